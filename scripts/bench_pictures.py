@@ -98,15 +98,13 @@ def costs() -> list[tuple[str, float, str, float, str]]:
     network = plain_copy(hookviz.load_model("squeezenet").network)
     noise = torch.randn(1, 3, SIDE, SIDE, generator=torch.Generator().manual_seed(0))
     channels_last = noise.contiguous(memory_format=torch.channels_last)
-    climbs = {
+    runs = {
         "one of 128": optimization(_LAYER, (5,), SIDE, "Fourier"),
         "one of 128, MACO": optimization(_LAYER, (5,), SIDE, "MACO"),
         "nine of 80": optimization(_LAYER, _AT_ONCE, 80, "Fourier"),
         "nine of 64": optimization(_LAYER, _AT_ONCE, 64, "Fourier"),
     }
-    work: dict[str, Callable[[], object]] = {
-        name: _more_of(climb) for name, climb in climbs.items()
-    }
+    work: dict[str, Callable[[], object]] = {name: _more_of(ours) for name, ours in runs.items()}
     work["bare, channels last"] = bare(network, channels_last)
     work["bare"] = bare(network, noise)
     times = both_times(work)
@@ -123,17 +121,17 @@ def costs() -> list[tuple[str, float, str, float, str]]:
     ]
 
 
-def _more_of(climb: Optimization) -> Callable[[], object]:
-    return lambda: climb.run(climb.steps + _BLOCK)
+def _more_of(ours: Optimization) -> Callable[[], object]:
+    return lambda: ours.run(ours.steps + _BLOCK)
 
 
 def fresh() -> dict[str, float]:
     """Measure the first picture and a run's memory in a new process, warmed up by a capture."""
     hookviz.capture(hookviz.load_model("squeezenet"), samples()[0].path)
     clock, processor = time.perf_counter(), time.process_time()
-    climb = optimization(_LAYER, (5,), SIDE, "Fourier")
-    climb.run(1)
-    climb.pictures()
+    ours = optimization(_LAYER, (5,), SIDE, "Fourier")
+    ours.run(1)
+    ours.pictures()
     first = time.perf_counter() - clock, time.process_time() - processor
     before = _resident("VmRSS")
     many = optimization(_LAYER, _AT_ONCE, 224, "Fourier")
@@ -155,9 +153,9 @@ def hookviz_maker(space: str) -> Maker:
     """Make pictures by HookViz with its defaults."""
 
     def make(layer: str, channel: int, steps: int) -> Tensor:
-        climb = optimization(layer, (channel,), SIDE, space)
-        climb.run(steps)
-        return climb.tensor()[0]
+        ours = optimization(layer, (channel,), SIDE, space)
+        ours.run(steps)
+        return ours.tensor()[0]
 
     return make
 

@@ -24,13 +24,13 @@ def judged(space: str, side: int = 96, steps: int = 100) -> tuple[int, int]:
         for numbers in (model.preprocess.mean, model.preprocess.std)
     )
     classes = torch.arange(len(model.categories))
-    climb = begin(
+    optimization = begin(
         model,
         [hookviz.Objective.of_class(target) for target in classes.tolist()],
         hookviz.SynthesisMethod(size=side, space=space),
     )
-    climb.run(steps)
-    inputs = (climb.tensor() - mean) / std
+    optimization.run(steps)
+    inputs = (optimization.tensor() - mean) / std
     with torch.no_grad():
         own, theirs = model.network(inputs).argmax(1), judge(inputs).argmax(1)
     return int((own == classes).sum()), int((theirs == classes).sum())

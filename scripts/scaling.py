@@ -24,7 +24,7 @@ from hookviz.atlas.sources import sources
 from hookviz.atlas.tally import Tally
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.engines.choosing import engine_of
-from hookviz.engines.engine import Engine, Tell
+from hookviz.engines.engine import Engine, ReportImages
 from hookviz.errors import HookVizError
 from hookviz.models.shapesnet import CATEGORIES
 from scripts.draw import draw
@@ -78,10 +78,10 @@ class Measured:
         """Return the names of a shard's images."""
         return shard.names
 
-    def __call__(self, shard: TallyShard, tell: Tell) -> tuple[Tally, float]:
+    def __call__(self, shard: TallyShard, report: ReportImages) -> tuple[Tally, float]:
         """Return the tally of a shard, and the seconds."""
         began = time.process_time()
-        return self.work(shard, tell), time.process_time() - began
+        return self.work(shard, report), time.process_time() - began
 
 
 def _row(name: str, plan: Plan, engine: Engine) -> float:

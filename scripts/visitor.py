@@ -206,6 +206,13 @@ class Visitor:
         self.sent.append(kind)
 
 
+def unpacked(data: bytes) -> tuple[dict[str, Any], bytes]:
+    """Read a component's facts and picture as `hookviz.ui.components.files.packed` wrote them."""
+    (length,) = struct.unpack_from("<I", data)
+    facts: dict[str, Any] = json.loads(data[4 : 4 + length])
+    return facts, data[4 + length :]
+
+
 @asynccontextmanager
 async def arrive(address: str, query: Mapping[str, str]) -> AsyncIterator[Visitor]:
     """Open the page by a link in a new tab, for the block; nothing has run yet.
@@ -225,10 +232,3 @@ async def arrive(address: str, query: Mapping[str, str]) -> AsyncIterator[Visito
         open_timeout=PATIENCE,
     ) as socket:
         yield Visitor(address, socket, cookies, query)
-
-
-def unpacked(data: bytes) -> tuple[dict[str, Any], bytes]:
-    """Read a component's facts and its picture, as ``unpacked`` in ``shared.js`` does."""
-    (length,) = struct.unpack_from("<I", data)
-    facts: dict[str, Any] = json.loads(data[4 : 4 + length])
-    return facts, data[4 + length :]

@@ -152,8 +152,7 @@ SHOWN_ELSEWHERE = {
         ]
     ),
     "runs on the workers of a real cluster in engines/test_ray_job.py": "engines/ray_worker",
-    "shared by commands, and seen in what those print": "cli/checks cli/download cli/messages "
-    "cli/options",
+    "shared by commands, and seen in what those print": "cli/checks cli/messages cli/options",
     "run with the real Caddy in tests/e2e/test_processes.py": "cli/proxy",
     "on a real server, whose lines are cut, in tests/e2e/test_faults.py": "ui/serving/connections "
     "ui/serving/resumption",
@@ -172,7 +171,6 @@ SHOWN_ELSEWHERE = {
         "images/samples images/sixteen_bits images/srgb"
     ),
     "read through the lenses and the inspector of tests/e2e": "explaining/layer_facts",
-    "put together from parts that are tested, in ui/serving/": "serving/capacity",
     "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": "ui/main "
     "ui/components/chart ui/components/gallery "
     "ui/components/live ui/components/map ui/components/maps "

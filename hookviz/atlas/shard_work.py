@@ -18,7 +18,7 @@ from hookviz.atlas.plan import DTYPES, Plan
 from hookviz.atlas.reading_ahead import ReadyImage, UnreadableImage
 from hookviz.atlas.tally import LayerBatch, Tally
 from hookviz.capturing.image_shards import needs_of
-from hookviz.engines.engine import Needs, Tell
+from hookviz.engines.engine import Needs, ReportImages
 from hookviz.errors import HookVizError, ModelError
 from hookviz.hooking.purity import is_pure
 
@@ -73,14 +73,14 @@ class ShardWork:
         """Return the names of a shard's images."""
         return shard.names
 
-    def __call__(self, shard: TallyShard, tell: Tell) -> Tally:
+    def __call__(self, shard: TallyShard, report: ReportImages) -> Tally:
         """Tally the images of `shard`.
 
         An image that can't be read, or that the network can't take, is left out.
 
         Args:
             shard: of the plan.
-            tell: called with how far it is after every batch; what it raises ends the work.
+            report: called with how far it is after every batch; what it raises ends the work.
         """
         tally = Tally.empty(self._table.channels, self._top, self._classes)
         local = range(len(shard.images))
@@ -95,7 +95,7 @@ class ShardWork:
             for _, group in groupby(ready, key=lambda image: image.tensor.shape):  # kept in order
                 self._add(tally, shard, list(group))
             done += len(together)
-            tell(done, tally.left_out_count)
+            report(done, tally.left_out_count)
         return tally
 
     @property

@@ -9,7 +9,7 @@ from hookviz.capturing.engine import capture
 from hookviz.capturing.features import named
 from hookviz.capturing.image_shards import ImageShard, image_shards, needs_of
 from hookviz.engines.choosing import engine_of
-from hookviz.engines.engine import Engine, Needs, Tell
+from hookviz.engines.engine import Engine, Needs, ReportImages
 from hookviz.errors import HookVizError, ImageError, SettingError, UnknownNameError
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.types import Capture, Model, Progress, ignore
@@ -95,10 +95,10 @@ class CaptureWork:
         """What the image of a shard is called."""
         return shard.names
 
-    def __call__(self, shard: ImageShard, tell: Tell) -> tuple[str, Any]:
+    def __call__(self, shard: ImageShard, report: ReportImages) -> tuple[str, Any]:
         """The image's name, and what is made of its capture, or why there is none."""
         [name], [image] = shard.names, shard.images
-        reporter = ProgressReporter(lambda share: tell(share, 0))
+        reporter = ProgressReporter(lambda share: report(share, 0))
         try:
             cap = capture(
                 self.model,

@@ -20,7 +20,7 @@ from hookviz.capturing.image_shards import ImageShard, image_shards, needs_of
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.layers import channels_last
 from hookviz.engines.choosing import engine_of
-from hookviz.engines.engine import Engine, Needs, Tell
+from hookviz.engines.engine import Engine, Needs, ReportImages
 from hookviz.errors import HookVizError, ImageError, UnknownLayerError, one_of, shorten
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.images.urls import ImageUrl, is_url
@@ -147,11 +147,11 @@ class VectorWork:
         return shard.names
 
     def __call__(
-        self, shard: ImageShard, tell: Tell
+        self, shard: ImageShard, report: ReportImages
     ) -> dict[str, NDArray[np.float32] | HookVizError]:
         """The vector of each image, by its name."""
         count, left_out = len(shard.names), 0
-        reporter = ProgressReporter(lambda share: tell(count * share, left_out), count)
+        reporter = ProgressReporter(lambda share: report(count * share, left_out), count)
         found: dict[str, NDArray[np.float32] | HookVizError] = {}
         for name, image in zip(shard.names, shard.images, strict=True):
             try:

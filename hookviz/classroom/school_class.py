@@ -81,11 +81,6 @@ class SchoolClass:
         return self._secret
 
     @property
-    def is_over(self) -> bool:
-        """Whether it has ended."""
-        return self._over
-
-    @property
     def is_due(self) -> bool:
         """Whether its time has come, or its teacher has been gone for too long."""
         with self._lock:

@@ -1,4 +1,4 @@
-"""``hookviz atlas``: what excites every channel over many images, as a file."""
+"""``hookviz atlas``: find what excites every channel over many images, as a file."""
 
 import sys
 import time
@@ -16,7 +16,7 @@ from hookviz.engines.choosing import engine_of
 from hookviz.paths import path_of
 from hookviz.wording import byte_size
 
-_EVERY = 0.5  # seconds between two lines of progress, at least
+_INTERVAL = 0.5  # seconds between two lines of progress, at least
 
 
 @click.command()
@@ -67,9 +67,9 @@ def atlas(
         complain(f"--anew is now called --overwrite; the old name goes in HookViz {REMOVED_IN}.")
     chosen = engine_of(engine, workers)
     loaded = load(model, **loading)
-    shown = _Line()
+    line = _ProgressLine()
     try:
-        made = make_atlas(
+        result = make_atlas(
             loaded,
             image,
             path_of(out),
@@ -79,24 +79,24 @@ def atlas(
             dtype=dtype,
             patch=patch,
             overwrite=overwrite or anew,
-            progress=shown.show,
+            progress=line.show,
             engine=chosen,
         )
     finally:
-        shown.end()
-    for name, reason in made.left_out.items():
+        line.end()
+    for name, reason in result.left_out.items():
         complain(f"{name}: {reason}")
-    counts = made.counts
-    size_on_disk = sum(file.stat().st_size for file in made.path.iterdir())
+    counts = result.counts
+    size_on_disk = sum(file.stat().st_size for file in result.path.iterdir())
     if as_json:
         echo_json(
             {
-                "atlas": str(made.path),
-                "model": made.model,
-                "channels": sum(made.layers.values()),
-                "layers": len(made.layers),
+                "atlas": str(result.path),
+                "model": result.model,
+                "channels": sum(result.layers.values()),
+                "layers": len(result.layers),
                 "bytes": size_on_disk,
-                "classes": dict(made.classes),
+                "classes": dict(result.classes),
                 **counts,
             }
         )
@@ -107,36 +107,36 @@ def atlas(
         if counts["left_out"]:
             parts.append(f"{counts['left_out']:,} left out")
         click.echo(
-            f"{made.path}: {sum(made.layers.values()):,} channels of {len(made.layers)} layers, "
-            f"{', '.join(parts)}, {byte_size(size_on_disk)}"
+            f"{result.path}: {sum(result.layers.values()):,} channels of "
+            f"{len(result.layers)} layers, {', '.join(parts)}, {byte_size(size_on_disk)}"
         )
     if counts["left_out"]:
         click.get_current_context().exit(MISTAKE)
 
 
-class _Line:
-    """One line on the terminal that says how far it is, and is gone at the end."""
+class _ProgressLine:
+    """Line on the terminal that says how far it is, and is erased at the end."""
 
     def __init__(self) -> None:
         self._is_terminal = sys.stderr.isatty()
         self._next = 0.0
 
     def show(self, progress: AtlasProgress) -> None:
-        """Write it over the last one, twice a second at most."""
+        """Write the line again, twice a second at most."""
         now = time.monotonic()
         if not self._is_terminal or now < self._next:
             return
-        self._next = now + _EVERY
+        self._next = now + _INTERVAL
         click.echo(f"\r\x1b[K{in_words(progress)}", nl=False, err=True)
 
     def end(self) -> None:
-        """Leave the line to what is printed next."""
+        """Erase the line."""
         if self._is_terminal:
             click.echo("\r\x1b[K", nl=False, err=True)
 
 
 def in_words(progress: AtlasProgress) -> str:
-    """How far it is: ``Images 320 of 1,000, 12.4 a second, 55 s left``."""
+    """Say how far it is: ``Images 320 of 1,000, 12.4 a second, 55 s left``."""
     what = "Patches of images" if progress.cutting else "Images"
     words = f"{what} {progress.done:,} of {progress.images:,}"
     left = progress.seconds_left

@@ -1,4 +1,4 @@
-"""``hookviz capture``: activations as files of numbers, and what the model makes of an image."""
+"""``hookviz capture``: write activations as files, and print what the model makes of an image."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -90,8 +90,8 @@ def capture(
 
 
 @dataclass(frozen=True, slots=True)
-class _Recorded:
-    """What is made of a capture where it was made: its row, and the bytes of its file."""
+class _Recorder:
+    """Picklable function from a capture to its row and the bytes of its file, for a worker."""
 
     suffix: str
 
@@ -109,14 +109,14 @@ def _record_each(
     size: int | None,
     whole: bool,
 ) -> list[Row]:
-    """A row for each image, which goes through by itself; files are made there, written here."""
+    """Capture image by image, and return a row for each; workers make the files' bytes."""
     suffix = next((output.suffix.casefold() for output in outputs.values()), "")
     named = {str(picture): picture for picture in pictures}
-    then = _Recorded(suffix)
-    found = capture_each(model, named, layers, then, size=size, whole=whole, engine=engine)
+    recorder = _Recorder(suffix)
+    recordings = capture_each(model, named, layers, recorder, size=size, whole=whole, engine=engine)
 
     def record(picture: ImageFile) -> Row:
-        _, recorded = next(found)
+        _, recorded = next(recordings)
         if isinstance(recorded, HookVizError):
             raise recorded
         row, data = recorded
@@ -125,12 +125,12 @@ def _record_each(
             output.write_bytes(data)
         return {"out": str(output) if output else None, **row}
 
-    with closing(found):
+    with closing(recordings):
         return each(pictures, record)
 
 
 def _one_file(out: str | None, engine: str) -> Path | None:
-    """The file that takes all images together."""
+    """Return the path of the file that takes all images together; None without ``-o``."""
     if engine != LOCAL:
         raise SettingError(
             f"--together is one pass, which one process does: leave out --engine {engine}."
@@ -155,7 +155,7 @@ def _record_together(
     size: int | None,
     whole: bool,
 ) -> list[Row]:
-    """A row for each image, of one pass with all that can be read; these are in the file."""
+    """Capture all images that can be read in one pass into one file; return a row for each."""
     inputs: dict[str, ModelInput] = {}
 
     def read(picture: ImageFile) -> Row:
@@ -176,7 +176,7 @@ def _record_together(
 
 
 def summary(cap: Capture) -> Row:
-    """What a program may want to know of a capture without reading its arrays."""
+    """Return what a program may want to know of a capture without reading its arrays."""
     scores = cap.predictions(5) if cap.logits is not None else ()
     return {
         "model": cap.model,
@@ -190,7 +190,7 @@ def summary(cap: Capture) -> Row:
 
 
 def _numbers(address: str, part: Activation) -> dict[str, Any]:
-    """Shape and statistics over the finite values; NaN where there are none."""
+    """Return shape and statistics over the finite values; NaN where there are none."""
     values = part.values.numpy()
     finite = values[np.isfinite(values)].astype(np.float64)
     numbers = dict.fromkeys(_HEAD[2:], float("nan"))
@@ -210,15 +210,15 @@ def _echo(row: Row) -> None:
     goes_to = f" → {row['out']}" if row["out"] else ""
     goes_to += f"[{row['place']}]" if goes_to and "place" in row else ""
     click.echo(f"{row['image']}{goes_to}")
-    for each_class in row["predictions"]:
-        click.echo(f"  {each_class['probability']:6.1%}  {each_class['label']}")
+    for scored in row["predictions"]:
+        click.echo(f"  {scored['probability']:6.1%}  {scored['label']}")
     rows = [
         (
-            each_layer["layer"],
-            times(each_layer["shape"]),
-            *(f"{each_layer[name]:.4g}" for name in _HEAD[2:-1]),
-            f"{each_layer['zeros']:.1%}",
+            layer["layer"],
+            times(layer["shape"]),
+            *(f"{layer[name]:.4g}" for name in _HEAD[2:-1]),
+            f"{layer['zeros']:.1%}",
         )
-        for each_layer in row["layers"]
+        for layer in row["layers"]
     ]
     click.echo(text_table(_HEAD, rows, right=_HEAD[2:]))

@@ -1,4 +1,4 @@
-"""What ``hookviz doctor`` looks at, one function each.
+"""Check an installation for ``hookviz doctor``, one function for each thing.
 
 Everything is imported inside, because a library that can't be imported is one of the findings.
 """
@@ -27,7 +27,7 @@ _ROOMY = 1e9  # bytes of free disk: the largest weights take about half
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """Result of looking at one thing.
 
     Attributes:
         subject: what was looked at.
@@ -46,7 +46,7 @@ Check = Callable[[], Iterator[Finding]]
 
 
 def guarded(check: Check) -> list[Finding]:
-    """What a check finds; one that fails is a problem with its own name, and others go on."""
+    """Return what a check finds; one that fails is a problem, and others go on."""
     subject = check.__name__.replace("_", " ")
     findings: list[Finding] = []
     try:
@@ -60,7 +60,7 @@ def guarded(check: Check) -> list[Finding]:
 
 
 def versions() -> Iterator[Finding]:
-    """HookViz, Python, and the libraries that have to be there."""
+    """Find the versions of HookViz, Python and the libraries, and those that are missing."""
     yield Finding("HookViz", "ok", __version__)
     yield Finding("Python", "ok", f"{platform.python_version()} on {platform.platform()}")
     missing = missing_app_packages()
@@ -82,7 +82,7 @@ def versions() -> Iterator[Finding]:
 
 
 def builds() -> Iterator[Finding]:
-    """Whether torch and torchvision are builds of one release: does a compiled operator run."""
+    """Find whether torch and torchvision are builds of one release, by a compiled operator."""
     import torch
 
     try:
@@ -101,7 +101,7 @@ def builds() -> Iterator[Finding]:
 
 
 def devices() -> Iterator[Finding]:
-    """What a network can compute on."""
+    """Find the devices that a network can compute on."""
     import torch
 
     yield Finding("cpu", "ok", f"{torch.get_num_threads()} threads, {os.cpu_count()} cores")
@@ -119,7 +119,7 @@ def devices() -> Iterator[Finding]:
 
 
 def settings() -> Iterator[Finding]:
-    """The ``HOOKVIZ_*`` variables, and whether the memory that they allow is there."""
+    """Find what the ``HOOKVIZ_*`` variables say, and whether there is the memory they allow."""
     from hookviz.settings import MEGABYTE, read_settings
 
     try:
@@ -143,7 +143,7 @@ def settings() -> Iterator[Finding]:
 
 
 def bundled_models() -> Iterator[Finding]:
-    """Whether the CNNs that ship with HookViz load, run on a sample, and are drawn."""
+    """Find whether the CNNs that ship with HookViz load, run on a sample, and are drawn."""
     import hookviz
     from hookviz.images.samples import samples
     from hookviz.models.bundled import BUNDLED
@@ -157,7 +157,7 @@ def bundled_models() -> Iterator[Finding]:
 
 
 def weights_folder() -> Iterator[Finding]:
-    """Torch's own folder: where, how much is in it, and whether more can come."""
+    """Find torch's folder of weights, what is in it, and whether more can be written."""
     import torch
 
     folder = Path(torch.hub.get_dir()) / "checkpoints"
@@ -177,7 +177,7 @@ def weights_folder() -> Iterator[Finding]:
 
 
 def weights() -> Iterator[Finding]:
-    """Which models' weights are here, and whether they are what their names promise."""
+    """Find which models' weights are here, and whether their hashes are those in their names."""
     from hookviz.cli.fetch import verified
     from hookviz.models import catalog
 
@@ -192,7 +192,7 @@ def weights() -> Iterator[Finding]:
 
 
 def weights_host() -> Iterator[Finding]:
-    """Whether weights can be downloaded, by asking for the head of one file."""
+    """Find whether weights can be downloaded, by asking for the head of one file."""
     from hookviz.models import catalog
 
     name = next(spec.name for spec in catalog.described_models() if spec.download_bytes)
@@ -224,7 +224,7 @@ CHECKS: tuple[Check, ...] = (
 
 
 def memory_bytes() -> int | None:
-    """Memory that this process may use, with a container's limit; None where nobody tells."""
+    """Return the bytes that this process may use, in a container too; None where unknown."""
     amounts = []
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         amounts.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -237,7 +237,7 @@ def memory_bytes() -> int | None:
 
 
 def _head(url: str) -> int:
-    """The status with which a server answers for `url`."""
+    """Return the status with which a server answers ``HEAD`` for `url`."""
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"{url!r} is no http address")
     request = urllib.request.Request(url, method="HEAD")  # noqa: S310 - http alone, see above

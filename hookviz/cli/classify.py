@@ -1,4 +1,4 @@
-"""``hookviz classify``: how well a layer's features tell classes of images apart."""
+"""``hookviz classify``: measure how well a layer's features tell classes of images apart."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def classify(
     """
     loaded = load(model, **loading)
     with progress_bar("Images") as report:
-        found = linear_probe(
+        probe = linear_probe(
             loaded,
             folder,
             layer,
@@ -51,45 +51,45 @@ def classify(
             whole=whole,
             progress=report,
         )
-    for name, reason in found.failed.items():
+    for name, reason in probe.failed.items():
         complain(f"{name}: {reason}")
     if as_json:
-        echo_json(_as_data(found))
+        echo_json(_as_data(probe))
     else:
-        click.echo(_says(found))
-    if found.failed:
+        click.echo(_in_words(probe))
+    if probe.failed:
         click.get_current_context().exit(MISTAKE)
 
 
-def _as_data(found: LinearProbe) -> dict[str, Any]:
+def _as_data(probe: LinearProbe) -> dict[str, Any]:
     return {
-        "layer": found.layer,
-        "pool": found.pool,
-        "accuracy": found.accuracy,
-        "deviation": found.deviation,
-        "baseline": found.baseline,
-        "accuracies": found.accuracies.tolist(),
-        "classes": dict(zip(found.classes, found.counts, strict=True)),
-        "confusion": found.confusion.tolist(),
-        "copies": found.copies,
-        "wrong": dict(found.wrong),
-        "failed": dict(found.failed),
+        "layer": probe.layer,
+        "pool": probe.pool,
+        "accuracy": probe.accuracy,
+        "deviation": probe.deviation,
+        "baseline": probe.baseline,
+        "accuracies": probe.accuracies.tolist(),
+        "classes": dict(zip(probe.classes, probe.counts, strict=True)),
+        "confusion": probe.confusion.tolist(),
+        "copies": probe.copies,
+        "wrong": dict(probe.wrong),
+        "failed": dict(probe.failed),
     }
 
 
-def _says(found: LinearProbe) -> str:
-    folds = len(found.accuracies)
+def _in_words(probe: LinearProbe) -> str:
+    folds = len(probe.accuracies)
     lines = [
-        f"{found.layer}: {percent(found.accuracy)} right, ± {percent(found.deviation)} over "
-        f"{folds} folds; always the most frequent class: {percent(found.baseline)}",
+        f"{probe.layer}: {percent(probe.accuracy)} right, ± {percent(probe.deviation)} over "
+        f"{folds} folds; always the most frequent class: {percent(probe.baseline)}",
     ]
-    if found.copies:
-        lines.append(f"{found.copies} of the images are copies of others, in one fold with these")
-    head = ("class", "images", "right", *(f"as {name}" for name in found.classes))
+    if probe.copies:
+        lines.append(f"{probe.copies} of the images are copies of others, in one fold with these")
+    head = ("class", "images", "right", *(f"as {name}" for name in probe.classes))
     rows = [
         (name, str(count), percent(share), *map(str, row))
         for name, count, share, row in zip(
-            found.classes, found.counts, found.by_class, found.confusion.tolist(), strict=True
+            probe.classes, probe.counts, probe.by_class, probe.confusion.tolist(), strict=True
         )
     ]
     return "\n".join([*lines, text_table(head, rows, right=head[1:])])

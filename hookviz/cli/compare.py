@@ -1,4 +1,4 @@
-"""``hookviz compare``: two captures side by side, as numbers and as a picture of the difference."""
+"""``hookviz compare``: compare two captures, as numbers and as a picture of the difference."""
 
 import re
 from pathlib import Path
@@ -61,7 +61,7 @@ def compare(
     file = None if out is None else _file(out)
     paths = [_picture(image), _picture(image if other_image is None else other_image)]
     others = (other_image, other_model, other_weights, other_layer)
-    if all(each is None for each in others):
+    if all(other is None for other in others):
         raise SettingError(
             f"There is nothing to compare {image!r} with: give a second image, --other-model, "
             "--other-weights or --other-layer."
@@ -71,13 +71,13 @@ def compare(
     pictures = [reading.read(path) for path in paths]
     models = load_both(model, weights, other_model, other_weights, **loading)
     a, b = (
-        capture(each, picture, _names(each, wanted), size=size, whole=whole, logits=False)
-        for each, picture, wanted in zip(
+        capture(network, picture, _names(network, wanted), size=size, whole=whole, logits=False)
+        for network, picture, wanted in zip(
             models, pictures, (layer, other_layer or layer), strict=True
         )
     )
-    found = compare_captures(a, b, layer, other_layer)
-    chosen = found.layers[0]
+    comparison = compare_captures(a, b, layer, other_layer)
+    chosen = comparison.layers[0]
     legend = None
     if file is not None:
         grid = chosen.grid(top=top)
@@ -88,12 +88,12 @@ def compare(
     if as_json:
         about = {"a": _about(a, paths[0]), "b": _about(b, paths[1])}
         drawn = {"out": None if file is None else str(file), "legend": legend}
-        echo_json({**about, **_as_data(found, top), **drawn})
+        echo_json({**about, **_as_data(comparison, top), **drawn})
         return
-    for name, each, path in zip("AB", (a, b), paths, strict=True):
-        inside = times(each.input.shape[1:])
-        click.echo(f"{name}: {path} in {each.model} ({each.weights}), input {inside}")
-    _echo(found, top)
+    for name, cap, path in zip("AB", (a, b), paths, strict=True):
+        inside = times(cap.input.shape[1:])
+        click.echo(f"{name}: {path} in {cap.model} ({cap.weights}), input {inside}")
+    _echo(comparison, top)
     if file is not None:
         click.echo(f"{file}: {chosen.name}, B − A. {legend}")
 
@@ -116,38 +116,38 @@ def _picture(text: str) -> Path:
 
 
 def _names(model: Model, layer: str | None) -> list[str] | None:
-    """The layer of a written address, ``relu#1[0]``, among those that may be named in its place."""
+    """Return the layers to capture for an address such as ``relu#1[0]``; None for all of a kind."""
     if layer is None:
         return None
     name = re.split(r"[#\[]", layer)[0]
-    return [*(each.name for each in list_layers(model)), name]
+    return [*(known.name for known in list_layers(model)), name]
 
 
-def _about(each: Capture, path: Path) -> dict[str, Any]:
+def _about(cap: Capture, path: Path) -> dict[str, Any]:
     return {
         "image": str(path),
-        "model": each.model,
-        "weights": each.weights,
-        "digest": each.digest,
-        "input": tuple(each.input.shape),
+        "model": cap.model,
+        "weights": cap.weights,
+        "digest": cap.digest,
+        "input": tuple(cap.input.shape),
     }
 
 
-def _as_data(found: Comparison, top: int | None) -> dict[str, Any]:
+def _as_data(comparison: Comparison, top: int | None) -> dict[str, Any]:
     names = ("correlation", "mean_absolute_difference", "cosine")
-    chosen = found.layers[0]
+    chosen = comparison.layers[0]
     return {
         "layers": [
             {
-                "layer": str(each.a.address),
-                "other_layer": str(each.b.address),
-                "shape": tuple(each.a.values.shape),
-                **dict(zip(names, each.channels.means, strict=True)),
-                "most_changed": int(each.channels.most_changed[0]),
+                "layer": str(layer.a.address),
+                "other_layer": str(layer.b.address),
+                "shape": tuple(layer.a.values.shape),
+                **dict(zip(names, layer.channels.means, strict=True)),
+                "most_changed": int(layer.channels.most_changed[0]),
             }
-            for each in found.layers
+            for layer in comparison.layers
         ],
-        "left_out": dict(found.left_out),
+        "left_out": dict(comparison.left_out),
         "channels": {
             "layer": str(chosen.a.address),
             "most_changed": [
@@ -159,29 +159,29 @@ def _as_data(found: Comparison, top: int | None) -> dict[str, Any]:
 
 
 def _channels(chosen: LayerComparison, top: int) -> list[tuple[int, tuple[float, ...]]]:
-    """The most changed channels with their three numbers."""
+    """Return the most changed channels with their three numbers."""
     compared = chosen.channels
-    every = (compared.correlation, compared.mean_absolute_difference, compared.cosine)
+    measures = (compared.correlation, compared.mean_absolute_difference, compared.cosine)
     return [
-        (channel, tuple(float(numbers[channel]) for numbers in every))
+        (channel, tuple(float(numbers[channel]) for numbers in measures))
         for channel in compared.most_changed[:top].tolist()
     ]
 
 
-def _echo(found: Comparison, top: int | None) -> None:
+def _echo(comparison: Comparison, top: int | None) -> None:
     rows = [
         (
-            each.name,
-            times(each.a.values.shape),
-            *map(number, each.channels.means),
-            str(each.channels.most_changed[0]),
+            layer.name,
+            times(layer.a.values.shape),
+            *map(number, layer.channels.means),
+            str(layer.channels.most_changed[0]),
         )
-        for each in found.layers
+        for layer in comparison.layers
     ]
     click.echo(text_table(_HEAD, rows, right=_HEAD[2:]))
-    if found.left_out:
-        click.echo(f"not compared: {len(found.left_out):,}, such as {_first(found)}")
-    chosen = found.layers[0]
+    if comparison.left_out:
+        click.echo(f"not compared: {len(comparison.left_out):,}, such as {_first(comparison)}")
+    chosen = comparison.layers[0]
     head = ("channel", *_HEAD[2:5])
     rows = [
         (str(channel), *map(number, numbers))
@@ -191,6 +191,6 @@ def _echo(found: Comparison, top: int | None) -> None:
     click.echo(text_table(head, rows, right=head))
 
 
-def _first(found: Comparison) -> str:
-    name, reason = next(iter(found.left_out.items()))
+def _first(comparison: Comparison) -> str:
+    name, reason = next(iter(comparison.left_out.items()))
     return f"{name}: {reason}"

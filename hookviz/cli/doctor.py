@@ -1,4 +1,4 @@
-"""``hookviz doctor``: what works on this machine, and what to do about what doesn't."""
+"""``hookviz doctor``: say what works on this machine, and what to do about the rest."""
 
 import sys
 from dataclasses import asdict
@@ -26,8 +26,8 @@ def doctor(as_json: bool) -> None:
         for check in bar:
             for finding in guarded(check):
                 # One broken thing breaks several checks; the first says it.
-                told = {known.text for known in findings if known.state == "problem"}
-                if finding.text not in told:
+                problems = {known.text for known in findings if known.state == "problem"}
+                if finding.text not in problems:
                     findings.append(finding)
     usable = all(finding.state != "problem" for finding in findings)
     if as_json:

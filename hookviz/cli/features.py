@@ -1,4 +1,4 @@
-"""``hookviz features``: a vector per image, and which images are alike."""
+"""``hookviz features``: make a vector per image, and say which images are alike."""
 
 from typing import Any
 
@@ -80,9 +80,9 @@ def features(
     else:
         click.echo(f"{extracted.layer}: {extracted.vectors.shape[1]:,} numbers for each image")
         rows = [
-            (name, other, f"{alike:.4f}")
+            (name, other, f"{cosine:.4f}")
             for name, others in nearest.items()
-            for other, alike in others
+            for other, cosine in others
         ]
         if rows:
             click.echo(text_table(("image", "nearest", "similarity"), rows, right=("similarity",)))

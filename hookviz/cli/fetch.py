@@ -1,16 +1,18 @@
-"""``hookviz fetch``: weights on this machine before the class begins."""
+"""``hookviz fetch``: bring weights to this machine before the class begins."""
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import click
 
-from hookviz.cli import download
 from hookviz.cli.messages import MISTAKE, complain, in_words
 from hookviz.cli.models import of_families
+from hookviz.cli.progress import download_bar
 from hookviz.cli.tables import echo_json
 from hookviz.errors import HookVizError
 from hookviz.models import catalog
 from hookviz.models.bundled import BUNDLED
+from hookviz.models.fetching import downloads
 from hookviz.models.fetching.downloads import matches_name
 from hookviz.types import ModelSpec
 from hookviz.wording import byte_size
@@ -21,7 +23,7 @@ FAILED = frozenset({"failed", "damaged", "missing"})
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one model's weights.
+    """State of one model's weights.
 
     Attributes:
         name: of the model.
@@ -40,7 +42,7 @@ class Outcome:
 @click.command()
 @click.argument("name", nargs=-1)
 @click.option("--family", multiple=True, help="A whole family, such as resnet; repeatable.")
-@click.option("--all", "every", is_flag=True, help="Every model of the catalog.")
+@click.option("--all", "all_models", is_flag=True, help="Every model of the catalog.")
 @click.option("--check", is_flag=True, help="Verify what is there, and download nothing.")
 @click.option(
     "--optional", is_flag=True, help="Go on without what can't be downloaded, and say what it is."
@@ -51,7 +53,7 @@ def fetch(
     *,
     name: tuple[str, ...],
     family: tuple[str, ...],
-    every: bool,
+    all_models: bool,
     check: bool,
     optional: bool,
     weights_url: str,
@@ -63,9 +65,9 @@ def fetch(
     too. Those that are there and whole are left alone; damaged ones are downloaded again. --check
     alone verifies whatever is there; with names it also tells what is missing.
     """
-    if not (name or family or every or check):
+    if not (name or family or all_models or check):
         raise click.UsageError("Which models? Give names, --family or --all, or --check.")
-    chosen = _chosen(name, family, every)
+    chosen = _chosen(name, family, all_models)
     if check and not chosen:
         chosen = [
             spec for spec in catalog.described_models() if spec.on_disk and spec.download_bytes
@@ -90,7 +92,7 @@ def fetch(
 
 
 def verified(spec: ModelSpec) -> Outcome:
-    """Whether a model's weights are on this machine, and are what their file's name promises."""
+    """Check that a model's weights are on this machine and have the hash in their name."""
     if spec.name in BUNDLED:
         return Outcome(spec.name, "bundled", 0, "ships with HookViz.")
     path = catalog.weights_path(spec.name)
@@ -98,15 +100,17 @@ def verified(spec: ModelSpec) -> Outcome:
         text = f"not on this machine; `hookviz fetch {spec.name}` downloads it."
         return Outcome(spec.name, "missing", 0, text)
     size = path.stat().st_size
-    right = matches_name(path)
-    if right is False:
+    is_intact = matches_name(path)
+    if is_intact is False:
         text = (
             f"{path} is damaged: its SHA-256 is not the one in its name. "
             f"`hookviz fetch {spec.name}` downloads it again."
         )
         return Outcome(spec.name, "damaged", size, text)
     how = (
-        "verified by the SHA-256 in its name" if right else "not verified, as its name has no hash"
+        "verified by the SHA-256 in its name"
+        if is_intact
+        else "not verified, as its name has no hash"
     )
     return Outcome(spec.name, "there", size, f"already there, {byte_size(size)}, {how}.")
 
@@ -118,19 +122,36 @@ def _fetched(spec: ModelSpec, mirror: str) -> Outcome:
     try:
         if outcome.state == "damaged":
             catalog.weights_path(spec.name).unlink()
-        size = download.fetch(spec, mirror).stat().st_size
+        size = _download(spec, mirror).stat().st_size
     except (HookVizError, OSError) as error:
         return Outcome(spec.name, "failed", 0, in_words(error))
     return Outcome(spec.name, "downloaded", size, f"downloaded {byte_size(size)}.")
 
 
-def _chosen(names: tuple[str, ...], families: tuple[str, ...], every: bool) -> list[ModelSpec]:
-    """The models asked for, once each; every name is looked up before anything is downloaded.
+def _download(spec: ModelSpec, mirror: str) -> Path:
+    """Download the pretrained weights of a model under a bar, and return their path.
+
+    Args:
+        spec: of a model whose weights don't ship with HookViz.
+        mirror: an address that serves the same file names, in place of ``HOOKVIZ_WEIGHTS_URL``;
+            empty for none.
+
+    Raises:
+        WeightsError: they can't be downloaded, or what came is something else.
+    """
+    path = catalog.weights_path(spec.name)
+    url = f"{mirror.rstrip('/')}/{path.name}" if mirror else catalog.weights_url(spec.name)
+    with download_bar(spec) as report:
+        return downloads.fetch(url, path, report)
+
+
+def _chosen(names: tuple[str, ...], families: tuple[str, ...], all_models: bool) -> list[ModelSpec]:
+    """Return the models asked for, once each; names are looked up before any download.
 
     Raises:
         UnknownNameError: there is no such model or family; the error names the nearest.
     """
     specs = [catalog.find_model(name) for name in names]
     specs += of_families(families) if families else ()
-    specs += catalog.described_models() if every else ()
+    specs += catalog.described_models() if all_models else ()
     return list({spec.name: spec for spec in specs}.values())

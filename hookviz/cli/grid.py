@@ -1,4 +1,4 @@
-"""``hookviz grid``: every channel of a layer as a picture."""
+"""``hookviz grid``: draw every channel of a layer as a picture."""
 
 from typing import Any
 
@@ -102,7 +102,7 @@ def _first_conv(model: Model) -> str:
 def _activation(
     model: Model, picture: ImageFile, layer: str, *, size: int | None, whole: bool
 ) -> Activation:
-    """What a layer put out for a picture; `layer` may name a call and a part: ``relu#1[0]``."""
+    """Capture a layer's output for a picture; `layer` may name a call and a part: ``relu#1[0]``."""
     named = Address.read(layer).layer
     name = named if named in dict(model.network.named_modules()) else layer
     return capture(model, picture, name, size=size, whole=whole, logits=False)[layer]

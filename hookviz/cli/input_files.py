@@ -1,4 +1,4 @@
-"""Which images a command line names, where their results go, and the work on one after another."""
+"""Find a command line's images, work on one after another, and name the results' files."""
 
 import os
 import sys
@@ -25,7 +25,7 @@ Row = dict[str, Any]
 def destinations(
     out: str, pictures: Sequence[ImageFile], suffixes: Sequence[str]
 ) -> dict[ImageFile, Path]:
-    """Where the result for each image goes; the folders are made.
+    """Return the path of each image's result; the folders are made.
 
     `out` is a file where it ends in one of `suffixes`, and then it takes one image, or has
     ``{name}`` in it for an image's name without its ending. Otherwise it is a folder, in which
@@ -70,7 +70,7 @@ def destinations(
 
 
 def existing(pictures: Sequence[ImageFile]) -> tuple[list[ImageFile], list[Row]]:
-    """The files that are there, and a row for each that is not, reported on standard error.
+    """Return the files that are there, and a row for each that is not, which is reported.
 
     Of a URL that is known when it is read.
 
@@ -90,7 +90,7 @@ def existing(pictures: Sequence[ImageFile]) -> tuple[list[ImageFile], list[Row]]
 
 
 def each(pictures: Sequence[Picture], work: Callable[[Picture], Row]) -> list[Row]:
-    """What `work` says about each image; one that fails is reported, and the rest go on.
+    """Call `work` on each image and return the rows; one that fails is reported.
 
     A bar on standard error shows how far it is, where that is a terminal and the images are many.
 
@@ -120,13 +120,13 @@ def each(pictures: Sequence[Picture], work: Callable[[Picture], Row]) -> list[Ro
 
 
 def failed_row(picture: object, error: Exception) -> Row:
-    """What is said of an image that failed, which is reported on standard error too."""
+    """Report an image that failed on standard error, and return its row."""
     complain(f"{picture}: {in_words(error)}")
     return {"image": str(picture), "error": in_words(error)}
 
 
 def _free(pattern: str, stem: str, taken: dict[str, int]) -> Path:
-    """`pattern` with the image's name put in, and a number where that is taken already.
+    """Fill the image's name into `pattern`, with a number where that is taken already.
 
     `taken` has the last number that each was given, so that many of one name take no longer.
     """

@@ -1,4 +1,4 @@
-"""``hookviz layers``: what a model is made of."""
+"""``hookviz layers``: list what a model is made of."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -48,19 +48,20 @@ def layers(model: str, weights: str, kind: str, size: int | None, as_json: bool)
     loaded = load(model, weights, device="cpu")
     channels, *extent = own_shape(loaded)
     shape = (channels, *(size or length for length in extent))
-    every = list_layers(loaded, kind="all", input_shape=shape)
+    all_layers = list_layers(loaded, kind="all", input_shape=shape)
     infos = list_layers(loaded, kind=kind, input_shape=shape)
     fields = receptive_fields(loaded, shape)
+    facts = [(layer, _multiply_adds(layer, all_layers), fields.get(layer.name)) for layer in infos]
     if as_json:
-        echo_json([_all(layer, _work(layer, every), fields.get(layer.name)) for layer in infos])
+        echo_json([_as_data(*known) for known in facts])
         return
-    rows = [_row(layer, _work(layer, every), fields.get(layer.name)) for layer in infos]
+    rows = [_row(*known) for known in facts]
     click.echo(text_table(_HEAD, rows, right=("number", "parameters", "multiply-adds", "calls")))
 
 
-def _work(layer: LayerInfo, every: Sequence[LayerInfo]) -> int:
-    """Multiply-adds of one pass: of all its calls, or of all the layers that a block is made of."""
-    parts = (part for part in every if part.name == layer.name or _is_in(part, layer))
+def _multiply_adds(layer: LayerInfo, all_layers: Sequence[LayerInfo]) -> int:
+    """Return the multiply-adds of one pass: a layer's in all calls, a block's in all parts."""
+    parts = (part for part in all_layers if part.name == layer.name or _is_in(part, layer))
     return sum(part.multiply_adds * part.calls for part in parts)
 
 
@@ -68,17 +69,17 @@ def _is_in(part: LayerInfo, block: LayerInfo) -> bool:
     return part.name.startswith(f"{block.name}.")
 
 
-def _all(layer: LayerInfo, work: int, field: ReceptiveField | None) -> dict[str, Any]:
-    """A layer as JSON; its receptive field is (height, width) in pixels, or null for all of it."""
+def _as_data(layer: LayerInfo, multiply_adds: int, field: ReceptiveField | None) -> dict[str, Any]:
+    """Return a layer for JSON; its receptive field is (height, width) in pixels, None for all."""
     seen = field.size if field else None
     return {
         **asdict(layer),
-        "multiply_adds": layer.multiply_adds or work,
+        "multiply_adds": layer.multiply_adds or multiply_adds,
         "receptive_field": seen,
     }
 
 
-def _row(layer: LayerInfo, work: int, field: ReceptiveField | None) -> tuple[str, ...]:
+def _row(layer: LayerInfo, multiply_adds: int, field: ReceptiveField | None) -> tuple[str, ...]:
     seen = "–" if field is None else "all" if field.size is None else times(field.size)
     return (
         str(layer.index + 1),
@@ -89,6 +90,6 @@ def _row(layer: LayerInfo, work: int, field: ReceptiveField | None) -> tuple[str
         f"{times(layer.input_shape)} → {times(layer.output_shape)}",
         seen,
         f"{layer.parameters:,}",
-        f"{work:,}",
+        f"{multiply_adds:,}",
         str(layer.calls),
     )

@@ -86,7 +86,7 @@ def lens(
 
 
 def _echo(result: LensResult, *, as_json: bool) -> None:
-    """What a lens found: its numbers, or what can be said of its panels."""
+    """Print a lens's result: its numbers as JSON, or its panels as text."""
     if as_json:
         values = {key: np.asarray(value).tolist() for key, value in result.values.items()}
         echo_json({"lens": result.lens, "chosen": dict(result.chosen), "values": values})
@@ -96,7 +96,7 @@ def _echo(result: LensResult, *, as_json: bool) -> None:
 
 
 def _script(result: LensResult, model: Model, image: str, *, size: int | None, whole: bool) -> str:
-    """What the lens did, as a script without HookViz."""
+    """Write what the lens did as a script without HookViz."""
     model_input = prepare(model, image, size=size, whole=whole)
     recipe = lens_recipe_of(
         *(model, path_of(image).name, result.lens, result.chosen, result.values),
@@ -115,7 +115,7 @@ def _parameter(text: str) -> tuple[str, str]:
 
 
 def _about(lens: Lens) -> str:
-    """What a lens does and takes."""
+    """Describe a lens and its parameters."""
     lines = [f"{lens.question} {lens.title}: {lens.sentence}"]
     if lens.parameters:
         rows = [(parameter.name, parameter.label, parameter.help) for parameter in lens.parameters]
@@ -124,7 +124,7 @@ def _about(lens: Lens) -> str:
 
 
 def _as_data(lens: Lens) -> dict[str, Any]:
-    """What a lens does and takes, for a program."""
+    """Describe a lens and its parameters for a program."""
     return {
         "lens": lens.slug,
         "title": lens.title,
@@ -135,7 +135,7 @@ def _as_data(lens: Lens) -> dict[str, Any]:
 
 
 def _write(result: LensResult, folder: Path, model: Model) -> list[Path]:
-    """Write every panel as a file, in order, and the numbers; return the paths."""
+    """Write every panel as a file, and the numbers; return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for number, panel in enumerate(result.panels, 1):

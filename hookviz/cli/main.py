@@ -1,4 +1,4 @@
-"""The ``hookviz`` command: one file per subcommand, loaded when it is asked for.
+"""Start the ``hookviz`` command: one file per subcommand, loaded when it is asked for.
 
 ``hookviz --help`` is there at once, since it imports none of them and so no torch either.
 """
@@ -40,7 +40,7 @@ _STOPPED = 130  # as shells have it for Ctrl-C
 
 
 class _Commands(click.Group):
-    """The subcommands of `COMMANDS`, and one place where a person's mistakes become one line."""
+    """Click group of `COMMANDS`, in which a person's mistakes become one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own
         return list(COMMANDS)

@@ -1,4 +1,4 @@
-"""What the command line says when something went wrong."""
+"""Say on the command line what went wrong."""
 
 import click
 
@@ -7,7 +7,7 @@ MISTAKE = 2
 
 
 def in_words(error: Exception) -> str:
-    """What an error says, without the numbers that the operating system puts before it."""
+    """Return an error's text, without the numbers that the operating system puts before it."""
     if isinstance(error, OSError) and error.strerror:
         where = f"{str(error.filename)!r}: " if error.filename is not None else ""
         return f"{where}{error.strerror}."

@@ -1,4 +1,4 @@
-"""``hookviz models``: what there is to look at."""
+"""``hookviz models``: list the models that there are."""
 
 from dataclasses import asdict
 
@@ -44,15 +44,15 @@ def models(family: tuple[str, ...], on_disk: bool, as_json: bool) -> None:
 
 
 def of_families(wanted: tuple[str, ...]) -> tuple[ModelSpec, ...]:
-    """The models of some families, in the catalog's order; upper and lower case are one.
+    """Return the models of some families, in the catalog's order; case does not matter.
 
     Raises:
         UnknownNameError: there is no such family; the error names the nearest.
     """
-    every = catalog.list_models()
-    families = {spec.family.casefold(): spec.family for spec in every}
+    all_models = catalog.list_models()
+    families = {spec.family.casefold(): spec.family for spec in all_models}
     for name in wanted:
         if name.casefold() not in families:
             raise UnknownNameError("model family", name, families.values())
     chosen = {name.casefold() for name in wanted}
-    return tuple(spec for spec in every if spec.family.casefold() in chosen)
+    return tuple(spec for spec in all_models if spec.family.casefold() in chosen)

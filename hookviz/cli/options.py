@@ -1,4 +1,4 @@
-"""Options that several subcommands share, and the model that they ask for."""
+"""Share options among subcommands, and load the model that they ask for."""
 
 import sys
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from hookviz.capturing.layer_trace import KINDS, list_layers
-from hookviz.cli.download import bar
+from hookviz.cli.progress import download_bar
 from hookviz.engines import choosing
 from hookviz.errors import SettingError
 from hookviz.models import bundled, catalog, user_models
@@ -67,22 +67,22 @@ _ENGINE_OPTIONS = (
 
 
 def engine_options(command: Command) -> Command:
-    """`command` with the options that `engine_of` takes."""
+    """Decorate `command` with the options that `engine_of` takes."""
     return _with(_ENGINE_OPTIONS, command)
 
 
 def model_options(command: Command) -> Command:
-    """`command` with the options that `load` takes."""
+    """Decorate `command` with the options that `load` takes."""
     return _with(_MODEL_OPTIONS, command)
 
 
 def other_model_options(command: Command) -> Command:
-    """`command` with the options that `load_both` takes beside those of `load`."""
+    """Decorate `command` with the options that `load_both` takes beside those of `load`."""
     return _with(_OTHER_MODEL_OPTIONS, command)
 
 
 def input_options(command: Command) -> Command:
-    """`command` with the options of how an image becomes an input."""
+    """Decorate `command` with the options of how an image becomes an input."""
     return _with(_INPUT_OPTIONS, command)
 
 
@@ -94,15 +94,15 @@ def load(
     device: str = "auto",
     half: bool = False,
 ) -> Model:
-    """The model asked for; weights that are not on this machine are downloaded under a bar.
+    """Load the model asked for; weights that are not on this machine are downloaded under a bar.
 
     Raises:
         HookVizError: as `load_model` does, and `user_models.build` for ``package.module:factory``.
     """
     if (is_file(name) or ":" in name) and name not in {spec.name for spec in catalog.list_models()}:
-        return _own(name, weights=weights, labels=labels, device=device, half=half)
+        return _from_factory(name, weights=weights, labels=labels, device=device, half=half)
     spec = catalog.find_model(name)
-    progress = bar(spec) if weights == "pretrained" and not spec.on_disk else nullcontext()
+    progress = download_bar(spec) if weights == "pretrained" and not spec.on_disk else nullcontext()
     with progress as report:
         return load_model(
             name,
@@ -123,7 +123,7 @@ def load_both(
     labels: str | None = None,
     **loading: Any,
 ) -> tuple[Model, Model]:
-    """The model asked for, and the other one: the same where nothing is said of it.
+    """Load the model asked for and the other one, which is the same unless it is named.
 
     Raises:
         HookVizError: as `load` does.
@@ -137,7 +137,7 @@ def load_both(
 
 
 def layer_names(model: Model, text: str | None) -> list[str] | None:
-    """The layers of a list with commas, or all of a kind; None stands for every convolution."""
+    """Return the layers of a list with commas, or all of a kind; None for every convolution."""
     if text is None:
         return None
     if text.strip() in KINDS:
@@ -145,10 +145,10 @@ def layer_names(model: Model, text: str | None) -> list[str] | None:
     return [name.strip() for name in text.split(",") if name.strip()] or None
 
 
-def _own(path: str, *, weights: str, labels: str | None, device: str, half: bool) -> Model:
-    """What ``package.module:factory`` makes, as it makes it, found from the current directory."""
-    asked = labels is not None or half or device not in ("auto", "cpu")
-    if asked or weights not in ("pretrained", "random"):
+def _from_factory(path: str, *, weights: str, labels: str | None, device: str, half: bool) -> Model:
+    """Build the model of ``package.module:factory``, found from the current directory."""
+    has_options = labels is not None or half or device not in ("auto", "cpu")
+    if has_options or weights not in ("pretrained", "random"):
         raise SettingError(
             f"{path} makes its model whole: leave out --weights, --labels, --device and --half, "
             "and let the factory choose them, for example with hookviz.wrap(…, categories=…)."
@@ -160,4 +160,4 @@ def _own(path: str, *, weights: str, labels: str | None, device: str, half: bool
 
 
 def _with(options: tuple[Callable[[Command], Command], ...], command: Command) -> Command:
-    return reduce(lambda made, option: option(made), reversed(options), command)
+    return reduce(lambda decorated, option: option(decorated), reversed(options), command)

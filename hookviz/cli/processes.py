@@ -1,4 +1,4 @@
-"""Processes that are watched together: one that is killed starts again, and all end together.
+"""Supervise processes: start one again that was killed, and end all of them together.
 
 On Linux they end too where the one that watches is killed with SIGKILL.
 """
@@ -17,21 +17,21 @@ from functools import partial
 from hookviz.cli.messages import complain
 from hookviz.serving.rate_limiter import RateLimiter
 
-_LOOK = 0.1  # seconds between two looks at who is still there
+_POLL = 0.1  # seconds between two looks at which still run
 _PAUSE = 1.0  # seconds from an end to the next start
-_MOST, _WITHIN = 5, 60.0  # more ends than this in so many seconds, and it is given up
+_MOST, _WITHIN = 5, 60.0  # more ends than this in these seconds, and it is given up
 _PATIENCE = 8.0  # seconds from SIGTERM to SIGKILL
 
 _SIGNAL_OF_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
-_ENDINGS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+_END_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
             if hasattr(signal, name)]  # fmt: skip
 
 
 @dataclass(eq=False)
 class Process:
-    """A command that is to run all the time.
+    """Command that is to run all the time.
 
     Attributes:
         name: what a person calls it, such as "Server 2".
@@ -47,7 +47,7 @@ class Process:
     _ends: RateLimiter = field(default_factory=lambda: RateLimiter(_MOST, seconds=_WITHIN))
 
     def keep_up(self) -> int | None:
-        """Start it where that is due; a status where it is not to be started again.
+        """Start it where that is due; return its status where it is not to be started again.
 
         A signal ended it: that is an accident (the kernel's for want of memory, say), and it is
         started again after a pause, unless that happens too often. Where it ended with a status of
@@ -61,7 +61,7 @@ class Process:
                     env=self.environment,
                     stdin=subprocess.DEVNULL,
                     # This process has one thread, so what the fork copies is in order.
-                    preexec_fn=partial(_end_with, os.getpid()) if _libc else None,  # noqa: PLW1509
+                    preexec_fn=partial(_end_with_parent, os.getpid()) if _libc else None,  # noqa: PLW1509
                 )
             return None
         status = self._running.poll()
@@ -69,22 +69,22 @@ class Process:
             return None
         if status >= 0:
             return status
-        said = f"{self.name} (process {self._running.pid}) was ended by {_name(-status)}"
+        ending = f"{self.name} (process {self._running.pid}) was ended by {_name(-status)}"
         if self._ends.is_exceeded():
-            complain(f"{said}, once too often within a minute.")
+            complain(f"{ending}, once too often within a minute.")
             return 1
-        complain(f"{said} and is started again.")
+        complain(f"{ending} and is started again.")
         self._ends.count()
         self._running, self._start_at = None, now + _PAUSE
         return None
 
     def end(self) -> None:
-        """Ask it to end."""
+        """Send it SIGTERM, if it runs."""
         if self._running is not None and self._running.poll() is None:
             self._running.terminate()
 
     def wait(self, until: float) -> None:
-        """Return once it has ended; at that time by `time.monotonic` it is killed."""
+        """Wait until it has ended, and kill it at time `until` of `time.monotonic`."""
         if self._running is None:
             return
         try:
@@ -101,24 +101,24 @@ def keep_up(processes: Sequence[Process]) -> int:
     Returns:
         0 where a signal asked for the end, or else the status of the one that could not go on.
     """
-    with _endings() as asked:
+    with _end_signals() as received:
         status = None
         try:
-            while not asked and status is None:
+            while not received and status is None:
                 for process in processes:
                     status = process.keep_up()
                     # Whoever ends a whole group has ended this one first.
-                    if asked or status is not None:
+                    if received or status is not None:
                         break
                 else:
-                    time.sleep(_LOOK)
+                    time.sleep(_POLL)
         finally:
             _end(processes)
-    return 0 if asked or status is None else status
+    return 0 if received or status is None else status
 
 
-def _end_with(parent: int) -> None:
-    """Have Linux send this new process SIGTERM when its parent ends, killed too."""
+def _end_with_parent(parent: int) -> None:
+    """Have Linux send this new process SIGTERM when its parent ends, even by SIGKILL."""
     assert _libc is not None
     _libc.prctl(_SIGNAL_OF_PARENT, signal.SIGTERM)
     if os.getppid() != parent:  # it ended before this was said
@@ -134,15 +134,15 @@ def _end(processes: Sequence[Process]) -> None:
 
 
 @contextmanager
-def _endings() -> Iterator[list[int]]:
-    """The signals that ask for the end, as they come in the block."""
-    asked: list[int] = []
+def _end_signals() -> Iterator[list[int]]:
+    """Collect the signals that ask for the end during the block, in a list that grows."""
+    received: list[int] = []
     before = {
-        number: signal.signal(number, lambda number, _frame: asked.append(number))
-        for number in _ENDINGS
+        number: signal.signal(number, lambda number, _frame: received.append(number))
+        for number in _END_SIGNALS
     }
     try:
-        yield asked
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

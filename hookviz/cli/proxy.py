@@ -1,4 +1,4 @@
-"""Caddy before several servers: one address, and each visitor stays at the server of their session.
+"""Put Caddy before several servers: one address, and each visitor stays at their server.
 
 The rules are those of compose.yaml, from the same Caddyfile; docs/adr/0006 says why it is Caddy.
 """
@@ -32,7 +32,7 @@ _RULES = (_HERE / "Caddyfile", _HERE.parent.parent / "deploy" / "Caddyfile")
 
 
 def proxy(address: str, port: int, servers: Sequence[int]) -> Process:
-    """The proxy that listens there, before servers on these ports of this machine.
+    """Return the process of a proxy before servers on these ports of this machine.
 
     Raises:
         HookVizError: there is no Caddy on this machine.
@@ -50,7 +50,7 @@ def proxy(address: str, port: int, servers: Sequence[int]) -> Process:
         "SITE": f"http://:{port}",
         "LISTEN": f"bind {address}",
         "COPIES": "listed",
-        "SERVERS": " ".join(f"127.0.0.1:{each}" for each in servers),
+        "SERVERS": " ".join(f"127.0.0.1:{own}" for own in servers),
         "BY_CODE": "".join(map(_by_code, range(len(servers)), servers)),
         "UPLOAD_MB": str(largest),
         "PROXY_LOG": "WARN",
@@ -60,7 +60,7 @@ def proxy(address: str, port: int, servers: Sequence[int]) -> Process:
 
 
 def _by_code(number: int, port: int) -> str:
-    """The rules by which codes that a server made lead to it."""
+    """Return the rules by which codes that a server made lead to it."""
     return _BY_CODE.format(
         number=number, port=port, letter=letter_of(number), start=start_of(number)
     )

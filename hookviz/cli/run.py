@@ -1,4 +1,4 @@
-"""``hookviz run``: the app in a browser."""
+"""``hookviz run``: start the app."""
 
 import importlib.util
 import os
@@ -27,7 +27,7 @@ _APP = next(
 
 _FILES = (".pt2", ".ts", ".torchscript", ".ptl")  # the server says what is wrong with others
 
-_TRIAL = """
+_BUILD = """
 import sys
 sys.path.append(sys.argv[2])
 from hookviz.errors import HookVizError
@@ -94,10 +94,10 @@ def run(
             if not Path(model).is_file():
                 raise ModelError(f"There is no file {shorten(model)}.")
         else:
-            _check(model, folder)
+            _check_module(model, folder)
         paths = [folder, *filter(None, [environment.get("PYTHONPATH")])]
         environment["PYTHONPATH"] = os.pathsep.join(paths)
-        _try_out(model, environment)
+        _build_once(model, environment)
         environment["HOOKVIZ_MODEL"] = model
     if index:
         environment["HOOKVIZ_INDEX"] = str(_checked_index(index))
@@ -121,7 +121,7 @@ def _server(name: str, address: str, port: int, environment: Mapping[str, str]) 
 
 
 def _servers(count: int, address: str, port: int, environment: Mapping[str, str]) -> list[Process]:
-    """So many servers on ports of this machine, and the proxy before them.
+    """Return `count` servers on free ports of this machine, and the proxy before them.
 
     Raises:
         HookVizError: there is no proxy on this machine.
@@ -139,23 +139,23 @@ def _servers(count: int, address: str, port: int, environment: Mapping[str, str]
     servers = []
     for number, own in enumerate(ports):
         metrics = int(environment.get("HOOKVIZ_METRICS_PORT") or 0)
-        each = {"HOOKVIZ_SERVER": str(number)}
+        variables = {"HOOKVIZ_SERVER": str(number)}
         if metrics:
-            each["HOOKVIZ_METRICS_PORT"] = str(metrics + number)
+            variables["HOOKVIZ_METRICS_PORT"] = str(metrics + number)
         name = f"Server {number + 1} of {count}"
-        servers.append(_server(name, "127.0.0.1", own, {**shared, **each}))
+        servers.append(_server(name, "127.0.0.1", own, {**shared, **variables}))
     return [*servers, proxy(address, port, ports)]
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports of this machine on which nobody listens at the moment, all different."""
+    """Find ports of this machine on which nobody listens at the moment, all different."""
     with ExitStack() as probes:
         taken = [probes.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [int(probe.getsockname()[1]) for probe in taken]
 
 
 def _checked_index(index: str) -> Path:
-    """Where the index is, which can be read.
+    """Return the absolute path of an index that can be read.
 
     Raises:
         HookVizError: it is none; the page would say so at the first visit.
@@ -168,7 +168,7 @@ def _checked_index(index: str) -> Path:
 
 
 def _checked_atlas(atlas: str) -> str:
-    """Where the atlas is, which can be read.
+    """Return the absolute path of an atlas that can be read.
 
     Raises:
         HookVizError: it is none; else the page would leave it out without a word.
@@ -181,7 +181,7 @@ def _checked_atlas(atlas: str) -> str:
 
 
 def _checked_lessons(folder: str) -> str:
-    """Where the lessons are, which can be read, all of them.
+    """Return the absolute path of lessons all of which can be read.
 
     Raises:
         HookVizError: one can't, with its file and line; the page would say so to the class.
@@ -193,8 +193,8 @@ def _checked_lessons(folder: str) -> str:
     return path
 
 
-def _check(model: str, folder: str) -> None:
-    """Nothing, where `model` has the right form and its module is found from `folder`.
+def _check_module(model: str, folder: str) -> None:
+    """Check that `model` is PACKAGE.MODULE:FACTORY and its module is found from `folder`.
 
     It is only looked up, without torch, so that a typing mistake is told at once.
 
@@ -222,8 +222,8 @@ def _check(model: str, folder: str) -> None:
         raise ModelError(f"There is no module {module!r}; it was looked for in {folder!r}. {hint}")
 
 
-def _try_out(model: str, environment: Mapping[str, str]) -> None:
-    """Nothing, where the network can be made.
+def _build_once(model: str, environment: Mapping[str, str]) -> None:
+    """Build the network once in another process, and raise where that fails.
 
     The server would end with the traceback of its own start. Another process makes it here, so that
     neither its memory nor what its module does at import stays with this one.
@@ -231,7 +231,7 @@ def _try_out(model: str, environment: Mapping[str, str]) -> None:
     Raises:
         ModelError: its module or its factory fails.
     """
-    command = [sys.executable, "-c", _TRIAL, model, str(_PACKAGE.parent)]
+    command = [sys.executable, "-c", _BUILD, model, str(_PACKAGE.parent)]
     done = subprocess.run(  # noqa: S603 - our own, and no shell
         command,
         env=environment,

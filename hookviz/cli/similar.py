@@ -1,4 +1,4 @@
-"""``hookviz similar``: which images of an index are like another one."""
+"""``hookviz similar``: find the images of an index that are like another one."""
 
 from pathlib import Path
 from typing import Any
@@ -38,34 +38,34 @@ def similar(
     The index is a file of `hookviz features photos/ -o index.parquet`. The image's vector is made
     with the model, layer and options that the index was made with.
     """
-    asked = FeatureIndex.load(index)
-    loaded = _model_of(asked, model, weights, **loading)
-    nearest = asked.nearest(loaded, image, count)
+    feature_index = FeatureIndex.load(index)
+    loaded = _model_of(feature_index, model, weights, **loading)
+    nearest = feature_index.nearest(loaded, image, count)
     if as_json:
-        made = asked.features
-        echo_json({"model": made.model, "layer": made.layer, "nearest": nearest})
+        features = feature_index.features
+        echo_json({"model": features.model, "layer": features.layer, "nearest": nearest})
         return
-    rows = [(str(place + 1), name, f"{alike:.4f}") for place, (name, alike) in enumerate(nearest)]
+    rows = [(str(rank + 1), name, f"{cosine:.4f}") for rank, (name, cosine) in enumerate(nearest)]
     click.echo(text_table(("", "image", "similarity"), rows, right=("", "similarity")))
 
 
-def _model_of(asked: FeatureIndex, model: str | None, weights: str | None, **loading: Any) -> Model:
-    """The model that the index was made with.
+def _model_of(index: FeatureIndex, model: str | None, weights: str | None, **loading: Any) -> Model:
+    """Load the model that the index was made with.
 
     What a file says is never a module to be imported or a path to be read: names of the catalog
     alone are taken from it.
     """
-    made = asked.features
-    if model is None and made.model not in {spec.name for spec in catalog.list_models()}:
+    features = index.features
+    if model is None and features.model not in {spec.name for spec in catalog.list_models()}:
         raise SettingError(
-            f"The index was made with {shorten(made.model)!r}, which is no model of the catalog: "
-            "name it with --model package.module:factory."
+            f"The index was made with {shorten(features.model)!r}, which is no model of the "
+            "catalog: name it with --model package.module:factory."
         )
-    if weights is None and model is None and made.weights not in ("pretrained", "random"):
-        name = Path(made.weights).name
+    if weights is None and model is None and features.weights not in ("pretrained", "random"):
+        name = Path(features.weights).name
         raise SettingError(
             f"The index was made with weights from {shorten(name)!r}: name that file with "
             "--weights."
         )
-    chosen = weights or (made.weights if model is None else "pretrained")
-    return load(model or made.model, chosen, **loading)
+    chosen = weights or (features.weights if model is None else "pretrained")
+    return load(model or features.model, chosen, **loading)

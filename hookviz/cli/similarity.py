@@ -1,4 +1,4 @@
-"""``hookviz similarity``: how alike the layers of two models are, by linear CKA."""
+"""``hookviz similarity``: measure how alike the layers of two models are, by linear CKA."""
 
 from math import isnan, nan
 from pathlib import Path
@@ -76,7 +76,7 @@ def similarity(
     pictures = expand(image, inside=True)
     a, b = load_both(model, weights, other_model, other_weights, **loading)
     with progress_bar("Images") as report:
-        found = similarity_of(
+        result = similarity_of(
             a,
             b,
             {str(picture): picture for picture in pictures},
@@ -88,17 +88,17 @@ def similarity(
             progress=report,
             engine=chosen,
         )
-    for name, reason in found.failed.items():
+    for name, reason in result.failed.items():
         complain(f"{name}: {reason}")
-    matched = None if match is None else _matched(found, match)
+    matched = None if match is None else _matched(result, match)
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(_written(found, file.suffix[1:].casefold()))
+        file.write_bytes(_file_bytes(result, file.suffix[1:].casefold()))
     if as_json:
-        echo_json(_as_data(found, matched))
+        echo_json(_as_data(result, matched))
     else:
-        _echo(found, matched)
-    if found.failed:
+        _echo(result, matched)
+    if result.failed:
         click.get_current_context().exit(MISTAKE)
 
 
@@ -109,26 +109,26 @@ def _file(out: str) -> Path:
     return path
 
 
-def _written(found: Similarity, kind: str) -> bytes:
-    return found.csv().encode() if kind == "csv" else found.figure_bytes(kind)
+def _file_bytes(result: Similarity, kind: str) -> bytes:
+    return result.csv().encode() if kind == "csv" else result.figure_bytes(kind)
 
 
-def _matched(found: Similarity, match: str) -> ChannelMatches:
+def _matched(result: Similarity, match: str) -> ChannelMatches:
     layer, _, other = match.partition("=")
-    return found.matches(layer, other or None)
+    return result.matches(layer, other or None)
 
 
-def _as_data(found: Similarity, matched: ChannelMatches | None) -> dict[str, Any]:
+def _as_data(result: Similarity, matched: ChannelMatches | None) -> dict[str, Any]:
     return {
-        "models": found.models,
-        "weights": found.weights,
-        "digests": found.digests,
-        "images": len(found.names),
-        "unbiased": found.unbiased,
-        "layers": found.layers,
-        "other_layers": found.other_layers,
-        "cka": found.cka.tolist(),
-        "nearest": found.nearest(),
+        "models": result.models,
+        "weights": result.weights,
+        "digests": result.digests,
+        "images": len(result.names),
+        "unbiased": result.unbiased,
+        "layers": result.layers,
+        "other_layers": result.other_layers,
+        "cka": result.cka.tolist(),
+        "nearest": result.nearest(),
         "matches": matched
         and {
             "layer": matched.layer,
@@ -136,31 +136,32 @@ def _as_data(found: Similarity, matched: ChannelMatches | None) -> dict[str, Any
             "channels": matched.channels.tolist(),
             "correlations": matched.correlations.tolist(),
         },
-        "failed": dict(found.failed),
+        "failed": dict(result.failed),
     }
 
 
-def _echo(found: Similarity, matched: ChannelMatches | None) -> None:
+def _echo(result: Similarity, matched: ChannelMatches | None) -> None:
     first, second = (
-        f"{name} ({weights})" for name, weights in zip(found.models, found.weights, strict=True)
+        f"{name} ({weights})" for name, weights in zip(result.models, result.weights, strict=True)
     )
-    click.echo(f"A: {first}, B: {second}, {len(found.names):,} images. {found.note}".rstrip())
-    nearest = found.nearest()
-    rows = [(layer, *_cells(*nearest.get(layer, ("none", nan)))) for layer in found.layers]
+    click.echo(f"A: {first}, B: {second}, {len(result.names):,} images. {result.note}".rstrip())
+    nearest = result.nearest()
+    rows = [(layer, *_cells(*nearest.get(layer, ("none", nan)))) for layer in result.layers]
     click.echo(text_table(("layer of A", "nearest of B", "CKA"), rows, right=("CKA",)))
-    if len(found.other_layers) <= _MOST_COLUMNS:
-        numbers = [str(place) for place in range(1, len(found.other_layers) + 1)]
+    if len(result.other_layers) <= _MOST_COLUMNS:
+        numbers = [str(number) for number in range(1, len(result.other_layers) + 1)]
         click.echo("\nlinear CKA; columns are the layers of B in order:")
         matrix = [
             (layer, *map(_short, row))
-            for layer, row in zip(found.layers, found.cka.tolist(), strict=True)
+            for layer, row in zip(result.layers, result.cka.tolist(), strict=True)
         ]
         click.echo(text_table(("layer of A", *numbers), matrix, right=numbers))
     if matched is not None:
         click.echo(f"\nchannels of {matched.layer} (A) and {matched.other_layer} (B):")
         head = ("A", "B", "correlation")
         pairs = [
-            (str(channel), *_match_of(matched, channel)) for channel in matched.best_first.tolist()
+            (str(channel), *_match_cells(matched, channel))
+            for channel in matched.best_first.tolist()
         ]
         click.echo(text_table(head, pairs, right=head))
 
@@ -169,7 +170,7 @@ def _cells(name: str, value: float) -> tuple[str, str]:
     return name, _short(value)
 
 
-def _match_of(matched: ChannelMatches, channel: int) -> tuple[str, str]:
+def _match_cells(matched: ChannelMatches, channel: int) -> tuple[str, str]:
     other = int(matched.channels[channel])
     return _cells("none" if other < 0 else str(other), float(matched.correlations[channel]))
 

@@ -29,7 +29,7 @@ def _plain(data: Any) -> Any:
 
 
 def _text(text: str) -> str:
-    """`text` without the half letters that stand for a file name's bytes.
+    """Replace the surrogates that stand for a file name's undecodable bytes.
 
     Where the locale is C these are all bytes of "é" too, and together they are a letter after all.
     """

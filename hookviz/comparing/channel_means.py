@@ -12,7 +12,7 @@ from hookviz.capturing import engine as capturing
 from hookviz.capturing import inputs
 from hookviz.capturing.features import vector
 from hookviz.capturing.image_shards import ImageShard, image_shards, needs_of
-from hookviz.engines.engine import Engine, Needs, Tell, in_this_process
+from hookviz.engines.engine import Engine, Needs, ReportImages, in_this_process
 from hookviz.errors import HookVizError, SettingError, UnknownNameError, shorten
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.images import reading
@@ -76,11 +76,11 @@ class MeansWork:
         return shard.names
 
     def __call__(
-        self, shard: ImageShard, tell: Tell
+        self, shard: ImageShard, report: ReportImages
     ) -> dict[str, tuple[Means, Means] | HookVizError]:
         """The means of each image, by its name."""
         count, left_out = len(shard.names), 0
-        reporter = ProgressReporter(lambda share: tell(count * share, left_out), count)
+        reporter = ProgressReporter(lambda share: report(count * share, left_out), count)
         found: dict[str, tuple[Means, Means] | HookVizError] = {}
         for name, image in zip(shard.names, shard.images, strict=True):
             try:

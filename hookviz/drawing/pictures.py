@@ -54,6 +54,16 @@ def middle_square(picture: Pixels, side: int) -> Pixels:
     return np.asarray(Image.fromarray(picture).resize((side, side), box=box))
 
 
+def kernel_picture(kernel: NDArray[np.floating[Any]]) -> Pixels:
+    """Return a kernel over three colours, ``(3, h, w)``, as RGB uint8 ``(h, w, 3)``.
+
+    0 is middle grey, and the largest absolute weight a full colour.
+    """
+    largest = float(np.abs(kernel).max()) or 1.0
+    picture: Pixels = np.rint((kernel / largest + 1) * 127.5).astype(np.uint8).transpose(1, 2, 0)
+    return picture
+
+
 def fit_size(picture: Pixels, side: int) -> tuple[int, int]:
     """Return rows and columns of a picture ``(H, W, …)`` whose longer side becomes `side`."""
     height, width = picture.shape[:2]

@@ -1,4 +1,4 @@
-"""What goes through the shards of a job: this process, or the workers of a Ray cluster.
+"""Run the shards of a job in this process, or in the workers of a Ray cluster.
 
 An engine knows neither networks nor images: a job hands it work that can be pickled, and shards.
 Imports machine, wording and errors. Only `ray_cluster` and what it loads know Ray.

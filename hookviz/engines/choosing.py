@@ -1,4 +1,4 @@
-"""The engine that somebody asks for, by its name."""
+"""Choose an engine by its name."""
 
 from importlib import import_module
 from typing import Any
@@ -11,7 +11,7 @@ _CHOICES = "'local', 'ray' and 'ray://HOST:PORT'"
 
 
 def engine_of(engine: str | Engine, workers: int | None = None) -> Engine:
-    """The engine of a name: this process, or the workers of a Ray cluster.
+    """Return the engine of a name: this process, or the workers of a Ray cluster.
 
     Args:
         engine: ``"local"``; ``"ray"`` for the cluster that ``RAY_ADDRESS`` says, or else one of
@@ -35,14 +35,13 @@ def engine_of(engine: str | Engine, workers: int | None = None) -> Engine:
         return in_this_process
     if engine != RAY and not (engine.startswith("ray://") and len(engine) > len("ray://")):
         raise SettingError(f"engine={shorten(engine)!r} is none of {_CHOICES}.")
-    made: Engine = _ray_engine().RayEngine(
-        address=None if engine == RAY else engine, workers=workers
-    )
-    return made
+    address = None if engine == RAY else engine
+    ray_engine: Engine = _ray_engine().RayEngine(address=address, workers=workers)
+    return ray_engine
 
 
 def _ray_engine() -> Any:
-    """The module that knows Ray, which is loaded for those alone who ask for it."""
+    """Import the module that knows Ray, for those alone who ask for it."""
     try:
         return import_module("hookviz.engines.ray_engine")
     except ModuleNotFoundError as error:

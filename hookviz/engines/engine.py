@@ -1,4 +1,4 @@
-"""The seam between a job over many images and what carries it out, and the engine of this process.
+"""Define jobs over many images and the engines that run them, this process's among them.
 
 A job is a `Work`, which can be pickled, and its shards, each with all that the work needs of its
 images. An engine hands over what the work makes of each shard, in the order of the shards, so that
@@ -15,8 +15,8 @@ Result = TypeVar("Result")
 Shard_contra = TypeVar("Shard_contra", contravariant=True)
 Result_co = TypeVar("Result_co", covariant=True)
 
-Tell = Callable[[float, int], None]
-"""Told how many images are done so far, and how many of them were left out.
+ReportImages = Callable[[float, int], None]
+"""Called with how many images are done so far, and how many of them were left out.
 
 Of an image that is under way a part counts. What it raises ends the job.
 """
@@ -24,7 +24,7 @@ Of an image that is under way a part counts. What it raises ends the job.
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a process has to have before it begins with a job.
+    """Requirements of a job on the process that runs it.
 
     Attributes:
         files: paths that it has to see; of each folder with images one of these is enough.
@@ -36,76 +36,76 @@ class Needs:
 
 
 class Work(Protocol[Shard_contra, Result_co]):
-    """Makes a result of any shard; the same of the same shard, in whatever process it runs."""
+    """Picklable function from a shard to its result, the same in whatever process it runs."""
 
     @property
     def needs(self) -> Needs:
-        """What it needs where it runs."""
+        """Requirements on the process in which it runs."""
         ...
 
     def names(self, shard: Shard_contra) -> tuple[str, ...]:
-        """What the images of a shard are called, for a message."""
+        """Return the names of a shard's images, for a message."""
         ...
 
-    def __call__(self, shard: Shard_contra, tell: Tell) -> Result_co:
-        """The result of a shard.
+    def __call__(self, shard: Shard_contra, report: ReportImages) -> Result_co:
+        """Return the result of a shard.
 
         Args:
             shard: with its images, or with what they are read from.
-            tell: told how far the shard is; what it raises ends the work.
+            report: called with how far the shard is; what it raises ends the work.
         """
         ...
 
 
 class Engine(Protocol):
-    """Goes through the shards of a job."""
+    """Function that runs a job's shards and yields their results in order."""
 
     def __call__(
-        self, work: Work[Shard, Result], shards: Iterable[Shard], tell: Tell
+        self, work: Work[Shard, Result], shards: Iterable[Shard], report: ReportImages
     ) -> Generator[Result, None, None]:
-        """The results of `shards`, each by `work`, in the order of the shards.
+        """Yield the result of `work` for each of `shards`, in their order.
 
         Args:
             work: what is done with each shard.
             shards: each is asked for when somebody is free to work on it, and not before.
-            tell: told how many images of all shards are done so far, and of those left out.
+            report: called with how many images of all shards are done so far, and left out.
         """
         ...
 
 
-class Total:
-    """Sums up what is told of single shards.
+class TotalProgress:
+    """Sum of the progress of single shards, reported as one.
 
-    A shard that is begun anew, since its worker is gone, tells nothing until it is further than it
+    A shard that is begun anew, since its worker is gone, adds nothing until it is further than it
     was.
     """
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
+    def __init__(self, report: ReportImages) -> None:
+        self._report = report
         self._done: float = 0
         self._left_out = 0
         self._of_shard: dict[int, tuple[float, int]] = {}
 
     def shard(self, number: int, done: float, left_out: int) -> None:
-        """So much is done of one shard."""
+        """Take in how many images of a shard are done and left out so far."""
         before = self._of_shard.get(number, (0, 0))
         if done > before[0] or left_out > before[1]:
             now = max(before[0], done), max(before[1], left_out)
             self._of_shard[number] = now
             self._done += now[0] - before[0]
             self._left_out += now[1] - before[1]
-            self._tell(self._done, self._left_out)
+            self._report(self._done, self._left_out)
 
     def forget(self, number: int) -> None:
-        """Nothing more comes of a shard."""
+        """Drop the count of a shard that is finished."""
         self._of_shard.pop(number, None)
 
 
 def in_this_process(
-    work: Work[Shard, Result], shards: Iterable[Shard], tell: Tell
+    work: Work[Shard, Result], shards: Iterable[Shard], report: ReportImages
 ) -> Generator[Result, None, None]:
-    """The results of shards, one after another; an `Engine`."""
-    total = Total(tell)
+    """Yield the results of shards, computed one after another here; an `Engine`."""
+    total = TotalProgress(report)
     for number, shard in enumerate(shards):
         yield work(shard, partial(total.shard, number))
         total.forget(number)

@@ -1,4 +1,4 @@
-"""The way into a Ray cluster and out of it, and the nodes that it has."""
+"""Join a Ray cluster for a job, and list its nodes."""
 
 import logging
 import os
@@ -13,7 +13,7 @@ import ray
 from hookviz.errors import EngineError, shorten
 from hookviz.machine.memory import cores
 
-_ANSWERS_WITHIN = 5.0  # seconds; Ray itself waits for minutes
+_ANSWERS_WITHIN = 5.0  # seconds
 _INSTEAD = (
     "engine='ray' starts one on this machine for the time of the job, and engine='local' needs none"
 )
@@ -21,20 +21,20 @@ _INSTEAD = (
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A machine of the cluster, or one of several nodes on a machine."""
+    """Node of the cluster: a machine, or one of several on a machine."""
 
     key: str
     host: str
     address: str
 
     def __str__(self) -> str:
-        """What a person can find it by."""
+        """Name the node so that a person finds it."""
         return f"node {self.host} ({self.address}, {self.key[:8]})"
 
 
 @contextmanager
 def joined(address: str | None, workers: int | None) -> Iterator[None]:
-    """A connection to a cluster for the block; the one that this process has, where it has one.
+    """Connect to a cluster for the block; a connection that this process has is kept.
 
     Args:
         address: ``ray://HOST:PORT``; None for what ``RAY_ADDRESS`` says, or else for a cluster of
@@ -70,48 +70,48 @@ def joined(address: str | None, workers: int | None) -> Iterator[None]:
 
 
 def slots(workers: int | None, *, gpu: bool) -> list[Node]:
-    """A node for each worker: one for every processor, or GPU, taking turns among the nodes.
+    """Return a node for each worker, one for every processor or GPU, in turns among the nodes.
 
     Raises:
         EngineError: the cluster has none.
     """
     kind = "GPU" if gpu else "CPU"
     of_nodes = [[node] * int(resources.get(kind, 0)) for node, resources in _nodes()]
-    every = [node for turn in zip_longest(*of_nodes) for node in turn if node is not None]
-    if not every:
+    workers_nodes = [node for turn in zip_longest(*of_nodes) for node in turn if node is not None]
+    if not workers_nodes:
         what = "GPU, and the model is on one" if gpu else "processor"
         raise EngineError(
             f"No node of the Ray cluster has a {what}. "
             + ("Load the model with device='cpu'." if gpu else "engine='local' works without one.")
         )
-    return every[:workers]
+    return workers_nodes[:workers]
 
 
 def is_alive(node: Node) -> bool:
-    """Whether a node still belongs to the cluster."""
+    """Return whether a node still belongs to the cluster."""
     return any(other == node for other, _ in _nodes())
 
 
 def free_processors() -> str:
-    """How many processors are free, of how many, in words."""
-    every, free = ray.cluster_resources().get("CPU", 0), ray.available_resources().get("CPU", 0)
-    return f"{free:g} of {every:g} processors"
+    """Say how many processors are free, of how many."""
+    total, free = ray.cluster_resources().get("CPU", 0), ray.available_resources().get("CPU", 0)
+    return f"{free:g} of {total:g} processors"
 
 
 def _nodes() -> Sequence[tuple[Node, dict[str, float]]]:
-    """The nodes that are there, with what they offer."""
+    """Return the nodes that are alive, with their resources."""
     return [
         (
-            Node(each["NodeID"], each["NodeManagerHostname"], each["NodeManagerAddress"]),
-            each.get("Resources", {}),
+            Node(node["NodeID"], node["NodeManagerHostname"], node["NodeManagerAddress"]),
+            node.get("Resources", {}),
         )
-        for each in ray.nodes()
-        if each["Alive"]
+        for node in ray.nodes()
+        if node["Alive"]
     ]
 
 
 def _check_answer(address: str) -> None:
-    """Nothing, where somebody listens at ``HOST:PORT``; an error otherwise, within seconds."""
+    """Raise within seconds where nobody listens at ``HOST:PORT``; Ray itself waits for minutes."""
     host, _, port = address.removeprefix("ray://").partition("/")[0].rpartition(":")
     if not (host and port.isdigit()):
         if address == "auto":

@@ -1,17 +1,17 @@
-"""The engine whose workers are processes of a Ray cluster, each with a model of its own."""
+"""Run a job in processes of a Ray cluster, each with a model of its own."""
 
 from collections.abc import Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 
 from hookviz.engines import ray_cluster
-from hookviz.engines.engine import Result, Shard, Tell, Work
+from hookviz.engines.engine import ReportImages, Result, Shard, Work
 from hookviz.engines.ray_job import RayJob
 
 
 @dataclass(frozen=True, slots=True)
 class RayEngine:
-    """Goes through shards in the workers of a cluster; an `Engine`.
+    """`Engine` that runs shards in the workers of a Ray cluster.
 
     A shard whose worker is lost is done again by another one. What comes back is joined in the
     order of the shards, so that the result is that of one process.
@@ -29,9 +29,9 @@ class RayEngine:
     patience: float = 120.0
 
     def __call__(
-        self, work: Work[Shard, Result], shards: Iterable[Shard], tell: Tell
+        self, work: Work[Shard, Result], shards: Iterable[Shard], report: ReportImages
     ) -> Generator[Result, None, None]:
-        """The results of `shards`, each by `work`, in the order of the shards.
+        """Yield the result of `work` for each of `shards`, in their order.
 
         Raises:
             HookVizError: there is no cluster; a node can't load the model, or doesn't see the
@@ -39,6 +39,6 @@ class RayEngine:
         """
         with ray_cluster.joined(self.address, self.workers):
             nodes = ray_cluster.slots(self.workers, gpu=work.needs.gpu)
-            job = RayJob(work, shards, tell, nodes, self.patience)
+            job = RayJob(work, shards, report, nodes, self.patience)
             with closing(job.results()) as results:
                 yield from results

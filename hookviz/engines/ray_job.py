@@ -1,4 +1,4 @@
-"""One job on a Ray cluster: which worker has which shard, and what happens where one is lost."""
+"""Run one job on a Ray cluster: assign shards to workers, and replace workers that are lost."""
 
 import time
 from collections import deque
@@ -14,7 +14,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import hookviz
 from hookviz.engines import ray_cluster, ray_worker
-from hookviz.engines.engine import Result, Shard, Tell, Total, Work
+from hookviz.engines.engine import ReportImages, Result, Shard, TotalProgress, Work
 from hookviz.engines.ray_cluster import Node
 from hookviz.errors import EngineError, HookVizError, shorten
 
@@ -22,21 +22,21 @@ ATTEMPTS = 3
 """How often a shard is begun whose workers are lost, and a worker that does not come up."""
 
 _AHEAD = 4  # shards a worker that may be done before one that others wait for
-_EVERY = 0.5  # seconds between two looks at how far the workers are
+_POLL = 0.5  # seconds between two questions how far the workers are
 
 cloudpickle.register_pickle_by_value(ray_worker)  # it comes to the nodes from here
 
 
 @dataclass(eq=False)
 class _Slot:
-    """A worker's place on a node."""
+    """Worker on a node, and the references to what it does."""
 
     node: Node
     actor: Any = None
-    loading: Any = None  # what tells that it is there
-    status: Any = None  # what tells what became of its shard
+    loading: Any = None  # reference to its answer that it is up
+    status: Any = None  # reference to what became of its shard
     result: Any = None
-    told: Any = None
+    progress: Any = None
     number: int = -1  # of the shard
     starts: int = field(default=0)
 
@@ -46,48 +46,48 @@ class _Slot:
 
 
 class RayJob(Generic[Shard, Result]):
-    """Hands shards to workers, and their results over in order."""
+    """Job that hands shards to workers, and yields their results in order."""
 
     def __init__(
         self,
         work: Work[Shard, Result],
         shards: Iterable[Shard],
-        tell: Tell,
+        report: ReportImages,
         nodes: Sequence[Node],
         patience: float,
     ) -> None:
         self._work = work
         self._needs = work.needs
         self._more = enumerate(shards)
-        self._total = Total(tell)
+        self._total = TotalProgress(report)
         self._slots = [_Slot(node) for node in nodes]
         self._patience = patience
         self._packed: Any = None
-        self._given: dict[int, Shard] = {}  # those that have not been handed over
+        self._unfinished: dict[int, Shard] = {}  # those whose results were not yielded
         self._waiting: deque[int] = deque()
         self._done: dict[int, Any] = {}
         self._lost: dict[int, int] = {}
-        self._next = 0  # to be handed over
-        self._looked = 0.0
+        self._next = 0  # number of the shard whose result is yielded next
+        self._polled = 0.0
 
     def results(self) -> Generator[Result, None, None]:
-        """The results in order; whatever ends it, no worker is left."""
+        """Yield the results in order; whatever ends it, no worker is left."""
         try:
             self._packed = ray.put(_packed(self._work))
             for slot in self._slots:
                 if self._pull():
                     self._start(slot)
             self._began = time.monotonic()
-            while self._given or self._pull():
+            while self._unfinished or self._pull():
                 self._hand_out()
                 self._wait()
                 while self._next in self._done:
                     try:
                         result = ray.get(self._done.pop(self._next))
                     except RayError as error:  # the node that kept it is gone
-                        self._again(self._next, error, None)
+                        self._retry(self._next, error, None)
                         break
-                    del self._given[self._next]
+                    del self._unfinished[self._next]
                     self._total.forget(self._next)
                     self._next += 1
                     yield result
@@ -96,35 +96,35 @@ class RayJob(Generic[Shard, Result]):
                 self._end(slot)
 
     def _pull(self) -> bool:
-        """Take one more shard in, where there is one and not too many are done ahead."""
-        ahead = len(self._given) - len(self._waiting)
+        """Take in one more shard; return whether there was one and not too many are done ahead."""
+        ahead = len(self._unfinished) - len(self._waiting)
         if ahead >= _AHEAD * len(self._slots):
             return False
         for number, shard in islice(self._more, 1):
-            self._given[number] = shard
+            self._unfinished[number] = shard
             self._waiting.append(number)
             return True
         return False
 
     def _hand_out(self) -> None:
-        """A shard for each worker that has none."""
+        """Give a shard to each worker that has none."""
         for slot in self._slots:
             if slot.actor is None or slot.waits_for is not None:
                 continue
             if not self._waiting and not self._pull():
                 return
             slot.number = self._waiting.popleft()
-            shard = self._given[slot.number]
+            shard = self._unfinished[slot.number]
             slot.status, slot.result = slot.actor.do.options(num_returns=2).remote(
                 slot.number, shard
             )
 
     def _wait(self) -> None:
-        """Look at whoever is done, for half a second at most."""
+        """Wait half a second at most, and take in what workers have finished."""
         by_ref = {slot.waits_for: slot for slot in self._slots if slot.waits_for is not None}
         if not by_ref:
             return
-        ready, _ = ray.wait([*by_ref], num_returns=1, timeout=_EVERY)
+        ready, _ = ray.wait([*by_ref], num_returns=1, timeout=_POLL)
         for ref in ready:
             slot = by_ref[ref]
             try:
@@ -135,63 +135,63 @@ class RayJob(Generic[Shard, Result]):
             except RayTaskError:
                 raise  # a bug, or a result that can't be brought here
             except RayError as error:
-                self._gone(slot, error)
-        if time.monotonic() - self._looked > _EVERY:
-            self._looked = time.monotonic()
-            self._look()
+                self._replace(slot, error)
+        if time.monotonic() - self._polled > _POLL:
+            self._polled = time.monotonic()
+            self._poll_progress()
         if all(slot.actor is None or slot.loading is not None for slot in self._slots):
             self._check_patience()
         else:
             self._began = time.monotonic()
 
     def _loaded(self, slot: _Slot) -> None:
-        word, what = ray.get(slot.loading)
+        outcome, reason = ray.get(slot.loading)
         slot.loading = None
-        if word != ray_worker.OK:
+        if outcome != ray_worker.OK:
             raise EngineError(
-                f"{_capital(slot.node)} can't work on this: {what}. Install or mount there what is "
-                "here, or use engine='local'."
+                f"{_capital(slot.node)} can't work on this: {reason}. Install or mount there what "
+                "is here, or use engine='local'."
             )
 
     def _finished(self, slot: _Slot) -> None:
-        (word, what, done, left_out), number = ray.get(slot.status), slot.number
+        (outcome, reason, done, left_out), number = ray.get(slot.status), slot.number
         result, slot.status, slot.result, slot.number = slot.result, None, None, -1
-        if word == ray_worker.FAILED and isinstance(what, HookVizError):
-            raise what
-        if word == ray_worker.FAILED:
+        if outcome == ray_worker.FAILED and isinstance(reason, HookVizError):
+            raise reason
+        if outcome == ray_worker.FAILED:
             raise EngineError(
-                f"{_capital(slot.node)} can't do {self._called(number)}: {what}. Fewer workers, a "
-                "smaller batch or a node with more memory would do."
+                f"{_capital(slot.node)} can't do {self._images_of(number)}: {reason}. Fewer "
+                "workers, a smaller batch or a node with more memory would do."
             )
-        if word == ray_worker.CRASHED:
-            raise RuntimeError(f"On {slot.node}, with {self._called(number)}:\n{what}")
+        if outcome == ray_worker.CRASHED:
+            raise RuntimeError(f"On {slot.node}, with {self._images_of(number)}:\n{reason}")
         self._done[number] = result
         self._total.shard(number, done, left_out)
 
-    def _look(self) -> None:
-        """Tell how far the shards are that are under way."""
+    def _poll_progress(self) -> None:
+        """Report how far the shards are that are under way."""
         for slot in self._slots:
             if slot.status is None:
                 continue
-            if slot.told is None:
-                slot.told = slot.actor.told.remote()
-            elif ray.wait([slot.told], timeout=0)[0]:
+            if slot.progress is None:
+                slot.progress = slot.actor.progress.remote()
+            elif ray.wait([slot.progress], timeout=0)[0]:
                 try:
-                    number, done, left_out = ray.get(slot.told)
+                    number, done, left_out = ray.get(slot.progress)
                 except RayError:
                     continue  # what became of its shard is told in its turn
                 finally:
-                    slot.told = None
+                    slot.progress = None
                 if number == slot.number:
                     self._total.shard(number, done, left_out)
 
-    def _gone(self, slot: _Slot, error: RayError) -> None:
-        """Begin anew what a lost worker had, and have another one in its place."""
+    def _replace(self, slot: _Slot, error: RayError) -> None:
+        """Queue a lost worker's shard again, and start another worker in its place."""
         number, was_up = slot.number, slot.loading is None
         self._end(slot)
         if was_up:
             slot.starts = 0
-            self._again(number, error, slot.node)
+            self._retry(number, error, slot.node)
         if isinstance(error, ActorUnschedulableError) or not ray_cluster.is_alive(slot.node):
             self._slots.remove(slot)
             if not self._slots:
@@ -207,13 +207,13 @@ class RayJob(Generic[Shard, Result]):
             ) from error
         self._start(slot)
 
-    def _again(self, number: int, error: RayError, node: Node | None) -> None:
-        """Have a shard done once more, unless it has taken its workers with it too often."""
+    def _retry(self, number: int, error: RayError, node: Node | None) -> None:
+        """Queue a shard again, unless its workers were lost too often."""
         self._lost[number] = self._lost.get(number, 0) + 1
         if self._lost[number] >= ATTEMPTS:
             where = f", last on {node}" if node else ""
             raise EngineError(
-                f"The worker that had {self._called(number)} was lost {ATTEMPTS} times{where}: "
+                f"The worker that had {self._images_of(number)} was lost {ATTEMPTS} times{where}: "
                 f"{_why(error)}. Leave these images out, or give fewer workers or a smaller batch "
                 "where memory is short."
             ) from error
@@ -232,17 +232,17 @@ class RayJob(Generic[Shard, Result]):
     def _end(self, slot: _Slot) -> None:
         if slot.actor is not None:
             ray.kill(slot.actor, no_restart=True)
-        slot.actor = slot.loading = slot.status = slot.result = slot.told = None
+        slot.actor = slot.loading = slot.status = slot.result = slot.progress = None
         slot.number = -1
 
-    def _called(self, number: int) -> str:
-        """The images of a shard, in words."""
-        names = self._work.names(self._given[number])
+    def _images_of(self, number: int) -> str:
+        """Name the images of a shard."""
+        names = self._work.names(self._unfinished[number])
         first, last = shorten(names[0]), shorten(names[-1])
         return first if len(names) == 1 else f"the {len(names):,} images {first} … {last}"
 
     def _check_patience(self) -> None:
-        """End a job that waits for a processor for too long."""
+        """Raise where a job waits for a processor for too long."""
         if time.monotonic() - self._began > self._patience:
             raise EngineError(
                 f"No worker came up within {self._patience:g} s: {ray_cluster.free_processors()} "

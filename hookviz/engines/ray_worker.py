@@ -1,4 +1,4 @@
-"""One worker of a Ray cluster: it keeps a job's work, and does a shard at a time.
+"""Run shards of a job in one worker of a Ray cluster, one at a time.
 
 This file travels to the nodes as it is and imports nothing of HookViz, so that a node on which
 HookViz is missing, or is another one, can say so itself.
@@ -19,14 +19,14 @@ BESIDE = "beside"
 
 
 class Worker:
-    """An actor of a job.
+    """Ray actor that keeps a job's work.
 
-    What goes wrong is a result, not an exception: a word of those above, and what to say of it.
+    What goes wrong is a result, not an exception: one of the words above, and the reason.
     """
 
     def __init__(self) -> None:
         self._work: Any = None
-        self._told: tuple[int, float, int] = (-1, 0, 0)
+        self._progress: tuple[int, float, int] = (-1, 0, 0)
 
     def load(self, packed: list[Any], version: str, files: tuple[str, ...]) -> tuple[str, Any]:
         """Unpack the work, which the cluster brings to each node once.
@@ -51,22 +51,22 @@ class Worker:
         return OK, (os.getpid(), socket.gethostname())
 
     def do(self, number: int, shard: Any) -> tuple[tuple[str, Any, float, int], Any]:
-        """What became of the shard, with what was told of it last; and its result."""
-        self._told = number, 0, 0
+        """Compute a shard, and return its outcome with its last progress, and its result."""
+        self._progress = number, 0, 0
 
-        def tell(done: float, left_out: int) -> None:
-            self._told = number, done, left_out
+        def report(done: float, left_out: int) -> None:
+            self._progress = number, done, left_out
 
         try:
-            result = self._work(shard, tell)
+            result = self._work(shard, report)
         except Exception as error:  # noqa: BLE001 - the job's own errors, and everybody's bugs
             return self._raised(error), None
-        return (OK, None, *self._told[1:]), result
+        return (OK, None, *self._progress[1:]), result
 
     @ray.method(concurrency_group=BESIDE)  # type: ignore[untyped-decorator, unused-ignore]
-    def told(self) -> tuple[int, float, int]:
-        """Which shard it works on, and how far it is."""
-        return self._told
+    def progress(self) -> tuple[int, float, int]:
+        """Return the number of its shard, and how many images are done and left out."""
+        return self._progress
 
     def _raised(self, error: Exception) -> tuple[str, Any, float, int]:
         if isinstance(error, importlib.import_module("hookviz").HookVizError):

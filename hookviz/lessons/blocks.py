@@ -42,13 +42,13 @@ def read_values(text: str, file: Path, line: int) -> Mapping[str, Value]:
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         wrong = getattr(error, "problem", None) or say("it is nested too deep")
-        what = say("This can't be read as YAML: {reason}.", reason=wrong)
-        raise lesson_error(file, line + (mark.line if mark else 0), what) from error
+        message = say("This can't be read as YAML: {reason}.", reason=wrong)
+        raise lesson_error(file, line + (mark.line if mark else 0), message) from error
     if top is None:
         return {}
     if not isinstance(top, MappingNode):
-        what = say("Lines of the form name: value belong here.")
-        raise lesson_error(file, line + top.start_mark.line, what)
+        message = say("Lines of the form name: value belong here.")
+        raise lesson_error(file, line + top.start_mark.line, message)
     values: dict[str, Value] = {}
     for key, value in top.value:
         line_number = line + key.start_mark.line
@@ -69,8 +69,8 @@ def _scalar(node: Node, file: Path, line: int) -> str:
         kind = node.tag.rpartition(":")[2]
         if kind in ("str", "int", "float", "bool", "null", "timestamp"):
             return str(node.value)
-    what = say("Only plain words and numbers can stand behind a name here.")
-    raise lesson_error(file, line, what)
+    message = say("Only plain words and numbers can stand behind a name here.")
+    raise lesson_error(file, line, message)
 
 
 def read_question(text: str, file: Path, line: int) -> Question:
@@ -92,22 +92,22 @@ def read_question(text: str, file: Path, line: int) -> Question:
         elif text_line[:1].isspace():
             answers[-1][2].append(text_line.strip())
         else:
-            what = say(
+            message = say(
                 "After the first answer stand answers alone, such as - [x] Yes or - [ ] No, each "
                 "with its reason on an indented line below it."
             )
-            raise lesson_error(file, line_number, what)
+            raise lesson_error(file, line_number, message)
     if not question:
         raise lesson_error(file, line, say("The question has no words."))
     if not FEWEST_ANSWERS <= len(answers) <= MOST_ANSWERS:
-        what = say(
+        message = say(
             "The question has {count} answers; {minimum} to {maximum} work, each a line such as "
             "- [x] Yes or - [ ] No.",
             count=len(answers),
             minimum=FEWEST_ANSWERS,
             maximum=MOST_ANSWERS,
         )
-        raise lesson_error(file, line, what)
+        raise lesson_error(file, line, message)
     if not any(right for right, *_ in answers):
         raise lesson_error(file, line, say("No answer is marked as right, such as - [x] Yes."))
     prose.check(prose.parsed("\n".join(words for words, _ in question)), file, question[0][1])
@@ -123,8 +123,8 @@ def _answer(right: bool, words: list[str], why: list[str], line: int, file: Path
     if not answer_text:
         raise lesson_error(file, line, say("This answer has no words."))
     if not reason:
-        what = say("This answer has no reason: write it on an indented line below it.")
-        raise lesson_error(file, line, what)
+        message = say("This answer has no reason: write it on an indented line below it.")
+        raise lesson_error(file, line, message)
     prose.check(prose.parsed(answer_text), file, line)
     prose.check(prose.parsed("\n".join(why)), file, line + 1)
     return Answer(answer_text, right, reason)

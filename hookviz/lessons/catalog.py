@@ -41,13 +41,13 @@ def read_lessons(folder: str = "") -> tuple[Lesson, ...]:
     for file in files:
         lesson = read_lesson(file)
         if lesson.slug in by_slug:
-            what = say(
+            message = say(
                 "There is a lesson {slug} already, in {other_file}. Another name of the file "
                 "works.",
                 slug=lesson.slug,
                 other_file=by_slug[lesson.slug].file.name,
             )
-            raise lesson_error(file, 1, what)
+            raise lesson_error(file, 1, message)
         by_slug[lesson.slug] = replace(lesson, number=len(by_slug) + 1)
     return tuple(by_slug.values())
 
@@ -57,11 +57,13 @@ def _files_of(folder: Path) -> list[Path]:
         raise LessonError(say("There is no folder {folder}.", folder=str(folder)))
     files = sorted(folder.glob("*.md"))
     if not files:
-        what = say("{folder} has no lesson: a file whose name ends with .md.", folder=str(folder))
-        raise LessonError(what)
+        message = say(
+            "{folder} has no lesson: a file whose name ends with .md.", folder=str(folder)
+        )
+        raise LessonError(message)
     if len(files) > _MOST:
-        what = say("{folder} has more than {count} lessons.", folder=str(folder), count=_MOST)
-        raise LessonError(what)
+        message = say("{folder} has more than {count} lessons.", folder=str(folder), count=_MOST)
+        raise LessonError(message)
     return files
 
 

@@ -7,9 +7,11 @@ from hookviz.errors import LessonError, nearest_names, shorten
 from hookviz.language.saying import say
 
 
-def lesson_error(file: Path, line: int, what: str) -> LessonError:
-    """Return the error for what is wrong at a line of a file, `what` being a sentence."""
-    return LessonError(say("{file}, line {line}: {fault}", file=file.name, line=line, fault=what))
+def lesson_error(file: Path, line: int, message: str) -> LessonError:
+    """Return the error for what is wrong at a line of a file, `message` being a sentence."""
+    return LessonError(
+        say("{file}, line {line}: {fault}", file=file.name, line=line, fault=message)
+    )
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

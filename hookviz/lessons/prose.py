@@ -81,27 +81,27 @@ def _check_inline(token: Token, file: Path, line: int) -> None:
     if token.type == "link_open":
         target = str(token.attrGet("href") or "")
         if not _LINK.match(target):
-            what = say(
+            message = say(
                 "The link to {target!r} is not shown. Links to https:// and, within this app, "
                 "those that begin with ? or # work.",
                 target=shorten(target, 60),
             )
-            raise lesson_error(file, line, what)
+            raise lesson_error(file, line, message)
     if token.type in ("text", "code_inline"):
         for braces in _BRACES.finditer(token.content):
             if braces["name"] is None and len(braces[0]) == 1:
-                what = say(
+                message = say(
                     "Braces name a fact, such as {example}. For a brace itself write two of them.",
                     example="{mean:.2f}",
                 )
-                raise lesson_error(file, line, what)
+                raise lesson_error(file, line, message)
             if braces["form"] and not _FORM.fullmatch(braces["form"]):
-                what = say(
+                message = say(
                     "The fact {fact} has a format that is not known. Those such as {examples} are.",
                     fact=shorten(braces[0], 40),
                     examples=".2f, d, .1%",
                 )
-                raise lesson_error(file, line, what)
+                raise lesson_error(file, line, message)
 
 
 def _no_html(html: str) -> str:
@@ -168,8 +168,8 @@ def _with_facts(text: str, facts: Mapping[str, Fact], file: Path, line: int) -> 
         if name is None:
             return braces[0][0]
         if name not in facts:
-            what = say("No live part of this step has the fact {name!r}.", name=name)
-            raise lesson_error(file, line, f"{what} {did_you_mean(name, facts)}".strip())
+            message = say("No live part of this step has the fact {name!r}.", name=name)
+            raise lesson_error(file, line, f"{message} {did_you_mean(name, facts)}".strip())
         return _fact_text(facts[name], braces["form"] or "", name, file, line)
 
     return _BRACES.sub(written_fact, text)
@@ -181,6 +181,6 @@ def _fact_text(value: Any, form: str, name: str, file: Path, line: int) -> str:
     try:
         written = format(value, form)
     except ValueError as error:
-        what = say("The fact {name!r} can't be written as {format!r}.", name=name, format=form)
-        raise lesson_error(file, line, what) from error
+        message = say("The fact {name!r} can't be written as {format!r}.", name=name, format=form)
+        raise lesson_error(file, line, message) from error
     return saying.localised(written.replace("-", "−"))

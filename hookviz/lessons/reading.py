@@ -41,11 +41,11 @@ def read_lesson(file: Path, number: int = 0) -> Lesson:
     """
     named = _FILE_NAME.fullmatch(file.name)
     if named is None or named["slug"] == _RESERVED:
-        what = say(
+        message = say(
             "A lesson's file has a name such as 03-my-lesson.md: small letters a to z, digits and "
             "hyphens."
         )
-        raise lesson_error(file, 1, what)
+        raise lesson_error(file, 1, message)
     return parse_lesson(_text_of(file), file, named["slug"], number)
 
 
@@ -57,8 +57,8 @@ def parse_lesson(text: str, file: Path, slug: str, number: int = 0) -> Lesson:
     _check_defaults(front, file)
     minutes = front.get("minutes", Value("5", 1))
     if not re.fullmatch(r"[1-9]\d{0,2}", minutes.text, re.ASCII):
-        what = say("minutes is {minutes!r}, and should be a whole number.", minutes=minutes.text)
-        raise lesson_error(file, minutes.line, what)
+        message = say("minutes is {minutes!r}, and should be a whole number.", minutes=minutes.text)
+        raise lesson_error(file, minutes.line, message)
     return Lesson(
         slug=slug,
         title=front["title"].text,
@@ -80,13 +80,13 @@ def _text_of(file: Path) -> str:
             say("{file} can't be read: {reason}.", file=str(file), reason=error.strerror or "")
         ) from error
     if len(data) > LARGEST:
-        what = say("The file has more than {count:,} bytes, which is too much.", count=LARGEST)
-        raise lesson_error(file, 1, what)
+        message = say("The file has more than {count:,} bytes, which is too much.", count=LARGEST)
+        raise lesson_error(file, 1, message)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        what = say("This is not UTF-8 text. Save the file with that encoding.")
-        raise lesson_error(file, data.count(b"\n", 0, error.start) + 1, what) from error
+        message = say("This is not UTF-8 text. Save the file with that encoding.")
+        raise lesson_error(file, data.count(b"\n", 0, error.start) + 1, message) from error
     control = re.search(r"[\x00-\x08\x0b-\x1f\x7f]", text.replace("\r\n", "\n"))
     if control:
         line = text.count("\n", 0, control.start()) + 1
@@ -97,19 +97,19 @@ def _text_of(file: Path) -> str:
 def _front_matter(lines: Sequence[str], file: Path) -> tuple[Mapping[str, Value], int]:
     """Return the values at the top, and how many lines they take."""
     if not lines or lines[0].strip() != _FRONT:
-        what = say(
+        message = say(
             "A lesson begins with its front matter: a line of three hyphens, lines such as "
             "title: My lesson, and three hyphens again."
         )
-        raise lesson_error(file, 1, what)
+        raise lesson_error(file, 1, message)
     ends = [index for index, line in enumerate(lines) if index and line.strip() == _FRONT]
     if not ends:
         raise lesson_error(file, 1, say("The front matter has no end: a line of three hyphens."))
     front = read_values("\n".join(lines[1 : ends[0]]), file, 2)
     for name, value in front.items():
         if name not in KEYS:
-            what = say("The front matter has no {name!r}.", name=name)
-            raise lesson_error(file, value.line, f"{what} {did_you_mean(name, KEYS)}")
+            message = say("The front matter has no {name!r}.", name=name)
+            raise lesson_error(file, value.line, f"{message} {did_you_mean(name, KEYS)}")
     if "title" not in front or not front["title"].text.strip():
         raise lesson_error(file, 1, say("The front matter has no title. Write: title: My lesson"))
     return front, ends[0] + 1
@@ -120,12 +120,14 @@ def _check_defaults(front: Mapping[str, Value], file: Path) -> None:
     sample, model = front.get("sample"), front.get("model")
     known_samples = [sample_image.name for sample_image in samples()]
     if sample is not None and sample.text not in known_samples:
-        what = say("There is no sample image {name!r}.", name=sample.text)
-        raise lesson_error(file, sample.line, f"{what} {did_you_mean(sample.text, known_samples)}")
+        message = say("There is no sample image {name!r}.", name=sample.text)
+        raise lesson_error(
+            file, sample.line, f"{message} {did_you_mean(sample.text, known_samples)}"
+        )
     titles = [spec.title for spec in catalog.described_models()]
     if model is not None and model.text not in titles and not settings().model:
-        what = say("There is no model {name!r}.", name=model.text)
-        raise lesson_error(file, model.line, f"{what} {did_you_mean(model.text, titles)}")
+        message = say("There is no model {name!r}.", name=model.text)
+        raise lesson_error(file, model.line, f"{message} {did_you_mean(model.text, titles)}")
 
 
 def _steps(lines: Sequence[str], file: Path, line: int) -> tuple[Step, ...]:
@@ -138,8 +140,8 @@ def _steps(lines: Sequence[str], file: Path, line: int) -> tuple[Step, ...]:
     for position, token in enumerate(tokens):
         if token.level or token.map is None or token.nesting < 0:
             if token.level and _is_own(token):
-                what = say("A live part or question stands at the left margin, in no list.")
-                raise lesson_error(file, line + (token.map or [0])[0], what)
+                message = say("A live part or question stands at the left margin, in no list.")
+                raise lesson_error(file, line + (token.map or [0])[0], message)
             continue
         at = line + token.map[0]
         if token.type == "heading_open" and token.tag == "h1":
@@ -148,8 +150,8 @@ def _steps(lines: Sequence[str], file: Path, line: int) -> tuple[Step, ...]:
             title, began, blocks = tokens[position + 1].content, at, []
             continue
         if not began:
-            what = say("Before the first step stands text. A step begins with: # Its heading")
-            raise lesson_error(file, at, what)
+            message = say("Before the first step stands text. A step begins with: # Its heading")
+            raise lesson_error(file, at, message)
         blocks.append(_block(token, lines, file, line))
     if not began:
         raise lesson_error(
@@ -157,8 +159,8 @@ def _steps(lines: Sequence[str], file: Path, line: int) -> tuple[Step, ...]:
         )
     steps.append(_step(title, blocks, file, began))
     if len(steps) > _MOST_STEPS:
-        what = say("The lesson has more than {count} steps.", count=_MOST_STEPS)
-        raise lesson_error(file, steps[_MOST_STEPS].line, what)
+        message = say("The lesson has more than {count} steps.", count=_MOST_STEPS)
+        raise lesson_error(file, steps[_MOST_STEPS].line, message)
     return tuple(steps)
 
 
@@ -190,8 +192,8 @@ def _block(token: Token, lines: Sequence[str], file: Path, line: int) -> Block:
         not re.fullmatch(rf"\s*{re.escape(token.markup)}[`~]*\s*", lines[end - 1])
         or end - first < 2
     ):
-        what = say("This block has no end: a line of {fence}", fence=token.markup)
-        raise lesson_error(file, at, what)
+        message = say("This block has no end: a line of {fence}", fence=token.markup)
+        raise lesson_error(file, at, message)
     words = token.info.split()
     if words[0] == "question":
         return read_question(token.content, file, at)
@@ -201,35 +203,39 @@ def _block(token: Token, lines: Sequence[str], file: Path, line: int) -> Block:
 def _live(name: Sequence[str], options: str, file: Path, line: int) -> Live:
     known = parts()
     if len(name) != 1:
-        what = say("After live stands the name of one part.")
-        raise lesson_error(file, line, f"{what} {did_you_mean(' '.join(name), known)}")
+        message = say("After live stands the name of one part.")
+        raise lesson_error(file, line, f"{message} {did_you_mean(' '.join(name), known)}")
     part = known.get(name[0])
     if part is None:
-        what = say("There is no live part called {name!r}.", name=name[0])
-        raise lesson_error(file, line, f"{what} {did_you_mean(name[0], known)}")
+        message = say("There is no live part called {name!r}.", name=name[0])
+        raise lesson_error(file, line, f"{message} {did_you_mean(name[0], known)}")
     values = read_values(options, file, line + 1)
     declared = {option.name: option for option in part.options}
     for option_name, value in values.items():
         if option_name not in declared:
-            what = say("The part {part} has no option {name!r}.", part=part.name, name=option_name)
+            message = say(
+                "The part {part} has no option {name!r}.", part=part.name, name=option_name
+            )
             raise lesson_error(
-                file, value.line, f"{what} {did_you_mean(option_name, declared)}".strip()
+                file, value.line, f"{message} {did_you_mean(option_name, declared)}".strip()
             )
         wrong = declared[option_name].check(value.text)
         if wrong:
-            what = say(
+            message = say(
                 "{name}: {value!r} does not work for the part {part}. {reason}",
                 name=option_name,
                 value=value.text,
                 part=part.name,
                 reason=wrong,
             )
-            raise lesson_error(file, value.line, what)
+            raise lesson_error(file, value.line, message)
     chosen = {}
     for option in part.options:
         value_or_default = values[option.name].text if option.name in values else option.default
         if value_or_default is None:
-            what = say("The part {part} needs the option {name}.", part=part.name, name=option.name)
-            raise lesson_error(file, line, f"{what} {option.help}")
+            message = say(
+                "The part {part} needs the option {name}.", part=part.name, name=option.name
+            )
+            raise lesson_error(file, line, f"{message} {option.help}")
         chosen[option.name] = value_or_default
     return Live(part.name, chosen, line)

@@ -97,7 +97,7 @@ class Script:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Run:
+class ScriptRun:
     """What a script printed, computed and drew.
 
     Attributes:
@@ -131,7 +131,7 @@ def read_script(name: str) -> Script:
     return Script(name, text, tuple(_control(match) for match in _CONSTANT.finditer(text)))
 
 
-def run_script(script: Script, choices: Mapping[str, Value]) -> Run:
+def run_script(script: Script, choices: Mapping[str, Value]) -> ScriptRun:
     """Run a script with those choices once, and return what it printed, computed and drew.
 
     Raises:
@@ -146,7 +146,7 @@ def run_script(script: Script, choices: Mapping[str, Value]) -> Run:
 
 
 @lru_cache(_RUNS)
-def _run(name: str, text: str) -> Run:
+def _run(name: str, text: str) -> ScriptRun:
     """Execute a script of ours; `text` differs from its file in chosen constants alone."""
     printed: list[str] = []
 
@@ -157,7 +157,7 @@ def _run(name: str, text: str) -> Run:
     # one script at a time, since each seeds torch's only generator
     with same_random_numbers(), torch.inference_mode(mode=False), torch.enable_grad():
         exec(compile(text, f"{name}.py", "exec"), held)  # noqa: S102 - a file of ours, see above
-    return Run(
+    return ScriptRun(
         tuple(printed),
         {
             key: value

@@ -44,11 +44,11 @@ def sheet(lesson: Lesson, facts: Facts, shown_on: str, *, answers: bool) -> byte
         author="HookViz",
         invariant=1,
     )
-    document.build(list(_Writer(lesson, answers=answers).story(title, facts, shown_on)))
+    document.build(list(_SheetWriter(lesson, answers=answers).story(title, facts, shown_on)))
     return file.getvalue()
 
 
-class _Writer:
+class _SheetWriter:
     """Makes reportlab's paragraphs of a lesson's blocks, counting its questions."""
 
     def __init__(self, lesson: Lesson, *, answers: bool) -> None:
@@ -81,8 +81,10 @@ class _Writer:
                     return
                 yield from flowing(tokens, self._styles)
             case Live():
-                what = say("On the screen: {sentence}", sentence=say(parts()[block.part].sentence))
-                yield Paragraph(escape(what), self._styles.small)
+                message = say(
+                    "On the screen: {sentence}", sentence=say(parts()[block.part].sentence)
+                )
+                yield Paragraph(escape(message), self._styles.small)
             case Question():
                 yield self._question(block, facts)
 

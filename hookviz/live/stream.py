@@ -107,7 +107,7 @@ class Stream:
             with (
                 out_of_memory.translate_oom(say("This frame")),
                 subject.use_model() as model,
-                capacity.queue().turn(("live", self.owner), self._check_open, behind=True),
+                capacity.queue().turn(("live", self.owner), self._check_open, background=True),
             ):
                 frame = self._take()
                 limit = TimeLimit.from_now(say("A frame"))

@@ -1,4 +1,4 @@
-"""What this process's control group may use on Linux: memory and processors."""
+"""Read what this process's control group may use on Linux: memory and processors."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ _LISTING = Path("/proc/self/cgroup")
 
 @dataclass(frozen=True, slots=True)
 class MemoryGroup:
-    """The control group that bounds this process's memory, and what counts against the bound.
+    """Control group that bounds this process's memory, and the files that tell its use.
 
     Attributes:
         limit: bytes that all processes of the group may use together.
@@ -25,7 +25,7 @@ class MemoryGroup:
     reclaimable: str
 
     def used(self) -> int:
-        """Bytes in use that the kernel can't take back by forgetting files."""
+        """Return the bytes in use that the kernel can't take back by forgetting files."""
         idle = 0
         for line in self.statistics.read_text("ascii").splitlines():
             name, _, value = line.partition(" ")
@@ -36,7 +36,7 @@ class MemoryGroup:
 
 
 def memory_group(root: Path = _ROOT, listing: Path = _LISTING) -> MemoryGroup | None:
-    """The group with the least memory among this process's and those above; None without one."""
+    """Return the group with the least memory among this process's and those above; None without."""
     groups = [
         *_memory_v2(_folders(root, _path_of("", listing))),
         *_memory_v1(_folders(root / "memory", _path_of("memory", listing))),
@@ -45,7 +45,7 @@ def memory_group(root: Path = _ROOT, listing: Path = _LISTING) -> MemoryGroup | 
 
 
 def processors(root: Path = _ROOT, listing: Path = _LISTING) -> float | None:
-    """How many processors' time the groups leave to this process; None where they set no bound."""
+    """Return how many processors' time the groups allow; None where they set no bound."""
     shares = []
     for folder in _folders(root, _path_of("", listing)):
         quota, _, period = _read(folder / "cpu.max").partition(" ")
@@ -59,7 +59,7 @@ def processors(root: Path = _ROOT, listing: Path = _LISTING) -> float | None:
 
 
 def _path_of(controller: str, listing: Path) -> str:
-    """The group's path below the mount of a v1 controller, or of v2 (the empty name)."""
+    """Return the group's path below the mount of a v1 controller, or of v2 (the empty name)."""
     for line in _read(listing).splitlines():
         _, controllers, path = line.split(":", 2)
         if controller in controllers.split(","):
@@ -68,7 +68,7 @@ def _path_of(controller: str, listing: Path) -> str:
 
 
 def _folders(top: Path, path: str) -> Iterator[Path]:
-    """The group's folder and all above it. A container sees its own group's files at the top."""
+    """Yield the group's folder and all above it; a container sees its own group at the top."""
     inside = Path(path)
     if ".." not in inside.parts:
         for part in (inside, *inside.parents):
@@ -98,7 +98,7 @@ def _memory_v1(folders: Iterator[Path]) -> Iterator[MemoryGroup]:
 
 
 def _read(file: Path) -> str:
-    """A file's text; empty where it is not there."""
+    """Return a file's text; empty where it is not there."""
     try:
         return file.read_text("ascii").strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""Say which packages of the app are missing, where the library is installed without them."""
+"""Find out which packages of the app are missing where the library is installed alone."""
 
 import sys
 from importlib.util import find_spec
@@ -27,7 +27,7 @@ def missing_app_packages() -> list[str]:
 
 
 def check_app() -> None:
-    """Refuse to start the app where some of its packages are missing.
+    """Raise where packages of the app are missing.
 
     Raises:
         HookVizError: they are; it names the command that installs them.

@@ -1,4 +1,4 @@
-"""How much memory this process may use, how much it uses, and what goes first when it is short."""
+"""Measure how much memory this process may use and uses, and make room where it is short."""
 
 import ctypes
 import os
@@ -19,7 +19,7 @@ _STATM, _MEMINFO = Path("/proc/self/statm"), Path("/proc/meminfo")
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A bound in bytes, and how near this process is to it.
+    """Bound on this process's memory in bytes, and how near it is.
 
     Attributes:
         limit: bytes that this process may use.
@@ -35,13 +35,13 @@ class Memory:
         return min(_RESERVE, self.limit // 8)
 
     def free(self) -> int:
-        """Bytes that this process may still take, and that the machine still has."""
+        """Return the bytes that this process may still take and the machine still has."""
         left = self.limit - self.used()
         machine = _available()
         return left if machine is None else min(left, machine)
 
     def make_room(self, give_back: Callable[[int], int]) -> bool:
-        """Whether the reserve is free, after what is kept was given up for it.
+        """Evict what is kept until the reserve is free, and return whether it is.
 
         Args:
             give_back: drops kept values of at least so many bytes, where there are any, and tells
@@ -55,7 +55,7 @@ class Memory:
 
 
 def own_memory(megabytes: int = 0, processes: int = 1) -> Memory:
-    """What this process may use: `megabytes` if given, its control group's bound, or the machine.
+    """Return what this process may use: `megabytes`, its control group's bound, or the machine.
 
     Of the three the least counts, so a wrong number can't ask for more than there is. The machine
     and the control group are shared equally by so many processes.
@@ -72,7 +72,7 @@ def own_memory(megabytes: int = 0, processes: int = 1) -> Memory:
 
 
 def is_short_of_memory(error: BaseException | None) -> bool:
-    """Whether an error, or one that it comes from, says that there was not enough memory.
+    """Return whether an error, or one that it comes from, says that memory was short.
 
     torch says so in a `RuntimeError`.
     """
@@ -84,7 +84,7 @@ def is_short_of_memory(error: BaseException | None) -> bool:
 
 
 def machine_bytes() -> int | None:
-    """Bytes of memory that the machine has; None where it does not say."""
+    """Return the bytes of memory that the machine has; None where it does not say."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -92,7 +92,7 @@ def machine_bytes() -> int | None:
 
 
 def resident() -> int:
-    """Bytes of this process in memory; 0 where the system has no ``/proc``."""
+    """Return the bytes of this process in memory; 0 where the system has no ``/proc``."""
     try:
         return int(_STATM.read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
@@ -100,7 +100,7 @@ def resident() -> int:
 
 
 def cores() -> int:
-    """Processors that this process may use, rounded up; at least 1."""
+    """Return how many processors this process may use, rounded up; at least 1."""
     try:
         mine = len(os.sched_getaffinity(0))
     except AttributeError:
@@ -110,7 +110,7 @@ def cores() -> int:
 
 
 def _available() -> int | None:
-    """Bytes that the machine can give without swapping; None where it does not say."""
+    """Return the bytes that the machine can give without swapping; None where it does not say."""
     try:
         lines = _MEMINFO.read_text("ascii").splitlines()
     except OSError:
@@ -121,7 +121,7 @@ def _available() -> int | None:
 
 
 def return_to_system() -> None:
-    """Hand freed memory back: glibc keeps it for itself, and it would count as used."""
+    """Hand freed memory back to the system: glibc keeps it, and it would count as used."""
     try:
         ctypes.CDLL(None).malloc_trim(0)
     except (AttributeError, OSError, TypeError):

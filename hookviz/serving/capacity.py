@@ -1,10 +1,10 @@
-"""What all sessions of the process share: the models, a bound on activations, turns, metrics.
+"""Make what all sessions of the process share: models, activations' bound, queue, metrics.
 
 Each is made when it is first asked for, after the settings were read.
 """
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hookviz.capturing.cache import Budget
 from hookviz.machine import memory
@@ -12,7 +12,6 @@ from hookviz.machine.memory import Memory
 from hookviz.serving.fair_queue import FairQueue
 from hookviz.serving.garbage import GarbageCollector
 from hookviz.serving.model_pool import ModelPool
-from hookviz.serving.run_plan import RunPlan, plan
 from hookviz.settings import MEGABYTE, settings
 
 if TYPE_CHECKING:
@@ -21,44 +20,72 @@ if TYPE_CHECKING:
 
 @cache
 def model_pool() -> ModelPool:
-    """The loaded models that all sessions share, within `HOOKVIZ_MODELS_MB`."""
+    """Return the loaded models that all sessions share, within `HOOKVIZ_MODELS_MB`."""
     return ModelPool(settings().models_mb * MEGABYTE)
 
 
 @cache
 def activation_budget() -> Budget:
-    """The bound in bytes on what the caches of all sessions hold together."""
+    """Return the bound in bytes on what the caches of all sessions hold together."""
     return Budget(settings().cache_mb * MEGABYTE)
 
 
 @cache
 def own_memory() -> Memory:
-    """The memory that this process uses, and how much it may."""
+    """Return the memory that this process uses, and how much it may."""
     return memory.own_memory(settings().memory_mb, settings().processes)
+
+
+class RunPlan(NamedTuple):
+    """How the cores are shared out.
+
+    Attributes:
+        runs: how many compute at once.
+        threads: of each run.
+    """
+
+    runs: int
+    threads: int
+
+
+def plan_runs(runs: int, threads: int, cores: int, memory_bytes: int) -> RunPlan:
+    """Return how many runs compute at once, and on how many threads, so that they fill the cores.
+
+    At least two at once, so that one long run does not hold up everybody, and one for every four
+    cores; at most one for every gigabyte.
+
+    Args:
+        runs: what was chosen; 0 for automatic.
+        threads: what was chosen; 0 for automatic.
+        cores: processors that there are; 0 for less than one.
+        memory_bytes: that there are.
+    """
+    runs = runs or max(1, min(max(2, cores // 4), memory_bytes >> 30))
+    return RunPlan(runs, threads or max(1, cores // runs))
 
 
 @cache
 def run_plan() -> RunPlan:
-    """How many runs compute at once, and on how many threads each."""
+    """Return how many runs compute at once in this process, and on how many threads each."""
     cores = memory.cores() // settings().processes
-    return plan(settings().runs, settings().threads, cores, own_memory().limit)
+    return plan_runs(settings().runs, settings().threads, cores, own_memory().limit)
 
 
 @cache
 def queue() -> FairQueue:
-    """The queue in which every run waits. Where memory is short, old activations go first."""
+    """Return the queue in which every run waits; old activations are evicted for short memory."""
     return FairQueue(run_plan().runs, lambda: own_memory().make_room(activation_budget().give_back))
 
 
 @cache
 def garbage_collector() -> GarbageCollector:
-    """What collects the process's garbage while it serves."""
+    """Return what collects the process's garbage while it serves."""
     return GarbageCollector()
 
 
 @cache
 def metrics() -> "Metrics | None":
-    """What is counted for Prometheus; None where nobody asked for it."""
+    """Return the counters for Prometheus; None where nobody asked for them."""
     if not settings().metrics_port:
         return None
     # Its library takes a tenth of a second to import.

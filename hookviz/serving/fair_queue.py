@@ -1,4 +1,4 @@
-"""A bounded number of runs at once, and a fair queue for those who wait."""
+"""Queue runs fairly, and let a bounded number of them compute at once."""
 
 import threading
 import time
@@ -6,45 +6,45 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-Tell = Callable[[int], None]
-"""Told one's position in the queue, 1 for the next; what it raises leaves the queue."""
+OnPosition = Callable[[int], None]
+"""Called with one's position in the queue, 1 for the next; what it raises leaves the queue."""
 
-_EVERY = 0.4  # seconds between two times that somebody who waits is told their place
-_GRACE = 2.0  # seconds for which the place of somebody who left is held
-_LONG_BEHIND = 5.0  # seconds after which a run that gave way stands among the people again
-_QUIET = 2.0  # seconds without anybody who asks, after which no place is kept free for people
+_TICK = 0.4  # seconds between two calls of `OnPosition` while somebody waits
+_GRACE = 2.0  # seconds for which the position of somebody who left is held
+_PROMOTE_AFTER = 5.0  # seconds after which a run that yielded is queued among the people again
+_QUIET = 2.0  # seconds without a request, after which no slot is kept free for people
 
 
 @dataclass(eq=False, slots=True)
 class _Ticket:
-    """One place in the queue, or the run of who had it.
+    """Place of one owner in the queue.
 
     Attributes:
-        behind: whether all go first who are not.
-        begun: since when a run waits that gave way and goes on here; None for a new one.
-        left: when they left; None while they wait.
+        background: whether all others go first.
+        yielded_at: since when a run waits that yielded its turn; None for a new one.
+        left_at: when its owner left the queue; None while they wait.
     """
 
-    behind: bool = False
-    begun: float | None = None
-    left: float | None = None
+    background: bool = False
+    yielded_at: float | None = None
+    left_at: float | None = None
 
 
 class FairQueue:
-    """Lets in so many runs at once, in the order in which people came.
+    """First-come, first-served queue with `runs` slots, background runs and yielding.
 
-    A person has one ticket, from when they ask until their run is over: a second run of the same
-    person asks again only after the first, so nobody has two places. Who leaves is dropped at
-    once, and takes up their old place where they ask again within two seconds: Streamlit ends and
+    An owner, such as a session, has one ticket from the request until the run is over: a second run
+    of the same owner queues only after the first, so nobody has two places. Who leaves is dropped
+    at once, and gets the old position back by asking again within two seconds: Streamlit ends and
     repeats a page's run at every click, which should not send anybody back to the end.
 
-    What goes on by itself, such as a stream of frames, asks to stand behind the people who wait for
-    an answer: they all go first, and one place of several is always kept free of it.
+    What goes on by itself, such as a stream of frames, asks for background turns: all people who
+    wait for an answer go first, and one slot of several is always kept free of it.
 
-    What runs for long gives way at intervals: it leaves its turn to those who wait and goes on
-    behind them. Those who explore go first, those who gave way take turns. Whoever has stood behind
-    for five seconds stands among the people again: a crowd that never pauses slows a long run down
-    and can't stop it. Where nobody has asked for two seconds, no place is kept free of them.
+    A long run yields at intervals: it leaves its turn to those who wait and resumes in the
+    background. Those who explore go first, those who yielded take turns. After five seconds in the
+    background it is queued among the people again: a crowd that never pauses slows a long run down
+    and can't stop it. Where nobody has asked for two seconds, no slot is kept free of such runs.
     """
 
     def __init__(
@@ -53,150 +53,151 @@ class FairQueue:
         may_start: Callable[[], bool] = lambda: True,
         grace: float = _GRACE,
         *,
-        long_behind: float = _LONG_BEHIND,
+        promote_after: float = _PROMOTE_AFTER,
         quiet: float = _QUIET,
     ) -> None:
-        """Start with nobody.
+        """Start empty.
 
         Args:
-            runs: how many go on at once.
+            runs: how many compute at once.
             may_start: asked before a run starts; while it says no the queue waits, unless nobody
                 runs: what is going on has an end, and after it things are as good as they get.
-            grace: seconds for which the place of somebody who left is held.
-            long_behind: seconds after which what gave way stands among the people again.
-            quiet: seconds without a person who asks, after which what gave way may have all places.
+            grace: seconds for which the position of somebody who left is held.
+            promote_after: seconds in the background after which a run that yielded is queued among
+                the people again.
+            quiet: seconds without a request, after which runs that yielded may have all slots.
         """
         self.runs = runs
         self._may_start = may_start
-        self._grace, self._long_behind, self._quiet = grace, long_behind, quiet
-        self._asked = -quiet  # when a person asked last
+        self._grace, self._promote_after, self._quiet = grace, promote_after, quiet
+        self._asked_at = -quiet  # when a person asked last
         self._changed = threading.Condition()
         self._queue: dict[Hashable, _Ticket] = {}  # in the order of arrival
-        self._running: dict[Hashable, int] = {}  # the thread of each person's run
-        self._behind: set[Hashable] = set()  # those of them who asked to stand behind the others
+        self._running: dict[Hashable, int] = {}  # the thread of each owner's run
+        self._background: set[Hashable] = set()  # owners of them whose turn is a background one
 
     @property
     def running(self) -> int:
-        """How many run now."""
+        """Number of runs that compute now."""
         with self._changed:
             return len(self._running)
 
     @property
     def waiting(self) -> int:
-        """How many wait now, without what stands behind the people."""
+        """Number of people who wait now, without background runs."""
         with self._changed:
-            return sum(not ticket.behind for ticket in self._present())
+            return sum(not ticket.background for ticket in self._present())
 
     @contextmanager
     def turn(
-        self, who: Hashable, tell: Tell | None = None, *, behind: bool = False
+        self, owner: Hashable, on_position: OnPosition | None = None, *, background: bool = False
     ) -> Iterator[float]:
-        """Wait for one's turn, and hold it for the block; gives the seconds waited.
+        """Wait for a turn and hold it for the block; yields the seconds waited.
 
-        Inside of one's own turn another one is had at once, in the same thread.
+        Within a turn, another one of the same owner starts at once, in the same thread.
 
         Args:
-            who: tells people apart; a session.
-            tell: called in this thread when the position changes, and at least twice a second.
-            behind: let all go first who do not ask for this; those who do take their turns one
-                after the other.
+            owner: who asks, such as a session.
+            on_position: called in this thread when the position changes, and at least twice a
+                second.
+            background: let all go first who do not ask for this; those who do take turns.
         """
-        if self._running.get(who) == threading.get_ident():
+        if self._running.get(owner) == threading.get_ident():
             yield 0.0
             return
-        waited = self._wait(who, tell, _Ticket(behind))
+        waited = self._wait(owner, on_position, _Ticket(background))
         try:
             yield waited
         finally:
             with self._changed:
-                # A run that was ended while it gave way has no turn any more, and the same person's
-                # next run may have one.
-                if self._running.get(who) == threading.get_ident():
-                    self._leave(who)
+                # A run that was ended while it had yielded has no turn any more, and the same
+                # owner's next run may have one.
+                if self._running.get(owner) == threading.get_ident():
+                    self._leave(owner)
 
-    def give_way(self, who: Hashable, tell: Tell | None = None) -> float:
-        """Let in who waits and go on behind them; the seconds waited, 0 where nobody is let in.
+    def yield_turn(self, owner: Hashable, on_position: OnPosition | None = None) -> float:
+        """Let in who waits, wait behind them, and return the seconds waited; 0 for nobody let in.
 
-        To be called within one's own turn, which is the same turn afterwards. What `tell` raises
-        ends it: the way out of the turn's block holds nothing then.
+        To be called within one's own turn, which is the same turn afterwards. What `on_position`
+        raises ends it: the turn's block ends without a turn then.
 
         Args:
-            who: whose turn it is.
-            tell: as in `turn`.
+            owner: whose turn it is.
+            on_position: as in `turn`.
         """
         with self._changed:
-            if self._running.get(who) != threading.get_ident() or not self._lets_in(who):
+            if self._running.get(owner) != threading.get_ident() or not self._can_yield(owner):
                 return 0.0
-            self._leave(who)
-            ticket = self._queue[who] = _Ticket(behind=True, begun=time.monotonic())
-        return self._wait(who, tell, ticket)
+            self._leave(owner)
+            ticket = self._queue[owner] = _Ticket(background=True, yielded_at=time.monotonic())
+        return self._wait(owner, on_position, ticket)
 
-    def _wait(self, who: Hashable, tell: Tell | None, wanted: _Ticket) -> float:
+    def _wait(self, owner: Hashable, on_position: OnPosition | None, wanted: _Ticket) -> float:
         started = time.monotonic()
-        # One who gives way has a ticket from the same moment on, so that nobody is in between.
-        ticket = wanted if wanted.begun is not None else None
-        told, again = 0, 0.0  # the position last told, and when to tell next
+        # One who yields has a ticket from the same moment on, so that nobody is in between.
+        ticket = wanted if wanted.yielded_at is not None else None
+        reported, next_report = 0, 0.0  # the position last reported, and when to report again
         try:
             while True:
                 with self._changed:
-                    ticket = ticket or self._ticket(who, wanted)
+                    ticket = ticket or self._ticket(owner, wanted)
                     if ticket is not None and self._may_go(ticket):
-                        self._running[who] = threading.get_ident()
-                        if ticket.behind and not self._is_quiet(ticket):
-                            self._behind.add(who)
-                        del self._queue[who]
+                        self._running[owner] = threading.get_ident()
+                        if ticket.background and not self._is_quiet(ticket):
+                            self._background.add(owner)
+                        del self._queue[owner]
                         self._changed.notify_all()  # there may be room for the next too
                         return time.monotonic() - started
                     position = self._position(ticket)
-                    left = again - time.monotonic()
-                    if position == told and left > 0:
+                    left = next_report - time.monotonic()
+                    if position == reported and left > 0:
                         self._changed.wait(left)
                         continue
-                told, again = position, time.monotonic() + _EVERY
-                if tell is not None:
-                    tell(position)  # without the lock: it may take its time
+                reported, next_report = position, time.monotonic() + _TICK
+                if on_position is not None:
+                    on_position(position)  # without the lock: it may take its time
         except BaseException:
             with self._changed:
                 if ticket is not None:
-                    ticket.left = time.monotonic()
+                    ticket.left_at = time.monotonic()
                     self._changed.notify_all()
             raise
 
     # All below are called with the lock held.
 
-    def _leave(self, who: Hashable) -> None:
-        del self._running[who]
-        self._behind.discard(who)
+    def _leave(self, owner: Hashable) -> None:
+        del self._running[owner]
+        self._background.discard(owner)
         self._changed.notify_all()
 
-    def _ticket(self, who: Hashable, wanted: _Ticket) -> _Ticket | None:
-        """A ticket at the end of the queue, or the one just left; None while they have another."""
-        if not wanted.behind:
-            self._asked = time.monotonic()
+    def _ticket(self, owner: Hashable, wanted: _Ticket) -> _Ticket | None:
+        """Return a ticket at the end, or the one just left; None while the owner has another."""
+        if not wanted.background:
+            self._asked_at = time.monotonic()
         self._present()
-        ticket = self._queue.get(who)
-        if ticket is not None and ticket.left is not None:
-            if ticket.begun is None and ticket.behind == wanted.behind:
-                ticket.left = None
+        ticket = self._queue.get(owner)
+        if ticket is not None and ticket.left_at is not None:
+            if ticket.yielded_at is None and ticket.background == wanted.background:
+                ticket.left_at = None
                 self._changed.notify_all()  # those behind it moved back
                 return ticket
-            del self._queue[who]  # a place of another kind: the run that had given way is over
+            del self._queue[owner]  # of another kind: the run that had yielded is over
             ticket = None
-        if ticket is None and who not in self._running:
-            self._queue[who] = wanted
+        if ticket is None and owner not in self._running:
+            self._queue[owner] = wanted
             return wanted
         return None
 
     def _present(self) -> list[_Ticket]:
-        """Those who wait, people first, first come first; who left too long ago is forgotten."""
+        """Return the tickets that wait, people's first; those left too long ago are dropped."""
         now = time.monotonic()
-        for who, ticket in list(self._queue.items()):
-            if ticket.left is not None and now - ticket.left >= self._grace:
-                del self._queue[who]
-            elif ticket.begun is not None and now - ticket.begun >= self._long_behind:
-                ticket.behind = False
-        present = [ticket for ticket in self._queue.values() if ticket.left is None]
-        return sorted(present, key=lambda ticket: ticket.behind)
+        for owner, ticket in list(self._queue.items()):
+            if ticket.left_at is not None and now - ticket.left_at >= self._grace:
+                del self._queue[owner]
+            elif ticket.yielded_at is not None and now - ticket.yielded_at >= self._promote_after:
+                ticket.background = False
+        present = [ticket for ticket in self._queue.values() if ticket.left_at is None]
+        return sorted(present, key=lambda ticket: ticket.background)
 
     def _position(self, ticket: _Ticket | None) -> int:
         present = self._present()
@@ -205,26 +206,26 @@ class FairQueue:
     def _may_go(self, ticket: _Ticket) -> bool:
         if len(self._running) >= self.runs or self._present()[0] is not ticket:
             return False
-        if not self._has_place_for(ticket, len(self._behind)):
+        if not self._has_slot_for(ticket, len(self._background)):
             return False
-        # What goes on has the memory that it takes; only what is new takes more.
-        return ticket.begun is not None or self._may_start() or not self._running
+        # What resumes has the memory that it takes; only what is new takes more.
+        return ticket.yielded_at is not None or self._may_start() or not self._running
 
-    def _lets_in(self, who: Hashable) -> bool:
-        """Whether somebody could run in place of `who`."""
+    def _can_yield(self, owner: Hashable) -> bool:
+        """Return whether somebody could run in place of `owner`."""
         first = next(iter(self._present()), None)
-        if first is None or not self._has_place_for(first, len(self._behind - {who})):
+        if first is None or not self._has_slot_for(first, len(self._background - {owner})):
             return False
-        if len(self._running) < self.runs and self._has_place_for(first, len(self._behind)):
+        if len(self._running) < self.runs and self._has_slot_for(first, len(self._background)):
             return False  # there is room already
         # Where memory is short nobody new is let in while somebody holds some and waits.
-        return first.begun is not None or self._may_start()
+        return first.yielded_at is not None or self._may_start()
 
-    def _has_place_for(self, ticket: _Ticket, running_behind: int) -> bool:
-        if not ticket.behind or self._is_quiet(ticket):
+    def _has_slot_for(self, ticket: _Ticket, running_in_background: int) -> bool:
+        if not ticket.background or self._is_quiet(ticket):
             return True
-        return running_behind < max(1, self.runs - 1)
+        return running_in_background < max(1, self.runs - 1)
 
     def _is_quiet(self, ticket: _Ticket) -> bool:
-        """Whether no place has to be kept free of a run that gave way."""
-        return ticket.begun is not None and time.monotonic() - self._asked >= self._quiet
+        """Return whether no slot has to be kept free of a run that yielded."""
+        return ticket.yielded_at is not None and time.monotonic() - self._asked_at >= self._quiet

@@ -1,4 +1,4 @@
-"""Collecting garbage when it is due, between clicks instead of after each of them.
+"""Collect garbage when it is due, between clicks instead of after each of them.
 
 Python frees most objects when the last reference to them goes. What refers to itself in a circle
 waits for the collector, which has to look at every live object: half a million after torch is
@@ -31,7 +31,7 @@ _NEVER = 1_000_000_000
 
 
 class GarbageCollector:
-    """The process's garbage collection, in a thread of its own.
+    """Garbage collector of the process, in a thread of its own.
 
     What outlived a collection is frozen: the next one does not look at it again. So each costs as
     much as came since the last. Everything is looked at when the server is idle, or has grown: what
@@ -39,7 +39,7 @@ class GarbageCollector:
     """
 
     def __init__(self, used: Callable[[], int] = memory.resident) -> None:
-        """Do nothing yet; `used` tells the bytes that the process has."""
+        """Take `used`, which returns the bytes that the process has, and do nothing yet."""
         self._used = used
         self._settled = used()
         self._lock = threading.Lock()
@@ -50,7 +50,7 @@ class GarbageCollector:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Inside the block the page runs: collecting waits for its end, if it can wait."""
+        """Put off collecting for the block, in which the page runs, unless it can't wait."""
         with self._lock:
             self._runs += 1
         try:
@@ -62,7 +62,7 @@ class GarbageCollector:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Collect for the block, in place of what Python does by itself."""
+        """Collect during the block, in place of what Python does by itself."""
         thresholds = gc.get_threshold()
         gc.set_threshold(_YOUNG, 10, _NEVER)
         self._collect_everything(time.monotonic())
@@ -78,7 +78,7 @@ class GarbageCollector:
             gc.unfreeze()
 
     def collect_if_due(self, now: float) -> str:
-        """Collect what is due at that time of the monotonic clock.
+        """Collect what is due at time `now` of the monotonic clock.
 
         Returns:
             ``"everything"``, ``"new"`` for what came since the last time, or ``""`` for nothing.

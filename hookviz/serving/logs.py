@@ -1,4 +1,4 @@
-"""Logs of what happened, never of what was on the pictures or what their files were called.
+"""Log what happened, never what was on the pictures or what their files were called.
 
 An event has a name and a few fields out of `FIELDS`. As JSON every record is one line, and says
 nothing else: a message's arguments and an exception's text may hold what a visitor gave, so only
@@ -21,7 +21,7 @@ FIELDS = frozenset(
         *("skipped", "threads", "waited_ms"),
     }
 )
-"""What an event may tell."""
+"""Fields that an event may have."""
 
 Value = str | int | float
 
@@ -30,14 +30,14 @@ _bound: ContextVar[dict[str, Value] | None] = ContextVar("hookviz_log_fields", d
 
 
 def event(name: str, **fields: Value) -> None:
-    """Write down that something happened, with what is bound; of `FIELDS` only."""
+    """Log that something happened, with these fields and those that are bound; `FIELDS` only."""
     assert fields.keys() <= FIELDS, fields.keys() - FIELDS
     _log.info(name, extra={"fields": fields})
 
 
 @contextmanager
 def bound(**fields: Value) -> Iterator[None]:
-    """Put these fields into every record of this thread in the block; of `FIELDS` only."""
+    """Put these fields into every record of this thread in the block; `FIELDS` only."""
     assert fields.keys() <= FIELDS, fields.keys() - FIELDS
     token = _bound.set({**(_bound.get() or {}), **fields})
     try:
@@ -49,7 +49,7 @@ def bound(**fields: Value) -> Iterator[None]:
 def set_up(form: str, stream: TextIO | None = None) -> None:
     """Write HookViz's records to `stream` (the standard error): warnings as ``text``, or ``json``.
 
-    As JSON events are written too. Calling it again replaces the former way.
+    As JSON events are written too. Calling it again replaces the former handler.
     """
     logger = logging.getLogger("hookviz")
     for old in [handler for handler in logger.handlers if isinstance(handler, _Handler)]:
@@ -57,7 +57,7 @@ def set_up(form: str, stream: TextIO | None = None) -> None:
     handler = _Handler(stream or sys.stderr)
     if form == "json":
         handler.setFormatter(_Json())
-        handler.addFilter(lambda record: hasattr(record, "fields") or _serious(record))
+        handler.addFilter(lambda record: hasattr(record, "fields") or _is_serious(record))
         logger.setLevel(logging.INFO)
     else:
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
@@ -66,16 +66,16 @@ def set_up(form: str, stream: TextIO | None = None) -> None:
     logger.addHandler(handler)
 
 
-def _serious(record: logging.LogRecord) -> bool:
+def _is_serious(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.WARNING
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Ours, so that it can be told from others'."""
+    """Handler of ours, so that it can be told from others'."""
 
 
 class _Json(logging.Formatter):
-    """One line of JSON per record."""
+    """Formatter that writes a record as one line of JSON, without its arguments."""
 
     def format(self, record: logging.LogRecord) -> str:
         entry: dict[str, object] = {

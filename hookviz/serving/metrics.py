@@ -1,4 +1,4 @@
-"""Numbers about a server for Prometheus: runs, queue, latency, memory, errors."""
+"""Count a server's runs, waits, memory and errors for Prometheus."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,13 +16,13 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0,
 
 
 class Metrics:
-    """What one process counts; nothing in it names a person, an image or a file."""
+    """Counters of one process; nothing in them names a person, an image or a file."""
 
     def __init__(self, gauges: Mapping[str, tuple[str, Callable[[], float]]]) -> None:
         """Start at zero.
 
         Args:
-            gauges: what is read at each scrape: names, and for each a description and how to read.
+            gauges: what is read at each scrape: by name, a description and what reads it.
         """
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
@@ -82,7 +82,7 @@ class Metrics:
         self._errors.inc()
 
     def held_back(self) -> None:
-        """Count a message of a visitor that has to wait for its time."""
+        """Count a message of a visitor that the throttle delays."""
         self._held_back.inc()
 
     def cut_off(self) -> None:
@@ -105,7 +105,7 @@ class Metrics:
 
     @contextmanager
     def served(self, address: str, port: int) -> Iterator[int]:
-        """``/metrics`` on a port of its own for the block; gives the port, which 0 leaves open.
+        """Serve ``/metrics`` on a port of its own for the block; yields the port, for 0 a free one.
 
         Raises:
             OSError: the port is taken, or the address is not this machine's.

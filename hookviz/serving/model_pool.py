@@ -1,4 +1,4 @@
-"""Loaded models that all sessions share, bounded in bytes.
+"""Keep loaded models that all sessions share, bounded in bytes.
 
 What two models have in common, as a network and the same one with some channels silent do, counts
 once, and goes when the last of them goes.
@@ -20,12 +20,12 @@ _PATIENCE = 30.0  # seconds to wait for others to finish with models that fill t
 
 @dataclass(eq=False, slots=True)
 class _Entry:
-    """One model's share of the pool.
+    """Model in the pool, loaded or being loaded.
 
     Attributes:
-        parts: bytes of its tensors by what tells one from another; of one that is being loaded,
-            those that it will take.
-        users: how many use it now.
+        parts: bytes of its tensors by their addresses; while it is being loaded, one part of the
+            bytes that it will take.
+        users: number of blocks that use it now.
         model: once it is loaded.
     """
 
@@ -35,14 +35,14 @@ class _Entry:
 
 
 class ModelPool:
-    """Models by key, least recently used out first, never one that is in use.
+    """LRU pool of models by key, bounded in bytes, which never evicts one that is in use.
 
     Those who ask for a model while it is being loaded wait for that one loading. Different models
     load side by side.
     """
 
     def __init__(self, limit: int, patience: float = _PATIENCE) -> None:
-        """Start empty; `limit` is in bytes, `patience` in seconds."""
+        """Start empty; `limit` is in bytes, and `patience` how many seconds to wait for room."""
         self.limit = limit
         self._patience = patience
         self._changed = threading.Condition()
@@ -50,7 +50,7 @@ class ModelPool:
 
     @property
     def used(self) -> int:
-        """Bytes of all models that are loaded or being loaded."""
+        """Bytes of all models that are loaded or being loaded; shared tensors count once."""
         with self._changed:
             return self._used()
 
@@ -58,7 +58,7 @@ class ModelPool:
     def use(
         self, key: Hashable, title: str, size: int, load: Callable[[], Model]
     ) -> Iterator[Model]:
-        """The model under `key` for the time of the block, loaded by `load` if it is not there.
+        """Hold the model under `key` for the block, loaded by `load` if it is not there.
 
         Args:
             key: tells models apart; a name and weights, say.
@@ -78,8 +78,8 @@ class ModelPool:
                 entry.users -= 1
                 self._changed.notify_all()
 
-    def give_back(self) -> int:
-        """Drop every model that nobody uses now; the bytes that went."""
+    def evict_unused(self) -> int:
+        """Drop every model that nobody uses now, and return the bytes that went."""
         with self._changed:
             before = self._used()
             for key in [key for key, entry in self._entries.items() if not entry.users]:
@@ -130,7 +130,7 @@ class ModelPool:
         return entry
 
     def _ready(self, key: Hashable, size: int) -> bool:
-        """Whether waiting has an end: it is loaded, or there is room, or there never will be."""
+        """Return whether it is loaded, there is room for it, or there never will be."""
         entry = self._entries.get(key)
         if entry is not None:
             return entry.model is not None
@@ -148,7 +148,7 @@ class ModelPool:
 
 
 def _bytes(entries: Iterable[_Entry]) -> int:
-    """How much memory models take together."""
+    """Return the bytes that models take together; shared tensors count once."""
     parts: dict[Hashable, int] = {}
     for entry in entries:
         parts.update(entry.parts)
@@ -156,7 +156,7 @@ def _bytes(entries: Iterable[_Entry]) -> int:
 
 
 def _parts(model: Model) -> dict[Hashable, int]:
-    """Bytes of a model's tensors by where they are, which no two have in common while both live."""
+    """Return the bytes of a model's tensors by address, which no two live tensors share."""
     tensors = model.network.state_dict().items()
     return {
         (tensor.device, tensor.data_ptr() or (id(model), name)): tensor.nbytes
@@ -165,5 +165,5 @@ def _parts(model: Model) -> dict[Hashable, int]:
 
 
 def model_bytes(model: Model) -> int:
-    """Bytes of a model's parameters and buffers."""
+    """Return the bytes of a model's parameters and buffers."""
     return sum(tensor.nbytes for tensor in model.network.state_dict().values())

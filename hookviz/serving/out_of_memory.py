@@ -1,4 +1,4 @@
-"""Memory that could not be had: what is kept gives way, and a person hears it in words."""
+"""Free caches where memory runs out, and say so in words."""
 
 import gc
 import logging
@@ -16,12 +16,12 @@ _log = logging.getLogger(__name__)
 
 
 class OutOfMemoryError(HookVizError):
-    """A run needed more memory than this process could get."""
+    """Raised where a run needs more memory than this process can get."""
 
 
 @contextmanager
 def translate_oom(label: str) -> Iterator[None]:
-    """The block, whose want of memory is translate_oom in words, after what is kept has given way.
+    """Translate the block's lack of memory into an error in words, and free caches.
 
     Args:
         label: what is done, in a person's words.
@@ -34,7 +34,7 @@ def translate_oom(label: str) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OutOfMemoryError) or not memory.is_short_of_memory(error):
             raise
-        give_way()
+        free_caches()
         if isinstance(error, HookVizError):
             raise
         raise OutOfMemoryError(
@@ -46,8 +46,8 @@ def translate_oom(label: str) -> Iterator[None]:
         ) from error
 
 
-def with_another_try(label: str, work: Callable[[], _Result]) -> _Result:
-    """What `work` gives, which is tried once more where memory is short.
+def with_retry(label: str, work: Callable[[], _Result]) -> _Result:
+    """Return what `work` returns; where memory is short, free caches and try once more.
 
     Raises:
         OutOfMemoryError: there is not enough memory for it.
@@ -57,16 +57,16 @@ def with_another_try(label: str, work: Callable[[], _Result]) -> _Result:
     except Exception as error:
         if not memory.is_short_of_memory(error):
             raise
-    give_way()
+    free_caches()
     with translate_oom(label):
         return work()
 
 
-def give_way() -> None:
-    """Let go of all that is kept and can be had again: activations, and models nobody looks at."""
+def free_caches() -> None:
+    """Drop all that can be computed or loaded again: activations, and models that nobody uses."""
     budget = capacity.activation_budget()
     kept = budget.give_back(budget.used)
-    loaded = capacity.model_pool().give_back()
+    loaded = capacity.model_pool().evict_unused()
     _log.warning(
         "Memory ran out, and %d MB of activations and %d MB of models gave way",
         kept // memory.MEGABYTE,

@@ -1,6 +1,6 @@
-"""The atlases of one session: made of its own images in a thread, behind everybody who explores.
+"""Build a session's atlases of its own images, in a thread behind everybody who explores.
 
-What is made counts in the session's cache from its first step on, and gives way as all of it does.
+An atlas counts in the session's cache from its first step on, and may be evicted as all of it.
 """
 
 import logging
@@ -22,21 +22,21 @@ from hookviz.types import Model
 MOST = 200
 """How many images an atlas of a session can have."""
 
-_TURN = 0.3  # seconds that it computes before others have their turn
-_GAVE_WAY = mark(
+_STEP_SECONDS = 0.3  # seconds that it computes before others have their turn
+_EVICTED = mark(
     "It gave way to what needed the memory more. Make it again, perhaps of fewer images."
 )
 
 _log = logging.getLogger("hookviz")
 
 
-class _EndedError(Exception):
-    """Nobody wants it to go on."""
+class _StoppedError(Exception):
+    """Raised in the thread where nobody wants it to go on."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildStatus:
-    """How the making of an atlas stands.
+    """Status of the building of an atlas.
 
     Attributes:
         digest: of the model.
@@ -54,10 +54,10 @@ class BuildStatus:
 
 
 class SessionAtlases:
-    """One for each session."""
+    """Atlases of one session, one of which is being built at most."""
 
     def __init__(self, owner: str, cache: ByteCache, most: int) -> None:
-        """There is none yet.
+        """Start without any.
 
         Args:
             owner: the session, for the queue and the log.
@@ -65,7 +65,7 @@ class SessionAtlases:
             most: bytes that one atlas may take.
         """
         self._owner, self._cache, self._most = owner, cache, most
-        self._work: _Work | None = None
+        self._build: _Build | None = None
 
     def make(
         self,
@@ -73,57 +73,57 @@ class SessionAtlases:
         digest: str,
         files: Sequence[tuple[str, bytes]],
     ) -> tuple[str, ...]:
-        """Begin an atlas in place of the one that is being made; what its images are called.
+        """Begin an atlas in place of the one that is being built, and return its images' names.
 
         Args:
             use_model: borrows the model for a block; called in another thread.
             digest: of that model.
             files: what each is called and its bytes; the first `MOST` of them count.
         """
-        if self._work is not None:
-            self.drop(self._work.digest)
+        if self._build is not None:
+            self.drop(self._build.digest)
         growing = GrowingAtlas(files[:MOST], most=self._most)
         self._cache.put(_key(digest), growing, 0)
-        self._work = _Work(self._owner, self._cache, use_model, digest, progress=growing.progress)
-        self._work.start()
+        self._build = _Build(self._owner, self._cache, use_model, digest, progress=growing.progress)
+        self._build.start()
         return growing.names
 
     def go_on(self) -> None:
         """Go on with what was stopped."""
-        work = self._work
-        if work is not None and work.ended and not work.fault:
-            self._work = work.again()
-            self._work.start()
+        build = self._build
+        if build is not None and build.ended and not build.fault:
+            self._build = build.resumed()
+            self._build.start()
 
     def stop(self) -> None:
-        """Stop what is being made; it can be gone on with."""
-        if self._work is not None:
-            self._work.end()
+        """Stop what is being built; `go_on` resumes it."""
+        if self._build is not None:
+            self._build.end()
 
     def drop(self, digest: str) -> None:
         """Forget the atlas of a model, finished or not."""
-        if self._work is not None and self._work.digest == digest:
+        if self._build is not None and self._build.digest == digest:
             self.end()
         self._cache.drop(_key(digest))
 
     def atlas(self, digest: str) -> Atlas | None:
-        """The finished atlas of a model, if there is one."""
-        kept = self._cache.get(_key(digest))
-        return kept if isinstance(kept, Atlas) else None
+        """Return the finished atlas of a model; None where there is none."""
+        cached = self._cache.get(_key(digest))
+        return cached if isinstance(cached, Atlas) else None
 
     @property
     def making(self) -> BuildStatus | None:
-        """How what is being made stands, until it is finished; None where there is none."""
-        return None if self._work is None or self._work.finished else self._work.stands
+        """Status of what is being built; None where there is none, or it is finished."""
+        return None if self._build is None or self._build.finished else self._build.status
 
     def end(self) -> None:
         """Stop for good, as where the session ends."""
         self.stop()
-        self._work = None
+        self._build = None
 
 
-class _Work(threading.Thread):
-    """The making of one atlas, from when it begins or goes on until it ends."""
+class _Build(threading.Thread):
+    """Thread that builds one atlas, from when it begins or is resumed until it ends."""
 
     def __init__(
         self,
@@ -133,28 +133,28 @@ class _Work(threading.Thread):
         digest: str,
         *,
         progress: BuildProgress,
-        before: "_Work | None" = None,
+        previous: "_Build | None" = None,
     ) -> None:
         super().__init__(name="hookviz-own-atlas", daemon=True)
         self.digest = digest
         self.ended = self.finished = False
         self.fault = ""
         self._owner, self._cache, self._use_model = owner, cache, use_model
-        self._before = before
+        self._previous = previous
         self._keeping = threading.Lock()  # nothing is kept once it has ended
-        self._grown = progress
-        self._since = time.monotonic(), self._grown
+        self._progress = progress
+        self._since = time.monotonic(), self._progress
         self._language = current()  # of who asked for it
 
-    def again(self) -> "_Work":
-        """The same, to go on with."""
-        return _Work(
+    def resumed(self) -> "_Build":
+        """Return a thread that resumes this one's work."""
+        return _Build(
             self._owner,
             self._cache,
             self._use_model,
             self.digest,
-            progress=self._grown,
-            before=self,
+            progress=self._progress,
+            previous=self,
         )
 
     def end(self) -> None:
@@ -163,27 +163,27 @@ class _Work(threading.Thread):
             self.ended = True
 
     @property
-    def stands(self) -> BuildStatus:
-        """How far it is."""
-        at, before = self._since
-        done = self._grown.done - before.done
+    def status(self) -> BuildStatus:
+        """Status for the page."""
+        at, start = self._since
+        done = self._progress.done - start.done
         running = not self.ended and not self.fault
         rate = done / max(1e-3, time.monotonic() - at) if running else 0.0
-        return BuildStatus(self.digest, self._grown, rate, running, self.fault)
+        return BuildStatus(self.digest, self._progress, rate, running, self.fault)
 
     def run(self) -> None:
-        """Go on until it is finished, stopped or refused, or has given way."""
+        """Build until it is finished, stopped or refused, or was evicted."""
         speak(self._language)
-        if self._before is not None:
-            self._before.join()  # its last step
-            self._before = None
+        if self._previous is not None:
+            self._previous.join()  # its last step
+            self._previous = None
         started = time.perf_counter()
         outcome = "done"
         with logs.bound(session=self._owner):
             try:
                 while not self.finished:
                     self._step()
-            except _EndedError:
+            except _StoppedError:
                 outcome = "stopped"
             except HookVizError as error:
                 outcome, self.fault = "refused", str(error)
@@ -198,33 +198,33 @@ class _Work(threading.Thread):
             logs.event("atlas", outcome=outcome, ms=round((time.perf_counter() - started) * 1000))
 
     def _step(self) -> None:
-        """A turn's work, kept and counted in the session's cache.
+        """Compute for one turn, and keep and count the result in the session's cache.
 
         Raises:
-            HookVizError: what was kept so far is gone, or there is no room for more.
+            HookVizError: what was kept so far was evicted, or there is no room for more.
         """
         with (
             out_of_memory.translate_oom(say("This atlas")),
             self._use_model() as model,
-            capacity.queue().turn(("atlas", self._owner), self._check, behind=True),
+            capacity.queue().turn(("atlas", self._owner), self._check, background=True),
         ):
             growing: GrowingAtlas | None = self._cache.get(_key(self.digest))
             self._check()
             if growing is None:
-                raise HookVizError(say(_GAVE_WAY))
-            growing.go_on(model, _TURN)
+                raise HookVizError(say(_EVICTED))
+            growing.go_on(model, _STEP_SECONDS)
         size = growing.nbytes
         with self._keeping:
             self._check()
             if not self._cache.put(_key(self.digest), growing.atlas or growing, size):
-                raise HookVizError(say(_GAVE_WAY))
-            if growing.progress.cutting != self._grown.cutting:
+                raise HookVizError(say(_EVICTED))
+            if growing.progress.cutting != self._progress.cutting:
                 self._since = time.monotonic(), growing.progress
-            self._grown, self.finished = growing.progress, growing.atlas is not None
+            self._progress, self.finished = growing.progress, growing.atlas is not None
 
-    def _check(self, _place: int = 0) -> None:
+    def _check(self, _position: int = 0) -> None:
         if self.ended:
-            raise _EndedError
+            raise _StoppedError
 
 
 def _key(digest: str) -> tuple[str, str]:

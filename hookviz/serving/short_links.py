@@ -1,4 +1,4 @@
-"""Short codes for long links of this page, for a while and in the memory of one process.
+"""Shorten links of this page to codes, for a while and in the memory of one process.
 
 A code stands for what comes after the question mark, so it leads to this page and nowhere else.
 """
@@ -22,19 +22,19 @@ _SECONDS = 12 * 3600.0
 
 
 def start_of(server: int) -> str:
-    """With what the codes of one of several servers begin."""
+    """Return the letter with which the codes of one of several servers begin."""
     return ALPHABET[server % len(ALPHABET)]
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _Link:
     query: str
     owner: str
-    until: float
+    until: float  # on the clock of the links
 
 
 class ShortLinks:
-    """Codes and what they stand for; the one that was asked for longest ago goes first."""
+    """Query strings by code; the one that was asked for longest ago is dropped first."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class ShortLinks:
         clock: Callable[[], float] = time.monotonic,
         server: int | None = None,
     ) -> None:
-        """Know no code yet.
+        """Start without codes.
 
         Args:
             most: how many codes there are at once.
@@ -56,50 +56,50 @@ class ShortLinks:
         """
         self._most, self._of_one, self._seconds, self._clock = most, of_one, seconds, clock
         self._starts = ALPHABET if server is None else start_of(server)
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._links: OrderedDict[str, _Link] = OrderedDict()
         self._lock = threading.Lock()
 
     def code_for(self, query: str, owner: str) -> str:
-        """The code of a query string: the same one again for the same owner while it holds."""
+        """Return the code of a query string; an owner gets the same one while it holds."""
         with self._lock:
-            self._forget()
-            own = [code for code, kept in self._kept.items() if kept.owner == owner]
-            code = next((each for each in own if self._kept[each].query == query), None)
+            self._drop_expired()
+            own = [code for code, link in self._links.items() if link.owner == owner]
+            code = next((code for code in own if self._links[code].query == query), None)
             if code is None:
                 if len(own) >= self._of_one:
-                    del self._kept[own[0]]
-                if len(self._kept) >= self._most:
-                    self._kept.popitem(last=False)
+                    del self._links[own[0]]
+                if len(self._links) >= self._most:
+                    self._links.popitem(last=False)
                 code = self._new()
-            self._kept[code] = _Kept(query, owner, self._clock() + self._seconds)
-            self._kept.move_to_end(code)
+            self._links[code] = _Link(query, owner, self._clock() + self._seconds)
+            self._links.move_to_end(code)
             return code
 
     def query_of(self, code: str) -> str | None:
-        """What a code stands for, in whatever case it was typed; None where it is not known."""
+        """Return what a code stands for, in whatever case it was typed; None for an unknown one."""
         with self._lock:
-            self._forget()
-            kept = self._kept.get(code.lower())
-            return None if kept is None else kept.query
+            self._drop_expired()
+            link = self._links.get(code.lower())
+            return None if link is None else link.query
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._links)
 
     def _new(self) -> str:
         while True:
             rest = (secrets.choice(ALPHABET) for _ in range(_LETTERS - 1))
             code = secrets.choice(self._starts) + "".join(rest)
-            if code not in self._kept:
+            if code not in self._links:
                 return code
 
-    def _forget(self) -> None:
-        """Drop what is too old; those that end first stand first."""
+    def _drop_expired(self) -> None:
+        # those that end first stand first
         now = self._clock()
-        while self._kept and next(iter(self._kept.values())).until <= now:
-            self._kept.popitem(last=False)
+        while self._links and next(iter(self._links.values())).until <= now:
+            self._links.popitem(last=False)
 
 
 @cache
 def short_links() -> ShortLinks:
-    """The codes of this process."""
+    """Return the codes of this process."""
     return ShortLinks(server=settings().server_number)

@@ -1,4 +1,4 @@
-"""How long one run may take where many share a machine: ``HOOKVIZ_RUN_SECONDS``."""
+"""End a run that takes longer than one may where many share a machine: ``HOOKVIZ_RUN_SECONDS``."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -14,12 +14,12 @@ from hookviz.types import Progress, ignore
 
 
 class TooLongError(HookVizError):
-    """A run took more time than whoever started the server allows."""
+    """Raised where a run takes more time than whoever started the server allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeLimit:
-    """When a run has to be over, checked whenever it tells how far it is.
+    """Deadline of a run, checked whenever it tells how far it is.
 
     Attributes:
         label: what is run, in a person's words.
@@ -33,16 +33,16 @@ class TimeLimit:
 
     @classmethod
     def from_now(cls, label: str) -> "TimeLimit":
-        """The limit of a run that begins at this moment, by this process's settings."""
+        """Return the limit of a run that begins now, by this process's settings."""
         seconds = settings().run_seconds
         return cls(label, seconds, time.monotonic() + seconds)
 
     def later(self, seconds: float) -> "TimeLimit":
-        """The limit of a run that has waited for so long, which does not count."""
+        """Return the limit put off by `seconds` of waiting, which does not count."""
         return replace(self, deadline=self.deadline + seconds)
 
     def within(self, progress: Progress = ignore) -> Progress:
-        """`progress`, which raises once the time is over.
+        """Return `progress` as one that raises once the time is over.
 
         Raises:
             TooLongError: from the callback.
@@ -55,7 +55,7 @@ class TimeLimit:
         return checked
 
     def check(self) -> None:
-        """Nothing, within the time.
+        """Raise once the time is over.
 
         Raises:
             TooLongError: it is over.
@@ -73,9 +73,9 @@ class TimeLimit:
             TooLongError: from the block.
         """
         try:
-            with _Clock(self.deadline):
+            with _DeadlineCheck(self.deadline):
                 yield
-        except _TimeIsOver:
+        except _DeadlinePassed:
             raise self._error() from None
 
     def _error(self) -> TooLongError:
@@ -89,12 +89,12 @@ class TimeLimit:
         )
 
 
-class _TimeIsOver(BaseException):
-    """A `BaseException`, so that no ``except Exception`` on its way takes it for a broken file."""
+class _DeadlinePassed(BaseException):
+    """Raised inside torch; no ``except Exception`` on its way takes it for a broken file."""
 
 
-class _Clock(EveryFunction):
-    """Looks at the clock before every torch function."""
+class _DeadlineCheck(EveryFunction):
+    """Torch function mode that compares the clock with a deadline before every call."""
 
     def __init__(self, deadline: float) -> None:
         super().__init__()
@@ -103,11 +103,11 @@ class _Clock(EveryFunction):
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """What `func` gives, if there is time.
+        """Call `func`, if there is time.
 
         Raises:
-            _TimeIsOver: there is none.
+            _DeadlinePassed: there is none.
         """
         if time.monotonic() > self._deadline:
-            raise _TimeIsOver
+            raise _DeadlinePassed
         return func(*args, **kwargs)

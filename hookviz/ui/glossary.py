@@ -1,99 +1,14 @@
-"""Explain the field's words where they stand, with a plain sentence each.
+"""Mark the glossary's words where they stand on the page, so that their sentence is a hover away.
 
-The page marks a word with `term` or `marked`: dotted underlined, reached by Tab, its sentence shown
-on hover and on focus by ``terms.js``, and read out as its description.
+A marked word is dotted underlined, reached by Tab, its sentence shown on hover and on focus by
+``terms.js``, and read out as its description.
 """
 
-import re
-from functools import cache
 from html import escape
 
-from hookviz.language.saying import mark, say
-from hookviz.language.speaking import current, speaking
+from hookviz.explorer.glossary import WORDS, pieces
+from hookviz.language.saying import say
 from hookviz.ui.state import plain
-
-WORDS = {
-    mark("activation"): mark(
-        "What a layer puts out for one image: numbers, a map of them for each channel."
-    ),
-    mark("activation function"): mark(
-        "A function of single numbers between layers, such as ReLU; without it all "
-        "layers together would be no more than one."
-    ),
-    mark("batch norm"): mark(
-        "It shifts and scales each channel, by a mean and a variance from training, "
-        "so that its values stay near zero and about as large as those of the others."
-    ),
-    mark("bias"): mark(
-        "One learned number for each channel, added to the sum of products in every cell."
-    ),
-    mark("cell"): mark(
-        "One number of a feature map: a channel's answer at one place of the image."
-    ),
-    mark("channel"): mark(
-        "One of a layer's detectors; its feature map says where in the image it "
-        "answers, and how strongly."
-    ),
-    mark("conv layer"): mark(
-        "A layer that slides small kernels over its input and puts out a feature map for each."
-    ),
-    mark("dead channel"): mark(
-        "A channel whose map has the same value everywhere on this image; one that stays "
-        "so on every image is dead for good."
-    ),
-    mark("depthwise"): mark(
-        "Each channel has one input of its own, instead of a sum over all of them."
-    ),
-    mark("dilation"): mark(
-        "How far apart the kernel's weights touch the input; 1 is side by side."
-    ),
-    mark("feature map"): mark("A channel's answers at every place of the image, as a picture."),
-    mark("groups"): mark(
-        "The channels are split into so many parts, and each sees its own part of the input."
-    ),
-    mark("kernel"): mark(
-        "The small grid of learned weights that slides over the input; where the "
-        "input looks like it, the answer is large."
-    ),
-    mark("max pooling"): mark(
-        "It keeps the largest of each small patch of a map, which gets smaller by it."
-    ),
-    mark("multiply-adds"): mark(
-        "How many multiplications, each with an addition, it takes for one image."
-    ),
-    mark("norm"): mark("How large weights are all together: the root of the sum of their squares."),
-    mark("padding"): mark(
-        "What is put around the input, mostly zeros, so that the kernel can reach its edge."
-    ),
-    mark("receptive field"): mark(
-        "The part of the image that one cell sees; it grows from layer to layer."
-    ),
-    mark("ReLU"): mark("It keeps what is above zero and turns everything below into zero."),
-    mark("stride"): mark(
-        "How many cells the kernel moves at each step; with 2 the map gets half as wide."
-    ),
-    mark("top-5 probability"): mark(
-        "How sure the network is of its five likeliest classes; over all classes the "
-        "shares add up to 100 %."
-    ),
-    mark("weights"): mark("The numbers that a network has learned in training."),
-}
-"""Each word, in the order of the alphabet, and what it means."""
-
-_WRITTEN = {
-    "batch norm": mark("batch norm|BatchNorm\\dd"),
-    "channel": mark("channels?"),
-    "conv layer": mark("conv layers?|convolution"),
-    "max pooling": mark("max pooling|MaxPool\\dd"),
-    "multiply-adds": mark("multiply-adds"),
-    "receptive field": mark(
-        "receptive field|sees (?:the whole image|[\\d×]+ px)|what the cell sees"
-    ),
-    "kernel": mark("kernel"),
-}
-"""How a word is written on the page, where not as it stands: in each language a pattern."""
-
-_WITHOUT_SPACES = ("zh", "ja")
 
 
 def term(word: str, written: str | None = None) -> str:
@@ -109,24 +24,6 @@ def term(word: str, written: str | None = None) -> str:
     )
 
 
-def pieces(text: str) -> list[tuple[str, str]]:
-    """Split `text` into (part, word): a word where it first stands, and ``""`` between.
-
-    >>> pieces("bias 0.5, and a bias")
-    [('bias', 'bias'), (' 0.5, and a bias', '')]
-    """
-    parts, start, met = list[tuple[str, str]](), 0, set[str]()
-    words, pattern = _patterns(current())
-    for match in pattern.finditer(text):
-        word = words[(match.lastindex or 1) - 1]
-        if word in met:
-            continue
-        met.add(word)
-        parts += [(text[start : match.start()], ""), (match[0], word)]
-        start = match.end()
-    return [part for part in (*parts, (text[start:], "")) if part[0]]
-
-
 def marked(text: str) -> str:
     """Explain the glossary's words in `text`, for Markdown that allows HTML."""
     return "".join(term(word, part) if word else plain(part) for part, word in pieces(text))
@@ -136,19 +33,3 @@ def document() -> str:
     """Return the glossary as a page of the documents."""
     rows = "\n".join(f"| {word} | {sentence} |" for word, sentence in WORDS.items())
     return f"# Words\n\nWhat the page says of them where they stand.\n\n| | |\n|---|---|\n{rows}\n"
-
-
-@cache
-def _patterns(language: str) -> tuple[list[str], re.Pattern[str]]:
-    """Return all words, and a pattern with a group for each of them in turn, the longest first."""
-    with speaking(language):
-        words = sorted(WORDS, key=lambda word: len(say(word)), reverse=True)
-        groups = [f"({_written(word)})" for word in words]
-    # Chinese has nothing between two words; what is Latin in it still ends where letters do.
-    edge = "[A-Za-z]" if language.partition("_")[0] in _WITHOUT_SPACES else r"\w"
-    either = "|".join(groups)
-    return words, re.compile(rf"(?<!{edge})(?:{either})(?!{edge})", re.IGNORECASE)
-
-
-def _written(word: str) -> str:
-    return say(_WRITTEN[word]) if word in _WRITTEN else re.escape(say(word))

@@ -15,7 +15,7 @@ def test_a_class_is_found_by_its_code_until_it_ends() -> None:
     assert classes.taught(begun.code, other.secret_for_the_teacher()) is None
     assert classes.taught(other.code, begun.secret_for_the_teacher()) is None
     classes.end(begun)
-    assert begun.is_over
+    assert begun.sit(begun.secret_for_the_teacher(), lambda: None) is None
     assert classes.taught(begun.code, begun.secret_for_the_teacher()) is None
     with pytest.raises(ClassroomError, match=f"no class {shown_code(begun.code)} here: it may be"):
         classes.find(begun.code, "pupil")
@@ -41,7 +41,7 @@ def test_those_whose_time_has_come_make_room() -> None:
     left = classes.begin()
     time[0] = ALONE + 1
     assert classes.begin() is not left
-    assert left.is_over
+    assert left.sit(left.secret_for_the_teacher(), lambda: None) is None
 
 
 def test_a_code_can_not_be_guessed_even_by_who_then_has_it() -> None:

@@ -13,7 +13,7 @@ import torch
 import torchvision
 
 import hookviz
-from hookviz.cli import download, options
+from hookviz.cli import options
 from hookviz.models import catalog
 from hookviz.models.fetching.progress import TransferStatus
 from hookviz.settings import settings
@@ -72,7 +72,7 @@ def test_weights_are_downloaded_once(
     assert len(server.requests) == 1
 
 
-def test_damaged_weights_are_told_and_downloaded_again(
+def test_damaged_weights_are_reports_and_downloaded_again(
     server: WeightsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = publish(server, monkeypatch, NAME, BODY)
@@ -199,7 +199,7 @@ def test_what_is_stopped_says_so_and_leaves_nothing(
     def stop(_status: TransferStatus) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(download, "bar", lambda _spec: nullcontext(stop))
+    monkeypatch.setattr("hookviz.cli.fetch.download_bar", lambda _spec: nullcontext(stop))
     result = invoke("fetch", NAME)
     assert (result.exit_code, result.stdout, result.stderr.strip()) == (
         130,
@@ -218,13 +218,13 @@ def test_a_grid_downloads_its_weights_first(
     path = publish(server, monkeypatch, NAME, buffer.getvalue())
     [image] = save_pictures(tmp_path, "a.png")
     out = tmp_path / "grid.png"
-    told: list[TransferStatus] = []
-    monkeypatch.setattr(options, "bar", lambda _spec: nullcontext(told.append))
+    reports: list[TransferStatus] = []
+    monkeypatch.setattr(options, "download_bar", lambda _spec: nullcontext(reports.append))
     [row] = json.loads(output_of("grid", image, "--model", NAME, "--size", 64, "-o", out, "--json"))
     assert (row["weights"], row["shape"][0]) == ("pretrained", 64)
     assert out.read_bytes().startswith(b"\x89PNG")
     assert path.is_file()
-    assert told[-1].received == path.stat().st_size
+    assert reports[-1].received == path.stat().st_size
 
 
 def test_what_may_be_left_out_is_and_the_output_says_so(

@@ -12,6 +12,7 @@ from hookviz.drawing.pictures import (
     encode_png,
     enlarged,
     fit_size,
+    kernel_picture,
     middle_square,
     resize,
     thumbnail,
@@ -49,6 +50,14 @@ def test_a_map_on_fewer_cells_has_the_means_of_what_they_cover() -> None:
     values = np.arange(48, dtype=np.float32).reshape(6, 8)
     expected = values.reshape(3, 2, 4, 2).mean((1, 3))
     np.testing.assert_allclose(resize(values, (3, 4), Resampling.BOX), expected, rtol=1e-6)
+
+
+def test_zero_is_middle_grey_in_a_kernels_picture() -> None:
+    kernel = np.array([-2, 0, 1, 2], np.float32).repeat(3).reshape(4, 3).T.reshape(3, 2, 2)
+    picture = kernel_picture(kernel)
+    assert picture[..., 0].tolist() == [[0, 128], [191, 255]]
+    assert (picture == picture[..., :1]).all()
+    assert (kernel_picture(np.zeros((3, 1, 1), np.float32)) == 128).all()
 
 
 def test_the_middle_square_leaves_both_ends_out() -> None:

@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Page, expect
 
-from hookviz.ui.glossary import WORDS
+from hookviz.explorer.glossary import WORDS
 from scripts.browsing import settled_box, tile_centre, wait_for_grid
 from tests.e2e.screen import at_rest
 from tests.e2e.test_accessibility import serious

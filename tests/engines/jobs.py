@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hookviz.engines.engine import Needs, Tell
+from hookviz.engines.engine import Needs, ReportImages
 from hookviz.errors import ImageError
 
 
@@ -21,9 +21,9 @@ class Doubling:
     def names(self, shard: tuple[int, ...]) -> tuple[str, ...]:
         return tuple(f"{number}.jpg" for number in shard)
 
-    def __call__(self, shard: tuple[int, ...], tell: Tell) -> list[int]:
+    def __call__(self, shard: tuple[int, ...], report: ReportImages) -> list[int]:
         for done in range(len(shard)):
-            tell(done + 1, 0)
+            report(done + 1, 0)
         return [2 * number for number in shard]
 
 
@@ -33,7 +33,7 @@ class Pids(Doubling):
 
     folder: Path = Path()
 
-    def __call__(self, shard: tuple[int, ...], tell: Tell) -> list[int]:
+    def __call__(self, shard: tuple[int, ...], report: ReportImages) -> list[int]:
         (self.folder / str(os.getpid())).touch()
         until = time.monotonic() + 60
         while len(list(self.folder.iterdir())) < 2 and time.monotonic() < until:
@@ -47,11 +47,11 @@ class Slow(Doubling):
 
     mark: Path = Path()
 
-    def __call__(self, shard: tuple[int, ...], tell: Tell) -> list[int]:
+    def __call__(self, shard: tuple[int, ...], report: ReportImages) -> list[int]:
         self.mark.write_text(str(os.getpid()))
         for done in range(len(shard)):
             time.sleep(0.4)
-            tell(done + 1, done)
+            report(done + 1, done)
         return list(shard)
 
 
@@ -61,10 +61,10 @@ class Deadly(Doubling):
 
     at: int = 3
 
-    def __call__(self, shard: tuple[int, ...], tell: Tell) -> list[int]:
+    def __call__(self, shard: tuple[int, ...], report: ReportImages) -> list[int]:
         if self.at in shard:
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().__call__(shard, tell)
+        return super().__call__(shard, report)
 
 
 @dataclass
@@ -84,11 +84,11 @@ class KilledOnce:
         names: tuple[str, ...] = self.work.names(shard[1])
         return names
 
-    def __call__(self, shard: Any, tell: Tell) -> Any:
+    def __call__(self, shard: Any, report: ReportImages) -> Any:
         number, inner = shard
 
         def kill(done: float, left_out: int) -> None:
-            tell(done, left_out)
+            report(done, left_out)
             if number == self.shard and not self.mark.exists():
                 self.mark.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -102,10 +102,10 @@ class Failing(Doubling):
 
     error: type[Exception] = ImageError
 
-    def __call__(self, shard: tuple[int, ...], tell: Tell) -> list[int]:
+    def __call__(self, shard: tuple[int, ...], report: ReportImages) -> list[int]:
         if 2 in shard:
             raise self.error("the number 2 is refused")
-        return super().__call__(shard, tell)
+        return super().__call__(shard, report)
 
 
 @dataclass

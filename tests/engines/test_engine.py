@@ -1,6 +1,6 @@
 import pytest
 
-from hookviz.engines.engine import Total, in_this_process
+from hookviz.engines.engine import TotalProgress, in_this_process
 from tests.engines.jobs import Doubling
 
 
@@ -17,17 +17,17 @@ def test_this_process_takes_a_shard_when_the_one_before_is_handed_over() -> None
 
 
 def test_what_is_told_of_shards_is_summed_up() -> None:
-    told: list[tuple[float, int]] = []
-    list(in_this_process(Doubling(), [(1, 2), (3,)], lambda *now: told.append(now)))
-    assert told == [(1, 0), (2, 0), (3, 0)]
+    reported: list[tuple[float, int]] = []
+    list(in_this_process(Doubling(), [(1, 2), (3,)], lambda *now: reported.append(now)))
+    assert reported == [(1, 0), (2, 0), (3, 0)]
 
 
 def test_a_shard_that_is_begun_anew_tells_nothing_twice() -> None:
-    told: list[tuple[float, int]] = []
-    total = Total(lambda *now: told.append(now))
+    reported: list[tuple[float, int]] = []
+    total = TotalProgress(lambda *now: reported.append(now))
     for number, done, left_out in [(0, 4, 1), (1, 2, 0), (0, 1, 0), (0, 4, 1), (0, 6, 2)]:
         total.shard(number, done, left_out)
-    assert told == [(4, 1), (6, 1), (8, 2)]
+    assert reported == [(4, 1), (6, 1), (8, 2)]
 
 
 def test_whoever_is_told_can_end_the_job() -> None:

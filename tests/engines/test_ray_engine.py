@@ -16,7 +16,7 @@ import pytest
 from torch import nn
 
 import hookviz
-from hookviz.engines.engine import Engine, Tell
+from hookviz.engines.engine import Engine, ReportImages
 from tests.atlas.folders import save_folder
 from tests.engines.jobs import KilledOnce
 from tests.networks import Tiny, as_model, random_input, seeded
@@ -45,10 +45,10 @@ def test_an_atlas_is_the_same_to_the_byte_though_a_worker_is_killed(
     monkeypatch.setattr("hookviz.atlas.plan._SHARD", 8)
     model = as_model(seeded(Own))
     mark = tmp_path / "killed"
-    told: list[hookviz.AtlasProgress] = []
+    reported: list[hookviz.AtlasProgress] = []
 
-    def killing(work: Any, shards: Iterable[Any], tell: Tell) -> Any:
-        return ray_engine(KilledOnce(work, mark, shard=2), enumerate(shards), tell)
+    def killing(work: Any, shards: Iterable[Any], report: ReportImages) -> Any:
+        return ray_engine(KilledOnce(work, mark, shard=2), enumerate(shards), report)
 
     def make(name: str, **options: Any) -> hookviz.Atlas:
         return hookviz.make_atlas(
@@ -56,11 +56,11 @@ def test_an_atlas_is_the_same_to_the_byte_though_a_worker_is_killed(
         )
 
     local = make("local.atlas")
-    ray = make("ray.atlas", engine=killing, progress=told.append)
+    ray = make("ray.atlas", engine=killing, progress=reported.append)
     assert mark.exists()
     assert dict(ray.counts) == {"images": 48, "tallied": 47, "repeated": 1, "left_out": 1}
     assert files_of(ray.path) == files_of(local.path)
-    passes = [each for each in told if not each.cutting]
+    passes = [progress for progress in reported if not progress.cutting]
     assert (passes[-1].done, passes[-1].left_out) == (48, 1)
 
 
@@ -154,16 +154,16 @@ def test_ctrl_c_ends_the_cluster_too_and_the_work_can_be_gone_on_with(
     wait_until_none_has(mark)
     assert (tmp_path / "a.atlas.part" / "tally.safetensors").exists()
     monkeypatch.setattr("hookviz.atlas.plan._SHARD", 8)
-    told: list[int] = []
+    reported: list[int] = []
     options: dict[str, Any] = {"top": 4, "batch": 4}
     rest = hookviz.make_atlas(
         tiny,
         tmp_path / "photos",
         tmp_path / "a.atlas",
         **options,
-        progress=lambda progress: told.append(progress.done),
+        progress=lambda progress: reported.append(progress.done),
     )
-    assert told[0] > 0
+    assert reported[0] > 0
     whole = hookviz.make_atlas(tiny, tmp_path / "photos", tmp_path / "b.atlas", **options)
     assert files_of(rest.path) == files_of(whole.path)
 

@@ -61,18 +61,18 @@ def test_shards_are_asked_for_as_they_are_needed(ray_engine: Engine) -> None:
 
 
 def test_a_killed_worker_loses_and_doubles_nothing(ray_engine: Engine, tmp_path: Path) -> None:
-    told: list[tuple[float, int]] = []
+    reported: list[tuple[float, int]] = []
 
-    def tell(done: float, left_out: int) -> None:
-        told.append((done, left_out))
+    def report(done: float, left_out: int) -> None:
+        reported.append((done, left_out))
 
     work = jobs.KilledOnce(jobs.Doubling(), tmp_path / "killed", shard=4)
-    found = list(ray_engine(work, enumerate(SHARDS), tell))
+    found = list(ray_engine(work, enumerate(SHARDS), report))
     assert work.mark.exists()
     assert found == [[2 * number for number in shard] for shard in SHARDS]
-    shares = [done for done, _ in told]
+    shares = [done for done, _ in reported]
     assert shares == sorted(set(shares))
-    assert (shares[-1], told[-1][1]) == (24, 0)
+    assert (shares[-1], reported[-1][1]) == (24, 0)
 
 
 def test_images_that_kill_their_worker_each_time_are_named(one_worker: Engine) -> None:
@@ -129,15 +129,15 @@ def test_what_can_not_be_packed_is_told(one_worker: Engine) -> None:
 def test_it_is_told_how_far_a_shard_is_and_stopping_leaves_no_worker(
     one_worker: Engine, tmp_path: Path
 ) -> None:
-    told: list[tuple[float, int]] = []
+    reported: list[tuple[float, int]] = []
 
     def stop(done: float, left_out: int) -> None:
-        told.append((done, left_out))
+        reported.append((done, left_out))
         if done >= 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         list(one_worker(jobs.Slow(mark=tmp_path / "pid"), [tuple(range(20))], stop))
-    assert told[0][0] < 20
-    assert told[-1][0] == told[-1][1] + 1
+    assert reported[0][0] < 20
+    assert reported[-1][0] == reported[-1][1] + 1
     wait_until_gone({int((tmp_path / "pid").read_text())})

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from hookviz.lessons.reading import parse_lesson
-from hookviz.lessons.sheet import _Writer, sheet
+from hookviz.lessons.sheet import _SheetWriter, sheet
 
 LESSON = parse_lesson(
     """---
@@ -46,7 +46,7 @@ FACTS = [{"count": 42}]
 def story(*, answers: bool) -> str:
     """All text of the sheet in order."""
     found = []
-    for piece in _Writer(LESSON, answers=answers).story("A <title> & more", FACTS, "this"):
+    for piece in _SheetWriter(LESSON, answers=answers).story("A <title> & more", FACTS, "this"):
         for each in getattr(piece, "_content", [piece]):
             if hasattr(each, "getPlainText"):
                 found.append(each.getPlainText())

@@ -25,12 +25,12 @@ class Person(threading.Thread):
         who: str,
         order: list[str] | None = None,
         *,
-        behind: bool = False,
+        background: bool = False,
     ) -> None:
         super().__init__(daemon=True)
-        self._behind = behind
+        self._background = background
         self.who = who
-        self.places: list[int] = []
+        self.positions: list[int] = []
         self.done, self.leave = threading.Event(), threading.Event()
         self.inside = threading.Event()
         self.gone = False
@@ -39,29 +39,29 @@ class Person(threading.Thread):
 
     def run(self) -> None:
         try:
-            with self._queue.turn(self.who, self._tell, behind=self._behind):
+            with self._queue.turn(self.who, self._on_position, background=self._background):
                 self._order.append(self.who)
                 self.inside.set()
                 self.done.wait(30)
         except Gone:
             self.gone = True
 
-    def _tell(self, place: int) -> None:
+    def _on_position(self, position: int) -> None:
         if self.leave.is_set():
             raise Gone
-        self.places.append(place)
+        self.positions.append(position)
 
 
 @contextmanager
 def asking(
-    fair_queue: FairQueue, *names: str, order: list[str] | None = None, behind: bool = False
+    fair_queue: FairQueue, *names: str, order: list[str] | None = None, background: bool = False
 ) -> Iterator[list[Person]]:
     """People who ask one after the other."""
     people = []
     for who in names:
-        person = Person(fair_queue, who, order, behind=behind)
+        person = Person(fair_queue, who, order, background=background)
         person.start()
-        until(lambda one=person: bool(one.places) or one.inside.is_set())  # type: ignore[misc]
+        until(lambda one=person: bool(one.positions) or one.inside.is_set())  # type: ignore[misc]
         people.append(person)
     try:
         yield people
@@ -84,14 +84,14 @@ def test_they_come_in_the_order_in_which_they_asked_and_see_their_place() -> Non
     fair_queue = FairQueue(1)
     order: list[str] = []
     with asking(fair_queue, *"abcd", order=order) as people:
-        until(lambda: people[3].places[-1:] == [3])
+        until(lambda: people[3].positions[-1:] == [3])
         for person in people:
             person.inside.wait(20)
             assert (fair_queue.running, order[-1]) == (1, person.who)
             person.done.set()
     assert order == list("abcd")
-    assert people[0].places == []  # who need not wait is told nothing
-    heard = [place for place, _ in itertools.groupby(people[3].places)]
+    assert people[0].positions == []  # who need not wait is told nothing
+    heard = [place for place, _ in itertools.groupby(people[3].positions)]
     assert heard[0] == 3  # and nearer each time; turns can pass more quickly than they are told
     assert heard == sorted(heard, reverse=True)
     assert (fair_queue.running, fair_queue.waiting) == (0, 0)
@@ -100,19 +100,19 @@ def test_they_come_in_the_order_in_which_they_asked_and_see_their_place() -> Non
 def test_who_waits_is_told_again_and_again() -> None:
     with asking(FairQueue(1), "a", "b") as (_, second):
         started = time.monotonic()
-        until(lambda: len(second.places) >= 6)
+        until(lambda: len(second.positions) >= 6)
         assert time.monotonic() - started > 1  # and not in a hurry
-        assert set(second.places) == {1}
+        assert set(second.positions) == {1}
 
 
 def test_who_leaves_is_dropped_and_those_behind_move_up() -> None:
     fair_queue = FairQueue(1)
     with asking(fair_queue, *"abcd") as (first, second, third, fourth):
-        until(lambda: fourth.places[-1:] == [3])
+        until(lambda: fourth.positions[-1:] == [3])
         second.leave.set()
         second.join(20)
         assert second.gone
-        until(lambda: fourth.places[-1] == 2)
+        until(lambda: fourth.positions[-1] == 2)
         assert fair_queue.waiting == 2
         first.done.set()
         assert third.inside.wait(20)
@@ -148,7 +148,7 @@ def test_nobody_has_two_places() -> None:
         twice = [Person(fair_queue, "b", order) for _ in range(3)]  # three more tabs, as it were
         for person in twice:
             person.start()
-        until(lambda: all(person.places for person in twice))
+        until(lambda: all(person.positions for person in twice))
         assert fair_queue.waiting == 1
         with asking(fair_queue, "c", order=order) as others:
             for person in (*people, *twice, *others):
@@ -163,7 +163,7 @@ def test_one_person_holds_one_run_though_there_is_room() -> None:
     with asking(fair_queue, "a") as [first]:
         again = Person(fair_queue, "a")
         again.start()
-        until(lambda: len(again.places) > 1)
+        until(lambda: len(again.positions) > 1)
         assert fair_queue.running == 1
         first.done.set()
         assert again.inside.wait(20)
@@ -185,10 +185,10 @@ def test_who_stands_behind_lets_all_others_go_first() -> None:
     order: list[str] = []
     with (
         asking(fair_queue, "first", order=order) as [first],
-        asking(fair_queue, "stream", "another", order=order, behind=True) as streams,
+        asking(fair_queue, "stream", "another", order=order, background=True) as streams,
         asking(fair_queue, "a", "b", order=order) as people,
     ):
-        until(lambda: [person.places[-1] for person in (*people, *streams)] == [1, 2, 3, 4])
+        until(lambda: [person.positions[-1] for person in (*people, *streams)] == [1, 2, 3, 4])
         assert fair_queue.waiting == 2  # people, that is
         for person in (first, *streams, *people):
             person.done.set()
@@ -199,10 +199,10 @@ def test_who_stands_behind_lets_all_others_go_first() -> None:
 
 def test_of_several_places_one_stays_free_of_what_stands_behind() -> None:
     fair_queue = FairQueue(3)
-    with asking(fair_queue, *"xyz", behind=True) as (first, second, third):
+    with asking(fair_queue, *"xyz", background=True) as (first, second, third):
         assert first.inside.wait(20)
         assert second.inside.wait(20)
-        until(lambda: len(third.places) >= 2)
+        until(lambda: len(third.positions) >= 2)
         assert not third.inside.is_set()
         with asking(fair_queue, "a") as [person]:
             assert person.inside.wait(20)
@@ -217,7 +217,7 @@ def test_those_behind_take_their_turns_one_after_the_other() -> None:
 
     def go_on(who: str) -> None:
         for number in range(8):
-            with fair_queue.turn(who, behind=True):
+            with fair_queue.turn(who, background=True):
                 order.append(who)
                 until(lambda: len(fair_queue._queue) == len(going_on) - 1)
                 if number == 7:
@@ -246,7 +246,7 @@ def test_where_memory_is_short_new_runs_wait_and_one_always_goes_on() -> None:
     fair_queue = FairQueue(3, room.is_set)
     with asking(fair_queue, *"ab") as (first, second):
         assert first.inside.wait(20)  # nobody ran, so waiting would not help
-        until(lambda: len(second.places) >= 2)
+        until(lambda: len(second.positions) >= 2)
         assert not second.inside.is_set()
         room.set()
         assert second.inside.wait(20)  # while the first still runs
@@ -260,7 +260,7 @@ def test_a_crowd_that_comes_and_goes_never_passes_the_bound() -> None:
         nonlocal now, most, served
         rng = random.Random(seed)
 
-        def tell(_place: int) -> None:
+        def tell(_position: int) -> None:
             if rng.random() < 0.2:
                 raise Gone
 

@@ -57,7 +57,7 @@ assert capacity.activation_budget().used == 0
 
 # Once what was kept is gone there is room, and the second try goes well.
 cache.put("kept", torch.ones(60 << 20, dtype=torch.uint8), 60 << 20)
-made = out_of_memory.with_another_try("Making it", lambda: torch.ones(55 << 20, dtype=torch.uint8))
+made = out_of_memory.with_retry("Making it", lambda: torch.ones(55 << 20, dtype=torch.uint8))
 assert made.all() and capacity.activation_budget().used == 0
 """
     done = subprocess.run(
@@ -78,7 +78,7 @@ def test_other_errors_pass_as_they_are() -> None:
         with pytest.raises(type(error)), out_of_memory.translate_oom("It"):
             raise error
         with pytest.raises(type(error)):
-            out_of_memory.with_another_try("It", partial(raised, error))
+            out_of_memory.with_retry("It", partial(raised, error))
 
 
 def raised(error: Exception) -> None:

@@ -1,4 +1,4 @@
-"""Long runs that give way, with real threads that go on when they are told."""
+"""Long runs that yield, with real threads that go on when they are told."""
 
 import queue
 import threading
@@ -13,17 +13,17 @@ from tests.serving.test_fair_queue import Gone, asking, until
 NEVER = 1000.0
 
 
-def never(_place: int) -> None:
+def never(_position: int) -> None:
     raise AssertionError("nobody has to wait here")
 
 
 class Maker(threading.Thread):
-    """A long run of one person, which gives way when it is told and notes when it goes on."""
+    """A long run of one person, which yields when it is told and notes when it resumes."""
 
-    def __init__(self, fair_queue: FairQueue, who: str, order: list[str] | None = None) -> None:
+    def __init__(self, fair_queue: FairQueue, owner: str, order: list[str] | None = None) -> None:
         super().__init__(daemon=True)
-        self.who, self.order = who, order if order is not None else []
-        self.places: list[int] = []
+        self.owner, self.order = owner, order if order is not None else []
+        self.positions: list[int] = []
         self.inside, self.on, self.ended = (threading.Event() for _ in range(3))
         self.leave, self.may_end = threading.Event(), threading.Event()
         self.may_end.set()
@@ -35,27 +35,27 @@ class Maker(threading.Thread):
 
     def run(self) -> None:
         try:
-            with self._queue.turn(self.who):
-                self.order.append(self.who)
+            with self._queue.turn(self.owner):
+                self.order.append(self.owner)
                 self.inside.set()
                 while self._todo.get(timeout=60):
                     try:
-                        self.waited = self._queue.give_way(self.who, self._tell)
+                        self.waited = self._queue.yield_turn(self.owner, self._on_position)
                     except Gone:
                         self.ended.set()
                         self.may_end.wait(20)
                         raise
-                    self.order.append(self.who)
+                    self.order.append(self.owner)
                     self.on.set()
         except Gone:
             pass
 
-    def give_way(self) -> None:
+    def yield_turn(self) -> None:
         """Let others in, and return once this waits for them or has gone on."""
         self.on.clear()
-        self.places.clear()
+        self.positions.clear()
         self._todo.put(True)
-        until(lambda: bool(self.places) or self.on.is_set())
+        until(lambda: bool(self.positions) or self.on.is_set())
 
     def end(self) -> None:
         self._todo.put(False)
@@ -63,19 +63,19 @@ class Maker(threading.Thread):
         self.join(20)
         assert not self.is_alive()
 
-    def _tell(self, place: int) -> None:
+    def _on_position(self, position: int) -> None:
         if self.leave.is_set():
             raise Gone
-        self.places.append(place)
+        self.positions.append(position)
 
 
 def test_who_waits_is_let_in_and_the_run_goes_on_after_them() -> None:
     fair_queue, order = FairQueue(1), list[str]()
     maker = Maker(fair_queue, "maker", order)
     with asking(fair_queue, "a", "b", order=order) as (first, second):
-        maker.give_way()
+        maker.yield_turn()
         assert first.inside.wait(20)
-        until(lambda: maker.places[-1:] == [2])  # b is before it
+        until(lambda: maker.positions[-1:] == [2])  # b is before it
         assert (fair_queue.running, fair_queue.waiting) == (1, 1)
         first.done.set()
         assert second.inside.wait(20)
@@ -90,20 +90,20 @@ def test_who_waits_is_let_in_and_the_run_goes_on_after_them() -> None:
 def test_where_nobody_could_be_let_in_the_run_goes_on_at_once() -> None:
     fair_queue = FairQueue(2)
     with fair_queue.turn("maker"):
-        assert fair_queue.give_way("maker", never) == 0
+        assert fair_queue.yield_turn("maker", never) == 0
         with asking(fair_queue, "a") as [person]:
             assert person.inside.wait(20)
-            assert fair_queue.give_way("maker", never) == 0
-    assert fair_queue.give_way("maker", never) == 0  # without a turn there is none to leave
+            assert fair_queue.yield_turn("maker", never) == 0
+    assert fair_queue.yield_turn("maker", never) == 0  # without a turn there is none to leave
 
 
 def test_who_comes_while_it_waits_goes_first_too_but_not_for_ever() -> None:
-    for long_behind, expected in ((NEVER, ["a", "b", "maker"]), (0.0, ["a", "maker", "b"])):
-        fair_queue = FairQueue(1, long_behind=long_behind)
+    for promote_after, expected in ((NEVER, ["a", "b", "maker"]), (0.0, ["a", "maker", "b"])):
+        fair_queue = FairQueue(1, promote_after=promote_after)
         order: list[str] = []
         maker = Maker(fair_queue, "maker", order)
         with asking(fair_queue, "a", order=order) as [first]:
-            maker.give_way()
+            maker.yield_turn()
             assert first.inside.wait(20)
             with asking(fair_queue, "b", order=order) as [second]:
                 first.done.set()
@@ -114,22 +114,22 @@ def test_who_comes_while_it_waits_goes_first_too_but_not_for_ever() -> None:
 
 
 def test_those_who_gave_way_take_turns() -> None:
-    fair_queue, order = FairQueue(1, long_behind=NEVER), list[str]()
+    fair_queue, order = FairQueue(1, promote_after=NEVER), list[str]()
     first = Maker(fair_queue, "x", order)
     with asking(fair_queue, "person", order=order) as [person]:
-        first.give_way()
+        first.yield_turn()
         assert person.inside.wait(20)
     assert first.on.wait(20)
     started: list[Maker] = []
     coming = threading.Thread(target=lambda: started.append(Maker(fair_queue, "y", order)))
     coming.start()
     until(lambda: fair_queue.waiting == 1)
-    first.give_way()
+    first.yield_turn()
     coming.join(20)
     [second] = started
     makers = [second, first]
     for turn in range(6):
-        makers[turn % 2].give_way()
+        makers[turn % 2].yield_turn()
         assert makers[(turn + 1) % 2].on.wait(20)
     first.end()
     second.end()
@@ -138,18 +138,18 @@ def test_those_who_gave_way_take_turns() -> None:
 
 def test_one_place_of_several_is_kept_free_of_them_while_people_come() -> None:
     for quiet, running in ((NEVER, 1), (0.0, 2)):
-        fair_queue = FairQueue(2, quiet=quiet, long_behind=NEVER)
+        fair_queue = FairQueue(2, quiet=quiet, promote_after=NEVER)
         makers = [Maker(fair_queue, "x"), Maker(fair_queue, "y")]
         with asking(fair_queue, "a", "b") as people:
             for maker, person in zip(makers, people, strict=True):
-                maker.give_way()
+                maker.yield_turn()
                 assert person.inside.wait(20)
         until(lambda: sum(maker.on.is_set() for maker in makers) == running)  # noqa: B023
         until(lambda: fair_queue.running == running)  # noqa: B023
         if running == 1:
             with asking(fair_queue, "c") as [person]:
                 assert person.inside.wait(20)  # at once
-        for maker in sorted(makers, key=lambda each: not each.on.is_set()):
+        for maker in sorted(makers, key=lambda one: not one.on.is_set()):
             maker.end()
         assert (fair_queue.running, fair_queue.waiting) == (0, 0)
 
@@ -161,11 +161,11 @@ def test_where_memory_is_short_nobody_new_is_let_in_and_who_waits_goes_on() -> N
     maker, other = Maker(fair_queue, "maker"), Maker(fair_queue, "other")
     with asking(fair_queue, "a") as [person]:
         room.clear()
-        maker.give_way()
+        maker.yield_turn()
         assert maker.on.is_set()
         assert maker.waited == 0
         room.set()
-        maker.give_way()
+        maker.yield_turn()
         assert person.inside.wait(20)
         room.clear()
     assert maker.on.wait(20)  # though the other one runs: it has its memory already
@@ -179,7 +179,7 @@ def test_a_run_that_is_ended_while_it_waits_holds_nothing() -> None:
     maker = Maker(fair_queue, "maker", order)
     maker.may_end.clear()
     with asking(fair_queue, "a", "b", order=order) as (first, second):
-        maker.give_way()
+        maker.yield_turn()
         assert first.inside.wait(20)
         maker.leave.set()  # a click, or a closed tab
         assert maker.ended.wait(20)
@@ -198,33 +198,33 @@ def test_a_run_that_is_ended_while_it_waits_holds_nothing() -> None:
 def test_progress_lets_others_in_and_the_wait_is_not_counted() -> None:
     fair_queue, order = FairQueue(1), list[str]()
     shares: list[float] = []
-    places: list[int] = []
+    positions: list[int] = []
     with asking(fair_queue, "ahead", order=order) as [ahead]:
 
         def person() -> None:
             with fair_queue.turn("person"):
                 order.append("person")
-                until(lambda: bool(places))
+                until(lambda: bool(positions))
 
         other = threading.Thread(target=person)
         ahead.done.set()
         ahead.join(20)
         with fair_queue.turn("maker"):
-            held = RunSlot(fair_queue, "maker", "A run")
-            deadline = held.limit.deadline
-            progress = held.giving_way(shares.append, places.append, every=0)
+            slot = RunSlot(fair_queue, "maker", "A run")
+            deadline = slot.limit.deadline
+            progress = slot.yielding(shares.append, positions.append, interval=0)
             progress(0.1)
-            assert held.away == 0
+            assert slot.yielded == 0
             other.start()
             until(lambda: fair_queue.waiting == 1)
-            held.giving_way(every=NEVER)(0.2)  # it has not computed for long enough
+            slot.yielding(interval=NEVER)(0.2)  # it has not computed for long enough
             progress(1.0)  # and here it is over
-            assert held.away == 0
+            assert slot.yielded == 0
             progress(0.5)
             order.append("maker")
-            assert held.away > 0
-            assert held.limit.deadline == pytest.approx(deadline + held.away)
+            assert slot.yielded > 0
+            assert slot.limit.deadline == pytest.approx(deadline + slot.yielded)
         other.join(20)
     assert order == ["ahead", "person", "maker"]
     assert shares == [0.1, 1.0, 0.5]
-    assert held.limit.deadline > time.monotonic()
+    assert slot.limit.deadline > time.monotonic()

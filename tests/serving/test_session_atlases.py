@@ -27,7 +27,7 @@ def files() -> list[tuple[str, bytes]]:
 def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn for each image, and a queue of this test's own."""
     fair_queue = FairQueue(2)
-    monkeypatch.setattr(session_atlases, "_TURN", 0.0)
+    monkeypatch.setattr(session_atlases, "_STEP_SECONDS", 0.0)
     monkeypatch.setattr(capacity, "queue", lambda: fair_queue)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hookviz.drawing.pictures import Resampling, resize
+from hookviz.drawing.pictures import Resampling, kernel_picture, resize
 from hookviz.language.saying import say
 from hookviz.lessons.kernels import PRESETS, TITLES, same_size_map
 from hookviz.lessons.layers import layer_of
@@ -64,10 +64,7 @@ def kernel_in_colour(scene: LessonScene, layer: LayerInfo, channel: int) -> Pixe
     weights = getattr(scene.model.network.get_submodule(layer.name), "weight", None)
     if layer.kind != "Conv2d" or weights is None or weights.shape[1] != _COLOURS:
         return None
-    kernel = weights[channel].detach().float().cpu().numpy()
-    most = float(np.abs(kernel).max()) or 1.0
-    picture: Pixels = np.rint((kernel / most + 1) * 127.5).astype(np.uint8).transpose(1, 2, 0)
-    return picture
+    return kernel_picture(weights[channel].detach().float().cpu().numpy())
 
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:

@@ -13,7 +13,7 @@ from hookviz.lessons.versions import Versions, versions
 from hookviz.types import LayerInfo
 from hookviz.wording import percent
 
-_FIRST = 8  # one in so many channels goes along with the class, by what is counted here
+_FIRST = 8  # the best-correlated one in eight channels counts as going along with the class
 _HARDLY = 0.02  # of the probability
 
 

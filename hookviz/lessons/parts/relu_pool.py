@@ -83,16 +83,11 @@ def before_relu(scene: LessonScene, layer: str) -> Address:
     return address
 
 
-def window_of(value: str) -> int:
-    """The side of the window that a lesson asks for."""
-    return int(value)
-
-
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     layer = layer_of(scene, options["layer"])
     maps = maps_of(scene, before_relu(scene, layer.name))
     channel = channel_of(maps, options["channel"])
-    of_map = stages(maps[channel], options["pool"], window_of(options["window"]))
+    of_map = stages(maps[channel], options["pool"], int(options["window"]))
     rows, columns = of_map.before.shape
     return {
         "layer": layer.name,

@@ -16,7 +16,7 @@ _MOST_STRIDE, _MOST_PADDING = 4, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class EditedKernel:
     """A kernel and how it moves; `preset` is the one that it is, ``""`` for one of nobody's."""
 
     kernel: Kernel
@@ -26,10 +26,10 @@ class Edited:
 
 
 def edit_kernel(
-    edited: Edited,
+    edited: EditedKernel,
     presets: Mapping[str, str],
     size: str,
-    on_change: Callable[[Edited], None],
+    on_change: Callable[[EditedKernel], None],
     *,
     key: str,
 ) -> None:
@@ -67,7 +67,7 @@ def edit_kernel(
     component("kernel_editor")(key=key, data=packed(data), on_changed_change=changed)
 
 
-def _read(sent: Any, side: int, presets: Mapping[str, str]) -> Edited | None:
+def _read(sent: Any, side: int, presets: Mapping[str, str]) -> EditedKernel | None:
     """Return what the browser sent; None where it is out of bounds or nothing of this component."""
     match sent:
         case {
@@ -83,7 +83,7 @@ def _read(sent: Any, side: int, presets: Mapping[str, str]) -> Edited | None:
             and all(_is_row(row, side) for row in rows)
         ):
             kernel = tuple(tuple(float(value) for value in row) for row in rows)
-            return Edited(kernel, stride, padding, preset)
+            return EditedKernel(kernel, stride, padding, preset)
     return None
 
 

@@ -1,6 +1,5 @@
 """Show one map, large: exact values under the pointer, and a click looks at a cell."""
 
-import base64
 from collections.abc import Callable
 
 import numpy as np
@@ -8,11 +7,8 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from hookviz.drawing.grid import Grid
-from hookviz.language.saying import say
-from hookviz.markup import data_url
+from hookviz.explorer.channel_map import channel_map
 from hookviz.ui.components.files import component, packed
-
-_MOST_VALUES = 1 << 16  # that travel with the picture: 350 kB as text
 
 
 def show_map(
@@ -31,24 +27,8 @@ def show_map(
             case [int(row), int(column)]:
                 on_pick((row, column))
 
-    rows, columns = values.shape
-    numbers = base64.b64encode(values.astype("<f4").tobytes()).decode()
     component("map", css="mosaic.css")(
         key=key,
-        data=packed(
-            {
-                "picture": data_url(grid.channel_png(channel, 1)),
-                "says": say(
-                    "The map of channel {channel}: arrow keys move, Enter looks at a cell.",
-                    channel=channel,
-                ),
-                "rows": rows,
-                "columns": columns,
-                "values": numbers if values.size <= _MOST_VALUES else None,
-                "cell": list(cell),
-                "bar": data_url(grid.bar()),
-                "ticks": [[fraction, label] for fraction, label in grid.ticks_of(channel)],
-            }
-        ),
+        data=packed(channel_map(grid, channel, values, cell)),
         on_picked_change=picked,
     )

@@ -1,45 +1,13 @@
 """Show the network's layers as a tree, with small pictures and facts, to find and pick one."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
 
 import streamlit as st
 
-from hookviz.drawing.grid import Grid
-from hookviz.explaining.layer_facts import amount, field_text, kernel_text
 from hookviz.explaining.receptive_field import ReceptiveField
-from hookviz.language.saying import say
-from hookviz.markup import data_url
+from hookviz.explorer.layer_tree import Previews, layer_tree
 from hookviz.types import LayerInfo, Model
 from hookviz.ui.components.files import component, packed
-from hookviz.wording import times
-
-
-class Previews(NamedTuple):
-    """Small pictures of layers, side by side in one picture.
-
-    Attributes:
-        picture: the one picture, as a URL of its data.
-        size: its width and height in pixels.
-        side: of each small picture.
-        corners: where in it the one of each layer begins, by the layer's name.
-    """
-
-    picture: str
-    size: tuple[int, int]
-    side: int
-    corners: dict[str, tuple[int, int]]
-
-
-def previews_of(grid: Grid, layers: Sequence[str]) -> Previews:
-    """Return a grid of small square maps, one for each of the layers, as their pictures."""
-    geometry = grid.sprite_geometry
-    return Previews(
-        picture=data_url(grid.sprite),
-        size=(geometry.width, geometry.height),
-        side=geometry.tile_width,
-        corners={name: geometry.box(index)[:2] for index, name in enumerate(layers)},
-    )
 
 
 def navigator(
@@ -62,56 +30,8 @@ def navigator(
         if name in {layer.name for layer in layers}:
             on_pick(name)
 
-    rows = [(layer, _row(layer, fields.get(layer.name))) for layer in layers]
     component("navigator")(
         key="navigator",
-        data=packed(
-            {
-                "network": f"{model.name}/{model.digest}/{layers[0].input_shape}/{len(layers)}",
-                "parts": _nested(rows) if by_block else _staged(rows),
-                "previews": previews and previews._asdict(),
-                "chosen": chosen,
-            }
-        ),
+        data=packed(layer_tree(model, layers, fields, previews, chosen=chosen, by_block=by_block)),
         on_picked_change=picked,
     )
-
-
-_Row = dict[str, Any]
-_Rows = list[tuple[LayerInfo, _Row]]
-
-
-def _staged(rows: _Rows) -> list[_Row]:
-    """Put the rows into stages, which have a name and `parts`, and are no layers themselves."""
-    stages: dict[str, list[_Row]] = {}
-    for layer, row in rows:
-        short = layer.name.removeprefix(f"{layer.stage}.") or layer.name
-        stages.setdefault(layer.stage, []).append(row | {"short": short})
-    return [{"stage": name, "parts": parts} for name, parts in stages.items()]
-
-
-def _nested(rows: _Rows) -> list[_Row]:
-    """Put each row into the `parts` of the innermost block's row that it is in, if any."""
-    by_name = {layer.name: row for layer, row in rows}
-    top: list[_Row] = []
-    for name, row in by_name.items():
-        ends = (end for end in range(len(name) - 1, 0, -1) if name[end] == ".")
-        block = next((name[:end] for end in ends if name[:end] in by_name), None)
-        row["short"] = name if block is None else name.removeprefix(f"{block}.")
-        (top if block is None else by_name[block].setdefault("parts", [])).append(row)
-    return top
-
-
-def _row(layer: LayerInfo, field: ReceptiveField | None) -> _Row:
-    weights, work = amount(layer.parameters), amount(layer.multiply_adds)
-    numbers = [weights] * bool(layer.parameters) + [work] * bool(layer.multiply_adds)
-    facts = [say("{weights} weights", weights=weights)] * bool(layer.parameters)
-    facts += [say("{multiply_adds} mult-adds", multiply_adds=work)] * bool(layer.multiply_adds)
-    sees = field_text(field)
-    return {
-        "name": layer.name,
-        "number": layer.index + 1,
-        "shape": f"{kernel_text(layer)} · {times(layer.output_shape)}",
-        "work": " · ".join((sees, *numbers)),
-        "title": f"{layer.index + 1} {layer.name}: {', '.join((kernel_text(layer), *facts, sees))}",
-    }

@@ -18,7 +18,7 @@ from hookviz.ui.streamlit_internals import forget_upload, uploaded_bytes
 
 # Keys of session_state that no widget has can't be set from outside.
 _OTHERS, _FILES = "_others-atlas", "_own-atlas-files"
-_SHARE = 2  # one atlas takes at most one part in so many of what a session keeps
+_SHARE = 2  # an atlas takes at most one half of what a session keeps
 
 File = tuple[str, str]
 """What an uploaded file is called, and Streamlit's name for it."""

@@ -14,6 +14,7 @@ from hookviz.drawing.histogram import histogram
 from hookviz.drawing.overlay import laid_over, shrunk
 from hookviz.drawing.pair import Pair
 from hookviz.explaining.receptive_field import ReceptiveField
+from hookviz.explorer.glossary import WORDS
 from hookviz.language.saying import mark, say
 from hookviz.types import Activation, Capture, InputImage, Pixels
 from hookviz.ui.components.map import show_map
@@ -21,7 +22,7 @@ from hookviz.ui.explorer.channel_pair import show_changes, show_channel_pair
 from hookviz.ui.explorer.comparison import PinnedPair
 from hookviz.ui.explorer.file_menu import File, file_menu
 from hookviz.ui.explorer.trail import show_trail
-from hookviz.ui.glossary import WORDS, marked, term
+from hookviz.ui.glossary import marked, term
 from hookviz.ui.link import go
 from hookviz.ui.menu import show_menus
 from hookviz.ui.serving.resources import session_cache

@@ -5,6 +5,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from hookviz.drawing.grid import make_grid
+from hookviz.drawing.pictures import kernel_picture
 from hookviz.explaining import ranking
 from hookviz.explaining.layer_call import LayerCall
 from hookviz.language.saying import say
@@ -121,8 +122,7 @@ def _sees_colours(model: Model, layer: LayerInfo) -> bool:
 
 def _in_colour(kernel: NDArray[np.float32]) -> Pixels:
     """Draw a kernel ``(3, h, w)``, magnified, as RGB uint8; grey is 0, the largest |w| is full."""
-    most = float(np.abs(kernel).max()) or 1.0
-    small = np.rint((kernel / most + 1) * 127.5).astype(np.uint8).transpose(1, 2, 0)
+    small = kernel_picture(kernel)
     step = max(1, _SIDE // max(small.shape[:2]))
     large: Pixels = small.repeat(step, 0).repeat(step, 1)
     return large

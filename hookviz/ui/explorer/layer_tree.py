@@ -11,8 +11,9 @@ from hookviz.capturing.layer_trace import input_trace
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.pictures import Resampling, resize
 from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.explorer.layer_tree import Previews, previews_of
 from hookviz.types import LayerInfo, Model, ModelInput
-from hookviz.ui.components.navigator import Previews, navigator, previews_of
+from hookviz.ui.components.navigator import navigator
 from hookviz.ui.explorer.layer_choice import choose_layer
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.turns import turn

@@ -234,7 +234,7 @@ def _grow(
             optimization = begin(
                 unit.model, [Objective.of_channel(unit.layer, unit.channel)], method
             )
-            report = held.giving_way()
+            report = held.yielding()
             panel.offer_stop(unit, request.seed)
 
             key = unit.key(request.seed)

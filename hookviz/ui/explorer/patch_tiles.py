@@ -74,7 +74,7 @@ def patch_tiles(
     channels = _answering(model, atlas, grid.title, image)
     if channels:
         grid = with_channels(grid, maps, channels)
-    cache, key = session_cache(), (say("first patches"), str(atlas.path), atlas.digest, grid.title)
+    cache, key = session_cache(), ("first patches", str(atlas.path), atlas.digest, grid.title)
     patches: tuple[Pixels | None, ...] | None = cache.get(key)
     if patches is None:
         patches = atlas.first_patches(grid.title)

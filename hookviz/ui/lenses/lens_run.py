@@ -204,9 +204,9 @@ def _run(request: _Request, below: Redrawn, before: KeptResult | None) -> KeptRe
         bar.start(held, until.close)
         if before is not None:
             draw(before.result)
-        subject = replace(request.subject, progress=held.giving_way(bar.report, bar.wait))
+        subject = replace(request.subject, progress=held.yielding(bar.report, bar.wait))
         result = look(lens, subject, request.chosen, partial=take)
-        result = replace(result, seconds=result.seconds - held.away)
+        result = replace(result, seconds=result.seconds - held.yielded)
     bar.end()
     return request.keep(KeptResult(result, grew=growth.began))
 

@@ -68,7 +68,7 @@ class RunBar:
         assert self._held is not None
         begun = self._from_share if self.share >= self._from_share else 0.0
         done = (self.share - begun) / max(1e-9, 1 - begun)
-        self._look(f"{self._title}… {time_left(done, now - self._started - self._held.away)}")
+        self._look(f"{self._title}… {time_left(done, now - self._started - self._held.yielded)}")
 
     def wait(self, position: int) -> None:
         """Say that others compute, where it takes more than a moment; the run goes on by itself."""

@@ -5,6 +5,9 @@ from typing import TypeVar
 
 import streamlit as st
 
+from hookviz.lessons.maps import Map
+from hookviz.ui.state import Cell
+
 Value = TypeVar("Value")
 
 
@@ -28,6 +31,13 @@ def picked_channel(key: str, count: int, default: int) -> int:
 def pick_channel(key: str, channel: int, _cell: tuple[int, int] | None = None) -> None:
     """Pick a channel, as a click in the part's grid does."""
     pick(key, "channel", channel)
+
+
+def picked_cell(key: str, values: Map) -> Cell:
+    """Return the cell of a map ``(H, W)`` that was picked in a part, else the strongest one."""
+    rows, columns = values.shape
+    row, column = picked(key, "cell", divmod(int(values.argmax()), columns))
+    return min(row, rows - 1), min(column, columns - 1)
 
 
 def remember_link(key: str, link: Mapping[str, str]) -> None:

@@ -59,7 +59,7 @@ def use_model(
             ("silenced", *key, model.digest, str(silence)),
             title,
             copied_bytes(model, silence),
-            lambda: out_of_memory.with_another_try(say("Loading {title}", title=title), silence_it),
+            lambda: out_of_memory.with_retry(say("Loading {title}", title=title), silence_it),
         )
         with silent as silenced_model:
             yield silenced_model
@@ -85,7 +85,7 @@ def _use_whole(
     def load_in_time() -> Model:
         limit = TimeLimit.from_now(say("Loading {model}", model=spec.title))
         with while_loading(), limit.over_torch():
-            return out_of_memory.with_another_try(say("Loading {model}", model=spec.title), load)
+            return out_of_memory.with_retry(say("Loading {model}", model=spec.title), load)
 
     size = spec.parameters * _FLOAT_BYTES
     with capacity.model_pool().use(key, spec.title, size, load_in_time) as model:

@@ -80,8 +80,8 @@ def _logged(kind: str, slot: RunSlot, waited: float) -> Iterator[None]:
         outcome = "failed"
         raise
     finally:
-        seconds = time.perf_counter() - started - slot.away
-        waited += slot.away
+        seconds = time.perf_counter() - started - slot.yielded
+        waited += slot.yielded
         logs.event(
             kind,
             outcome=outcome,

@@ -52,7 +52,7 @@ def test_what_goes_on_is_measured_from_where_it_went_on() -> None:
 
 
 def test_the_time_in_which_others_computed_is_not_counted() -> None:
-    _, bar = shown("held.away = 15.0; now += 20; bar.report(0.5)")
+    _, bar = shown("held.yielded = 15.0; now += 20; bar.report(0.5)")
     assert bar.text == "Growing… about 5 s left"
 
 

@@ -2,14 +2,13 @@
 
 from functools import partial
 
-import numpy as np
 import streamlit as st
 
 from hookviz.drawing.grid import Grid
 from hookviz.language.saying import say
 from hookviz.lessons.kernels import TITLES
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.maps import Map, maps_of
+from hookviz.lessons.maps import maps_of
 from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.channels import kernel_in_colour, matches, picked_first, wanted_of
 from hookviz.lessons.pictures import photograph
@@ -17,7 +16,7 @@ from hookviz.types import LayerInfo
 from hookviz.ui.components.map import show_map
 from hookviz.ui.components.mosaic import mosaic
 from hookviz.ui.lessons.maps import grid_of
-from hookviz.ui.lessons.picks import pick, picked, remember_link
+from hookviz.ui.lessons.picks import pick, picked, picked_cell, remember_link
 from hookviz.ui.state import Cell
 
 _HEIGHT = 300  # pixels of the grid
@@ -32,7 +31,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     wanted = wanted_of(scene, options, maps)
     channel = picked(key, "channel", picked_first(maps, options["channel"], wanted))
     channel = min(channel, len(maps) - 1)
-    cell = _cell(maps, channel, key)
+    cell = picked_cell(key, maps[channel])
     remember_link(key, {"layer": layer.name, "channel": str(channel)})
 
     def take(number: int, at: Cell | None) -> None:
@@ -66,14 +65,6 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
             show_map(pictured, 0, wanted, cell, take_cell, key=f"{key}-sought")
     if wanted is not None:
         _show_match(matches(maps, wanted), channel)
-
-
-def _cell(maps: Map, channel: int, key: str) -> Cell:
-    """Return the cell that was picked, else the channel's strongest."""
-    rows, columns = maps.shape[1:]
-    strongest = divmod(int(np.argmax(maps[channel])), columns)
-    row, column = picked(key, "cell", strongest)
-    return min(row, rows - 1), min(column, columns - 1)
 
 
 def _show_photograph(scene: LessonScene, grid: Grid, channel: int) -> None:

@@ -18,7 +18,7 @@ from hookviz.ui.components.mosaic import mosaic
 from hookviz.ui.explorer.atlas_choice import shown_atlas
 from hookviz.ui.explorer.top_activations import patches_of
 from hookviz.ui.lessons.maps import grid_of
-from hookviz.ui.lessons.picks import pick, picked, remember_link
+from hookviz.ui.lessons.picks import pick, picked, picked_cell, remember_link
 from hookviz.ui.state import Cell, plain
 
 _STRONGEST = 12  # channels that are shown of a layer
@@ -53,8 +53,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     channel = picked(of_layer, "channel", strongest[0])
     channel = channel if channel in strongest else strongest[0]
     rows, columns = maps.shape[1:]
-    cell = picked(of_layer, "cell", divmod(int(np.argmax(maps[channel])), columns))
-    cell = min(cell[0], rows - 1), min(cell[1], columns - 1)
+    cell = picked_cell(of_layer, maps[channel])
     remember_link(
         key,
         {

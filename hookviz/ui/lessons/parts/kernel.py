@@ -10,7 +10,7 @@ from hookviz.lessons.kernels import PRESETS, TITLES, Kernel, kernel_call
 from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.kernel import OWN, SIDE, own_kernels, start_of
 from hookviz.lessons.pictures import grey_of
-from hookviz.ui.components.kernel_editor import Edited, edit_kernel
+from hookviz.ui.components.kernel_editor import EditedKernel, edit_kernel
 from hookviz.ui.components.walk import walk
 from hookviz.ui.theme import diverging
 
@@ -21,15 +21,17 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     channel_key = f"_kernel-channel {key}"
     layer, own = _own(scene)
     name, channel = options["kernel"], int(options["channel"])
-    edited: Edited = st.session_state.setdefault(
+    edited: EditedKernel = st.session_state.setdefault(
         edited_key,
-        Edited(start_of(scene, options), int(options["stride"]), int(options["padding"]), name),
+        EditedKernel(
+            start_of(scene, options), int(options["stride"]), int(options["padding"]), name
+        ),
     )
     channel = min(st.session_state.get(channel_key, channel), max(0, len(own) - 1))
     if edited.preset == OWN:  # of whatever model is chosen by now
         edited = replace(edited, kernel=own[channel]) if own else replace(edited, preset="")
 
-    def take(new: Edited) -> None:
+    def take(new: EditedKernel) -> None:
         if new.preset == OWN and own:
             new = replace(new, kernel=own[channel])
         elif new.preset:

@@ -12,10 +12,10 @@ from hookviz.language.saying import say
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.maps import Map, channel_of, maps_of
 from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.relu_pool import LARGEST, POOLS, Stages, before_relu, stages, window_of
+from hookviz.lessons.parts.relu_pool import LARGEST, POOLS, Stages, before_relu, stages
 from hookviz.ui.components.map import show_map
 from hookviz.ui.lessons.maps import grid_of
-from hookviz.ui.lessons.picks import pick, picked, remember_link
+from hookviz.ui.lessons.picks import pick, picked_cell, remember_link
 from hookviz.ui.state import Cell
 from hookviz.wording import number, times
 
@@ -28,7 +28,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     pools = options["shown"] == "pool"
     kind, window = _controls(options, key, maps.shape[1:]) if pools else ("max", 1)
     of_map = stages(maps[channel], kind, window)
-    cell = _cell(of_map, key)
+    cell = picked_cell(key, of_map.before)
     remember_link(
         key,
         {
@@ -60,18 +60,10 @@ def _controls(options: Options, key: str, size: tuple[int, ...]) -> tuple[str, i
             say("Cells along the window's side"),
             1,
             most,
-            min(most, window_of(options["window"])),
+            min(most, int(options["window"])),
             key=f"{key}-window",
         )
     return kind or options["pool"], window
-
-
-def _cell(of_map: Stages, key: str) -> Cell:
-    """Return the picked cell of the map before ReLU; else its highest."""
-    rows, columns = of_map.before.shape
-    row, column = picked(key, "cell", divmod(int(of_map.before.argmax()), columns))
-    row, column = min(row, rows - 1), min(column, columns - 1)
-    return row, column
 
 
 def _pooled(of_map: Stages, cell: Cell) -> Cell:

@@ -18,8 +18,7 @@ from hookviz.lessons.scores import Scores
 from hookviz.ui.components.chart import chart
 from hookviz.ui.components.map import show_map
 from hookviz.ui.lessons.maps import grid_of
-from hookviz.ui.lessons.picks import pick, picked, remember_link
-from hookviz.ui.state import Cell
+from hookviz.ui.lessons.picks import pick, picked, picked_cell, remember_link
 from hookviz.wording import number, percent
 
 _MOST_BARS = 14  # channels that have a bar of their own
@@ -112,9 +111,7 @@ def _show_channel(scene: LessonScene, vote: ClassVote, target: int, channel: int
     maps = vote.maps.numpy()
     values = maps[channel]
     grid = grid_of(values[None])
-    rows, columns = values.shape
-    cell: Cell = picked(key, "cell", divmod(int(values.argmax()), columns))
-    cell = min(cell[0], rows - 1), min(cell[1], columns - 1)
+    cell = picked_cell(key, values)
     left, middle, right = st.columns(_WIDTHS, gap="small", wrap=False)
     with left:
         st.caption(say("Channel {channel}", channel=channel))

@@ -1,6 +1,6 @@
 import pytest
 
-from hookviz.serving.run_plan import plan
+from hookviz.serving.capacity import plan_runs
 
 
 @pytest.mark.parametrize(
@@ -20,4 +20,4 @@ from hookviz.serving.run_plan import plan
 def test_runs_times_threads_fill_the_cores(
     runs: int, threads: int, cores: int, gigabytes: float, expected: tuple[int, int]
 ) -> None:
-    assert plan(runs, threads, cores, int(gigabytes * (1 << 30))) == expected
+    assert plan_runs(runs, threads, cores, int(gigabytes * (1 << 30))) == expected

@@ -1,0 +1,39 @@
+"""Write arrays so that JSON carries them: exact float32 as base64, or numbers of few digits."""
+
+import base64
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def float32_text(values: NDArray[Any]) -> str:
+    """Encode values as little-endian float32 in base64, which `floats` in ``shared.js`` reads.
+
+    >>> float32_text(np.array([1.0, -2.0]))
+    'AACAPwAAAMA='
+    """
+    return base64.b64encode(values.astype("<f4").tobytes()).decode("ascii")
+
+
+def rows_of_numbers(values: NDArray[Any]) -> list[list[float | None]]:
+    """Return a matrix in 5 significant digits, None for NaN and infinity, which JSON lacks.
+
+    >>> rows_of_numbers(np.array([[1 / 3, np.nan]]))
+    [[0.33333, None]]
+    """
+    return [[float(f"{v:.5g}") if np.isfinite(v) else None for v in row] for row in values.tolist()]
+
+
+def largest(values: NDArray[Any]) -> float:
+    """Return the largest finite |value|; 0.0 without any."""
+    sizes = np.abs(values[np.isfinite(values)])
+    return float(sizes.max()) if sizes.size else 0.0
+
+
+def robust_largest(values: NDArray[Any]) -> float:
+    """Return the 99th percentile of finite |values|, as the grid has it; the largest if it is 0."""
+    sizes = np.abs(values[np.isfinite(values)])
+    if not sizes.size:
+        return 0.0
+    return float(np.percentile(sizes, 99, method="nearest")) or float(sizes.max())

@@ -1,0 +1,79 @@
+"""Why a cell has its value, as data, against a plain convolution."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from hookviz.explaining import cell_sum as arithmetic
+from hookviz.explaining.layer_call import LayerCall
+from hookviz.explaining.layer_recorder import record_layer_call
+from hookviz.explorer.cell_sum import cell_sum
+from tests.networks import as_model, random_input, seeded
+
+
+class Wide(nn.Module):
+    """A convolution of nine inputs, and what follows it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spread = nn.Conv2d(3, 9, 1)
+        self.conv = nn.Conv2d(9, 4, 3, stride=2, padding=1)
+        self.norm = nn.BatchNorm2d(4)
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        maps: torch.Tensor = self.norm(self.conv(self.spread(images))).relu()
+        scores: torch.Tensor = self.head(maps.mean((2, 3)))
+        return scores
+
+
+@pytest.fixture
+def network() -> Wide:
+    return seeded(Wide).eval()
+
+
+@pytest.fixture
+def call(network: Wide) -> LayerCall:
+    return record_layer_call(as_model(network), random_input(3), "conv")
+
+
+def test_the_rows_are_the_largest_products_of_the_real_sum(network: Wide, call: LayerCall) -> None:
+    facts = cell_sum(arithmetic.explain_cell(call, 2, 3, 4), "spread", "coolwarm")
+    with torch.no_grad():
+        inputs = F.pad(network.spread(random_input(3)), (1, 1, 1, 1))[0]
+        patch = inputs[:, 6:9, 8:11].double()
+        terms = (patch * network.conv.weight[2].double()).sum((1, 2)).numpy()
+    largest = np.argsort(-np.abs(terms))[:5].tolist()
+    assert [row["input"] for row in facts["rows"]] == largest
+    np.testing.assert_allclose([row["term"] for row in facts["rows"]], terms[largest], rtol=1e-5)
+    np.testing.assert_allclose(facts["rows"][0]["patch"], patch[largest[0]].numpy(), rtol=1e-4)
+    assert facts["most"] == pytest.approx(np.abs(terms).max())
+    assert facts["upstream"] == "spread"
+    assert facts["rest"].startswith("the other 4 inputs together")
+
+
+def test_it_says_that_the_sum_is_the_networks_and_what_followed(
+    network: Wide, call: LayerCall
+) -> None:
+    facts = cell_sum(arithmetic.explain_cell(call, 0, 0, 0), None, "coolwarm")
+    words = "".join(part for part, _ in facts["sum"])
+    assert words.endswith("as the network computed")
+    assert "bias" in dict(facts["sum"])
+    assert dict(facts["sum"])["bias"].startswith("One learned number")
+    norm, relu = ("".join(part for part, _ in step) for step in facts["steps"])
+    assert norm.startswith("BatchNorm2d norm (value − ")
+    assert "relu" in relu.lower()
+
+
+def test_a_sum_of_few_inputs_has_no_rest() -> None:
+    model = as_model(seeded(Wide).eval())
+    facts = cell_sum(
+        arithmetic.explain_cell(record_layer_call(model, random_input(1), "spread"), 1, 5, 5),
+        None,
+        "PuOr",
+    )
+    assert len(facts["rows"]) == 3
+    assert facts["rest"] == ""
+    assert facts["colours"] == "PuOr"

@@ -1,0 +1,39 @@
+"""The glossary's words, and how they are found and explained in a text."""
+
+import pytest
+
+from hookviz.explorer.glossary import WORDS, explained, pieces
+from hookviz.language.speaking import speaking
+
+
+def test_the_words_are_in_order_with_one_plain_sentence_each() -> None:
+    assert list(WORDS) == sorted(WORDS, key=str.lower)
+    for word, sentence in WORDS.items():
+        assert sentence[0].isupper(), word
+        assert sentence.endswith("."), word
+        assert ". " not in sentence, word
+        assert len(sentence) < 160, word
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_each_word_is_found_where_it_stands(word: str) -> None:
+    assert (word, word) in pieces(f"here is {word}, and more")
+
+
+def test_nothing_of_a_text_is_lost_and_a_word_is_explained_once() -> None:
+    text = "conv layer 1 of 26 · stride 2 · 3 → 64 channels of 55×55, all channels · sees 15 px"
+    parts = pieces(text)
+    assert "".join(part for part, _ in parts) == text
+    words = [word for _, word in parts if word]
+    assert words == ["conv layer", "stride", "channel", "receptive field"]
+    assert pieces("no strides in a renorm") == [("no strides in a renorm", "")]
+    assert pieces("") == []
+    assert ("BatchNorm2d", "batch norm") in pieces("BatchNorm2d stem")
+
+
+def test_sentences_are_in_the_language_that_is_spoken() -> None:
+    assert explained("bias 0.5")[0] == ("bias", WORDS["bias"])
+    with speaking("zh_CN"):
+        sentences = dict(explained("偏置 0.5"))
+    assert not any(sentences[part].isascii() for part in sentences if sentences[part])
+    assert any(sentences.values())
