@@ -1,7 +1,7 @@
-"""Write numbers, shapes and sizes as people do."""
+"""Write numbers, shapes, sizes and tables as people do."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
 from math import isfinite, isnan
 from typing import Any
@@ -33,6 +33,21 @@ def number(value: float) -> str:
         text = f"{mantissa}×10{str(power).translate(_SUPERSCRIPT)}"
     text = localised(text)
     return f"−{text}" if value < 0 else text
+
+
+def text_table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[str] = ()
+) -> str:
+    """Lay rows out under their headings, two spaces apart; the columns `right` end flush."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = []
+    for row in (head, *rows):
+        cells = [
+            cell.rjust(width) if name in right else cell.ljust(width)
+            for name, cell, width in zip(head, row, widths, strict=True)
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
 
 
 def read_numbers(parts: Iterable[Any], most: int) -> tuple[int, ...] | None:

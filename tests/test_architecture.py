@@ -124,8 +124,9 @@ SHOWN_ELSEWHERE = {
     "a picture grows, is stopped, kept and linked in a browser in e2e/test_own_picture.py": ""
     "ui/explorer/own_picture",
     "lenses that climb are watched in lenses/test_maximize.py": "lenses/contract/watching",
-    "declarations, of which every other test is a use": "atlas/answers drawing/panels "
-    "lenses/contract/lens lenses/contract/result",
+    "declarations, of which every other test is a use": "atlas/answers lenses/contract/lens "
+    "lenses/contract/result models/model_source",
+    "every kind of panel is drawn in drawing/test_panels.py": "drawing/maps_panel drawing/notebook",
     "declarations, and what is said of every broken file in lessons/test_reading.py": ""
     "lessons/lesson lessons/lesson_error",
     "its marks and fonts are printed in lessons/test_sheet.py": "lessons/sheet_text",
@@ -137,7 +138,7 @@ SHOWN_ELSEWHERE = {
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
     "atlas/test_making.py": "atlas/cutting atlas/part_folder atlas/patch_file",
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
-    "drawing/colours drawing/figures drawing/grid_page drawing/layout drawing/legend "
+    "drawing/figures drawing/grid_page drawing/layout drawing/legend "
     "drawing/palette",
     "what it writes is run as a script in codegen/test_picture_script.py": "codegen/facts "
     "codegen/network codegen/assembling codegen/wording",
@@ -154,7 +155,7 @@ SHOWN_ELSEWHERE = {
     "the pass of capture and capture_batch, which capturing/test_engine.py and test_batch.py look "
     "into": "capturing/recorded_pass",
     "constants and addresses, used in models/test_loading.py and fetching/test_downloads.py": (
-        "models/fetching/timing models/torchvision_models"
+        "models/fetching/timing"
     ),
     "run on every kind of conv layer in lenses/test_kernels.py": "explaining/conv_kernels",
     "every method of it is run in lenses/test_prune_weights.py": "explaining/pruning_passes",
@@ -181,7 +182,7 @@ SHOWN_ELSEWHERE = {
     "ui/explorer/layer_capture ui/explorer/layer_choice ui/explorer/layer_header "
     "ui/explorer/layer_tree ui/explorer/predictions "
     "ui/explorer/copy_as_code ui/explorer/share ui/explorer/trail ui/explorer/view_choice "
-    "ui/lenses/lens_result ui/lenses/lens_run ui/sidebar/image_choice ui/sidebar/input_choice "
+    "ui/lenses/lens_run ui/sidebar/image_choice ui/sidebar/input_choice "
     "ui/sidebar/weights_download ui/sidebar/weights_upload",
 }
 """Modules without a test of their own name, under the reason why."""

@@ -10,6 +10,7 @@ from hookviz.wording import (
     numbers_listed,
     percent,
     read_numbers,
+    text_table,
     time_left,
     times,
 )
@@ -82,3 +83,9 @@ def test_numbers_with_spans_are_read_and_written() -> None:
     assert numbers_listed(()) == ""
     for wrong in (["x"], ["-1"], ["5-3"], ["0-10"], ["0-5", "0-5"]):
         assert read_numbers(wrong, 10) is None
+
+
+def test_columns_are_as_wide_as_their_widest_cell() -> None:
+    text = text_table(("name", "size"), [("a", "10"), ("longer", "9,000")], right=("size",))
+    assert text == "name     size\na          10\nlonger  9,000"
+    assert text_table(("name",), []) == "name"

@@ -14,7 +14,7 @@ from hookviz.atlas import reading_ahead, writing
 from hookviz.atlas.atlas import Atlas
 from hookviz.atlas.channel_table import ChannelTable, check_takes_images, no_channels, table_by
 from hookviz.atlas.cutting import CutPatches, Cutter
-from hookviz.atlas.plan import Plan
+from hookviz.atlas.plan import TOP, Plan
 from hookviz.atlas.reading import atlas_in_memory
 from hookviz.atlas.shard_work import ShardWork, TallyShard
 from hookviz.atlas.sources import Source
@@ -26,7 +26,6 @@ from hookviz.machine.memory import MEGABYTE
 from hookviz.settings import settings
 from hookviz.types import Model
 
-_TOP = 9
 _MOST_ENTRIES = 120_000  # of all channels' lists together: large networks keep fewer of each
 _MOST_TOGETHER = 16  # images between two looks at the clock
 _CHANNEL_BYTES, _ENTRY_BYTES, _PATCH_BYTES = 640, 48, 300  # of what is kept beside the pictures
@@ -120,7 +119,7 @@ class GrowingAtlas:
         return lists + self._cut.starts[-1] + len(self._cut.boxes) * _PATCH_BYTES
 
     def _plan(self, model: Model) -> Plan:
-        top = max(1, min(_TOP, _MOST_ENTRIES // self._table.channels))
+        top = max(1, min(TOP, _MOST_ENTRIES // self._table.channels))
         return Plan(model, self._sources, self._table, top=top, batch=1, patch=self._patch)
 
     def _begin(self, model: Model) -> None:

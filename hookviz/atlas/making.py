@@ -18,7 +18,7 @@ from hookviz.atlas.channel_table import (
 from hookviz.atlas.cutting import cut_images, winners
 from hookviz.atlas.part_folder import LEFTOVERS, PartFolder
 from hookviz.atlas.patch_file import PATCHES, PatchFile
-from hookviz.atlas.plan import BATCH, Plan, differences
+from hookviz.atlas.plan import BATCH, TOP, Plan, differences
 from hookviz.atlas.reading import read_atlas
 from hookviz.atlas.shard_work import ShardWork, TallyShard
 from hookviz.atlas.sources import Source, sources
@@ -73,7 +73,7 @@ def make_atlas(
     images: Mapping[str, Any] | Iterable[Any] | str | os.PathLike[str],
     path: str | os.PathLike[str],
     *,
-    top: int = 9,
+    top: int = TOP,
     batch: int = BATCH,
     size: int | None = None,
     dtype: str = "float32",

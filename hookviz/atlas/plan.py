@@ -15,6 +15,9 @@ from hookviz.capturing.features import steps
 from hookviz.errors import SettingError, one_of, shorten
 from hookviz.types import Model
 
+TOP = 9
+"""Number of images that an atlas keeps of each channel unless told otherwise."""
+
 DTYPES = {"float32": None, "bfloat16": torch.bfloat16}
 """Precisions that a pass can compute in, by name; None for the network's own."""
 
@@ -46,7 +49,7 @@ class Plan:
     model: Model
     sources: Sequence[Source] = field(repr=False)
     table: ChannelTable = field(repr=False)
-    top: int = 9
+    top: int = TOP
     batch: int = BATCH
     size: int | None = None
     dtype: str = "float32"

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 from urllib.parse import parse_qsl, urlencode
 
+from hookviz.classroom.link_parameters import OWN_IMAGES, PARAMETERS
 from hookviz.errors import ClassroomError
 from hookviz.language.saying import say
 from hookviz.lenses.contract.running import list_lenses
@@ -13,19 +14,8 @@ LONGEST = 4_000
 _MOST = 60  # choices
 _LONGEST_VALUE = 1_200
 
-# fmt: off
-CHOICES = frozenset((
-    "a", "after", "answers", "cell", "channel", "colours", "compare", "family", "layer",
-    "layers", "lens", "lesson", "made", "model", "origin", "output", "patches", "sample",
-    "scale", "silenced", "size", "sort", "step", "top", "weights", "whole",
-))
-# fmt: on
-"""The page's own choices that a link holds, but for those that everybody makes for themselves."""
-
-OF_ONE = frozenset({"image", "upload", "lang", "present", "follow", "class"})
+OF_ONE = frozenset(each.name for each in PARAMETERS if not each.is_followed)
 """What a link holds of one person: their photograph, their language, their part in a class."""
-
-_PHOTOGRAPHS = ("Upload", "Camera", "Live")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +33,13 @@ class SharedState:
 
 @cache
 def known_choices() -> frozenset[str]:
-    """List the link's choices that are shared: the page's own, and each lens's parameters."""
+    """Return the name of every parameter that is shared: the page's own, and each lens's."""
     lenses = {f"{lens.slug}-{each.name}" for lens in list_lenses() for each in lens.parameters}
-    return CHOICES | lenses
+    return frozenset(each.name for each in PARAMETERS if each.is_followed) | lenses
 
 
 def read_state(query: str) -> SharedState:
-    """Read what is shared of a link's query string.
+    """Read what is shared of a link's query string, so that nothing else reaches a pupil's page.
 
     What is of the teacher alone, and what is no choice of the page, is left out.
 
@@ -69,7 +59,7 @@ def read_state(query: str) -> SharedState:
     except (ValueError, UnicodeError) as error:
         raise ClassroomError(say("This is no link that a class can follow.")) from error
     choices = dict(pairs)  # of several of one name the last counts, as on the page
-    own = choices.get("image") in _PHOTOGRAPHS
+    own = choices.get("image") in OWN_IMAGES
     known = known_choices()
     shared = {
         name: value

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hookviz.atlas.making import AtlasProgress, make_atlas
-from hookviz.atlas.plan import BATCH, DTYPES
+from hookviz.atlas.plan import BATCH, DTYPES, TOP
 from hookviz.cli.messages import MISTAKE, complain
 from hookviz.cli.options import engine_options, load, model_options
 from hookviz.cli.tables import echo_json
@@ -24,7 +24,7 @@ _INTERVAL = 0.5  # seconds between two lines of progress, at least
 @model_options
 @click.option("-o", "--out", required=True, help="A folder that is made, NAME.atlas.")
 @click.option(
-    "--top", default=9, show_default=True, help="How many images are kept of each channel."
+    "--top", default=TOP, show_default=True, help="How many images are kept of each channel."
 )
 @click.option(
     "--batch",

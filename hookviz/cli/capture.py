@@ -16,13 +16,13 @@ from hookviz.capturing.inputs import prepare
 from hookviz.cli.input_files import ImageFile, Row, destinations, each, existing, expand
 from hookviz.cli.messages import MISTAKE
 from hookviz.cli.options import engine_options, input_options, layer_names, load, model_options
-from hookviz.cli.tables import echo_json, table
+from hookviz.cli.tables import echo_json
 from hookviz.engines.choosing import LOCAL, engine_of
 from hookviz.engines.engine import Engine
 from hookviz.errors import HookVizError, SettingError
 from hookviz.paths import path_of
 from hookviz.types import Activation, Capture, Model, ModelInput
-from hookviz.wording import times
+from hookviz.wording import text_table, times
 
 _WRITERS = {".npz": export.npz, ".safetensors": export.safetensors}
 _TOGETHER = {".npz": export.npz_together, ".safetensors": export.safetensors_together}
@@ -221,4 +221,4 @@ def _echo(row: Row) -> None:
         )
         for layer in row["layers"]
     ]
-    click.echo(table(_HEAD, rows, right=_HEAD[2:]))
+    click.echo(text_table(_HEAD, rows, right=_HEAD[2:]))

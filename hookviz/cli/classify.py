@@ -8,9 +8,9 @@ from hookviz.capturing.feature_vectors import POOLS
 from hookviz.cli.messages import MISTAKE, complain
 from hookviz.cli.options import input_options, load, model_options
 from hookviz.cli.progress import progress_bar
-from hookviz.cli.tables import echo_json, table
+from hookviz.cli.tables import echo_json
 from hookviz.explaining.linear_probe import LinearProbe, linear_probe
-from hookviz.wording import percent
+from hookviz.wording import percent, text_table
 
 
 @click.command()
@@ -92,4 +92,4 @@ def _in_words(probe: LinearProbe) -> str:
             probe.classes, probe.counts, probe.by_class, probe.confusion.tolist(), strict=True
         )
     ]
-    return "\n".join([*lines, table(head, rows, right=head[1:])])
+    return "\n".join([*lines, text_table(head, rows, right=head[1:])])

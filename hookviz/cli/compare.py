@@ -9,14 +9,14 @@ import click
 from hookviz.capturing.engine import capture
 from hookviz.capturing.list_layers import list_layers
 from hookviz.cli.options import input_options, load_both, model_options, other_model_options
-from hookviz.cli.tables import echo_json, table
+from hookviz.cli.tables import echo_json
 from hookviz.comparing.captures import Comparison, LayerComparison
 from hookviz.comparing.captures import compare as compare_captures
 from hookviz.errors import ImageError, SettingError
 from hookviz.images import reading
 from hookviz.paths import path_of
 from hookviz.types import Capture, Model
-from hookviz.wording import number, times
+from hookviz.wording import number, text_table, times
 
 _SUFFIXES = (".png", ".pdf", ".svg")
 _HEAD = ("layer", "shape", "correlation", "difference", "cosine", "most changed")
@@ -178,7 +178,7 @@ def _echo(comparison: Comparison, top: int | None) -> None:
         )
         for layer in comparison.layers
     ]
-    click.echo(table(_HEAD, rows, right=_HEAD[2:]))
+    click.echo(text_table(_HEAD, rows, right=_HEAD[2:]))
     if comparison.left_out:
         click.echo(f"not compared: {len(comparison.left_out):,}, such as {_first(comparison)}")
     chosen = comparison.layers[0]
@@ -188,7 +188,7 @@ def _echo(comparison: Comparison, top: int | None) -> None:
         for channel, numbers in _channels(chosen, top or _LISTED)
     ]
     click.echo(f"{chosen.name}, most changed channels of {len(chosen.channels):,}:")
-    click.echo(table(head, rows, right=head))
+    click.echo(text_table(head, rows, right=head))
 
 
 def _first(comparison: Comparison) -> str:

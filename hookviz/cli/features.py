@@ -10,9 +10,10 @@ from hookviz.cli.input_files import expand
 from hookviz.cli.messages import MISTAKE, complain
 from hookviz.cli.options import engine_options, input_options, load, model_options
 from hookviz.cli.progress import progress_bar
-from hookviz.cli.tables import echo_json, table
+from hookviz.cli.tables import echo_json
 from hookviz.engines.choosing import engine_of
 from hookviz.paths import path_of
+from hookviz.wording import text_table
 
 
 @click.command()
@@ -84,6 +85,6 @@ def features(
             for other, cosine in others
         ]
         if rows:
-            click.echo(table(("image", "nearest", "similarity"), rows, right=("similarity",)))
+            click.echo(text_table(("image", "nearest", "similarity"), rows, right=("similarity",)))
     if extracted.failed:
         click.get_current_context().exit(MISTAKE)

@@ -8,11 +8,11 @@ import click
 
 from hookviz.capturing.list_layers import KINDS, list_layers
 from hookviz.cli.options import load
-from hookviz.cli.tables import echo_json, table
+from hookviz.cli.tables import echo_json
 from hookviz.explaining.receptive_field import ReceptiveField, receptive_fields
 from hookviz.hooking.forward_pass import own_shape
 from hookviz.types import LayerInfo
-from hookviz.wording import times
+from hookviz.wording import text_table, times
 
 _HEAD = (
     *("number", "layer", "kind", "kernel", "stride", "input → output", "sees"),
@@ -56,7 +56,7 @@ def layers(model: str, weights: str, kind: str, size: int | None, as_json: bool)
         echo_json([_as_data(*known) for known in facts])
         return
     rows = [_row(*known) for known in facts]
-    click.echo(table(_HEAD, rows, right=("number", "parameters", "multiply-adds", "calls")))
+    click.echo(text_table(_HEAD, rows, right=("number", "parameters", "multiply-adds", "calls")))
 
 
 def _multiply_adds(layer: LayerInfo, all_layers: Sequence[LayerInfo]) -> int:

@@ -9,28 +9,15 @@ import numpy as np
 from hookviz.capturing.inputs import prepare
 from hookviz.cli.options import input_options, load, model_options
 from hookviz.cli.progress import progress_bar
-from hookviz.cli.tables import echo_json, table
+from hookviz.cli.tables import echo_json
 from hookviz.codegen.lens_script import lens_facts_of, lens_script
-from hookviz.drawing.charts import chart_png
-from hookviz.drawing.panels import (
-    ChartPanel,
-    FilePanel,
-    GridPanel,
-    ImagePanel,
-    MapsPanel,
-    Panel,
-    PicturesPanel,
-    TablePanel,
-    TextPanel,
-    TreePanel,
-)
-from hookviz.drawing.pictures import encode_png
 from hookviz.errors import SettingError
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lenses.contract.result import LensResult
 from hookviz.lenses.contract.running import find_lens, list_lenses, run_lens
 from hookviz.paths import path_of
 from hookviz.types import Model
+from hookviz.wording import text_table
 
 
 @click.command()
@@ -71,7 +58,7 @@ def lens(
             echo_json([_as_data(known) for known in list_lenses()])
             return
         rows = [(known.slug, known.question, known.sentence) for known in list_lenses()]
-        click.echo(table(("lens", "question", "what it shows"), rows))
+        click.echo(text_table(("lens", "question", "what it shows"), rows))
         return
     chosen = find_lens(name)
     parameters: dict[str, Any] = dict(map(_parameter, arguments))
@@ -105,7 +92,7 @@ def _echo(result: LensResult, *, as_json: bool) -> None:
         echo_json({"lens": result.lens, "chosen": dict(result.chosen), "values": values})
         return
     for panel in result.panels:
-        _print(panel)
+        click.echo(panel.printed())
 
 
 def _script(result: LensResult, model: Model, image: str, *, size: int | None, whole: bool) -> str:
@@ -132,7 +119,7 @@ def _about(lens: Lens) -> str:
     lines = [f"{lens.question} {lens.title}: {lens.sentence}"]
     if lens.parameters:
         rows = [(parameter.name, parameter.label, parameter.help) for parameter in lens.parameters]
-        lines += ["", table(("--set", "what it is", "more"), rows)]
+        lines += ["", text_table(("--set", "what it is", "more"), rows)]
     return "\n".join(lines)
 
 
@@ -147,55 +134,15 @@ def _as_data(lens: Lens) -> dict[str, Any]:
     }
 
 
-def _print(panel: Panel) -> None:
-    if isinstance(panel, TextPanel):
-        click.echo(panel.text)
-    elif isinstance(panel, TablePanel):
-        cells = panel.indented("  ") if isinstance(panel, TreePanel) else panel.rows
-        rows = [tuple(map(_text, row)) for row in cells]
-        click.echo(f"\n{panel.title}\n" + table(panel.columns, rows))
-        if panel.caption:
-            click.echo(panel.caption)
-    elif isinstance(panel, PicturesPanel):
-        said = [f"{name} ({note})" for name, note in zip(panel.names, panel.notes, strict=True)]
-        click.echo(f"{panel.title}: {', '.join(said)}")
-    elif isinstance(panel, FilePanel):
-        click.echo(f"[{panel.title}: -o writes {panel.name}]")
-    else:
-        click.echo(f"[{panel.heading if isinstance(panel, GridPanel) else panel.title}]")
-
-
-def _text(cell: str | float) -> str:
-    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
-
-
 def _write(result: LensResult, folder: Path, model: Model) -> list[Path]:
     """Write every panel as a file, and the numbers; return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for number, panel in enumerate(result.panels):
-        if isinstance(panel, TextPanel):
-            continue
-        if isinstance(panel, FilePanel):
-            file = folder / panel.name
-            file.write_bytes(panel.make(model))
-            written.append(file)
-            continue
-        kind = "csv" if isinstance(panel, TablePanel) else "png"
-        path = folder / f"{number + 1}-{result.lens}.{kind}"
-        if isinstance(panel, GridPanel):
-            path.write_bytes(panel.grid.png())
-        elif isinstance(panel, ImagePanel):
-            path.write_bytes(encode_png(panel.picture))
-        elif isinstance(panel, PicturesPanel):
-            path.write_bytes(encode_png(panel.strip()))
-        elif isinstance(panel, MapsPanel):
-            path.write_bytes(encode_png(panel.sheet()))
-        elif isinstance(panel, ChartPanel):
-            path.write_bytes(chart_png(panel))
-        else:
-            path.write_text(panel.csv(), encoding="utf-8")
-        written.append(path)
+    for number, panel in enumerate(result.panels, 1):
+        file = panel.file(f"{number}-{result.lens}", model)
+        if file is not None:
+            written.append(folder / file.name)
+            written[-1].write_bytes(file.data)
     numbers = folder / "values.npz"
     numbers.write_bytes(result.npz())
     return [*written, numbers]

@@ -4,11 +4,11 @@ from dataclasses import asdict
 
 import click
 
-from hookviz.cli.tables import echo_json, table
+from hookviz.cli.tables import echo_json
 from hookviz.errors import UnknownNameError
 from hookviz.models import catalog
 from hookviz.types import ModelSpec
-from hookviz.wording import byte_size
+from hookviz.wording import byte_size, text_table
 
 _HEAD = ("name", "title", "family", "parameters", "download", "top-1", "on disk")
 
@@ -40,7 +40,7 @@ def models(family: tuple[str, ...], on_disk: bool, as_json: bool) -> None:
         )
         for spec in listed
     ]
-    click.echo(table(_HEAD, rows, right=("parameters", "download", "top-1")))
+    click.echo(text_table(_HEAD, rows, right=("parameters", "download", "top-1")))
 
 
 def of_families(wanted: tuple[str, ...]) -> tuple[ModelSpec, ...]:

@@ -7,10 +7,11 @@ import click
 
 from hookviz.capturing.feature_index import FeatureIndex
 from hookviz.cli.options import load
-from hookviz.cli.tables import echo_json, table
+from hookviz.cli.tables import echo_json
 from hookviz.errors import SettingError, shorten
 from hookviz.models import catalog
 from hookviz.types import Model
+from hookviz.wording import text_table
 
 
 @click.command()
@@ -45,7 +46,7 @@ def similar(
         echo_json({"model": features.model, "layer": features.layer, "nearest": nearest})
         return
     rows = [(str(rank + 1), name, f"{cosine:.4f}") for rank, (name, cosine) in enumerate(nearest)]
-    click.echo(table(("", "image", "similarity"), rows, right=("", "similarity")))
+    click.echo(text_table(("", "image", "similarity"), rows, right=("", "similarity")))
 
 
 def _model_of(index: FeatureIndex, model: str | None, weights: str | None, **loading: Any) -> Model:

@@ -17,13 +17,14 @@ from hookviz.cli.options import (
     other_model_options,
 )
 from hookviz.cli.progress import progress_bar
-from hookviz.cli.tables import echo_json, table
+from hookviz.cli.tables import echo_json
 from hookviz.comparing.matches import ChannelMatches
 from hookviz.comparing.networks import Similarity
 from hookviz.comparing.networks import similarity as similarity_of
 from hookviz.engines.choosing import engine_of
 from hookviz.errors import SettingError
 from hookviz.paths import path_of
+from hookviz.wording import text_table
 
 _SUFFIXES = (".csv", ".png", ".pdf", ".svg")
 _MOST_COLUMNS = 24  # of a matrix that fits into a terminal
@@ -146,7 +147,7 @@ def _echo(result: Similarity, matched: ChannelMatches | None) -> None:
     click.echo(f"A: {first}, B: {second}, {len(result.names):,} images. {result.note}".rstrip())
     nearest = result.nearest()
     rows = [(layer, *_cells(*nearest.get(layer, ("none", nan)))) for layer in result.layers]
-    click.echo(table(("layer of A", "nearest of B", "CKA"), rows, right=("CKA",)))
+    click.echo(text_table(("layer of A", "nearest of B", "CKA"), rows, right=("CKA",)))
     if len(result.other_layers) <= _MOST_COLUMNS:
         numbers = [str(number) for number in range(1, len(result.other_layers) + 1)]
         click.echo("\nlinear CKA; columns are the layers of B in order:")
@@ -154,7 +155,7 @@ def _echo(result: Similarity, matched: ChannelMatches | None) -> None:
             (layer, *map(_short, row))
             for layer, row in zip(result.layers, result.cka.tolist(), strict=True)
         ]
-        click.echo(table(("layer of A", *numbers), matrix, right=numbers))
+        click.echo(text_table(("layer of A", *numbers), matrix, right=numbers))
     if matched is not None:
         click.echo(f"\nchannels of {matched.layer} (A) and {matched.other_layer} (B):")
         head = ("A", "B", "correlation")
@@ -162,7 +163,7 @@ def _echo(result: Similarity, matched: ChannelMatches | None) -> None:
             (str(channel), *_match_cells(matched, channel))
             for channel in matched.best_first.tolist()
         ]
-        click.echo(table(head, pairs, right=head))
+        click.echo(text_table(head, pairs, right=head))
 
 
 def _cells(name: str, value: float) -> tuple[str, str]:

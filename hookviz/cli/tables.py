@@ -1,24 +1,10 @@
-"""Format plain tables and JSON for the terminal."""
+"""Print JSON in the terminal."""
 
 import json
 import math
-from collections.abc import Collection, Sequence
 from typing import Any
 
 import click
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[str] = ()) -> str:
-    """Lay out rows under headings, columns two spaces apart; those in `right` are right-aligned."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    lines = []
-    for row in (head, *rows):
-        cells = [
-            cell.rjust(width) if name in right else cell.ljust(width)
-            for name, cell, width in zip(head, row, widths, strict=True)
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
 
 
 def echo_json(data: Any) -> None:

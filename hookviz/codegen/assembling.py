@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from hookviz.codegen import network
 from hookviz.codegen.facts import NetworkFacts
 from hookviz.codegen.wording import quoted
+from hookviz.models.sources import SOURCES
 
 
 def assembled(head: str, facts: NetworkFacts, parts: Iterable[str]) -> str:
@@ -24,7 +25,7 @@ def assembled(head: str, facts: NetworkFacts, parts: Iterable[str]) -> str:
     ]
     if re.search(r"(?<!torch\.)\bTensor\b", body):
         lines[1] = [line.replace("import nn", "import Tensor, nn") for line in lines[1]]
-    names = ["torch", "torchvision", "matplotlib", "pillow", "safetensors", "timm"]
+    names = ["torch", "torchvision", "matplotlib", "pillow", "safetensors", *_LIBRARIES]
     used = "\n".join(lines[1])
     needs = [name for name in names if _MODULES.get(name, name) in used or name in _ALWAYS]
     files = []
@@ -41,6 +42,7 @@ def assembled(head: str, facts: NetworkFacts, parts: Iterable[str]) -> str:
 
 
 _ALWAYS = ("torch", "torchvision")
+_LIBRARIES = [source.name for source in SOURCES if source.script]
 _MODULES = {"pillow": "PIL"}
 _STANDARD = {
     "import copy": r"\bcopy\.deepcopy",
@@ -51,7 +53,7 @@ _STANDARD = {
 _INSTALLED = {
     "import matplotlib": r"\bmatplotlib\.",
     "import numpy as np": r"\bnp\.",
-    "import timm": r"\btimm\.",
+    **{f"import {name}": rf"\b{name}\." for name in _LIBRARIES},
     "import torch": r"\btorch\.",
     "from PIL import Image, ImageOps": r"\bImageOps\.",
     "from safetensors.torch import load_file": r"\bload_file\(",

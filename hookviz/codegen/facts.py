@@ -3,12 +3,12 @@
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from torchvision import models
-
 from hookviz.drawing.grid import Grid
 from hookviz.errors import HookVizError
-from hookviz.models import architectures, timm_models
+from hookviz.models import architectures
 from hookviz.models.bundled import BUNDLED
+from hookviz.models.model_source import ModelSource, ScriptCalls
+from hookviz.models.sources import find_source
 from hookviz.types import Address, Model, Preprocess
 
 
@@ -40,22 +40,29 @@ class NetworkFacts:
 
     @property
     def origin(self) -> str:
-        """Where the architecture comes from: bundled, timm, torchvision or own."""
-        if self.weights == "own":
-            return "own"
-        if self.model in BUNDLED and not BUNDLED[self.model].architecture:
-            return "bundled"
-        if self.model.startswith(timm_models.PREFIX):
-            return "timm"
-        return "torchvision" if self.architecture in models.list_models(module=models) else "own"
+        """Name of the source of models that has the architecture; ``"own"`` for one's own."""
+        library = self._library
+        return library.name if library else "own"
 
     @property
     def architecture(self) -> str:
-        """The architecture's name in the library that it comes from."""
-        shipped = BUNDLED.get(self.model)
-        if shipped is not None and shipped.architecture:
-            return shipped.architecture
-        return self.model.removeprefix(timm_models.PREFIX)
+        """Name of the architecture in the library that it comes from."""
+        library = self._library
+        return self._known_as.removeprefix(library.prefix if library else "")
+
+    @property
+    def library_calls(self) -> ScriptCalls | None:
+        """How its library makes it; None where the lines for it stand in `hookviz.codegen`."""
+        return self._library.script if self._library else None
+
+    @property
+    def _known_as(self) -> str:
+        listed = find_source(self.model)
+        return listed.same_architecture(self.model) if listed else self.model
+
+    @property
+    def _library(self) -> ModelSource | None:
+        return None if self.weights == "own" else find_source(self._known_as)
 
     @property
     def is_shipped(self) -> bool:

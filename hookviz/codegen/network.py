@@ -45,9 +45,9 @@ def _architecture(facts: NetworkFacts) -> str:
         options["num_classes"] = facts.classes
     if facts.origin == "bundled":
         return call("ShapesNet", *map(str, options.values()))
-    if facts.origin == "timm":
-        options |= {"pretrained": True} if pretrained else {}
-        return call("timm.create_model", quoted(facts.architecture), **options)
+    if facts.library_calls:
+        options |= facts.library_calls.pretrained if pretrained else {}
+        return call(facts.library_calls.create, quoted(facts.architecture), **options)
     if pretrained:
         options["weights"] = "weights" if _brings_steps(facts) else '"DEFAULT"'
     elif _has_training_heads(facts):  # the heads draw random numbers too, a checkpoint needs none
@@ -167,7 +167,7 @@ def _image(facts: NetworkFacts) -> str:
         f'image = ImageOps.exif_transpose(Image.open({file})).convert("RGB")',
         *(['image = image.convert("L")  # grey'] if grey else []),
     ]
-    own = facts.preprocess is None and facts.origin != "timm"
+    own = facts.preprocess is None and facts.library_calls is None
     steps = ["values = prepare(image)"] if own else _steps(facts)
     alone = "values.unsqueeze(0)  # of one image: (1, channels, height, width)"
     if facts.more_images:
@@ -185,11 +185,8 @@ _PREPARE = "Your own preprocessing: an RGB Pillow image in, a float tensor of (C
 def _steps(facts: NetworkFacts) -> list[str]:
     """Write ``values``, the normalised ``(C, H, W)``, of ``image``."""
     steps = facts.preprocess
-    if steps is None and facts.origin == "timm":
-        return [
-            "steps = timm.data.resolve_data_config({}, pretrained_cfg=model.pretrained_cfg)",
-            "values = timm.data.create_transform(**steps)(image)",
-        ]
+    if steps is None and facts.library_calls:
+        return list(facts.library_calls.steps)
     assert steps is not None  # else a person's own function makes them
     side = facts.size or steps.crop
     target = max(1, round(steps.resize * side / steps.crop))

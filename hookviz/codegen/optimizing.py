@@ -15,8 +15,9 @@ def as_input(facts: LensFacts) -> str:
         ends = _NORMALISED.format(mean=list(steps.mean), std=list(steps.std))
     elif steps is not None:
         ends = "low, high = torch.zeros(1), torch.ones(1)"
-    elif facts.origin == "timm":
-        ends = _NORMALISED.format(mean='steps["mean"]', std='steps["std"]')
+    elif facts.library_calls:
+        calls = facts.library_calls
+        ends = _NORMALISED.format(mean=calls.mean, std=calls.std)
     else:
         ends = _LOOKED_UP
     return f"model.requires_grad_(False)  # nothing of the network changes\n{ends}\n{_AS_INPUT}"

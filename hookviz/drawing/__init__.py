@@ -1,4 +1,4 @@
-"""Numbers → pictures: statistics, layout, scales, colours, PNG, figures, panels.
+"""Draw numbers as pictures: statistics, layout, scales, colours, PNG, figures, panels.
 
 The only room that knows matplotlib, and one that knows no network: it is given numbers. Imports
 the top files.

@@ -1,4 +1,4 @@
-"""Things in a row and the ways between them as an arc diagram.
+"""Draw names in a row, and the edges between them, as an arc diagram.
 
 An arc for each way past others, as in Wattenberg, "Arc Diagrams: Visualizing Structure in Strings"
 (2002).
@@ -19,7 +19,7 @@ _INK, _GREY, _ACCENT, _JOIN = "#1a1a1a", "#b5b5b5", "#1f9a9d", "#c2603c"
 def arc_diagram(
     names: Sequence[str], edges: Sequence[tuple[int, int]], highlighted: Collection[int] = ()
 ) -> Pixels:
-    """A dot for each name, from left to right, and lines and arcs between them: RGB, ``(H, W, 3)``.
+    """Draw a dot for each name, and lines and arcs between the dots: RGB uint8, ``(H, W, 3)``.
 
     Neighbours are joined by a line. Names are left out where there is no room for all of them.
 

@@ -1,4 +1,4 @@
-"""A layer's maps before and after a change, in the same colours for the same values."""
+"""Draw a layer's maps before and after a change, in the same colours for the same values."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ Map = NDArray[np.float32]
 def before_and_after(
     layer: str, before: Map, after: Map, unmoved: str = ""
 ) -> tuple[GridPanel, GridPanel]:
-    """Two grids that the page flips between in one place.
+    """Return two grids that the page flips between in one place.
 
     Args:
         layer: whose maps they are.
@@ -40,7 +40,7 @@ def before_and_after(
 
 
 def _alike(title: str, *maps: Map) -> tuple[Grid, ...]:
-    """Grids of maps, ``(C, H, W)`` each, whose colours stand for the same values."""
+    """Draw grids of maps, ``(C, H, W)`` each, whose colours stand for the same values."""
     limits = make_grid(np.concatenate(maps), scale="symmetric").limits
     count = len(maps[0])
     shared = replace(limits, low=limits.low[:count], high=limits.high[:count])

@@ -1,4 +1,4 @@
-"""One channel as a page for print: its map, its place on the image, its histogram, its numbers."""
+"""Draw one channel as a page for print: its map, its place on the image, its histogram, numbers."""
 
 import textwrap
 
@@ -9,7 +9,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from hookviz.drawing.colours import ACCENT
+from hookviz.drawing.colormaps import ACCENT
 from hookviz.drawing.figures import figure_file
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.histogram import histogram
@@ -23,7 +23,7 @@ _DPI = 200
 
 
 def numbers(grid: Grid, channel: int, values: NDArray[np.float32]) -> dict[str, str]:
-    """What a channel's map is in numbers, name by name, as people read them.
+    """Return a channel's statistics by name, as people read them.
 
     Over its finite values, ``(H, W)``; the rank is among all channels of the layer by maximum.
     """
@@ -43,7 +43,7 @@ def numbers(grid: Grid, channel: int, values: NDArray[np.float32]) -> dict[str, 
 
 
 def channel_csv(values: NDArray[np.float32]) -> str:
-    """A map ``(H, W)`` as CSV: a row of text for a row of cells, with all digits that float32 has.
+    """Write a map, ``(H, W)``, as CSV: a line for a row of cells, with all digits of float32.
 
     ``numpy.loadtxt(…, delimiter=",", dtype="float32")`` reads back the very same numbers.
     """
@@ -60,7 +60,7 @@ def channel_page(
     title: str = "",
     format: str = "png",  # noqa: A002 - as Grid.figure_bytes
 ) -> bytes:
-    """One channel of a grid as a file for print: ``"png"``, ``"pdf"`` or ``"svg"``.
+    """Draw one channel of a grid as a file for print: ``"png"``, ``"pdf"`` or ``"svg"``.
 
     The same bytes every time as PNG and PDF. Threads draw one after the other.
 

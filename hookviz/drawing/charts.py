@@ -1,5 +1,6 @@
-"""A lens's numbers as a chart: a picture of bars or lines, by matplotlib."""
+"""Draw numbers as a chart of bars or lines, by matplotlib."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,11 +8,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from hookviz.drawing.colours import ABOVE, ACCENT, BELOW, CONTRAST
+from hookviz.drawing.colormaps import ABOVE, ACCENT, BELOW, CONTRAST
 from hookviz.drawing.figures import figure_file
-from hookviz.drawing.panels import ChartPanel
 from hookviz.errors import SettingError, shorten
-from hookviz.language.saying import say
+from hookviz.language.saying import mark, say
 from hookviz.wording import number
 
 COLOURS = (ACCENT, CONTRAST, "#8a6fb8", "#b58900", "#5a7fb0")
@@ -21,61 +21,99 @@ _MOST_LABELS = 40  # names that can stand under a chart one by one
 _LONGEST = 28  # letters of a name; longer ones would leave the chart no room
 
 
-def chart_figure(panel: ChartPanel, *, ink: str = "#1a1a1a", width: float = 9.0) -> Figure:
-    """The chart as a figure without a background, its text and axes in `ink`.
+@dataclass(frozen=True, eq=False, slots=True)
+class Chart:
+    """Numbers as bars or lines over places that have names.
+
+    Attributes:
+        labels: what stands under each place, in order.
+        series: the numbers of each bar or line by its name, as many as `labels`; NaN leaves a gap.
+        kind: ``"bars"`` or ``"lines"``.
+        unit: what the numbers are, along the axis.
+        places: what the places are, where there are too many for their labels.
+        log: whether the axis is logarithmic; numbers of 0 and less are left out then.
+    """
+
+    title: str
+    labels: tuple[str, ...]
+    series: Mapping[str, NDArray[np.float64]]
+    kind: str = "bars"
+    unit: str = ""
+    places: str = mark("place in the order of execution")
+    log: bool = False
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether it is bars of one series about zero, with a colour for either side."""
+        values = list(self.series.values())
+        return self.kind == "bars" and len(values) == 1 and bool((values[0] < 0).any())
+
+    @property
+    def alt(self) -> str:
+        """Text for those who do not see the chart."""
+        return say(
+            "Chart of {title}: {series}, over {place_count} places.",
+            title=self.title,
+            series=", ".join(self.series),
+            place_count=len(self.labels),
+        )
+
+
+def chart_figure(chart: Chart, *, ink: str = "#1a1a1a", width: float = 9.0) -> Figure:
+    """Draw the chart without a background, its text and axes in `ink`.
 
     Raises:
-        SettingError: the panel's kind is neither bars nor lines, or a series has another length
+        SettingError: the chart's kind is neither bars nor lines, or a series has another length
             than the labels.
     """
-    if panel.kind not in ("bars", "lines"):
-        raise SettingError(say('kind={kind!r} is neither "bars" nor "lines".', kind=panel.kind))
-    for name, values in panel.series.items():
-        if len(values) != len(panel.labels):
+    if chart.kind not in ("bars", "lines"):
+        raise SettingError(say('kind={kind!r} is neither "bars" nor "lines".', kind=chart.kind))
+    for name, values in chart.series.items():
+        if len(values) != len(chart.labels):
             raise SettingError(
                 say(
                     "The series {name!r} has {value_count} numbers for {label_count} labels.",
                     name=name,
                     value_count=len(values),
-                    label_count=len(panel.labels),
+                    label_count=len(chart.labels),
                 )
             )
     figure = Figure(figsize=(width, 3.4), layout="constrained", facecolor="none")
     axes = figure.add_subplot(facecolor="none")
-    positions = np.arange(len(panel.labels))
-    breadth = 0.84 / max(1, len(panel.series))
-    for index, (name, numbers) in enumerate(panel.series.items()):
-        values = _drawable(numbers, log=panel.log)
+    positions = np.arange(len(chart.labels))
+    breadth = 0.84 / max(1, len(chart.series))
+    for index, (name, numbers) in enumerate(chart.series.items()):
+        values = _drawable(numbers, log=chart.log)
         colour = COLOURS[index % len(COLOURS)]
-        if panel.kind == "bars":
-            shift = (index - (len(panel.series) - 1) / 2) * breadth
+        if chart.kind == "bars":
+            shift = (index - (len(chart.series) - 1) / 2) * breadth
             colours = [BELOW if value < 0 else ABOVE for value in values]
-            painted = colours if panel.is_signed else colour
+            painted = colours if chart.is_signed else colour
             axes.bar(positions + shift, values, breadth, color=painted, label=name)
         else:
             axes.plot(positions, values, color=colour, label=name, marker="o", markersize=3)
-    if panel.log:
+    if chart.log:
         axes.set_yscale("log")
-    axes.set_ylabel(panel.unit, color=ink)
-    axes.set_xlim(-0.6, len(panel.labels) - 0.4)
-    if len(panel.labels) <= _MOST_LABELS:
-        labels = [shorten(label, _LONGEST) for label in panel.labels]
+    axes.set_ylabel(chart.unit, color=ink)
+    axes.set_xlim(-0.6, len(chart.labels) - 0.4)
+    if len(chart.labels) <= _MOST_LABELS:
+        labels = [shorten(label, _LONGEST) for label in chart.labels]
         long = max(map(len, labels), default=0) * len(labels) > 90
         turn = 90 if long else 0
         # a "$" in a name is a dollar sign
         axes.set_xticks(positions, labels, rotation=turn, fontsize=8, parse_math=False)
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_xlabel(panel.places, color=ink)
+        axes.set_xlabel(chart.places, color=ink)
     axes.tick_params(colors=ink)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(ink)
     axes.grid(axis="y", color=ink, alpha=0.15)
     axes.set_axisbelow(True)
-    if len(panel.series) > 1:
+    if len(chart.series) > 1:
         figure.legend(
             loc="outside upper center",  # and not over the lines
-            ncols=len(panel.series),
+            ncols=len(chart.series),
             labelcolor=ink,
             frameon=False,
             fontsize=9,
@@ -85,7 +123,7 @@ def chart_figure(panel: ChartPanel, *, ink: str = "#1a1a1a", width: float = 9.0)
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis of numbers: how they lie between its ends, 0…1, and what is written along it."""
+    """An axis of numbers, which lie between its ends, 0…1, and the ticks along it."""
 
     low: float
     high: float
@@ -93,27 +131,27 @@ class Axis:
     log: bool
 
     def share(self, value: float) -> float | None:
-        """How far along the axis a number lies; None for what cannot be drawn on it."""
+        """Return how far along the axis a number lies; None for what cannot be drawn on it."""
         if not np.isfinite(value) or (self.log and value <= 0):
             return None
         placed = np.log10(value) if self.log else value
         return float((placed - self.low) / (self.high - self.low))
 
 
-def axis_of(panel: ChartPanel) -> Axis:
-    """The axis that all of a chart's numbers fit on; bars start at its zero or its lower end."""
-    drawn = [_drawable(values, log=panel.log) for values in panel.series.values()]
+def axis_of(chart: Chart) -> Axis:
+    """Return an axis that all numbers fit on; bars start at its zero or its lower end."""
+    drawn = [_drawable(values, log=chart.log) for values in chart.series.values()]
     every = np.concatenate(drawn) if drawn else np.zeros(0)
     every = every[np.isfinite(every)]
     low, high = (float(every.min()), float(every.max())) if every.size else (0.0, 1.0)
-    if panel.log:
+    if chart.log:
         low, high = float(np.floor(np.log10(low or 1))), float(np.ceil(np.log10(high or 1)))
         high += high == low
         step = max(1, int((high - low) // 5))
         powers = range(int(low), int(high) + 1, step)
         ticks = tuple(((power - low) / (high - low), number(10.0**power)) for power in powers)
         return Axis(low, high, ticks, log=True)
-    if panel.kind == "bars":
+    if chart.kind == "bars":
         low, high = min(0.0, low), max(0.0, high)
     values = MaxNLocator(5).tick_values(low, high if high > low else low + 1)
     low, high = float(values[0]), float(values[-1])
@@ -121,13 +159,13 @@ def axis_of(panel: ChartPanel) -> Axis:
     return Axis(low, high, ticks, log=False)
 
 
-def chart_png(panel: ChartPanel, *, ink: str = "#1a1a1a", dpi: int = 160) -> bytes:
-    """The chart as a PNG without a background. Threads draw one after the other.
+def chart_png(chart: Chart, *, ink: str = "#1a1a1a", dpi: int = 160) -> bytes:
+    """Draw the chart as a PNG without a background. Threads draw one after the other.
 
     Raises:
         SettingError: as `chart_figure` does.
     """
-    return figure_file(lambda: chart_figure(panel, ink=ink), "png", dpi=dpi)
+    return figure_file(lambda: chart_figure(chart, ink=ink), "png", dpi=dpi)
 
 
 def _drawable(values: NDArray[np.float64], *, log: bool) -> NDArray[np.float64]:

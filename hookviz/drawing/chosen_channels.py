@@ -1,4 +1,4 @@
-"""Some channels of a grid, in an order of their own."""
+"""Draw a grid again with some of its channels, in an order of their own."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from hookviz.drawing.scales import quantise
 
 
 def with_channels(grid: Grid, maps: NDArray[np.float32], channels: Sequence[int]) -> Grid:
-    """The grid with some of its channels, in the order given and in the whole layer's colours.
+    """Return the grid with some of its channels, as ordered, in the whole layer's colours.
 
     Args:
         grid: of all `maps`, in any order.

@@ -1,4 +1,4 @@
-"""The colormaps on offer, the words for their colours, and the colours beside them."""
+"""List the colormaps on offer, the words for their colours, and the colours beside them."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ NAN_LEVEL, INF_LEVEL, GAP_LEVEL = 253, 254, 255
 
 @dataclass(frozen=True, slots=True)
 class Colormap:
-    """A colormap of matplotlib and the words for its colours.
+    """Colormap of matplotlib with the words for its colours.
 
     All of them change evenly to the eye from end to end, and are told apart with every common
     kind of colour blindness.
@@ -53,3 +53,12 @@ NAN_COLOUR, INF_COLOUR = "#ff00ff", "#00ffff"  # nowhere near any of the colorma
 
 
 NAN_WORD, INF_WORD = mark("magenta"), mark("cyan")
+
+ACCENT, CONTRAST = "#1f9a9d", "#c2603c"
+"""Colours of HookViz itself, where a picture needs one that no map has.
+
+Of bars and frames, and of what goes the other way; both are seen on dark and on light.
+"""
+
+BELOW, ABOVE = "#3b7dc0", "#c94741"
+"""Of bars below and above zero, as the maps have them: blue and red."""

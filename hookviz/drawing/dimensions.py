@@ -1,10 +1,11 @@
-"""Activations of sound and of volumes as maps: what is drawn of them, and what to say of it."""
+"""Turn any activation into maps to draw: of sound, of a volume, of an image."""
 
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from hookviz.errors import HookVizError, SettingError, shorten
 from hookviz.language.saying import say
@@ -15,7 +16,7 @@ from hookviz.wording import times
 def as_maps(
     values: NDArray[np.generic], depth: int | None, *, of: str = ""
 ) -> tuple[NDArray[Any], str]:
-    """The maps to draw, ``(C, H, W)``, and a sentence on what they are where that is not plain.
+    """Return the maps to draw, ``(C, H, W)``, and a sentence on what they are, if not plain.
 
     Args:
         values: ``(C, L)`` becomes a strip for each channel, ``(C, 1, L)``; of ``(C, D, H, W)`` one
@@ -59,8 +60,35 @@ def as_maps(
     return values, ""
 
 
+def as_float32(activation: object) -> NDArray[np.float32]:
+    """Return an activation's values, or a tensor's or an array's, as float32 on the CPU.
+
+    Raises:
+        HookVizError: it is something else, or its numbers are not real.
+    """
+    values = activation.values if isinstance(activation, Activation) else activation
+    if isinstance(values, Tensor):
+        if values.is_complex():
+            raise HookVizError(
+                say("A grid needs real numbers; this tensor holds {dtype}.", dtype=values.dtype)
+            )
+        tensor: NDArray[np.float32] = values.detach().cpu().float().numpy()
+        return tensor
+    if not isinstance(values, np.ndarray):
+        kind = type(values).__name__
+        raise HookVizError(
+            say("A grid needs an activation, a tensor or an array; this is a {kind}.", kind=kind)
+        )
+    if values.dtype.kind not in "fiub":
+        raise HookVizError(
+            say("A grid needs real numbers; this array holds {dtype}.", dtype=values.dtype)
+        )
+    with np.errstate(over="ignore"):  # a float64 beyond float32 is shown as infinite
+        return values.astype(np.float32, copy=False)
+
+
 def check_channels_first(activation: Activation) -> None:
-    """Nothing, where an activation's first dimension is its channels, or it has but one.
+    """Refuse an activation whose channels come last, since its rows would be drawn as channels.
 
     Raises:
         HookVizError: the last one is; its rows would be drawn as channels.
@@ -81,10 +109,10 @@ def check_channels_first(activation: Activation) -> None:
 
 
 def middle_slice(shape: tuple[int, ...]) -> int | None:
-    """The slice of a volume, ``(C, D, H, W)``, that stands for it; None of any other shape."""
+    """Return the slice of a volume, ``(C, D, H, W)``, that stands for it; None of other shapes."""
     return shape[1] // 2 if len(shape) == 4 else None
 
 
 def middle_maps(values: torch.Tensor) -> torch.Tensor:
-    """The maps that are shown of an activation, ``(C, H, W)``; of a volume its middle slice."""
+    """Return the maps shown of an activation, ``(C, H, W)``; of a volume its middle slice."""
     return torch.from_numpy(as_maps(values.numpy(), middle_slice(tuple(values.shape)))[0])

@@ -1,4 +1,4 @@
-"""Figures for print as files."""
+"""Write figures for print as files."""
 
 import io
 import threading
@@ -18,7 +18,7 @@ _drawing = threading.Lock()  # matplotlib promises no thread safety, and drawing
 
 
 def figure_file(draw: Callable[[], Figure], format: str, *, dpi: int) -> bytes:  # noqa: A002 - as savefig
-    """What `draw` makes, as a file: the same bytes every time as PNG and PDF.
+    """Write the figure that `draw` makes: PNG and PDF are the same bytes every time.
 
     Threads draw one after the other.
 

@@ -1,4 +1,4 @@
-"""The font of printed text, in any language of the page."""
+"""Give printed text a font that has the characters of its language."""
 
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ CHINESE = ASSETS / "fonts" / "HookVizSans.ttf"
 
 
 def font_file(language: str | None = None) -> Path:
-    """A TrueType font for what is printed in a language, without one in that which is spoken.
+    """Return a TrueType font file for print in a language, by default the one that is spoken.
 
     For English that is DejaVu Sans, which comes with matplotlib.
     """
@@ -27,7 +27,7 @@ def font_file(language: str | None = None) -> Path:
 
 
 def readable(figure: Figure) -> Figure:
-    """The figure, with a font that has the characters of each text in it; for print."""
+    """Give each text of a figure a font that has its characters, and return the figure."""
     for text in figure.findobj(Text):
         if not text.get_text().isascii():
             text.set_fontfamily(_families())
@@ -36,7 +36,7 @@ def readable(figure: Figure) -> Figure:
 
 @cache
 def _families() -> list[str]:
-    """Matplotlib's own font, and ours for what that lacks; its list of fonts learns of ours."""
+    """Register our font with matplotlib; return its own font and, for what that lacks, ours."""
     font_manager.fontManager.addfont(str(CHINESE))
     own = font_manager.FontProperties(fname=str(CHINESE)).get_name()
     return [*matplotlib.rcParams["font.family"], own]

@@ -1,10 +1,10 @@
-"""A receptive field framed on a picture."""
+"""Frame a receptive field on a picture."""
 
 from hookviz.types import Crop, InputImage, Pixels
 
 
 def framed(picture: Pixels, box: tuple[int, int, int, int]) -> Pixels:
-    """The picture with a rectangle of it framed in white and black, seen on any ground.
+    """Frame a rectangle of a picture in white and black, seen on any ground.
 
     Args:
         picture: RGB uint8, ``(H, W, 3)``.
@@ -31,7 +31,7 @@ def framed(picture: Pixels, box: tuple[int, int, int, int]) -> Pixels:
 def on_picture(
     box: tuple[int, int, int, int], crop: Crop, image: InputImage, size: tuple[int, ...]
 ) -> tuple[int, int, int, int]:
-    """A rectangle of a network's input on a picture of the whole image, in that picture's pixels.
+    """Convert a rectangle of a network's input into pixels of a picture of the whole image.
 
     Args:
         box: top, left, bottom, right in pixels of the input.
@@ -51,7 +51,7 @@ def on_picture(
 
 
 def on_input(picture: Pixels, box: tuple[int, int, int, int], sides: tuple[int, ...]) -> Pixels:
-    """A picture of a whole input with a rectangle of it framed, RGB uint8.
+    """Frame a rectangle of an input on a picture of all of it, RGB uint8.
 
     Args:
         picture: RGB uint8, ``(H, W, 3)``, of any size.

@@ -1,14 +1,11 @@
-"""An activation as a picture: `make_grid` gives a `Grid`, which becomes a PNG or a `Figure`.
+"""Draw an activation: `make_grid` gives a `Grid`, which becomes a PNG or a `Figure`.
 
 The PNG for the screen is one mosaic of palette indices and never passes through matplotlib, whose
 one-axes-per-channel way takes hundreds of times as long. The `Figure` is for print.
-
-Over 300 lines: a `Grid` is drawn in several ways, each of a few lines.
 """
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -17,7 +14,7 @@ from torch import Tensor
 
 from hookviz.drawing import grid_page, legend, scales
 from hookviz.drawing.colormaps import COLORMAPS, GAP_LEVEL, LEVELS, Colormap
-from hookviz.drawing.dimensions import as_maps, check_channels_first
+from hookviz.drawing.dimensions import as_float32, as_maps, check_channels_first
 from hookviz.drawing.figures import figure_file
 from hookviz.drawing.layout import Geometry, lay_out, mosaic
 from hookviz.drawing.palette import palette_of, palette_png
@@ -32,7 +29,7 @@ _PACKS = 0.2  # share of zeros from which a sprite is worth packing
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Channels of one activation, laid out and coloured; read-only and safe to share.
+    """Grid of one activation's channels, laid out and coloured; read-only and safe to share.
 
     Attributes:
         address: where the activation was recorded; None for a bare tensor or array.
@@ -64,7 +61,7 @@ class Grid:
 
     @cached_property
     def shown(self) -> str:
-        """How much of the layer is shown: ``"64 of 512 shown"`` or ``"all 64 channels"``."""
+        """Part of the layer that is shown: ``"64 of 512 shown"`` or ``"all 64 channels"``."""
         total = self.shape[0]
         if len(self.order) < total:
             return say("{count:,} of {total:,} shown", count=len(self.order), total=total)
@@ -72,7 +69,7 @@ class Grid:
 
     @cached_property
     def legend(self) -> str:
-        """What the colours mean, in one sentence with real numbers."""
+        """Meaning of the colours, in one sentence with real numbers."""
         meaning = legend.legend(self.limits, self.stats, self.colormap)
         return f"{self.about} {meaning}" if self.about else meaning
 
@@ -84,16 +81,16 @@ class Grid:
         return self.ticks_of(0)
 
     def ticks_of(self, channel: int) -> tuple[tuple[float, str], ...]:
-        """Marks for the colour bar of one channel, in real values whatever the scale."""
+        """Return marks for the colour bar of one channel, in real values whatever the scale."""
         return legend.ticks(float(self.limits.low[channel]), float(self.limits.high[channel]))
 
     def channel_at(self, x: float, y: float) -> tuple[int, int, int] | None:
-        """The (channel, row, column) under pixel (x, y) of the PNG; None where there is none."""
+        """Return the (channel, row, column) under pixel (x, y) of the PNG; None under no tile."""
         cell = self.geometry.locate(x, y)
         return cell and (int(self.order[cell[0]]), cell[1], cell[2])
 
     def png(self) -> bytes:
-        """The mosaic as a palette PNG; gaps and empty places are transparent.
+        """Encode the mosaic as a palette PNG; gaps and empty places are transparent.
 
         >>> grid = hookviz.make_grid(torch.rand(16, 8, 8))  # (C, H, W)
         >>> grid.png()[1:4]
@@ -103,7 +100,7 @@ class Grid:
 
     @cached_property
     def sprite(self) -> bytes:
-        """The mosaic with one pixel per cell, for who lays the tiles out anew; a palette PNG."""
+        """Palette PNG of the mosaic with one pixel per cell, for who lays the tiles out anew."""
         # The maps of a convolution pack to 92 to 99 of 100 bytes, those behind a ReLU to 60.
         packing = "quick" if np.nan_to_num(self.stats.zeros).mean() > _PACKS else "none"
         picture = mosaic(self.levels, self.sprite_geometry, GAP_LEVEL)
@@ -111,15 +108,15 @@ class Grid:
 
     @property
     def sprite_geometry(self) -> Geometry:
-        """Where the tiles lie in the sprite."""
+        """Geometry of the tiles in the sprite."""
         return replace(self.geometry, magnification=1)
 
     def _repr_png_(self) -> bytes:
-        """The mosaic, for a notebook."""
+        """Return the mosaic, for a notebook."""
         return self.png()
 
     def channel_pixels(self, channel: int) -> Pixels:
-        """One shown channel, RGB uint8, ``(H, W, 3)``: a pixel for every cell.
+        """Colour one shown channel, RGB uint8, ``(H, W, 3)``: a pixel for every cell.
 
         Raises:
             HookVizError: the channel is not among those shown.
@@ -128,7 +125,7 @@ class Grid:
         return pixels
 
     def channel_png(self, channel: int, magnification: int = 8) -> bytes:
-        """One shown channel as a palette PNG, every cell `magnification` pixels square.
+        """Encode one shown channel as a palette PNG, every cell `magnification` pixels square.
 
         Raises:
             HookVizError: the channel is not among those shown.
@@ -160,12 +157,12 @@ class Grid:
         return levels
 
     def bar(self, width: int = 256, height: int = 12) -> bytes:
-        """The colour bar as a palette PNG, the low end at the left."""
+        """Encode the colour bar as a palette PNG, the low end at the left."""
         row = (np.arange(width) * LEVELS // width).astype(np.uint8)
         return palette_png(np.broadcast_to(row, (height, width)), self.palette)
 
     def figure(self, *, dpi: int = 300, title: str | None = None) -> Figure:
-        """A page for print: title, numbered tiles, colour bar and legend.
+        """Draw a page for print: title, numbered tiles, colour bar and legend.
 
         At `dpi` dots per inch every cell is a whole number of dots, so none is dropped or blurred.
         The mosaic is about 10 × 6.5 inches, and larger where that has fewer dots than cells.
@@ -186,24 +183,10 @@ class Grid:
             raise SettingError(
                 say("dpi={dpi!r} is not a whole number of dots per inch, 50 to 600.", dpi=dpi)
             )
-        page = grid_page.Page(
-            title=self.title if title is None else title,
-            shape=self.shape,
-            shown=self.shown,
-            sort=self.sort,
-            order=self.order,
-            geometry=self.geometry,
-            levels=self.levels,
-            palette=self.palette,
-            ticks=self.ticks,
-            legend=self.legend,
-            nan=int(self.stats.nan.sum()),
-            inf=int(self.stats.inf.sum()),
-        )
-        return grid_page.draw(page, dpi)
+        return grid_page.draw(self, self.title if title is None else title, dpi)
 
     def figure_bytes(self, format: str = "png", dpi: int = 300, title: str | None = None) -> bytes:  # noqa: A002
-        """The `figure` as a file: ``"png"``, ``"pdf"`` or ``"svg"``.
+        """Write the `figure` as a file: ``"png"``, ``"pdf"`` or ``"svg"``.
 
         PNG and PDF are the same bytes every time. Threads draw one after the other.
 
@@ -226,7 +209,7 @@ def make_grid(
     depth: int | None = None,
     limits: Limits | None = None,
 ) -> Grid:
-    """The channels of an activation, ``(C, H, W)``, as one picture.
+    """Draw the channels of an activation, ``(C, H, W)``, as one picture.
 
     Of sound, an activation of ``(C, L)``, each channel is a strip; of a volume, ``(C, D, H, W)``,
     the slice at `depth` is drawn. The legend says so.
@@ -262,7 +245,7 @@ def make_grid(
     automatic = "RdBu_r" if scale == "symmetric" else "viridis"
     colours = COLORMAPS[one_of(say("colormap"), colormap or automatic, COLORMAPS)]
     address = activation.address if isinstance(activation, Activation) else None
-    values, about = _float32(activation), ""
+    values, about = as_float32(activation), ""
     if isinstance(activation, Activation):
         check_channels_first(activation)
     if address is not None or depth is not None:  # a bare matrix may be anything
@@ -290,52 +273,3 @@ def make_grid(
         palette=palette_of(colours.name),
         about=about,
     )
-
-
-def coloured(
-    values: NDArray[np.floating[Any]],
-    colormap: str = "inferno",
-    *,
-    low: float | None = None,
-    high: float | None = None,
-) -> Pixels:
-    """One map, ``(H, W)``, as a picture, RGB uint8, ``(H, W, 3)``: a pixel for every cell.
-
-    The end colours stand for `low` and `high`, by default the map's own finite extremes. NaN and
-    infinities have the colours that they have in a grid.
-
-    Raises:
-        HookVizError: the values are not ``(H, W)`` or empty.
-        SettingError: `colormap` is not one of `COLORMAPS`.
-    """
-    name = COLORMAPS[one_of(say("colormap"), colormap, COLORMAPS)].name
-    stats = channel_stats(np.asarray(values, np.float32)[None])
-    ends = (
-        float(stats.minimum[0] if low is None else low),
-        float(stats.maximum[0] if high is None else high),
-    )
-    levels = quantise(np.asarray(values, np.float32)[None], *(np.array([end]) for end in ends))
-    picture: Pixels = palette_of(name)[levels[0], :3]
-    return picture
-
-
-def _float32(activation: object) -> NDArray[np.float32]:
-    values = activation.values if isinstance(activation, Activation) else activation
-    if isinstance(values, Tensor):
-        if values.is_complex():
-            raise HookVizError(
-                say("A grid needs real numbers; this tensor holds {dtype}.", dtype=values.dtype)
-            )
-        tensor: NDArray[np.float32] = values.detach().cpu().float().numpy()
-        return tensor
-    if not isinstance(values, np.ndarray):
-        kind = type(values).__name__
-        raise HookVizError(
-            say("A grid needs an activation, a tensor or an array; this is a {kind}.", kind=kind)
-        )
-    if values.dtype.kind not in "fiub":
-        raise HookVizError(
-            say("A grid needs real numbers; this array holds {dtype}.", dtype=values.dtype)
-        )
-    with np.errstate(over="ignore"):  # a float64 beyond float32 is shown as infinite
-        return values.astype(np.float32, copy=False)

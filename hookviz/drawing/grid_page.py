@@ -1,72 +1,41 @@
-"""A grid as a page for print: title, numbered tiles, colour bar and legend, in one figure."""
+"""Draw a grid as a page for print: title, numbered tiles, colour bar and legend."""
 
 import textwrap
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from hookviz.drawing import colormaps
 from hookviz.drawing.colormaps import GAP_LEVEL, LEVELS
 from hookviz.drawing.layout import Geometry, mosaic
-from hookviz.drawing.statistics import SORTS, Levels
+from hookviz.drawing.statistics import SORTS
 from hookviz.language.saying import say
+
+if TYPE_CHECKING:  # whose method draws the page
+    from hookviz.drawing.grid import Grid
 
 _MAX_NUMBERED = 256  # in the layer's own order; with more tiles, numbers along the rows are calmer
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Page:
-    """What stands on the page.
-
-    Attributes:
-        title: the heading.
-        shape: of the activation, ``(C, H, W)``.
-        shown: how much of it is shown, in words.
-        sort: what the channels are sorted by.
-        order: the channel numbers shown, place by place, ``(N,)``.
-        geometry: where each place lies on the screen; the page's own is made from it.
-        levels: palette index of every cell shown, uint8, ``(N, H, W)``.
-        palette: RGBA of every palette index, uint8, ``(256, 4)``.
-        ticks: marks for the colour bar.
-        legend: what the colours mean.
-        nan, inf: how many values are NaN, and how many infinite.
-    """
-
-    title: str
-    shape: tuple[int, int, int]
-    shown: str
-    sort: str
-    order: NDArray[np.intp]
-    geometry: Geometry
-    levels: Levels
-    palette: Levels
-    ticks: tuple[tuple[float, str], ...]
-    legend: str
-    nan: int
-    inf: int
-
-
-def draw(page: Page, dpi: int) -> Figure:
-    """The page as a figure of its own; `Grid.figure` says what is on it."""
-    return _Sheet(page, dpi).draw()
+def draw(grid: "Grid", title: str, dpi: int) -> Figure:
+    """Draw the page as a figure of its own; `Grid.figure` says what is on it."""
+    return _Sheet(grid, title, dpi).draw()
 
 
 class _Sheet:
-    """One figure while it is drawn; lengths are in dots, y runs down from the top of the page."""
+    """Figure while it is drawn; lengths are in dots, y runs down from the top of the page."""
 
-    def __init__(self, grid: Page, dpi: int) -> None:
+    def __init__(self, grid: "Grid", title: str, dpi: int) -> None:
         self.grid, self.dpi = grid, dpi
         self.numbered, self.geometry, self.number_size = self._fit()
         self.margin = self.inches(0.3)
         self.left = self.margin + (0 if self.numbered else self.inches(0.35))
         self.width = max(self.geometry.width, self.inches(4.5))
         per_line = self.width / self.dpi * 72  # a letter is about 0.55 of its size wide
-        self.title = textwrap.wrap(grid.title, int(per_line / (11 * 0.62)))
+        self.title = textwrap.wrap(title, int(per_line / (11 * 0.62)))
         self.subtitle = textwrap.wrap(self._subtitle(), int(per_line / (8 * 0.55)))
         self.legend = textwrap.wrap(grid.legend, int(per_line / (8 * 0.53)))
 
@@ -77,7 +46,7 @@ class _Sheet:
         return ceil(length / 72 * self.dpi)
 
     def _fit(self) -> tuple[bool, Geometry, float]:
-        """Whether tiles are numbered one by one; the geometry for print; the numbers' size."""
+        """Return whether each tile is numbered, the geometry for print, and the numbers' size."""
         base = self.grid.geometry
         across, down = base.columns * base.tile_width, base.rows * base.tile_height
         room = min(self.inches(10) / across, self.inches(6.5) / down)
@@ -165,7 +134,7 @@ class _Sheet:
             self._row_labels(top)
 
     def _row_labels(self, top: int) -> None:
-        """The first channel of a row at its left; the rank of its first tile in a sorted grid."""
+        """Write the first channel of a row at its left; the rank of its first tile where sorted."""
         geometry, down = self.geometry, self.geometry.pitch[0]
         by_index = self.grid.sort == "index"
         step = ceil(self.points(7.5) / down)
@@ -192,9 +161,10 @@ class _Sheet:
             x = self.left + fraction * wide
             self._text(x, top + high + self.points(2), label, 7, ha=side)
         x = self.left + wide + self.inches(0.2)
+        stats = self.grid.stats
         for count, level, word in (
-            (self.grid.nan, colormaps.NAN_LEVEL, "NaN"),
-            (self.grid.inf, colormaps.INF_LEVEL, "infinite"),
+            (int(stats.nan.sum()), colormaps.NAN_LEVEL, "NaN"),
+            (int(stats.inf.sum()), colormaps.INF_LEVEL, "infinite"),
         ):
             if count:
                 swatch = self._axes(x, top, high, high)

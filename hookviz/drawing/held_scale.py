@@ -1,4 +1,4 @@
-"""A scale that stays from one picture to the next, as long as they are of the same thing."""
+"""Hold a colour scale from one picture to the next, as long as they are of the same thing."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from hookviz.types import Activation, Model
 
 @dataclass(slots=True)
 class Held:
-    """The scale of one stream while a person wants it held, and of what it is.
+    """Colour scale of a stream while a person wants it held, and what it belongs to.
 
     Attributes:
         of: the layer and the scale, by `scale_of`.
@@ -24,7 +24,7 @@ class Held:
 
 
 def scale_of(model: Model, activation: Activation, scale: str) -> tuple[object, ...]:
-    """What has to be the same for a scale to be held: network, layer, shape and policy."""
+    """Return what has to stay the same for a scale to be held: network, layer, shape and policy."""
     shape = tuple(activation.values.shape)
     return model.name, model.digest, str(activation.address), scale, shape
 
@@ -39,7 +39,7 @@ def draw_on_scale(
     signed_colormap: str | None,
     held: Held | None,
 ) -> Grid:
-    """The activation's grid, of a volume its middle slice, in the colours that its signs ask for.
+    """Draw an activation, of a volume its middle slice, in the colours that its signs ask for.
 
     Args:
         activation: a layer's.

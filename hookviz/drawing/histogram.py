@@ -1,4 +1,4 @@
-"""How many values lie where: the bins of every histogram that is drawn."""
+"""Count values into the bins of a histogram."""
 
 from dataclasses import dataclass, field
 
@@ -11,7 +11,7 @@ BINS = 48
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Histogram:
-    """How many values each bin holds.
+    """Number of values in each bin.
 
     Attributes:
         counts: int64, ``(BINS,)``.
@@ -26,12 +26,12 @@ class Histogram:
 
     @property
     def middles(self) -> NDArray[np.float64]:
-        """The middle of each bin, ``(BINS,)``."""
+        """Middle of each bin, ``(BINS,)``."""
         return (self.edges[1:] + self.edges[:-1]) / 2
 
 
 def histogram(values: NDArray[np.float32] | NDArray[np.float64]) -> Histogram:
-    """The finite ones among values of any shape in `BINS` bins of equal width.
+    """Count the finite values, of any shape, into `BINS` bins of equal width.
 
     Without any finite value, and where all are the same, the bins are 1 wide in all, as NumPy's.
     """

@@ -1,4 +1,4 @@
-"""Where every channel lies in one picture, and the mosaic of them all."""
+"""Lay channels out as tiles of one picture, and draw the mosaic of them all."""
 
 from dataclasses import dataclass
 from math import log, sqrt
@@ -23,7 +23,7 @@ _EMPTY_COST, _RAGGED_COST = 3.0, 0.18
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Where every tile lies in a mosaic, in pixels from its top left corner.
+    """Geometry of the tiles of a mosaic, in pixels from its top left corner.
 
     Attributes:
         count: how many tiles there are, filled row by row.
@@ -60,7 +60,7 @@ class Geometry:
         return self.columns * self.pitch[1] - self.gap
 
     def box(self, position: int) -> tuple[int, int, int, int]:
-        """The (left, top, right, bottom) of a tile; right and bottom are the first pixel past it.
+        """Return the (left, top, right, bottom) of a tile; right and bottom are just past it.
 
         Raises:
             IndexError: there is no tile at `position`.
@@ -73,7 +73,7 @@ class Geometry:
         return left, top, right, top + self.tile_height * self.magnification
 
     def locate(self, x: float, y: float) -> tuple[int, int, int] | None:
-        """The (position, row, column) of the cell under pixel (x, y): row and column in its map.
+        """Return the (position, row, column) under pixel (x, y): row and column in the tile's map.
 
         None between tiles, on empty places and outside.
         """
@@ -90,7 +90,7 @@ class Geometry:
 def lay_out(
     count: int, tile_height: int, tile_width: int, *, aspect: float = 1.6, width: int = 1200
 ) -> Geometry:
-    """The geometry that fits `count` tiles best onto a page.
+    """Return the geometry that fits `count` tiles best onto a page.
 
     The number of columns makes width / height come close to `aspect`, against the empty places
     that it leaves in the last row. Cells are magnified by the whole number that brings the mosaic
@@ -135,7 +135,7 @@ def lay_out(
 
 
 def mosaic(levels: Levels, geometry: Geometry, fill: int) -> Levels:
-    """One picture of all tiles, uint8, ``(geometry.height, geometry.width)``.
+    """Draw all tiles as one picture, uint8, ``(geometry.height, geometry.width)``.
 
     `levels` is uint8 ``(N, H, W)``, in the order of the places; gaps, headers and places without a
     tile get `fill`.

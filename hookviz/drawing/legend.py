@@ -1,4 +1,4 @@
-"""What the colours of a grid mean, in words and numbers."""
+"""Say what the colours of a grid mean, in words and numbers."""
 
 from math import floor, isfinite, log10
 
@@ -12,7 +12,7 @@ from hookviz.wording import number
 
 
 def legend(limits: Limits, stats: ChannelStats, colormap: Colormap) -> str:
-    """One sentence for a student: what the colours mean, in real numbers."""
+    """Say in one sentence for a student what the colours mean, in real numbers."""
     low, high = float(limits.low[0]), float(limits.high[0])
     least, most = stats.lowest, stats.highest
     # a diverging colormap invites the reading that its middle is zero
@@ -103,7 +103,7 @@ def legend(limits: Limits, stats: ChannelStats, colormap: Colormap) -> str:
 
 
 def oddities(stats: ChannelStats) -> tuple[str, ...]:
-    """How many values are NaN and how many infinite, with their colours; empty without any."""
+    """Count NaN and infinite values in words, with their colours; empty without any."""
     nan, inf = int(stats.nan.sum()), int(stats.inf.sum())
     said = []
     if nan:
@@ -128,7 +128,7 @@ def oddities(stats: ChannelStats) -> tuple[str, ...]:
 
 
 def ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
-    """Marks for a colour bar: (fraction of its length from the low end, label).
+    """Return marks for a colour bar: (fraction of its length from the low end, label).
 
     Both ends with their values, and round numbers between them that keep clear of the ends.
     """
@@ -149,7 +149,7 @@ def ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
 
 
 def _round_number(index: int, step: float) -> str:
-    """``index * step``, for a step of 1, 2 or 5 times a power of 10, with no digits to spare."""
+    """Compute ``index * step``, for a step of 1, 2 or 5 times a power of 10, no digits to spare."""
     value = index * step
     if value == 0 or not 1e-3 <= step < 1e6:
         return number(value)

@@ -1,19 +1,47 @@
-"""A coloured map laid over an image, or over what the network saw of it."""
+"""Lay a coloured map over an image, or over what the network saw of it.
+
+Before it is coloured, a map of evidence is made smooth, and told what its end colour stands for.
+"""
+
+from typing import Any
 
 import numpy as np
+import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.drawing.pictures import Resampling, fit_size, resize
+from hookviz.drawing.pictures import Resampling, fit_size, resize, thumbnail
 from hookviz.errors import SettingError
 from hookviz.language.saying import say
 from hookviz.types import Crop, InputImage, ModelInput, Pixels
+
+Numbers = NDArray[np.floating[Any]]
+
+
+def resized(values: Numbers, height: int, width: int) -> Numbers:
+    """Make a map, ``(H, W)``, smooth and ``(height, width)``, linear between its cells' middles."""
+    tensor = torch.from_numpy(np.ascontiguousarray(values, np.float32))[None, None]
+    interpolated = F.interpolate(tensor, (height, width), mode="bilinear", align_corners=False)
+    smooth: Numbers = interpolated[0, 0].numpy()
+    return smooth
+
+
+def color_limit(values: Numbers, percentile: float = 100) -> float:
+    """Return what the end colour of a map stands for: a percentile of |values|, and never 0.
+
+    Only finite values count; without any that is not 0 it is 1.
+    """
+    sizes = np.abs(values[np.isfinite(values)])
+    if not sizes.any():
+        return 1.0
+    return float(np.percentile(sizes, percentile)) or float(sizes.max())
 
 
 def overlay(
     image: Pixels, colours: Pixels, crop: Crop, *, opacity: float = 0.6, side: int = 640
 ) -> Pixels:
-    """The image with a map over the part of it that the network saw.
+    """Lay a map over the part of an image that the network saw.
 
     Every cell of the map covers the same share of the crop, and stays a block with sharp edges. It
     stands where its receptive field has its centre when the layers before pad evenly; with uneven
@@ -36,14 +64,14 @@ def overlay(
 
 
 def shrunk(image: Pixels, side: int) -> Pixels:
-    """The image, ``(H, W, 3)``, with `side` pixels along its longer side, or grown to that."""
+    """Resize an image, ``(H, W, 3)``, to `side` pixels along its longer side."""
     return resize(image, fit_size(image, side), Resampling.BILINEAR)
 
 
 def laid_over(
     small: Pixels, colours: Pixels, crop: Crop, size: tuple[int, ...], *, opacity: float = 0.6
 ) -> Pixels:
-    """As `overlay`, on an image that `shrunk` made, of one of that `size`: height and width."""
+    """Lay a map as `overlay` does, over a small picture of an image of that `size` (H, W)."""
     if not 0 <= opacity <= 1:
         raise SettingError(
             say("opacity={opacity!r} is not from 0 (unseen) to 1 (alone).", opacity=opacity)
@@ -62,7 +90,7 @@ def laid_over(
 def _cells(
     pixels: int, length: int, part: tuple[float, float], cells: int
 ) -> tuple[NDArray[np.intp], slice]:
-    """Which cell lies over the middle of each pixel along one axis, and over which pixels any does.
+    """Return which cell lies over the middle of each pixel of an axis, and which pixels have one.
 
     Args:
         pixels: of the picture.
@@ -78,7 +106,7 @@ def _cells(
 
 
 def over_input(model_input: ModelInput, colours: Pixels, *, opacity: float = 0.6) -> Pixels:
-    """A coloured map, ``(rows, columns, 3)``, over what the network saw, all of it: RGB uint8.
+    """Lay a coloured map, ``(rows, columns, 3)``, over all that the network saw: RGB uint8.
 
     An input without a picture is drawn in grey, from its lowest to its highest value.
     """
@@ -89,14 +117,19 @@ def over_input(model_input: ModelInput, colours: Pixels, *, opacity: float = 0.6
 
 
 def input_picture(model_input: ModelInput) -> Pixels:
-    """What the network sees, RGB uint8 ``(H, W, 3)``; in grey where it was given no picture."""
+    """Return what the network sees, RGB uint8 ``(H, W, 3)``; in grey if it was given no picture."""
     return model_input.picture if model_input.picture is not None else _drawn(model_input.tensor)
+
+
+def input_thumbnail(model_input: ModelInput, side: int) -> Pixels:
+    """Return a `thumbnail` of what the network saw, or of a grey picture of it."""
+    return thumbnail(input_picture(model_input), side)
 
 
 def over_image(
     model_input: ModelInput, image: InputImage | None, colours: Pixels, *, opacity: float = 0.6
 ) -> Pixels:
-    """A coloured map, ``(rows, columns, 3)``, over the original where the network saw it.
+    """Lay a coloured map, ``(rows, columns, 3)``, over the original where the network saw it.
 
     Where the original or the crop is not known, it is as `over_input`.
     """
@@ -106,7 +139,7 @@ def over_image(
 
 
 def _drawn(tensor: Tensor) -> Pixels:
-    """An input tensor, ``(1, C, H, W)``, as a grey picture: the mean over its channels."""
+    """Draw an input tensor, ``(1, C, H, W)``, as a grey picture: the mean over its channels."""
     values = tensor[0].mean(0).numpy()
     finite = values[np.isfinite(values)]
     low = float(finite.min()) if finite.size else 0.0

@@ -1,4 +1,4 @@
-"""Two activations drawn so that one can be held against the other: A before, B after."""
+"""Draw two activations in the same colours: A before, B after."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ _RAISES = mark("red where B is higher, blue where A is")
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Two activations as grids in the same colours.
+    """Pair of activations as grids in the same colours.
 
     Attributes:
         a, b: the grids; tile by tile of the same channels where the shapes agree.
@@ -39,7 +39,7 @@ class Pair:
 
     @cached_property
     def difference(self) -> Grid | None:
-        """Of B − A, zero in the middle of its colours, drawn once it is asked for.
+        """Grid of B − A, zero in the middle of its colours, drawn once it is asked for.
 
         None where the shapes differ.
         """
@@ -47,7 +47,7 @@ class Pair:
 
     @cached_property
     def sprite(self) -> bytes:
-        """The tiles of B and below them those of A, a pixel for a cell, as a palette PNG.
+        """Palette PNG of the tiles of B and below them those of A, a pixel for a cell.
 
         Only for two of one shape.
         """
@@ -69,7 +69,7 @@ def draw_pair(
     colormap: str = "inferno",
     signed_colormap: str = "RdBu_r",
 ) -> Pair:
-    """The maps of A and of B, each ``(C, H, W)``, on one scale that spans the values of both.
+    """Draw the maps of A and B, each ``(C, H, W)``, on one scale that spans the values of both.
 
     Where the shapes agree, B is A's neighbour tile by tile and there is a difference. Where they
     do not, every policy but ``"channel"`` still gives both the same colours for the same values.
@@ -109,7 +109,7 @@ def draw_pair(
 
 
 def why_unlike(a: tuple[int, ...], b: tuple[int, ...]) -> str:
-    """A sentence on two shapes, ``(C, H, W)``, that can't be held against each other cell by cell.
+    """Say why two shapes, ``(C, H, W)``, can't be compared cell by cell.
 
     >>> from hookviz.drawing.pair import why_unlike
     >>> why_unlike((64, 56, 56), (64, 28, 28))
@@ -126,7 +126,7 @@ def why_unlike(a: tuple[int, ...], b: tuple[int, ...]) -> str:
 
 
 def _shared(a: NDArray[np.float32], b: NDArray[np.float32], scale: str) -> tuple[Limits, Limits]:
-    """The limits of each on a scale of all values of both."""
+    """Return the limits of each on a scale of all values of both."""
     if scale == "channel" and len(a) != len(b):
         return limits(a, channel_stats(a), scale), limits(b, channel_stats(b), scale)
     if len(a) == len(b):

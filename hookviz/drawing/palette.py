@@ -1,21 +1,27 @@
-"""Palette indices as colours and as PNG files."""
+"""Colour maps and palette indices, and write these as PNG files."""
 
 import io
 import zlib
 from functools import lru_cache
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from hookviz.drawing import colormaps
-from hookviz.drawing.colormaps import LEVELS
-from hookviz.drawing.statistics import Levels
+from hookviz.drawing.colormaps import COLORMAPS, LEVELS
+from hookviz.drawing.scales import quantise
+from hookviz.drawing.statistics import Levels, channel_stats
+from hookviz.errors import one_of
+from hookviz.language.saying import say
+from hookviz.types import Pixels
 
 
 @lru_cache
 def palette_of(name: str) -> Levels:
-    """RGBA of every level, uint8, ``(256, 4)``, read-only."""
+    """Return RGBA of every level, uint8, ``(256, 4)``, read-only."""
     palette = np.zeros((256, 4), dtype=np.uint8)
     palette[:LEVELS] = mpl.colormaps[name].resampled(LEVELS)(np.arange(LEVELS), bytes=True)
     for level, colour in (
@@ -28,7 +34,7 @@ def palette_of(name: str) -> Levels:
 
 
 def palette_png(picture: Levels, palette: Levels, *, packing: str = "small") -> bytes:
-    """Palette indices, uint8 ``(height, width)``, as a PNG file.
+    """Encode palette indices, uint8 ``(height, width)``, as a PNG file.
 
     Where hardly a pixel is like its neighbour, the packing ``"quick"`` takes half of the time or
     less, for a file that is a few hundredths larger or smaller. ``"none"`` takes a tenth of that.
@@ -43,3 +49,30 @@ def palette_png(picture: Levels, palette: Levels, *, packing: str = "small") -> 
         how["compress_type"] = zlib.Z_RLE
     image.save(file, "PNG", transparency=palette[:, 3].tobytes(), **how)
     return file.getvalue()
+
+
+def coloured(
+    values: NDArray[np.floating[Any]],
+    colormap: str = "inferno",
+    *,
+    low: float | None = None,
+    high: float | None = None,
+) -> Pixels:
+    """Colour one map, ``(H, W)``, as RGB uint8, ``(H, W, 3)``: a pixel for every cell.
+
+    The end colours stand for `low` and `high`, by default the map's own finite extremes. NaN and
+    infinities have the colours that they have in a grid.
+
+    Raises:
+        HookVizError: the values are not ``(H, W)`` or empty.
+        SettingError: `colormap` is not one of `COLORMAPS`.
+    """
+    name = COLORMAPS[one_of(say("colormap"), colormap, COLORMAPS)].name
+    stats = channel_stats(np.asarray(values, np.float32)[None])
+    ends = (
+        float(stats.minimum[0] if low is None else low),
+        float(stats.maximum[0] if high is None else high),
+    )
+    levels = quantise(np.asarray(values, np.float32)[None], *(np.array([end]) for end in ends))
+    picture: Pixels = palette_of(name)[levels[0], :3]
+    return picture

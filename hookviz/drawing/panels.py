@@ -1,22 +1,78 @@
-"""What a lens gives: panels to look at and the numbers behind them."""
+"""Declare the kinds of panels that a lens gives, each with how a notebook and a shell show it."""
 
 import csv
 import io
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hookviz import markup
+from hookviz.drawing import notebook
+from hookviz.drawing.charts import Chart, chart_png
 from hookviz.drawing.grid import Grid
-from hookviz.drawing.pictures import Resampling, resize
-from hookviz.language.saying import mark, say
+from hookviz.drawing.pictures import encode_png
 from hookviz.types import Model, Pixels
+from hookviz.wording import text_table
+
+
+class PanelFile(NamedTuple):
+    """A panel as a file: its name in the folder, and its bytes."""
+
+    name: str
+    data: bytes
+
+
+class Panel(ABC):
+    """Part of a lens's result, which knows how a notebook and a shell show it.
+
+    A kind of panel says by `_html`, `_text` and `_file` how it is shown there. The page has a
+    widget for each kind, in `hookviz/ui/lenses/lens_result.py`.
+    """
+
+    __slots__ = ()
+
+    @property
+    def picture_bytes(self) -> int:
+        """Bytes of memory that its pictures take."""
+        return 0
+
+    def html(self) -> str:
+        """Draw it as HTML for a notebook, its pictures inside and every text escaped.
+
+        Raises:
+            SettingError: a chart's numbers do not fit its labels, as in `chart_figure`.
+        """
+        return f"<div>{self._html()}</div>"
+
+    def printed(self) -> str:
+        """Write it as text for a shell; what can't be written has its title in brackets."""
+        return self._text()
+
+    def file(self, stem: str, model: Model) -> PanelFile | None:
+        """Draw it as a file called `stem` with an ending; None where it is text alone.
+
+        Args:
+            stem: the name without its ending; a `FilePanel` has a name of its own.
+            model: the model that was looked at.
+        """
+        return self._file(stem, model)
+
+    @abstractmethod
+    def _html(self) -> str: ...
+
+    @abstractmethod
+    def _text(self) -> str: ...
+
+    @abstractmethod
+    def _file(self, stem: str, model: Model, /) -> PanelFile | None: ...
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class GridPanel:
-    """Channels as a grid, with its colour bar and its legend.
+class GridPanel(Panel):
+    """A grid of channels with its legend.
 
     Attributes:
         layer: whose channels the tiles are, by their numbers; empty where they are no channels.
@@ -32,17 +88,32 @@ class GridPanel:
 
     @property
     def heading(self) -> str:
-        """The title with the state."""
+        """Title with the state."""
         return f"{self.title} {self.state}".rstrip()
 
     @property
     def alt(self) -> str:
-        """What it shows, in words."""
+        """Text for those who do not see the picture."""
         return f"{self.heading}: {self.grid.shown}. {self.grid.legend}"
+
+    @property
+    def picture_bytes(self) -> int:
+        """Bytes of memory that the grid's levels take."""
+        return self.grid.levels.nbytes
+
+    def _html(self) -> str:
+        caption = " ".join(filter(None, (self.caption, self.grid.legend)))
+        return notebook.titled(self.heading, markup.image(self.grid.png(), self.alt), caption)
+
+    def _text(self) -> str:
+        return f"[{self.heading}]"
+
+    def _file(self, stem: str, _model: Model) -> PanelFile:
+        return PanelFile(f"{stem}.png", self.grid.png())
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class ImagePanel:
+class ImagePanel(Panel):
     """A picture, RGB uint8, ``(H, W, 3)``; `alt` says in words what it shows."""
 
     title: str
@@ -50,10 +121,25 @@ class ImagePanel:
     alt: str
     caption: str = ""
 
+    @property
+    def picture_bytes(self) -> int:
+        """Bytes of memory that the picture takes."""
+        return self.picture.nbytes
+
+    def _html(self) -> str:
+        picture = markup.image(encode_png(self.picture), self.alt)
+        return notebook.titled(self.title, picture, self.caption)
+
+    def _text(self) -> str:
+        return f"[{self.title}]"
+
+    def _file(self, stem: str, _model: Model) -> PanelFile:
+        return PanelFile(f"{stem}.png", encode_png(self.picture))
+
 
 @dataclass(frozen=True, eq=False, slots=True)
-class PicturesPanel:
-    """Small square pictures in a row, each with a name and a few signs under it.
+class PicturesPanel(Panel):
+    """A row of small square pictures, each with a name and a few signs under it.
 
     Attributes:
         pictures: RGB uint8, ``(S, S, 3)``, all of one size; None for one that is not there.
@@ -68,115 +154,118 @@ class PicturesPanel:
     caption: str = ""
 
     def strip(self) -> Pixels:
-        """All of them in one row, a grey square for each that is not there."""
+        """Lay all of them in one row, with a grey square for each that is not there."""
         sides = [picture.shape[0] for picture in self.pictures if picture is not None]
         grey = np.full((sides[0] if sides else 1,) * 2 + (3,), 128, np.uint8)
         return np.hstack([grey if picture is None else picture for picture in self.pictures])
 
+    @property
+    def picture_bytes(self) -> int:
+        """Bytes of memory that the pictures take."""
+        return sum(picture.nbytes for picture in self.pictures if picture is not None)
+
+    def _named(self) -> str:
+        named = zip(self.names, self.notes, strict=True)
+        return ", ".join(f"{name} ({note})" for name, note in named)
+
+    def _html(self) -> str:
+        picture = markup.image(encode_png(self.strip()), self._named())
+        names = markup.element("p", self._named())
+        return notebook.titled(self.title, picture + names, self.caption)
+
+    def _text(self) -> str:
+        return f"{self.title}: {self._named()}"
+
+    def _file(self, stem: str, _model: Model) -> PanelFile:
+        return PanelFile(f"{stem}.png", encode_png(self.strip()))
+
+
+Cell = str | int | float
+_MOST_UNFOLDED_ROWS = 30  # of a table in a notebook
+
 
 @dataclass(frozen=True, eq=False, slots=True)
-class TablePanel:
-    """Rows under headings; a cell is text or a number."""
+class TablePanel(Panel):
+    """A table of rows under headings; a cell is text or a number."""
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[str | int | float, ...], ...]
+    rows: tuple[tuple[Cell, ...], ...]
     caption: str = ""
 
     def csv(self) -> str:
-        """The table as comma-separated values, its headings first."""
+        """Write the table as comma-separated values, its headings first."""
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([self.columns, *self.rows])
         return text.getvalue()
 
+    def _indented(self, _sign: str) -> tuple[tuple[Cell, ...], ...]:
+        """Return the rows, with the sign before the first cell for each level of nesting."""
+        return self.rows
 
-_ALL_ROWS = 16  # of a tree, which are so few that none is folded away
-_SOME_ROWS, _MOST_ROWS = 6, 40  # that say something, and that one still takes in
+    def _html(self) -> str:
+        html = markup.table(self.columns, self._indented("\N{EM SPACE}"))
+        if len(self.rows) > _MOST_UNFOLDED_ROWS:
+            html = markup.details(f"{len(self.rows):,} rows", html, is_open=False)
+        return notebook.titled(self.title, html, self.caption)
+
+    def _text(self) -> str:
+        rows = [tuple(map(_cell_text, row)) for row in self._indented("  ")]
+        lines = f"\n{self.title}\n{text_table(self.columns, rows)}"
+        return f"{lines}\n{self.caption}" if self.caption else lines
+
+    def _file(self, stem: str, _model: Model) -> PanelFile:
+        return PanelFile(f"{stem}.csv", self.csv().encode())
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class TreePanel(TablePanel):
-    """A table whose rows stand in one another: a row folds those below it that are deeper.
-
-    Attributes:
-        depths: of each row, in how many others it stands; 0 is outermost.
-    """
-
-    depths: tuple[int, ...] = ()
-
-    @property
-    def shown_depth(self) -> int:
-        """The rows that are seen at first: those up to this depth.
-
-        Of a short tree these are all; else the outermost, or as many levels as say something.
-        """
-        if len(self.depths) <= _ALL_ROWS:
-            return max(self.depths, default=0)
-        counts = [sum(each <= depth for each in self.depths) for depth in sorted({*self.depths})]
-        fitting = [depth for depth, count in enumerate(counts) if count <= _MOST_ROWS]
-        reporter = (depth for depth in fitting if counts[depth] >= _SOME_ROWS)
-        return next(reporter, fitting[-1] if fitting else 0)
-
-    def indented(self, sign: str) -> tuple[tuple[str | int | float, ...], ...]:
-        """The rows with `sign` before the first cell, once for each row that it stands in."""
-        return tuple(
-            (f"{sign * depth}{row[0]}", *row[1:])
-            for depth, row in zip(self.depths, self.rows, strict=True)
-        )
+def _cell_text(cell: Cell) -> str:
+    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class ChartPanel:
-    """Numbers as bars or lines over places that have names.
+class ChartPanel(Chart, Panel):
+    """A chart with words under it.
 
     Attributes:
-        labels: what stands under each place, in order.
-        series: the numbers of each bar or line by its name, as many as `labels`; NaN leaves a gap.
-        kind: ``"bars"`` or ``"lines"``.
-        unit: what the numbers are, along the axis.
-        places: what the places are, where there are too many for their labels.
-        log: whether the axis is logarithmic; numbers of 0 and less are left out then.
         layer: whose channels the places are, `labels` being their numbers; else empty.
     """
 
-    title: str
-    labels: tuple[str, ...]
-    series: Mapping[str, NDArray[np.float64]]
-    kind: str = "bars"
-    unit: str = ""
-    places: str = mark("place in the order of execution")
-    log: bool = False
     caption: str = ""
     layer: str = ""
 
-    @property
-    def is_signed(self) -> bool:
-        """Whether it is bars of one series about zero, with a colour for either side."""
-        values = list(self.series.values())
-        return self.kind == "bars" and len(values) == 1 and bool((values[0] < 0).any())
+    def _html(self) -> str:
+        # half the dots of a chart on the page, since a notebook shows it dot by dot
+        picture = markup.image(chart_png(self, ink=notebook.INK, dpi=80), self.alt)
+        return notebook.titled(self.title, picture, self.caption)
 
-    @property
-    def alt(self) -> str:
-        """What it shows, in words."""
-        names = ", ".join(self.series)
-        return say(
-            "Chart of {title}: {series}, over {place_count} places.",
-            title=self.title,
-            series=names,
-            place_count=len(self.labels),
-        )
+    def _text(self) -> str:
+        return f"[{self.title}]"
+
+    def _file(self, stem: str, _model: Model) -> PanelFile:
+        return PanelFile(f"{stem}.png", chart_png(self))
 
 
 @dataclass(frozen=True, slots=True)
-class TextPanel:
+class TextPanel(Panel):
     """A sentence or two. `tone` is ``"plain"``, ``"good"``, ``"bad"`` or ``"note"``."""
 
     text: str
     tone: str = "plain"
 
+    def _html(self) -> str:
+        edge = notebook.EDGES.get(self.tone)
+        style = f"border-left: 4px solid {edge}; padding-left: 8px" if edge else ""
+        return markup.element("p", self.text, style)
+
+    def _text(self) -> str:
+        return self.text
+
+    def _file(self, _stem: str, _model: Model) -> None:
+        return None
+
 
 @dataclass(frozen=True, eq=False, slots=True)
-class FilePanel:
+class FilePanel(Panel):
     """A file to keep, which is made when somebody asks for it.
 
     Attributes:
@@ -189,76 +278,12 @@ class FilePanel:
     make: Callable[[Model], bytes] = field(repr=False)
     caption: str = ""
 
+    def _html(self) -> str:
+        # nothing can be downloaded from a notebook's output: `make` gives the bytes there
+        return notebook.titled(self.title, markup.element("p", self.name), self.caption)
 
-@dataclass(frozen=True, eq=False, slots=True)
-class ImageMap:
-    """A map beside the picture that it is of.
+    def _text(self) -> str:
+        return f"[{self.title}: -o writes {self.name}]"
 
-    Attributes:
-        name: what the image is called.
-        says: a few words on the map.
-        picture: what the network saw, RGB uint8, ``(H, W, 3)``.
-        colours: the map, RGB uint8, ``(rows, columns, 3)``: a pixel for every cell.
-        digest: of the image, by which it is known again; empty where it was no image.
-    """
-
-    name: str
-    says: str
-    picture: Pixels = field(repr=False)
-    colours: Pixels = field(repr=False)
-    digest: str = ""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class MapsPanel:
-    """Maps of several images side by side, in the same colours, each beside its picture.
-
-    Attributes:
-        layer, channel: which channel's maps they are; an empty `layer` where they are of none.
-    """
-
-    title: str
-    maps: tuple[ImageMap, ...]
-    caption: str = ""
-    layer: str = ""
-    channel: int = 0
-
-    def sheet(self, side: int = 128, columns: int = 4) -> Pixels:
-        """All of them as one picture, row by row: each `side` pixels high, twice as wide."""
-        gap = np.full((side, side // 16, 3), 128, np.uint8)
-        tiles = [
-            np.hstack([_square(each.picture, side), _square(each.colours, side), gap])
-            for each in self.maps
-        ]
-        tiles += [np.full_like(tiles[0], 128)] * (-len(tiles) % min(columns, len(tiles)))
-        width = min(columns, len(tiles))
-        rows = [np.hstack(tiles[start : start + width]) for start in range(0, len(tiles), width)]
-        sheet: Pixels = np.vstack(
-            [np.pad(row, ((0, 8), (0, 0), (0, 0)), constant_values=128) for row in rows]
-        )
-        return sheet
-
-    @property
-    def alt(self) -> str:
-        """What it shows, in words."""
-        named = "; ".join(f"{each.name}: {each.says}" for each in self.maps)
-        return say("{title}, each beside its picture. {maps}.", title=self.title, maps=named)
-
-
-def _square(picture: Pixels, side: int) -> Pixels:
-    """The picture as a square of `side` pixels; what is small stays in sharp blocks."""
-    method = Resampling.NEAREST if max(picture.shape) < side else Resampling.BILINEAR
-    return resize(picture, (side, side), method)
-
-
-Panel = (
-    GridPanel
-    | ImagePanel
-    | PicturesPanel
-    | TablePanel
-    | TreePanel
-    | ChartPanel
-    | TextPanel
-    | FilePanel
-    | MapsPanel
-)
+    def _file(self, _stem: str, model: Model) -> PanelFile:
+        return PanelFile(self.name, self.make(model))

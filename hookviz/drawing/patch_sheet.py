@@ -1,4 +1,4 @@
-"""A patch of an image for each channel, as one picture that is cut into tiles."""
+"""Draw a patch of an image for each channel in one picture, which is cut into tiles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from hookviz.types import Pixels
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PatchSheet:
-    """Patches side by side.
+    """Picture of patches side by side.
 
     Attributes:
         png: the picture, a pixel for a pixel of a patch; clear where there is no patch.
@@ -24,7 +24,7 @@ class PatchSheet:
 
 
 def patch_sheet(patches: Sequence[Pixels | None], side: int) -> PatchSheet:
-    """The patches, RGB uint8 ``(h, w, 3)``, as squares of `side` pixels, in their order.
+    """Draw patches, RGB uint8 ``(h, w, 3)``, as squares of `side` pixels, in their order.
 
     One of other proportions is cut to its middle square.
 
@@ -34,9 +34,9 @@ def patch_sheet(patches: Sequence[Pixels | None], side: int) -> PatchSheet:
     """
     geometry = replace(lay_out(len(patches), side, side), magnification=1)
     sheet = np.zeros((geometry.height, geometry.width, 4), np.uint8)
-    for place, patch in enumerate(patches):
+    for position, patch in enumerate(patches):
         if patch is not None:
-            left, top, right, bottom = geometry.box(place)
+            left, top, right, bottom = geometry.box(position)
             sheet[top:bottom, left:right, :3] = middle_square(patch, side)
             sheet[top:bottom, left:right, 3] = 255
     return PatchSheet(encode_png(sheet, compress_level=1), geometry)

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageOps
 
 from hookviz.types import Pixels
 
 Resampling = Image.Resampling
+_SIDE = 384  # pixels of the longer side of an enlarged picture: three times 128
 
 
 def encode_png(picture: Pixels, *, compress_level: int = 6) -> bytes:
@@ -68,3 +69,21 @@ def fit_size(picture: Pixels, side: int) -> tuple[int, int]:
     height, width = picture.shape[:2]
     scale = side / max(height, width)
     return max(1, round(height * scale)), max(1, round(width * scale))
+
+
+def thumbnail(picture: Pixels, side: int) -> Pixels:
+    """Cut out the middle square of a picture, and shrink it to ``(side, side, 3)``, RGB uint8."""
+    fitted = ImageOps.fit(Image.fromarray(picture), (side, side), Resampling.BILINEAR)
+    small: Pixels = np.asarray(fitted)
+    return small
+
+
+def enlarged(picture: Pixels, side: int = _SIDE) -> Pixels:
+    """Enlarge a picture, ``(H, W, 3)``, smoothly to a longer side of at least `side`."""
+    return picture if max(picture.shape[:2]) >= side else resize(picture, fit_size(picture, side))
+
+
+def square(picture: Pixels, side: int) -> Pixels:
+    """Stretch a picture to ``(side, side, 3)``; what is small stays in sharp blocks."""
+    method = Resampling.NEAREST if max(picture.shape) < side else Resampling.BILINEAR
+    return resize(picture, (side, side), method)

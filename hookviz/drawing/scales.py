@@ -1,7 +1,7 @@
-"""From values to colour levels, and what the colours mean in words and numbers.
+"""Quantise values to colour levels, and say what the colours mean.
 
 A *level* is an index into a palette of 256 colours: 0 to `LEVELS` − 1 run through the colormap,
-and the rest are reserved. Pure NumPy: the colours themselves are `render`'s.
+and the rest are reserved. Pure NumPy: `hookviz.drawing.palette` has the colours themselves.
 """
 
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ SCALES = {
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Limits:
-    """The values that the two end colours stand for, per channel.
+    """Values that the two end colours stand for, per channel.
 
     Attributes:
         scale: the policy, one of `SCALES`.
@@ -45,7 +45,7 @@ class Limits:
 
 
 def limits(values: NDArray[np.float32], stats: ChannelStats, scale: str = "layer") -> Limits:
-    """The limits of float32 `values`, ``(C, H, W)``, under a policy; `stats` are the values' own.
+    """Return the limits of `values`, float32 ``(C, H, W)`` with these `stats`, under a policy.
 
     All policies but ``"channel"`` look at the whole layer, whichever channels are shown later, so
     a top-k selection keeps its colours. Percentiles are values that occur (no interpolation).
@@ -75,7 +75,7 @@ def limits(values: NDArray[np.float32], stats: ChannelStats, scale: str = "layer
 
 
 def held(limits: Limits, stats: ChannelStats) -> Limits:
-    """The limits of another picture for values with these `stats`, as many channels in both.
+    """Return the limits of another picture for values with these `stats`, of as many channels.
 
     Raises:
         HookVizError: they are of another number of channels.
@@ -95,7 +95,7 @@ def held(limits: Limits, stats: ChannelStats) -> Limits:
 
 
 def quantise(values: NDArray[np.float32], low: Floats, high: Floats) -> Levels:
-    """The level of every value, uint8, ``(N, H, W)``; `low` and `high` are per channel, ``(N,)``.
+    """Quantise values to levels, uint8, ``(N, H, W)``; `low` and `high` are per channel, ``(N,)``.
 
     The range is cut into `LEVELS` equal parts, as matplotlib does: `low` is level 0, `high` and
     above are the last one, below `low` is 0. A channel whose `low` and `high` are equal gets level
@@ -123,7 +123,7 @@ def quantise(values: NDArray[np.float32], low: Floats, high: Floats) -> Levels:
 
 
 def _percentile_of_sizes(values: NDArray[np.float32], stats: ChannelStats) -> float:
-    """The 99th percentile of |x| over the finite values: the nearest rank above; 0 without any."""
+    """Return the 99th percentile of finite |x|: the nearest rank above; 0 without any."""
     sizes = np.abs(values.reshape(-1))
     if stats.nan.any() or stats.inf.any():
         sizes = sizes[np.isfinite(sizes)]
@@ -134,7 +134,7 @@ def _percentile_of_sizes(values: NDArray[np.float32], stats: ChannelStats) -> fl
 
 
 def _percentiles(values: NDArray[np.float32], stats: ChannelStats) -> tuple[float, float]:
-    """The 1st and 99th percentile of the finite values: the nearest ranks outside of them."""
+    """Return the 1st and 99th percentile of finite values: the nearest ranks outside of them."""
     flat = values.reshape(-1)
     if stats.nan.any() or stats.inf.any():
         flat = flat[np.isfinite(flat)]

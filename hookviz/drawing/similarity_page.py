@@ -1,4 +1,4 @@
-"""How alike layers are, as a picture: a matrix from 0 to 1 with the layers' names."""
+"""Draw how alike layers are: a matrix from 0 to 1 with the layers' names."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -32,7 +32,7 @@ def similarity_figure(
     column_title: str = "",
     colormap: str = "viridis",
 ) -> Figure:
-    """The matrix with the first row at the top, its colours from 0 to 1 whatever is in it.
+    """Draw the matrix with the first row at the top, its colours from 0 to 1 whatever is in it.
 
     So two pictures can be compared. What is below zero has the colour of zero, and NaN one of its
     own. Each number is written into its cell where there are 12 rows and columns at most.
@@ -58,11 +58,11 @@ def similarity_figure(
     picture = axes.imshow(matrix, cmap=colours, vmin=0, vmax=1, interpolation="nearest")
     if max(matrix.shape) <= _MOST_NUMBERS:
         _write_numbers(axes, matrix, colours)
-    places, names = _some(columns)
+    positions, names = _thinned(columns)
     # a "$" in a name is a dollar sign
-    axes.set_xticks(places, names, rotation=90, fontsize=7, parse_math=False)
-    places, names = _some(rows)
-    axes.set_yticks(places, names, fontsize=7, parse_math=False)
+    axes.set_xticks(positions, names, rotation=90, fontsize=7, parse_math=False)
+    positions, names = _thinned(rows)
+    axes.set_yticks(positions, names, fontsize=7, parse_math=False)
     axes.set_xlabel(column_title, parse_math=False)
     axes.set_ylabel(row_title, parse_math=False)
     axes.set_title(title, fontsize=10, parse_math=False)
@@ -75,10 +75,10 @@ def similarity_figure(
     return figure
 
 
-def _some(names: Sequence[str]) -> tuple[list[int], list[str]]:
-    """Every so many of the names, with their places: as many as can be read."""
-    places = [*range(0, len(names), ceil(len(names) / _MOST_NAMES))]
-    return places, [shorten(names[place], _LONGEST) for place in places]
+def _thinned(names: Sequence[str]) -> tuple[list[int], list[str]]:
+    """Thin the names out to as many as can be read; return their positions and texts."""
+    positions = [*range(0, len(names), ceil(len(names) / _MOST_NAMES))]
+    return positions, [shorten(names[position], _LONGEST) for position in positions]
 
 
 def _write_numbers(axes: Axes, matrix: NDArray[np.float64], colours: Colormap) -> None:

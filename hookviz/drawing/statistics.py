@@ -1,4 +1,4 @@
-"""Every channel of an activation in one picture: numbers per channel, order, geometry, mosaic.
+"""Compute statistics of each channel of an activation, and sort channels by them.
 
 Pure NumPy and zlib. An activation is ``(C, H, W)``: C channels, each a map of H × W cells. A
 *cell* is one value of a map; a *tile* is one map in the mosaic, its cells drawn as squares of
@@ -31,7 +31,7 @@ _CHUNK = 1 << 15  # values at a time: their float64 copy, 256 kB, stays in the p
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ChannelStats:
-    """Numbers per channel over its finite values; NaN where a channel has no finite value.
+    """Statistics per channel over its finite values; NaN where a channel has none.
 
     Attributes:
         minimum, maximum, mean: float64, ``(C,)``.
@@ -54,17 +54,17 @@ class ChannelStats:
 
     @property
     def lowest(self) -> float:
-        """The lowest finite value of the layer; NaN where it has none."""
+        """Lowest finite value of the layer; NaN where it has none."""
         return float(np.fmin.reduce(self.minimum))
 
     @property
     def highest(self) -> float:
-        """The highest finite value of the layer; NaN where it has none."""
+        """Highest finite value of the layer; NaN where it has none."""
         return float(np.fmax.reduce(self.maximum))
 
 
 def check_shape(shape: tuple[int, ...]) -> None:
-    """Nothing, where `shape` is a ``(C, H, W)`` with something in it.
+    """Refuse a shape that is not ``(C, H, W)`` with something in it.
 
     Raises:
         HookVizError: it is not; the message says what a grid needs and what to do.
@@ -85,7 +85,7 @@ def check_shape(shape: tuple[int, ...]) -> None:
 
 
 def channel_stats(values: NDArray[np.float32]) -> ChannelStats:
-    """The numbers per channel of float32 `values`, ``(C, H, W)``.
+    """Compute the statistics per channel of float32 `values`, ``(C, H, W)``.
 
     Sums run in float64 and the variance in two passes (distance from the mean, then squares), so
     a large mean doesn't drown a small variance.
@@ -138,7 +138,7 @@ def channel_stats(values: NDArray[np.float32]) -> ChannelStats:
 
 
 def order(stats: ChannelStats, sort: str = "index", top: int | None = None) -> NDArray[np.intp]:
-    """The channel numbers to show, in order, intp, ``(N,)``.
+    """Return the channel numbers to show, in order, intp, ``(N,)``.
 
     All but ``"index"`` put the highest first, equal ones by channel number, and channels without
     any finite value last. `top` keeps the first so many, or all where there are fewer.

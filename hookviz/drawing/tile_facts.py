@@ -1,4 +1,4 @@
-"""What a browser needs beside a grid's sprite to lay out the tiles, paint them, read them out."""
+"""Collect what a browser needs beside a grid's sprite to lay out, paint and read out the tiles."""
 
 import hashlib
 from typing import Any
@@ -13,7 +13,7 @@ from hookviz.markup import data_url
 
 
 def tile_facts(grid: Grid, alt: str, sprite: bytes) -> dict[str, Any]:
-    """The facts, ready for JSON; numbers per channel are in the order of the tiles.
+    """Return the facts, ready for JSON; numbers per channel are in the order of the tiles.
 
     Args:
         grid: whose tiles they are about.
@@ -42,7 +42,7 @@ def tile_facts(grid: Grid, alt: str, sprite: bytes) -> dict[str, Any]:
 
 
 def geometry_facts(geometry: Geometry) -> dict[str, Any]:
-    """Where the tiles lie in a picture."""
+    """Return the geometry of the tiles in a picture, ready for JSON."""
     return {
         "columns": geometry.columns,
         "tile": [geometry.tile_height, geometry.tile_width],
@@ -53,7 +53,7 @@ def geometry_facts(geometry: Geometry) -> dict[str, Any]:
 
 
 def channel_facts(grid: Grid) -> dict[str, list[float | None]]:
-    """What each channel's values are, in the order of the tiles."""
+    """Return each channel's statistics, in the order of the tiles."""
     stats = grid.stats
     numbers = {
         "lowest": stats.minimum,
@@ -65,5 +65,5 @@ def channel_facts(grid: Grid) -> dict[str, list[float | None]]:
 
 
 def json_numbers(values: NDArray[np.floating[Any]]) -> list[float | None]:
-    """As many digits as float32 has; None where there is no number, for JSON has no NaN."""
+    """Round to the digits that float32 has; None where there is no number, for JSON has no NaN."""
     return [float(f"{value:.8g}") if value == value else None for value in values.tolist()]  # noqa: PLR0124

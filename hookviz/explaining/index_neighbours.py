@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hookviz.capturing.feature_index import FeatureIndex, ranked
 from hookviz.drawing.panels import Panel, PicturesPanel, TextPanel
-from hookviz.drawing.thumbnails import thumbnail
+from hookviz.drawing.pictures import thumbnail
 from hookviz.errors import HookVizError, shorten
 from hookviz.images import reading
 from hookviz.language.saying import localised, mark, say

@@ -9,9 +9,9 @@ from hookviz.capturing.features import named
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, batches, constants, file_of, in_order
 from hookviz.codegen.sources import source_of
-from hookviz.drawing import heat, overlay
+from hookviz.drawing import overlay
 from hookviz.drawing.framing import on_input
-from hookviz.drawing.grid import coloured
+from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.errors import HookVizError
 from hookviz.explaining.attribution import input_gradient
@@ -142,7 +142,7 @@ def _says(what: str, total: Floats, box: Box, share: float, images: int) -> str:
 def _pictures(
     subject: Subject, total: Floats, chosen: NDArray[np.bool_], box: Box, what: str
 ) -> tuple[Panel, ...]:
-    end = heat.color_limit(total)
+    end = overlay.color_limit(total)
     colours = coloured(np.sqrt(np.maximum(total, 0) / end), "inferno", low=0.0, high=1.0)
     over = overlay.over_input(subject.model_input, colours, opacity=0.8)
     picture = overlay.shrunk(overlay.input_picture(subject.model_input), _LARGE)

@@ -16,7 +16,9 @@ from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, constants, file_of, in_order
 from hookviz.codegen.sources import source_of
 from hookviz.codegen.wording import quoted
-from hookviz.drawing.grid import coloured, make_grid
+from hookviz.drawing.grid import make_grid
+from hookviz.drawing.overlay import input_thumbnail
+from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import (
     GridPanel,
     ImagePanel,
@@ -25,7 +27,6 @@ from hookviz.drawing.panels import (
     TablePanel,
     TextPanel,
 )
-from hookviz.drawing.thumbnails import input_thumbnail
 from hookviz.errors import HookVizError, shorten
 from hookviz.explaining.index_neighbours import MOST_PICTURES, PICTURE_SIDE, index_neighbours
 from hookviz.hooking.forward_pass import ProgressReporter

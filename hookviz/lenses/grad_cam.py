@@ -15,8 +15,9 @@ import numpy as np
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, constants, in_order, target
 from hookviz.codegen.sources import source_of
-from hookviz.drawing import heat, overlay
-from hookviz.drawing.grid import coloured, make_grid
+from hookviz.drawing import overlay
+from hookviz.drawing.grid import make_grid
+from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.errors import HookVizError
 from hookviz.explaining.attribution import last_layer_with_gradient, layer_gradient
@@ -125,10 +126,10 @@ def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> 
         if method == "Eigen-CAM"
         else say("Bright is where {layer} speaks for it.", layer=layer)
     )
-    top_colour = heat.color_limit(positive)
+    top_colour = overlay.color_limit(positive)
     blocks = coloured(positive, low=0.0, high=top_colour)
     rows, columns = (_enlarged(side, subject.shape[1:]) for side in subject.shape[1:])
-    smooth = coloured(heat.resized(positive, rows, columns), low=0.0, high=top_colour)
+    smooth = coloured(overlay.resized(positive, rows, columns), low=0.0, high=top_colour)
     words = say("{method} of {layer} for {label}", method=method, layer=layer, label=label)
     panels: list[Panel] = [
         TextPanel(about),

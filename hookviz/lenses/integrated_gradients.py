@@ -5,8 +5,9 @@ import numpy as np
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import GRADIENT_AT, baseline, constants, in_order, value_of
 from hookviz.codegen.sources import source_of
-from hookviz.drawing import heat, overlay
-from hookviz.drawing.grid import coloured, make_grid
+from hookviz.drawing import overlay
+from hookviz.drawing.grid import make_grid
+from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.baselines import BASELINES, baseline_of
@@ -89,7 +90,7 @@ def run(
         "completeness_error": np.array(result.error),
     }
     what = quantity.describe(subject.model)
-    end = heat.color_limit(shown, _BRIGHT)
+    end = overlay.color_limit(shown, _BRIGHT)
     colours = coloured(shown, "RdBu_r", low=-end, high=end)
     words = say("Integrated gradients of {quantity}", quantity=what)
     panels: tuple[Panel, ...] = (

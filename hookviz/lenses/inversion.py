@@ -9,9 +9,9 @@ from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import constants, in_order
 from hookviz.codegen.sources import source_of
 from hookviz.codegen.wording import quoted
-from hookviz.drawing.enlarging import enlarged
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
+from hookviz.drawing.pictures import enlarged
 from hookviz.errors import HookVizError
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say

@@ -13,8 +13,8 @@ from hookviz.codegen import optimizing, picture_space
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import constants, in_order, one_line
 from hookviz.codegen.sources import source_of
-from hookviz.drawing.enlarging import enlarged
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
+from hookviz.drawing.pictures import enlarged
 from hookviz.errors import SettingError
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM

@@ -5,9 +5,10 @@ import numpy as np
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import baseline, constants, in_order, value_of
 from hookviz.codegen.sources import source_of
-from hookviz.drawing import heat, overlay
+from hookviz.drawing import overlay
 from hookviz.drawing.framing import on_input
-from hookviz.drawing.grid import coloured, make_grid
+from hookviz.drawing.grid import make_grid
+from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.errors import SettingError
 from hookviz.explaining.attribution_target import AttributionTarget
@@ -107,7 +108,7 @@ def _panels(
     subject: Subject, quantity: AttributionTarget, windows: Windows, result: Occlusion
 ) -> tuple[Panel, ...]:
     what = quantity.describe(subject.model)
-    end = heat.color_limit(result.map)
+    end = overlay.color_limit(result.map)
     colours = coloured(result.map, "RdBu_r", low=-end, high=end)
     drops = np.nan_to_num(result.drops, nan=0.0, posinf=0.0, neginf=0.0)
     box, most = windows.boxes[int(drops.argmax())], float(drops.max())

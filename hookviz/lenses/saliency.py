@@ -11,8 +11,9 @@ from torch import Tensor
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import GRADIENT_AT, in_order, value_of
 from hookviz.codegen.sources import source_of
-from hookviz.drawing import heat, overlay
-from hookviz.drawing.grid import coloured, make_grid
+from hookviz.drawing import overlay
+from hookviz.drawing.grid import make_grid
+from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.attribution import Gradient, input_gradient
 from hookviz.explaining.attribution_target import AttributionTarget
@@ -85,7 +86,7 @@ def run(
     signed = method == "input × gradient"
     parts = result.gradient * result.output if signed else result.gradient
     shown = parts.sum(0) if signed else np.abs(parts).max(0)
-    end = heat.color_limit(shown, _BRIGHT)
+    end = overlay.color_limit(shown, _BRIGHT)
     colours = coloured(
         shown, "RdBu_r" if signed else "inferno", low=-end if signed else 0.0, high=end
     )

@@ -29,6 +29,9 @@ from hookviz.language.saying import say
 from hookviz.live.stream_options import Subject
 from hookviz.types import Address, Capture, InputImage, Model, Progress
 
+CAMERA_WIDTH = 640
+"""Pixels that the browser asks a camera for; networks see less."""
+
 MOST_BYTES = 1_000_000
 """Most bytes of a frame's file. A photograph of a network's input size has 20 thousand."""
 

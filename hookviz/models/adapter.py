@@ -1,4 +1,4 @@
-"""A network of several inputs as one of a single input: the image; the rest stays as it was given.
+"""Make a network of several inputs take the image alone; the others stay as an example gave them.
 
 The network's class gets a subclass whose ``forward`` takes the image alone, so that layers keep
 their names. What else the network takes travels with it as buffers, to its device and its copies.
@@ -24,7 +24,7 @@ _DIMENSIONS = (4, 5, 3)  # of an image, a volume or sound with the batch; likeli
 
 
 def adapt(network: nn.Module, example: Example) -> tuple[int, ...]:
-    """Make `network`, a private copy, take one tensor; the shape of that without the batch.
+    """Make `network`, a private copy, take one tensor; return its shape without the batch.
 
     The tensor takes the place of the example's image: its first float tensor of ``(1, C, H, W)``,
     or else of ``(1, C, D, H, W)``, or else of ``(1, C, L)``.
@@ -66,7 +66,7 @@ def adapt(network: nn.Module, example: Example) -> tuple[int, ...]:
 
 
 class _Slot(str):
-    """Where a tensor goes: the name of the buffer that holds it; the image has none."""
+    """Placeholder of a tensor: the name of the buffer that holds it; empty for the image."""
 
     __slots__ = ()
 
@@ -75,10 +75,10 @@ _IMAGE = _Slot()
 
 
 class _OneInput(nn.Module):
-    """Takes the image alone; the other arguments are those of the example."""
+    """Network whose forward takes the image alone; the other arguments are those of the example."""
 
     def forward(self, images: Tensor) -> Any:
-        """What the network makes of ``(1, C, …)`` and of the example's other arguments."""
+        """Run the network on images, ``(1, C, …)``, and on the example's other arguments."""
         return _called(super().forward, _filled(self, self._arguments, images))
 
 
@@ -104,7 +104,7 @@ def _with_slots(part: Any, slots: Mapping[int, _Slot]) -> Any:
 
 
 def _rebuilt(part: Any, each: Callable[[Any], Any]) -> Any:
-    """A tuple, list or dict with what `each` makes of its parts; anything else as it is."""
+    """Apply `each` to the parts of a tuple, list or dict; return anything else as it is."""
     if isinstance(part, Mapping):
         return {key: each(value) for key, value in part.items()}
     if isinstance(part, tuple) and hasattr(part, "_fields"):

@@ -1,4 +1,4 @@
-"""A catalog name → the network of that architecture, and what belongs to it by itself."""
+"""Build the architecture of a catalog name, and answer what belongs to it by itself."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -10,65 +10,50 @@ from PIL import Image
 from torch import Tensor, nn
 
 from hookviz.hooking.torch_functions import EveryFunction
-from hookviz.models import timm_models, torchvision_models
-from hookviz.models.bundled import BUNDLED
+from hookviz.models.sources import source_of
 from hookviz.types import Preprocess
 
 
 def is_borrowed(name: str) -> bool:
-    """Whether a model's architecture is in the catalog under a name of its own as well."""
-    return name in BUNDLED and bool(BUNDLED[name].architecture)
+    """Return whether a model's architecture is in the catalog under a name of its own as well."""
+    return source_of(name).same_architecture(name) != name
 
 
 def spec_classes(name: str) -> int:
-    """How many classes a catalog model has by itself."""
-    if name.startswith(timm_models.PREFIX):
-        return timm_models.classes(name)
-    return len(categories(name))
+    """Return the number of classes of a catalog model's own weights."""
+    return source_of(name).classes(name)
 
 
 def classes_of(name: str, network: nn.Module) -> int:
-    """How many classes a catalog model has as it was built."""
+    """Return the number of classes of a catalog model as it was built; 0 for a backbone."""
     head = class_keys(name)
-    return len(network.state_dict()[head[0]]) if head else 0  # a backbone has no classes
+    return len(network.state_dict()[head[0]]) if head else 0
 
 
 def has_training_heads(name: str) -> bool:
-    """Whether a catalog model has heads that only training uses: GoogLeNet and Inception."""
-    if name in BUNDLED or name.startswith(timm_models.PREFIX):
-        return False
-    return torchvision_models.has_training_heads(name)
+    """Return whether a catalog model has heads that only training uses: GoogLeNet, Inception."""
+    return source_of(name).has_training_heads(name)
 
 
 def categories(name: str) -> tuple[str, ...]:
-    """The labels of the data that a catalog model's own weights were trained on."""
-    if name in BUNDLED:
-        return BUNDLED[name].categories
-    if name.startswith(timm_models.PREFIX):
-        return timm_models.categories(name)
-    return torchvision_models.categories(name)
+    """Return the labels of the data that a catalog model's own weights were trained on."""
+    return source_of(name).categories(name)
 
 
 def preprocess(name: str) -> Preprocess | Callable[[Image.Image], Tensor]:
-    """The steps from image to input that come with a catalog model's weights."""
-    if name in BUNDLED:
-        return BUNDLED[name].preprocess
-    if name.startswith(timm_models.PREFIX):
-        return timm_models.preprocess(name)
-    return torchvision_models.preprocess(name)
+    """Return the steps from image to input that come with a catalog model's weights."""
+    return source_of(name).preprocess(name)
 
 
 def build(name: str, classes: int, *, training_heads: bool) -> nn.Module:
-    """An untrained network, with its auxiliary heads for training where these are asked for."""
-    if name in BUNDLED:
-        return BUNDLED[name].build(classes)
-    if name.startswith(timm_models.PREFIX):
-        return timm_models.build(name, classes)
-    return torchvision_models.build(name, classes, training_heads=training_heads)
+    """Build an untrained network, with its auxiliary heads for training where asked for."""
+    source = source_of(name)
+    with_heads = source.build_with_training_heads if training_heads else None
+    return (with_heads or source.build)(name, classes)
 
 
 def build_without_memory(name: str, classes: int, *, training_heads: bool = False) -> nn.Module:
-    """A network whose weights have shapes and no values; see `build`.
+    """Build a network whose weights have shapes and no values; see `build`.
 
     It takes neither memory nor random numbers, which a large network takes seconds to draw.
     """
@@ -77,7 +62,7 @@ def build_without_memory(name: str, classes: int, *, training_heads: bool = Fals
 
 
 def drop_training_heads(network: nn.Module) -> None:
-    """Take out what only training uses, as torchvision does: no forward pass in eval runs it."""
+    """Remove the heads that only training uses, as torchvision does: no pass in eval runs them."""
     if getattr(network, "aux_logits", False) is True:
         network.aux_logits = False  # type: ignore[assignment]
         for child, _ in list(network.named_children()):
@@ -87,20 +72,20 @@ def drop_training_heads(network: nn.Module) -> None:
 
 @lru_cache(maxsize=256)
 def outline(name: str, classes: int, *, training_heads: bool = False) -> Mapping[str, Tensor]:
-    """The state dict of an architecture without values, which takes no memory."""
+    """Return the state dict of an architecture without values, which takes no memory."""
     network = build_without_memory(name, classes, training_heads=training_heads)
     return MappingProxyType({key: own.to("meta") for key, own in network.state_dict().items()})
 
 
 def class_keys(name: str) -> tuple[str, ...]:
-    """The keys whose shapes depend on the class count, weights before biases."""
+    """Return the keys whose shapes depend on the class count, weights before biases."""
     classes = spec_classes(name)
     more = outline(name, classes + 1)
     return tuple(key for key, own in outline(name, classes).items() if own.shape != more[key].shape)
 
 
 class _WithoutMemory(EveryFunction):
-    """While it is entered, layers are made without memory for their weights.
+    """Context in which layers are made without memory for their weights.
 
     Layers allocate by `torch.empty`. The whole of torch can't be put on the meta device, since
     RegNet computes its widths with tensors.
@@ -109,7 +94,7 @@ class _WithoutMemory(EveryFunction):
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """What `func` returns, on the meta device where it allocates."""
+        """Call `func`, on the meta device where it allocates."""
         options = dict(kwargs)
         if func is torch.empty:
             options["device"] = "meta"

@@ -1,11 +1,9 @@
-"""The networks that ship with HookViz, weights and all: a table, and the only place they are named.
-
-Whoever asks what belongs to a catalog name looks it up here first.
-"""
+"""List and build the networks whose weights ship with HookViz; they are named here alone."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,6 +12,7 @@ from torch import nn
 
 from hookviz.language.saying import mark
 from hookviz.models import shapesnet, torchvision_models
+from hookviz.models.model_source import ModelSource
 from hookviz.settings import ASSETS
 from hookviz.types import ModelSpec, Preprocess
 
@@ -50,13 +49,13 @@ class BundledNetwork:
     figures_file: Path
 
     def build(self, classes: int) -> nn.Module:
-        """An untrained network with that many classes."""
+        """Build an untrained network."""
         if self.architecture:
-            return torchvision_models.build(self.architecture, classes, training_heads=False)
+            return torchvision_models.build(self.architecture, classes)
         return shapesnet.ShapesNet(classes)
 
     def spec(self) -> ModelSpec:
-        """What the catalog says of it."""
+        """Return its catalog entry."""
         figures: dict[str, Any] = json.loads(self.figures_file.read_text("utf-8"))
         return ModelSpec(
             name=self.name,
@@ -107,3 +106,21 @@ BUNDLED: Mapping[str, BundledNetwork] = MappingProxyType(
 
 DEFAULT = next(iter(BUNDLED))
 """Name of the model to start with."""
+
+
+@cache
+def _specs() -> tuple[ModelSpec, ...]:
+    return tuple(network.spec() for network in BUNDLED.values())
+
+
+SOURCE = ModelSource(
+    name="bundled",
+    owns=BUNDLED.__contains__,
+    specs=_specs,
+    build=lambda name, classes: BUNDLED[name].build(classes),
+    classes=lambda name: len(BUNDLED[name].categories),
+    categories=lambda name: BUNDLED[name].categories,
+    preprocess=lambda name: BUNDLED[name].preprocess,
+    same_architecture=lambda name: BUNDLED[name].architecture or name,
+    weights_file=lambda name: BUNDLED[name].weights_file,
+)

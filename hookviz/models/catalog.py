@@ -1,60 +1,65 @@
-"""Which models there are: those that ship with HookViz and torchvision's convolutional networks.
+"""List the catalog's models from all sources, and say where their weights are on this machine."""
 
-torchvision is asked for its list, its builders and the figures that come with its weights; no
-model is named here by hand.
-"""
-
-import inspect
-import re
-import sys
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
 
 import torch
-from torchvision import models
 
 from hookviz.errors import UnknownModelError
 from hookviz.language.saying import say
-from hookviz.models import timm_models, torchvision_models
-from hookviz.models.bundled import BUNDLED, DEFAULT
+from hookviz.models.bundled import DEFAULT
+from hookviz.models.sources import SOURCES, find_source, source_of
 from hookviz.settings import settings
 from hookviz.types import ModelSpec
 
 
 def list_models() -> tuple[ModelSpec, ...]:
-    """Every model in the catalog: the bundled ones, torchvision's by family and size, timm's.
+    """Return every model in the catalog: those that ship, torchvision's by family and size, timm's.
 
     >>> [spec.name for spec in hookviz.list_models() if spec.family == "VGG"][:2]
     ['vgg11', 'vgg11_bn']
     """
-    return (*described_models(), *timm_models.specs())
+    others = (spec for source in SOURCES if not source.is_described for spec in source.specs())
+    return (*described_models(), *others)
 
 
 def described_models() -> tuple[ModelSpec, ...]:
-    """The models whose size and weights are known before they are loaded: all but timm's."""
-    there = _files_there()
+    """Return the models whose sizes are known before they are loaded: all but timm's."""
+    files = _downloaded_files()
     return _described(
-        frozenset(name for name in _downloaded() if _file_name(weights_url(name)) in there)
+        frozenset(name for name in _downloadable() if _file_name(weights_url(name)) in files)
     )
 
 
+def models_at_once(*words: str) -> tuple[ModelSpec, ...]:
+    """Return what `list_models` does, or the described models where that takes seconds.
+
+    It takes seconds until timm is imported, and is waited for where one of `words`, a model's title
+    or a family from a link, begins with that source's name.
+    """
+    slow = tuple(source.name for source in SOURCES if not source.is_listed())
+    waits = any(word.startswith(slow) for word in words)
+    return list_models() if waits or not slow else described_models()
+
+
 def find_model(name: str) -> ModelSpec:
-    """The catalog's entry called `name`.
+    """Return the catalog's entry called `name`.
 
     Raises:
         UnknownModelError: there is none; the error names the nearest.
     """
-    # timm takes seconds to import: only for its own
-    for spec in timm_models.specs() if name.startswith(timm_models.PREFIX) else _specs():
+    source = find_source(name)  # timm takes seconds to import: only for its own
+    for spec in source.specs() if source else ():
         if spec.name == name:
             return replace(spec, on_disk=is_on_disk(name))
     raise UnknownModelError(say("model"), name, [spec.name for spec in list_models()])
 
 
 def first_model() -> ModelSpec:
-    """The model to start with: the one that a setting names, if it is there, or one in the box.
+    """Return the model to start with: the one that a setting names, if its weights are there.
+
+    Else the first bundled one.
 
     Raises:
         UnknownModelError: the setting names none of the catalog's; the error names the nearest.
@@ -65,25 +70,31 @@ def first_model() -> ModelSpec:
 
 
 def is_on_disk(name: str) -> bool:
-    """Whether the pretrained weights of a catalog model are on this machine."""
-    if name.startswith(timm_models.PREFIX):
-        return False  # timm keeps its own weights, and does not say where
-    return name in BUNDLED or weights_path(name).is_file()
+    """Return whether the pretrained weights of a catalog model are on this machine.
+
+    False for a source that keeps its weights by itself, since it does not say where.
+    """
+    source = source_of(name)
+    if source.weights_url is None:
+        return source.weights_file is not None
+    return weights_path(name).is_file()
 
 
 def weights_url(name: str) -> str:
-    """Where the pretrained weights of one of torchvision's models are downloaded from."""
-    mirror, url = settings().weights_url.rstrip("/"), str(_own_weights(name).url)
+    """Return where pretrained weights are downloaded from: the mirror of the settings, if any."""
+    url_of = source_of(name).weights_url
+    assert url_of is not None, name
+    mirror, url = settings().weights_url.rstrip("/"), url_of(name)
     return f"{mirror}/{_file_name(url)}" if mirror else url
 
 
 def weights_path(name: str) -> Path:
-    """Where torch keeps the downloaded weights file of one of torchvision's models."""
+    """Return where torch keeps the downloaded weights file of a model."""
     return _folder() / _file_name(weights_url(name))
 
 
-def _files_there() -> frozenset[str]:
-    """The names of the files in torch's folder of weights: one look instead of one for each."""
+def _downloaded_files() -> frozenset[str]:
+    """List the files in torch's folder of weights: one look instead of one for each."""
     try:
         return frozenset(path.name for path in _folder().iterdir())
     except OSError:
@@ -91,23 +102,20 @@ def _files_there() -> frozenset[str]:
 
 
 @lru_cache(maxsize=4)
-def _described(there: frozenset[str]) -> tuple[ModelSpec, ...]:
-    """The described models, of which those in `there` and the bundled ones are on disk."""
+def _described(on_disk: frozenset[str]) -> tuple[ModelSpec, ...]:
+    """Return the described models, of which those in `on_disk` and the bundled ones are on disk."""
     return tuple(
-        replace(spec, on_disk=spec.name in BUNDLED or spec.name in there) for spec in _specs()
+        replace(spec, on_disk=spec.on_disk or spec.name in on_disk)
+        for source in SOURCES
+        if source.is_described
+        for spec in source.specs()
     )
 
 
 @cache
-def _downloaded() -> tuple[str, ...]:
-    """The names of the models whose weights are downloaded."""
-    return tuple(spec.name for spec in _specs() if spec.name not in BUNDLED)
-
-
-@cache
-def _own_weights(name: str) -> Any:
-    """The weights that torchvision has of one of its models; looking them up takes a while."""
-    return models.get_model_weights(name).DEFAULT
+def _downloadable() -> tuple[str, ...]:
+    """Return the names of the models whose weights are downloaded from a URL."""
+    return tuple(spec.name for source in SOURCES if source.weights_url for spec in source.specs())
 
 
 def _file_name(url: str) -> str:
@@ -116,58 +124,3 @@ def _file_name(url: str) -> str:
 
 def _folder() -> Path:
     return Path(torch.hub.get_dir()) / "checkpoints"
-
-
-@cache
-def _specs() -> tuple[ModelSpec, ...]:
-    specs = [
-        _torchvision_spec(name)
-        for name in models.list_models(module=models)
-        if not _has_attention(models.get_model_builder(name).__module__)
-    ]
-    specs.sort(key=lambda spec: (spec.family.casefold(), spec.parameters))
-    return (*(network.spec() for network in BUNDLED.values()), *specs)
-
-
-def _has_attention(module: str) -> bool:
-    """Whether a file of torchvision's defines a transformer, as its source tells.
-
-    Building each network to look inside would take the app's start a second; a test does that and
-    compares.
-    """
-    return "attention" in inspect.getsource(sys.modules[module]).casefold()
-
-
-def _torchvision_spec(name: str) -> ModelSpec:
-    weights = models.get_model_weights(name).DEFAULT
-    meta = weights.meta
-    trained_on, figures = next(iter(meta["_metrics"].items()))
-    return ModelSpec(
-        name=name,
-        title=_title(type(weights).__name__.removesuffix("_Weights")),
-        family=_family(models.get_model_builder(name).__module__),
-        parameters=int(meta["num_params"]),
-        download_bytes=round(meta["_file_size"] * 1024 * 1024),
-        accuracy=float(figures["acc@1"]),
-        trained_on=trained_on,
-        min_size=torchvision_models.min_size(name),
-        on_disk=False,
-    )
-
-
-def _title(identifier: str) -> str:
-    """``"Wide_ResNet50_2"`` as people write it: ``"Wide ResNet-50-2"``."""
-    text = re.sub(r"(\d\d)_(\d+)", r"\1-\2", identifier)  # ResNeXt50_32X4D
-    text = re.sub(r"(?<=[a-z])(?=\d_\d)", " ", text)  # SqueezeNet1_0
-    text = re.sub(r"(?<=Net)(?=\d_)", " ", text)  # MNASNet0_5
-    text = re.sub(r"(\d)_(\d)", r"\1.\2", text)
-    text = re.sub(r"(?<=[a-zA-Z]{3})(?=\d)", "-", text)  # ResNet34
-    return text.replace("_X", " ×" if "Shuffle" in text else " X").replace("_", " ")
-
-
-def _family(module: str) -> str:
-    """How the class that a file of torchvision's is about is spelled: resnet → ResNet."""
-    plain = module.rpartition(".")[2]
-    classes = [name for name, _ in inspect.getmembers(sys.modules[module], inspect.isclass)]
-    spelled = [name for name in classes if name.casefold() == plain]
-    return spelled[0] if spelled else plain.capitalize()

@@ -1,4 +1,4 @@
-"""Which devices this machine has, and in which precision each can compute."""
+"""Find the devices of this machine on which networks can compute, and refuse the others."""
 
 import torch
 
@@ -7,14 +7,14 @@ from hookviz.language.saying import say
 
 
 def list_devices() -> tuple[str, ...]:
-    """Where networks can compute on this machine, fastest first; ``"cpu"`` is always the last."""
+    """List the devices that can compute networks, fastest first; ``"cpu"`` is always the last."""
     cuda = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
     mps = ["mps"] if torch.backends.mps.is_available() else []
     return (*cuda, *mps, "cpu")
 
 
 def find_device(name: str | torch.device, *, half: bool = False) -> torch.device:
-    """The device called `name`; ``"auto"`` is the fastest there is, ``"cuda"`` the first GPU.
+    """Return the device called `name`; ``"auto"`` is the fastest, ``"cuda"`` the first GPU.
 
     Raises:
         ModelError: it is not there, or can't compute in half precision where that is asked for.

@@ -1,4 +1,4 @@
-"""What tells one network from another, whatever they are called: a hash of all that it computes by.
+"""Hash all that a network computes by, so that a cache never takes two networks for one.
 
 Two networks with equal weights and another stride, slope, order of layers or line of code compute
 other activations, and a cache that took them for one would show one person the other's. What can't
@@ -31,7 +31,7 @@ _DEEPEST = 24
 
 
 def network_digest(network: nn.Module) -> str:
-    """Hash of weights, buffers, structure, options and a person's own code, as 32 hex digits.
+    """Hash weights, buffers, structure, options and a person's own code, as 32 hex digits.
 
     Equal for networks that compute the same by construction, in any process. Code of Python
     and of installed packages counts by name; code of anybody else by its instructions, with the
@@ -40,18 +40,8 @@ def network_digest(network: nn.Module) -> str:
     return _Digest().of_network(network)
 
 
-def weights_digest(network: nn.Module) -> str:
-    """Hash of every parameter and buffer with its name, shape and type, as 32 hex digits."""
-    digest = _Digest()
-    for key, tensor in network.state_dict().items():
-        if isinstance(tensor, Tensor):
-            digest.add(key)
-            digest.of_tensor(tensor)
-    return digest.hexdigest()
-
-
 class _Digest:
-    """A hash that is fed values of any kind."""
+    """Hash that is fed values of any kind."""
 
     def __init__(self) -> None:
         self._hash = hashlib.blake2b(digest_size=16)
@@ -60,7 +50,7 @@ class _Digest:
         self._names: dict[int, str] = {}  # of the network's modules, each fed in its turn
 
     def hexdigest(self) -> str:
-        """The hash of all that was fed."""
+        """Return the hash of all that was fed."""
         return self._hash.hexdigest()
 
     def add(self, text: str) -> None:
@@ -69,7 +59,7 @@ class _Digest:
         self._hash.update(f"{len(data)}:".encode() + data)
 
     def of_network(self, network: nn.Module, prefix: str = "") -> str:
-        """Feed a network, its modules named after `prefix`, and the hash of it."""
+        """Feed a network, its modules named after `prefix`, and return the hash."""
         named = list(network.named_modules(prefix=prefix, remove_duplicate=False))
         for name, module in named:
             self._names.setdefault(id(module), name)
@@ -136,7 +126,7 @@ class _Digest:
         self.add("end")
 
     def _of_type(self, kind: type) -> None:
-        """A library's class by its name; a person's own with the code of its methods."""
+        """Feed a library's class by its name; a person's own with the code of its methods."""
         self.add(f"{kind.__module__}.{kind.__qualname__}")
         for base in kind.__mro__:
             if _is_library(base.__module__) or not self._is_new(base):
@@ -171,7 +161,7 @@ class _Digest:
                 self._of_global(function.__globals__[name], function.__code__, depth)
 
     def _of_global(self, value: Any, code: CodeType, depth: int) -> None:
-        """A name that a function refers to; of a person's module what the code may take of it."""
+        """Feed a name that a function refers to; of a person's module what the code may use."""
         self.of(value, depth + 1)
         if isinstance(value, ModuleType) and not _is_library(value.__name__):
             for name in sorted(names_in(code).intersection(vars(value))):
@@ -190,7 +180,7 @@ class _Digest:
                 self.add(repr(constant))
 
     def _is_new(self, value: Any) -> bool:
-        """Whether it has not been fed yet; of what has been, its number is fed."""
+        """Return whether a value has not been fed yet; feed the number of one that has."""
         number = self._numbers.setdefault(id(value), len(self._numbers))
         if number < len(self._kept):
             self.add(f"again {number}")
@@ -199,12 +189,12 @@ class _Digest:
         return True
 
     def _unlike_any(self) -> None:
-        """Feed something that is never fed again."""
+        """Feed something that is never fed again, so that no other digest equals this one."""
         self.add(secrets.token_hex(16))
 
 
 def _parts(value: Any) -> Iterable[Any] | None:  # noqa: PLR0911 - one for each kind
-    """What a value is made of; None where that can't be told."""
+    """Return what a value is made of; None where that can't be told."""
     if isinstance(value, Mapping):
         return [part for pair in value.items() for part in pair]
     if isinstance(value, list | tuple | deque):
@@ -226,7 +216,7 @@ def _parts(value: Any) -> Iterable[Any] | None:  # noqa: PLR0911 - one for each 
 
 @cache
 def _is_library(module: str) -> bool:
-    """Whether a module is Python's, HookViz's or of an installed package, and no person's own."""
+    """Return whether a module is Python's, HookViz's or of an installed package."""
     top = module.partition(".")[0]
     file = getattr(sys.modules.get(top), "__file__", None) or ""
     installed = not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)

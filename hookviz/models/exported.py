@@ -1,4 +1,4 @@
-"""A file that ``torch.export.save`` wrote → a module whose layers have their names, and hooks.
+"""Load a file that ``torch.export.save`` wrote as a module whose layers can have hooks.
 
 The program as it is saved is one flat graph; `torch.export.unflatten` gives the layers back as
 modules. Convolutions become torch's own, since everything here knows a conv layer by its class.
@@ -21,12 +21,12 @@ _CONVS = {"conv1d": nn.Conv1d, "conv2d": nn.Conv2d, "conv3d": nn.Conv3d}
 
 
 def is_file(name: str) -> bool:
-    """Whether a model is named by a file of a program, such as ``net.pt2``."""
+    """Return whether a model is named by a file of a program, such as ``net.pt2``."""
     return Path(name).suffix.casefold() in (SUFFIX, *_SCRIPTS)
 
 
 def load_exported(path: Path) -> tuple[nn.Module, Example | None]:
-    """The module of an exported program, and the inputs that it was exported with where kept.
+    """Load the module of an exported program, and the inputs that it was exported with, if kept.
 
     A program is code, so take only a file that you trust.
 
@@ -64,7 +64,7 @@ def load_exported(path: Path) -> tuple[nn.Module, Example | None]:
 
 
 def _conv_of(part: InterpreterModule) -> nn.Module | None:
-    """The convolution that a module's graph is, with its very weights; None where it is more."""
+    """Return the convolution that a module's graph consists of, with its very weights, or None."""
     graph = part.graph
     calls = [node for node in graph.nodes if node.op == "call_function"]
     inputs = [node for node in graph.nodes if node.op == "placeholder"]
@@ -74,13 +74,13 @@ def _conv_of(part: InterpreterModule) -> nn.Module | None:
     if kind is None or calls[0].args[0] is not inputs[0]:
         return None
     names = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
-    given: dict[str, Any] = dict(zip(names, calls[0].args, strict=False)) | calls[0].kwargs
-    weight = part.get_parameter(given["weight"].target)
-    bias = given.get("bias")
-    groups = given.get("groups", 1)
+    kwargs: dict[str, Any] = dict(zip(names, calls[0].args, strict=False)) | calls[0].kwargs
+    weight = part.get_parameter(kwargs["weight"].target)
+    bias = kwargs.get("bias")
+    groups = kwargs.get("groups", 1)
     options: dict[str, Any] = {
         key: value if isinstance(value, str) else tuple(value)
-        for key, value in given.items()
+        for key, value in kwargs.items()
         if key in ("stride", "padding", "dilation")
     }
     with torch.device("meta"):

@@ -1,4 +1,4 @@
-"""A person's network → a copy in evaluation mode that learns nothing, and runs as theirs does."""
+"""Copy a person's network in evaluation mode, frozen, so that it runs as theirs does."""
 
 import dis
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from hookviz.language.saying import say
 
 
 def frozen_copy(module: nn.Module) -> nn.Module:
-    """A copy of a person's module, in evaluation mode and with no parameter that learns.
+    """Copy a person's module, in evaluation mode and with no parameter that learns.
 
     Raises:
         ModelError: it can't be copied.
@@ -37,7 +37,7 @@ def frozen_copy(module: nn.Module) -> nn.Module:
 
 
 def _evaluate(network: nn.Module) -> None:
-    """Put it into evaluation mode, also where a person's ``eval`` or ``train`` can't be called."""
+    """Put a network into evaluation mode, even if a person's ``eval`` or ``train`` fails."""
     with isolated(network):
         try:
             network.eval()
@@ -47,7 +47,7 @@ def _evaluate(network: nn.Module) -> None:
 
 
 def running_as(module: nn.Module, network: nn.Module, shape: tuple[int, ...]) -> nn.Module:
-    """The frozen copy, or another one of `module`, that takes an input of `shape` as it does.
+    """Return the frozen copy, or another one of `module`, that takes an input of `shape`.
 
     Some need a hook that sets what their layers use, as an equalised learning rate does. Some
     train as they run, so that their parameters have to learn. Some have weights of several
@@ -79,7 +79,7 @@ def _learn_as(module: nn.Module, network: nn.Module) -> None:
 def _with_hooks_that_set(
     module: nn.Module, network: nn.Module, shape: tuple[int, ...]
 ) -> nn.Module:
-    """The copy, or one with such hooks where it computes something else without them."""
+    """Return the copy, or one with such hooks where it computes something else without them."""
     setting: Mapping[Place, Any] = {
         place: hook for place, hook in foreign_hooks(module).items() if _sets_something(hook)
     }
@@ -98,7 +98,7 @@ def _with_hooks_that_set(
 
 
 def _sets_something(hook: Any) -> bool:
-    """Whether a hook's code sets an attribute of something, as one that makes a weight does."""
+    """Return whether a hook's code sets an attribute, as one that makes a weight does."""
     hook = unwrapped(hook)
     function = hook if isinstance(hook, FunctionType) else vars(type(hook)).get("__call__")
     if not isinstance(function, FunctionType):
@@ -112,7 +112,7 @@ def _sets_something(hook: Any) -> bool:
 def _scores(
     network: nn.Module, shape: tuple[int, ...], dtype: torch.dtype | None = None
 ) -> list[Tensor] | None:
-    """What a copy puts out for the same noise every time; None where it fails."""
+    """Run a copy on the same noise every time, and return its outputs; None where it fails."""
     device, own = device_and_dtype(network)
     values = torch.randn(1, *shape, generator=torch.Generator().manual_seed(0))
     try:

@@ -1,4 +1,4 @@
-"""What a network most likely takes: told by which inputs run through it, without data if possible.
+"""Guess a network's input by which inputs run through it, without data if possible.
 
 A pass over shapes alone takes milliseconds. Where the network looks at values (``.item()``, an
 ``assert``) it can't be made, and of a person's own code it is not (see
@@ -32,7 +32,7 @@ _MOST_CHANNELS = 6  # different counts that are tried
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """A network's likeliest input.
+    """Likeliest input of a network.
 
     Attributes:
         preprocess: the steps from an image to it.
@@ -49,7 +49,7 @@ class Guess:
 
 
 def guess_input(network: nn.Module) -> Guess:
-    """The first of the usual inputs that runs through the network and keeps a batch of 1.
+    """Find the first of the usual inputs that runs through the network and keeps a batch of 1.
 
     Channels are those of the conv layer that runs first, or of another one where those do not go
     through. A network that puts out more than one row for one image, as ``x.view(-1, 128)`` does
@@ -77,7 +77,7 @@ def _probes(
 
 
 def guess_of(shape: tuple[int, ...]) -> Guess:
-    """The guess for a network that takes ``(C, …)`` inputs of this shape."""
+    """Return the guess for a network that takes ``(C, …)`` inputs of this shape."""
     square = len(shape) == 3 and shape[1] == shape[2]
     side = min(shape[1:]) if len(shape) == 3 else 224
     return Guess(_steps(shape[0], side), () if square else shape)
@@ -94,7 +94,7 @@ def _steps(channels: int, side: int) -> Preprocess:
 
 
 class _Probe:
-    """A copy of a network of its own, through which inputs are tried."""
+    """Copy of a network, through which inputs are tried."""
 
     def __init__(self, network: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
         self._network = network
@@ -107,7 +107,7 @@ class _Probe:
         self._first = self._first_conv()
 
     def channels(self) -> tuple[int, ...]:
-        """Counts of input channels, likeliest first."""
+        """List counts of input channels, likeliest first."""
         convs = [*([self._first] if self._first is not None else []), *self._convs.values()]
         counts = [conv.in_channels for conv in convs if conv.in_channels > 0]
         # the first conv may take in something else than the image, such as several frames of it
@@ -115,7 +115,7 @@ class _Probe:
         return tuple(islice(dict.fromkeys(usual), _MOST_CHANNELS))
 
     def first_fit(self, sides: tuple[int, ...]) -> tuple[int, ...] | None:
-        """The first shape that runs and keeps a batch of 1; else the first that runs at all."""
+        """Return the first shape that runs and keeps a batch of 1, else the first that runs."""
         second_best: tuple[int, ...] | None = None
         for count in self.channels():
             for extent in self._extents(sides):
@@ -130,7 +130,7 @@ class _Probe:
         return None
 
     def _extents(self, sides: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        """Inputs without batch and channels, likeliest first."""
+        """List inputs' sizes without batch and channels, likeliest first."""
         if isinstance(self._first, nn.Conv1d):
             return tuple((length,) for length in _LENGTHS)
         if isinstance(self._first, nn.Conv3d):
@@ -140,7 +140,7 @@ class _Probe:
         return tuple((side, side) for side in sides)
 
     def _first_conv(self) -> _ConvNd | None:
-        """The conv layer that a pass of an image reaches first, or one of sound or of a volume.
+        """Find the conv layer that a pass of an image reaches first, or one of sound or a volume.
 
         None where none does. A conv that takes the batch for its channels, as it may where a
         dimension is missing, has not been reached.
@@ -164,7 +164,7 @@ class _Probe:
         return None
 
     def _output(self, shape: tuple[int, ...]) -> Any:
-        """What a pass over zeros of ``shape`` puts out; None where it fails."""
+        """Run a pass over zeros of ``shape``, and return its output; None where it fails."""
         if time.monotonic() > self._until:
             return None
         try:

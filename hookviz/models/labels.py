@@ -1,4 +1,4 @@
-"""A person's file of class names, in any of the forms that such files have."""
+"""Read a person's file of class names, in any of the forms that such files have."""
 
 import json
 import re
@@ -14,7 +14,7 @@ _MOST_LABELS = 4_000_000  # bytes of a file of labels; ImageNet-21K's takes 0.5 
 
 
 def read_labels(source: Path | bytes, name: str = "") -> tuple[str, ...]:
-    """A label per class, in the order of the network's outputs.
+    """Read a label per class, in the order of the network's outputs.
 
     Args:
         source: a text file with a label per line (a number that counts them, or a synset's code,
@@ -88,7 +88,7 @@ def _text(source: Path | bytes, name: str) -> str:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """One label per line, without numbers before them where these just count the lines."""
+    """Read one label per line, without numbers before them where these just count the lines."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").rstrip().split("\n")
     numbered = [re.match(r"\s*\{?\s*(\d{1,9})\s*[\s:,;]\s*(\S.*)$", line) for line in lines]
     counted = all(match and int(match[1]) == row for row, match in enumerate(numbered))
@@ -98,7 +98,7 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _listed(content: Any, name: str) -> Iterable[Any]:
-    """The labels in a JSON list or object, in order."""
+    """Read the labels in a JSON list or object, in order."""
     if isinstance(content, list):
         return content
     for key in ("id2label", "label2id", "class_to_idx", "classes", "categories", "labels", "names"):
@@ -133,7 +133,7 @@ def _listed(content: Any, name: str) -> Iterable[Any]:
 
 
 def _label(item: Any, name: str) -> str:
-    """One label out of JSON: a word, a number, a synset's code with its word, or a named object."""
+    """Read a label of JSON: a word, a number, a synset's code with its word, or a named object."""
     if isinstance(item, dict):
         item = item.get("name", item.get("label"))
     if isinstance(item, list) and item:

@@ -1,4 +1,4 @@
-"""A catalog entry, with its own weights, random ones or a checkpoint's → a frozen `Model`."""
+"""Load a model of the catalog, with its own weights, random ones or a checkpoint's."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,13 +11,13 @@ from torchvision.models import WeightsEnum
 from hookviz.errors import WeightsError, shorten
 from hookviz.hooking.default_device import with_numbers
 from hookviz.language.saying import say
-from hookviz.models import architectures, catalog, networks, timm_models
-from hookviz.models.bundled import BUNDLED
+from hookviz.models import architectures, catalog, networks
 from hookviz.models.checkpoints.reading import read_state_dict
 from hookviz.models.devices import find_device
 from hookviz.models.digest import network_digest
 from hookviz.models.fetching import downloads
 from hookviz.models.labels import read_labels
+from hookviz.models.sources import source_of
 from hookviz.paths import path_of
 from hookviz.types import Model, ModelSpec
 
@@ -36,7 +36,7 @@ def load_model(
     labels: Labels | None = None,
     progress: downloads.Report | None = None,
 ) -> Model:
-    """A model of the catalog, ready to be looked at.
+    """Load a model of the catalog, frozen and in eval mode.
 
     Args:
         name: one of `list_models`, for example ``"resnet34"``.
@@ -96,7 +96,7 @@ def load_checkpoint(
     device: str | torch.device = "cpu",
     half: bool = False,
 ) -> Model:
-    """A model of the catalog with the weights in an uploaded file.
+    """Load a model of the catalog with the weights in an uploaded file.
 
     Args:
         name: the architecture, one of `list_models`.
@@ -117,7 +117,7 @@ def load_checkpoint(
 
 
 def _of_torchvision(spec: ModelSpec, weights: WeightsEnum) -> str:
-    """``"pretrained"``, where these are the weights that the catalog's model comes with.
+    """Return ``"pretrained"`` where these are the weights that the catalog's model comes with.
 
     Raises:
         WeightsError: they are others.
@@ -140,13 +140,14 @@ def _of_torchvision(spec: ModelSpec, weights: WeightsEnum) -> str:
 
 
 def _pretrained(spec: ModelSpec, progress: downloads.Report | None) -> nn.Module:
-    """The network with its own weights, from this machine or downloaded to torch's own folder."""
+    """Build the network with its own weights, from this machine or downloaded to torch's folder."""
     title = say("The pretrained weights of {model}", model=spec.title)
-    if spec.name in BUNDLED:
-        state_dict = read_state_dict(BUNDLED[spec.name].weights_file)
+    source = source_of(spec.name)
+    if source.weights_file is not None:
+        state_dict = read_state_dict(source.weights_file(spec.name))
         return networks.with_weights(spec, state_dict, title)
-    if spec.name.startswith(timm_models.PREFIX):
-        return timm_models.build_pretrained(spec.name)
+    if source.build_pretrained is not None:
+        return source.build_pretrained(spec.name)
     path = catalog.weights_path(spec.name)
     if not path.is_file():
         try:
@@ -199,7 +200,7 @@ def _as_model(
 
 
 def _categories(name: str, classes: int, labels: Labels | None) -> tuple[str, ...]:
-    """The labels given, or else the data set's own where these are as many as the classes."""
+    """Return the labels given, or else the data set's own if these are as many as the classes."""
     if labels is None:
         own = architectures.categories(name)
         return own if len(own) == classes else ()

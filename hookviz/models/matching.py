@@ -1,4 +1,4 @@
-"""A state dict beside an architecture: tensors by the architecture's names, and what is wrong."""
+"""Match a state dict to an architecture: tensors by the architecture's names, and faults."""
 
 import re
 from collections import Counter
@@ -23,7 +23,7 @@ _DEEPEST = 16  # parts of a name that are looked at one by one
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """What keeps a state dict from fitting, and how much of the architecture it does fill.
+    """Differences that keep a state dict from fitting, and how much of the architecture it fills.
 
     Attributes:
         missing: keys that the architecture has and the state dict lacks.
@@ -44,7 +44,7 @@ class Faults:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A state dict beside an architecture.
+    """A state dict's tensors under the names of an architecture, with its faults.
 
     Attributes:
         tensors: the architecture's keys, each with the tensor that the state dict has for it.
@@ -58,7 +58,7 @@ class Match:
 
 
 def match(name: str, state_dict: Mapping[str, Tensor]) -> Match:
-    """A state dict beside a catalog model's architecture, whatever its keys are prefixed with.
+    """Match a state dict to a catalog model's architecture, whatever its keys are prefixed with.
 
     Args:
         name: the model's in the catalog.
@@ -88,7 +88,7 @@ def match(name: str, state_dict: Mapping[str, Tensor]) -> Match:
 
 
 def _renamed(state_dict: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors under the architecture's names, whatever prefixes and older spellings hide."""
+    """Rename tensors as the architecture does, past prefixes and older spellings."""
     originals = {key if key in expected else _without_wrappers(key): key for key in state_dict}
     prefixes: Counter[str] = Counter()
     for key in originals:
@@ -108,7 +108,7 @@ def _renamed(state_dict: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -
 def _with_plain_head(
     tensors: dict[str, Tensor], expected: Mapping[str, Tensor], weight: str
 ) -> dict[str, Tensor]:
-    """`tensors` with a last layer that was put in anew, such as ``fc.1``, under its usual name.
+    """Give a last layer that was put in anew, such as ``fc.1``, its usual name.
 
     That is what ``model.fc = Sequential(Dropout(), Linear(512, 10))`` saves; a head of more than
     one layer with weights stays as it is, and does not fit.
@@ -137,7 +137,7 @@ def _without_wrappers(key: str) -> str:
 def _classes(
     tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor], head: Iterable[str]
 ) -> int | None:
-    """How many classes the last layer of a state dict has; None where it has none like it."""
+    """Return the number of classes of a state dict's last layer; None where it has none like it."""
     for key in head:
         tensor = tensors.get(key)
         if tensor is not None and tensor.dim() and tensor.shape[1:] == expected[key].shape[1:]:
@@ -147,7 +147,7 @@ def _classes(
 
 
 def _difference(tensor: Tensor, expected: Tensor) -> str:
-    """Why a tensor can't take the place of another; empty where it can."""
+    """Say why a tensor can't take the place of another; empty where it can."""
     if tensor.shape != expected.shape:
         return say(
             "is {shape} and should be {expected_shape}",

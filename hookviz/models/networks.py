@@ -1,4 +1,4 @@
-"""A catalog entry and a state dict → the network of that architecture with those weights in it."""
+"""Build a catalog entry's network with random weights, or with those of a state dict."""
 
 import threading
 from collections import OrderedDict
@@ -24,14 +24,14 @@ _seeding = threading.Lock()  # torch has one generator; one builder at a time ma
 
 @contextmanager
 def same_random_numbers() -> Iterator[None]:
-    """The block draws the same numbers from torch's generator every time, and nobody else does."""
+    """Draw the same random numbers in every such block, and disturb nobody else's generator."""
     with _seeding, torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         yield
 
 
 def with_random_weights(spec: ModelSpec, classes: int | None = None) -> nn.Module:
-    """A catalog model, untrained: its weights are random and yet the same every time.
+    """Build a catalog model with random weights, which are the same every time.
 
     Args:
         spec: the catalog's entry.
@@ -49,7 +49,7 @@ def with_random_weights(spec: ModelSpec, classes: int | None = None) -> nn.Modul
 
 
 def with_weights(spec: ModelSpec, state_dict: Mapping[str, Tensor], source: str) -> nn.Module:
-    """A catalog model that holds `state_dict`, with as many classes as `state_dict` has.
+    """Build a catalog model that holds `state_dict`, with as many classes as that has.
 
     Names may carry prefixes (``module.``, ``model.backbone.``); what lies beside such a prefix,
     such as a loss's own weights, is no part of the network and left out. Tensors of another

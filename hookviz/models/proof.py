@@ -1,4 +1,4 @@
-"""Whether a copy of a person's network is one: it has what the network has, and computes the same.
+"""Prove that a copy of a person's network has what the network has, and computes the same.
 
 What lies in them is compared, and where a pass is known to leave nothing behind, both run on the
 same small input: the network itself, as it is, apart from the rest of the process.
@@ -21,7 +21,7 @@ from hookviz.language.saying import say
 
 
 def prove(network: nn.Module, copied: nn.Module, shape: tuple[int, ...]) -> None:
-    """Nothing, where `copied` is a copy of `network`.
+    """Refuse a copy that is not one of `network`, since what it shows would be another network's.
 
     Args:
         network: a person's own; it is run only in evaluation mode, and only where a pass of the
@@ -32,22 +32,22 @@ def prove(network: nn.Module, copied: nn.Module, shape: tuple[int, ...]) -> None
     Raises:
         ModelError: it is none; with what differs, and where.
     """
-    found = _what_differs(network, copied)
-    if found is None and not any(module.training for module in network.modules()):
-        found = _where_outputs_differ(network, copied, shape)
-    if found is not None:
+    difference = _what_differs(network, copied)
+    if difference is None and not any(module.training for module in network.modules()):
+        difference = _where_outputs_differ(network, copied, shape)
+    if difference is not None:
         raise ModelError(
             say(
                 "{name} can't be copied as it is: {reason} Write a __deepcopy__ that copies it, or "
                 "keep what it shares out of the network.",
                 name=type(network).__name__,
-                reason=found,
+                reason=difference,
             )
         )
 
 
 def _what_differs(network: nn.Module, copied: nn.Module) -> str | None:
-    """The first difference in what both hold, as a sentence."""
+    """Return the first difference in what both hold, as a sentence."""
     own = {id(module) for module in network.modules()}
     copies = dict(copied.named_modules())
     for name, module in copies.items():
@@ -95,22 +95,22 @@ def _where_outputs_differ(
 
 
 def _outputs(network: nn.Module, images: Tensor) -> list[tuple[str, Tensor]]:
-    """What the modules put out in the order of their calls, and the network at the end."""
-    found: list[tuple[str, Tensor]] = []
+    """Return what the modules put out in the order of their calls, and the network at the end."""
+    outputs: list[tuple[str, Tensor]] = []
 
     def see(call: hooks.Call) -> None:
         # Nested, sparse and mapped ones can't be compared, and what comes of them can.
-        put_out = (each for _, each in hooks.tensors_in(call.output) if not kind_of(each))
-        found.extend((call.layer, tensor.detach().clone()) for tensor in put_out)
+        tensors = (each for _, each in hooks.tensors_in(call.output) if not kind_of(each))
+        outputs.extend((call.layer, tensor.detach().clone()) for tensor in tensors)
 
     names = [name for name, module in network.named_modules() if not any(module.children())]
     with hooks.observe(network, dict.fromkeys((*names, "")), see):
         network(images.clone())
-    return found
+    return outputs
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two tensors have the same values; NaN in both is the same."""
+    """Return whether two tensors have the same values; NaN in both is the same."""
     if one.shape != other.shape or one.dtype != other.dtype or one.is_meta or other.is_meta:
         return bool(one.is_meta and other.is_meta)
     if one.layout != torch.strided or one.is_quantized:

@@ -1,4 +1,4 @@
-"""ShapesNet, the small CNN for drawings: its architecture and the facts about its weights.
+"""Define ShapesNet, the small CNN for drawings, and the facts about its weights.
 
 It tells drawn shapes and textures apart. `scripts.train_bundled` draws the data, trains it and
 writes the weights, the figures and the model card in `assets/`.

@@ -1,4 +1,4 @@
-"""A state dict that is not one of its architecture's: what does not fit, and what fits better."""
+"""Explain why a state dict does not fit its architecture, and name one that it fits better."""
 
 import re
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from hookviz.models.architectures import is_borrowed, spec_classes
 from hookviz.models.matching import Faults, match
 from hookviz.types import ModelSpec
 
-_NEAREST = 8  # architectures of about the same size that a state_dict_mismatch is compared with
+_NEAREST = 8  # architectures of about the same size that such a state dict is matched to
 _ALIKE = 0.9  # share of an architecture's names and shapes that makes it worth a mention
 
 
 class StateDictMismatchError(WeightsError):
-    """A state dict is not one of the architecture that it was meant for.
+    """Error for a state dict that is not one of the architecture that it was meant for.
 
     Attributes:
         missing: keys that the architecture has and the state dict lacks.
@@ -54,7 +54,7 @@ class StateDictMismatchError(WeightsError):
 def state_dict_mismatch(
     spec: ModelSpec, state_dict: Mapping[str, Tensor], source: str, faults: Faults
 ) -> StateDictMismatchError:
-    """The error for a state dict that does not fit, with the architecture that it does fit."""
+    """Return the error for a state dict that does not fit, with the architecture that it fits."""
     likely, fits = "", None
     best = faults.share
     for other in _of_similar_size(spec, state_dict):
@@ -71,7 +71,7 @@ def state_dict_mismatch(
 
 
 def _of_similar_size(spec: ModelSpec, state_dict: Mapping[str, Tensor]) -> list[ModelSpec]:
-    """The other architectures of about as many parameters, nearest first.
+    """List the other architectures of about as many parameters, nearest first.
 
     A file may have more classes than the architecture's own weights, or fewer. So its size is
     compared twice: as it is, and without any last layer, taken to be the matrix under the usual
@@ -106,7 +106,7 @@ def _of_similar_size(spec: ModelSpec, state_dict: Mapping[str, Tensor]) -> list[
 
 
 def _first(items: tuple[str, ...], one: str, many: str) -> str:
-    """``"12 keys are missing (a, b, c, …)"``, or nothing where there are none."""
+    """Return ``"12 keys are missing (a, b, c, …)"``; empty without items."""
     if not items:
         return ""
     some = ", ".join(shorten(item, 120) for item in items[:3])

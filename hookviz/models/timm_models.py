@@ -1,4 +1,4 @@
-"""The models of timm, where that library is installed (``pip install hookviz[timm]``)."""
+"""List and build timm's models, where it is installed (``pip install hookviz[timm]``)."""
 
 import math
 from collections.abc import Callable
@@ -11,16 +11,16 @@ from torch import Tensor, nn
 from torchvision import models
 
 from hookviz.errors import WeightsError, shorten
-from hookviz.language.saying import say
+from hookviz.language.saying import mark, say
+from hookviz.models.model_source import ModelSource, ScriptCalls
 from hookviz.types import ModelSpec, Preprocess
 
-PREFIX = "timm/"
-"""What the names of timm's models start with in the catalog."""
+_PREFIX = "timm/"
 
 
 @cache
 def specs() -> tuple[ModelSpec, ...]:
-    """A catalog entry for each of timm's models; none without timm.
+    """Return a catalog entry for each of timm's models; none without timm.
 
     Parameters, sizes and accuracies are 0 and NaN, since timm does not tell them before a model is
     built. It keeps its weights by itself.
@@ -31,8 +31,8 @@ def specs() -> tuple[ModelSpec, ...]:
 
     listed = [
         ModelSpec(
-            name=PREFIX + name,
-            title=PREFIX + name,
+            name=_PREFIX + name,
+            title=_PREFIX + name,
             family=f"timm {timm.models.model_entrypoint(name).__module__.rpartition('.')[2]}",
             parameters=0,
             download_bytes=0,
@@ -47,12 +47,12 @@ def specs() -> tuple[ModelSpec, ...]:
 
 
 def is_listed() -> bool:
-    """Whether `specs` is there at once: it was asked for before, or there is no timm."""
+    """Return whether `specs` answers at once: it was asked before, or timm is not installed."""
     return specs.cache_info().currsize > 0 or find_spec("timm") is None
 
 
 def build(name: str, classes: int) -> nn.Module:
-    """An untrained network of timm's, by a catalog name that starts with `PREFIX`."""
+    """Build an untrained network."""
     import timm  # noqa: PLC0415
 
     network: nn.Module = timm.create_model(_plain(name), num_classes=classes)
@@ -60,7 +60,7 @@ def build(name: str, classes: int) -> nn.Module:
 
 
 def build_pretrained(name: str) -> nn.Module:
-    """A network of timm's with its own weights.
+    """Build a network with the weights that timm has for it, downloaded or from its own cache.
 
     Raises:
         WeightsError: timm can't get them.
@@ -83,7 +83,7 @@ def build_pretrained(name: str) -> nn.Module:
 
 
 def preprocess(name: str) -> Preprocess | Callable[[Image.Image], Tensor]:
-    """The steps from image to input that come with a model's weights.
+    """Return the steps from image to input that come with a model's weights.
 
     As a `Preprocess` where they are a resize, a centre crop and a normalisation, so that the crop
     is known; else as the function that timm makes of them.
@@ -106,21 +106,50 @@ def preprocess(name: str) -> Preprocess | Callable[[Image.Image], Tensor]:
 
 
 def classes(name: str) -> int:
-    """How many classes a model's own weights tell apart."""
+    """Return the number of classes of a model's own weights."""
     return int(_config(name).num_classes)
 
 
 def categories(name: str) -> tuple[str, ...]:
-    """ImageNet's labels where a model has as many classes; timm orders them as torchvision does."""
+    """Return ImageNet's labels where a model has as many classes.
+
+    timm orders them as torchvision does.
+    """
     labels = tuple(models.get_model_weights("resnet18").DEFAULT.meta["categories"])
     return labels if classes(name) == len(labels) else ()
 
 
 def _plain(name: str) -> str:
-    return name.removeprefix(PREFIX)
+    return name.removeprefix(_PREFIX)
 
 
 def _config(name: str) -> Any:
     import timm  # noqa: PLC0415
 
     return timm.models.get_pretrained_cfg(_plain(name))
+
+
+SOURCE = ModelSource(
+    name="timm",
+    prefix=_PREFIX,
+    owns=lambda name: name.startswith(_PREFIX),
+    specs=specs,
+    is_listed=is_listed,
+    is_described=False,
+    about=mark("from timm, with its own preprocessing"),
+    build=build,
+    build_pretrained=build_pretrained,
+    classes=classes,
+    categories=categories,
+    preprocess=preprocess,
+    script=ScriptCalls(
+        create="timm.create_model",
+        pretrained={"pretrained": True},
+        steps=(
+            "steps = timm.data.resolve_data_config({}, pretrained_cfg=model.pretrained_cfg)",
+            "values = timm.data.create_transform(**steps)(image)",
+        ),
+        mean='steps["mean"]',
+        std='steps["std"]',
+    ),
+)

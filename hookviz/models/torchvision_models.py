@@ -1,28 +1,50 @@
-"""torchvision's networks: what its builders and its weights say of a model by its name."""
+"""List and build torchvision's convolutional networks.
+
+torchvision is asked for its list, its builders and the figures that come with its weights; no
+model is named here by hand.
+"""
 
 import inspect
+import re
+import sys
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 from torch import nn
 from torchvision import models
 
-from hookviz.types import Preprocess
+from hookviz.models.model_source import ModelSource
+from hookviz.types import ModelSpec, Preprocess
+
+
+@cache
+def specs() -> tuple[ModelSpec, ...]:
+    """Return a catalog entry for each convolutional network, by family and number of parameters.
+
+    What is on disk is left to the catalog.
+    """
+    convolutional = [
+        _spec(name)
+        for name in _names()
+        if not _has_attention(models.get_model_builder(name).__module__)
+    ]
+    return tuple(sorted(convolutional, key=lambda spec: (spec.family.casefold(), spec.parameters)))
 
 
 def categories(name: str) -> tuple[str, ...]:
-    """The labels of the data that the model's own weights were trained on."""
-    return tuple(models.get_model_weights(name).DEFAULT.meta["categories"])
+    """Return the labels of the data that the model's own weights were trained on."""
+    return tuple(_weights(name).meta["categories"])
 
 
 def min_size(name: str) -> int:
-    """The smallest height and width in pixels that the model takes."""
-    return int(max(models.get_model_weights(name).DEFAULT.meta["min_size"]))
+    """Return the smallest height and width in pixels that the model takes."""
+    return int(max(_weights(name).meta["min_size"]))
 
 
 def preprocess(name: str) -> Preprocess:
-    """The steps from image to input that come with the model's own weights."""
-    steps = models.get_model_weights(name).DEFAULT.transforms()
+    """Return the steps from image to input that come with the model's own weights."""
+    steps = _weights(name).transforms()
     return Preprocess(
         resize=steps.resize_size[0],
         crop=steps.crop_size[0],
@@ -34,13 +56,13 @@ def preprocess(name: str) -> Preprocess:
 
 
 def has_training_heads(name: str) -> bool:
-    """Whether the model has heads that only training uses: GoogLeNet and Inception."""
+    """Return whether the model has heads that only training uses: GoogLeNet and Inception."""
     network_class = inspect.signature(models.get_model_builder(name)).return_annotation
     return "aux_logits" in inspect.signature(network_class).parameters
 
 
-def build(name: str, classes: int, *, training_heads: bool) -> nn.Module:
-    """An untrained network, with its auxiliary heads for training where these are asked for."""
+def build(name: str, classes: int, *, training_heads: bool = False) -> nn.Module:
+    """Build an untrained network, with its auxiliary heads for training where asked for."""
     options: dict[str, Any] = {"num_classes": classes}
     if has_training_heads(name):
         # GoogLeNet and Inception: their weights come with extra heads and with inputs in another
@@ -48,3 +70,75 @@ def build(name: str, classes: int, *, training_heads: bool) -> nn.Module:
         options |= {"aux_logits": training_heads, "transform_input": True, "init_weights": True}
     builder: Callable[..., nn.Module] = models.get_model_builder(name)
     return builder(**options)
+
+
+def _weights_url(name: str) -> str:
+    return str(_weights(name).url)
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(models.list_models(module=models))
+
+
+@cache
+def _weights(name: str) -> Any:
+    """Return the weights that torchvision has of a model; looking them up takes a while."""
+    return models.get_model_weights(name).DEFAULT
+
+
+def _has_attention(module: str) -> bool:
+    """Return whether a file of torchvision's defines a transformer, as its source tells.
+
+    Building each network to look inside would take the app's start a second; a test does that and
+    compares.
+    """
+    return "attention" in inspect.getsource(sys.modules[module]).casefold()
+
+
+def _spec(name: str) -> ModelSpec:
+    weights = _weights(name)
+    trained_on, figures = next(iter(weights.meta["_metrics"].items()))
+    return ModelSpec(
+        name=name,
+        title=_title(type(weights).__name__.removesuffix("_Weights")),
+        family=_family(models.get_model_builder(name).__module__),
+        parameters=int(weights.meta["num_params"]),
+        download_bytes=round(weights.meta["_file_size"] * 1024 * 1024),
+        accuracy=float(figures["acc@1"]),
+        trained_on=trained_on,
+        min_size=min_size(name),
+        on_disk=False,
+    )
+
+
+def _title(identifier: str) -> str:
+    """Write ``"Wide_ResNet50_2"`` as people do: ``"Wide ResNet-50-2"``."""
+    text = re.sub(r"(\d\d)_(\d+)", r"\1-\2", identifier)  # ResNeXt50_32X4D
+    text = re.sub(r"(?<=[a-z])(?=\d_\d)", " ", text)  # SqueezeNet1_0
+    text = re.sub(r"(?<=Net)(?=\d_)", " ", text)  # MNASNet0_5
+    text = re.sub(r"(\d)_(\d)", r"\1.\2", text)
+    text = re.sub(r"(?<=[a-zA-Z]{3})(?=\d)", "-", text)  # ResNet34
+    return text.replace("_X", " ×" if "Shuffle" in text else " X").replace("_", " ")
+
+
+def _family(module: str) -> str:
+    """Spell a file's name like the class that it is about: resnet → ResNet."""
+    plain = module.rpartition(".")[2]
+    classes = [name for name, _ in inspect.getmembers(sys.modules[module], inspect.isclass)]
+    spelled = [name for name in classes if name.casefold() == plain]
+    return spelled[0] if spelled else plain.capitalize()
+
+
+SOURCE = ModelSource(
+    name="torchvision",
+    owns=lambda name: name in _names(),
+    specs=specs,
+    build=build,
+    build_with_training_heads=partial(build, training_heads=True),
+    classes=lambda name: len(categories(name)),
+    categories=categories,
+    preprocess=preprocess,
+    has_training_heads=has_training_heads,
+    weights_url=_weights_url,
+)

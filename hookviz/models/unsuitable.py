@@ -1,4 +1,4 @@
-"""Modules that can't be looked at, each with why, and with what to do instead."""
+"""Refuse modules that can't be looked at, with why, and with what to do instead."""
 
 from typing import NoReturn
 
@@ -14,7 +14,7 @@ _QUANTISED = ("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized", "torch
 
 
 def refuse_unsuitable(module: object) -> None:
-    """Nothing for a module whose layers hooks can see and whose numbers are there.
+    """Refuse a module whose layers no hook can see, or whose numbers are not there.
 
     Raises:
         ModelError: it is no module, or a scripted, traced, lazy, meta, sparse or quantised one; or

@@ -1,4 +1,4 @@
-"""The same network untrained: a model's architecture with random weights in place of its own."""
+"""Build the same network untrained, with random weights in place of its own."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from hookviz.types import Model
 
 @torch.inference_mode(mode=False)
 def untrained(model: Model) -> Model:
-    """The model with random weights, the same ones every time; the model itself stays as it is.
+    """Return the model with random weights, the same every time; `model` itself is not changed.
 
     A model of the catalog is built as ``load_model(name, "random")`` builds it. Of any other
     network every module draws its weights anew, as it did when it was made (`reset_parameters`,
@@ -41,7 +41,7 @@ def untrained(model: Model) -> Model:
 
 
 def _of_catalog(model: Model) -> nn.Module | None:
-    """Its architecture, built; None where the catalog has none."""
+    """Build its architecture with random weights; None where the catalog has none."""
     try:
         spec = None if model.weights.partition(",")[0] == "own" else catalog.find_model(model.name)
     except UnknownModelError:

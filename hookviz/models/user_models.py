@@ -1,4 +1,4 @@
-"""Networks that whoever starts HookViz brings along: by name on the command line, or from Python.
+"""Keep the networks that whoever starts HookViz brings along, by name or from Python.
 
 A browser can't name code. What runs here is what the person at the keyboard named.
 """
@@ -39,13 +39,13 @@ def remove(model: Model) -> None:
 
 
 def models() -> Mapping[str, Model]:
-    """The models added so far, by name."""
+    """Return the models added so far, by name."""
     with _lock:
         return MappingProxyType(dict(_models))
 
 
 def spec(model: Model) -> ModelSpec:
-    """A catalog entry for a model that is here already."""
+    """Return a catalog entry for a model that is here already."""
     return ModelSpec(
         name=model.name,
         title=model.title,
@@ -66,7 +66,7 @@ def add_from_settings() -> None:
 
 
 def build(path: str) -> Model:
-    """The model that ``package.module:factory`` makes, or that a file of ``torch.export`` holds.
+    """Build the model that ``package.module:factory`` makes, or that a ``.pt2`` file holds.
 
     The factory is called without arguments and returns a module or a `Model`; a module or a
     `Model` under that name will do as well. A ``.pt2`` file is code as well.
@@ -132,7 +132,7 @@ def build(path: str) -> Model:
 
 
 def _reason(error: BaseException) -> str:
-    """What a person's own code raised, and in which line of which file."""
+    """Say what a person's own code raised, and in which line of which file."""
     said = shorten(" ".join(str(error).split()), 200).rstrip(".")
     if isinstance(error, SyntaxError | ImportError):
         return said or type(error).__name__  # it names the file, or the module, by itself

@@ -1,4 +1,4 @@
-"""A person's own module → a frozen `Model` in eval mode, with the steps to its likeliest input."""
+"""Wrap a person's own module as a frozen `Model` in eval mode, with its likeliest input."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -31,7 +31,7 @@ def wrap(
     name: str | None = None,
     example: Example | None = None,
 ) -> Model:
-    """A person's own network as a `Model`, as it is now.
+    """Wrap a person's own network, as it is now, as a `Model`.
 
     It is a copy: training the module further changes nothing here, and nothing here changes it.
     Hooks that you have put on the module stay on it and off the copy. A single layer, such as a
@@ -108,7 +108,7 @@ def wrap(
 
 
 def _labels(categories: Sequence[str]) -> tuple[str, ...]:
-    """The labels, each a text."""
+    """Return the labels, each a text."""
     if isinstance(categories, str) or not isinstance(categories, Iterable):
         raise ModelError(
             say(
@@ -131,7 +131,7 @@ def _labels(categories: Sequence[str]) -> tuple[str, ...]:
 
 
 def _with_a_label_per_class(model: Model) -> Model:
-    """The model, where a pass does not show another number of classes than there are labels."""
+    """Return the model, unless a pass shows another number of classes than there are labels."""
     if not model.categories:
         return model
     try:

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hookviz.drawing.charts import COLOURS, chart_png
-from hookviz.drawing.panels import ChartPanel
+from hookviz.drawing.charts import COLOURS, Chart, chart_png
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError, one_of
 from hookviz.wording import number
 
@@ -159,7 +158,7 @@ class TrainingLog:
             if name not in lines:
                 raise UnknownLayerError(f"layer with a {measure} in this log", name, lines)
         steps = sorted({row.step for row in self.rows})
-        panel = ChartPanel(
+        chart = Chart(
             title=_MEASURES[measure],
             labels=tuple(map(str, steps)),
             series={
@@ -170,7 +169,7 @@ class TrainingLog:
             places="recorded step",
             log=measure in ("gradient_norm", "update_ratio", "weight_norm"),
         )
-        return chart_png(panel)
+        return chart_png(chart)
 
     def findings(self) -> tuple[TrainingFinding, ...]:
         """Return what is unusual, in order of steps: each kind once for each layer and column.

@@ -1,4 +1,4 @@
-"""What no widget writes into the link: changed here alone, and held until the browser has it.
+"""Write what no widget binds into the link, and hold it until the browser has it.
 
 A click comes with the link as the browser has it. Of two clicks close together the second may have
 set out before the change that the first one made was there, and Streamlit takes the newest link for
@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 
 import streamlit as st
 
+from hookviz.classroom.link_parameters import PARAMETERS
 from hookviz.ui import streamlit_internals
 
-HELD = frozenset({"a", "cell", "channel", "class", "follow", "lang", "layer", "layers", "lens",
-                  "lesson", "made", "sample", "silenced", "step", "upload"})  # fmt: skip
+HELD = frozenset(each.name for each in PARAMETERS if each.is_held)
 """Names that no widget binds on any page: what is bound is the browser's to change."""
 
 _WRITTEN = "_written"  # a key of session_state that no widget has can't be set from outside
@@ -27,7 +27,7 @@ _LATEST = 30.0  # seconds after a change in which a click may still come with th
 
 @dataclass(slots=True)
 class _Written:
-    """What a name of the link stands at, None for left out.
+    """Value of a link parameter as it was written last, None for left out, and earlier ones.
 
     Attributes:
         value: what was written last.

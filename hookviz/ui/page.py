@@ -16,7 +16,7 @@ from hookviz.lenses.contract.lens import Lens
 from hookviz.lessons.lesson import Lesson
 from hookviz.lessons.part import LessonScene
 from hookviz.markup import data_url
-from hookviz.models import timm_models
+from hookviz.models.sources import source_of
 from hookviz.serving import out_of_memory
 from hookviz.types import LayerInfo, Model, ModelInput
 from hookviz.ui.classroom.class_bar import show_class
@@ -105,7 +105,7 @@ def _show(buttons: DeltaGenerator) -> None:
     spec, pretrained = choice.spec, choice.weights == "pretrained"
     if pretrained and spec.download_bytes and not spec.on_disk:
         wait_for_weights(spec)
-    elif pretrained and spec.name.startswith(timm_models.PREFIX) and not may_load(spec):
+    elif pretrained and source_of(spec.name).build_pretrained and not may_load(spec):
         return
     elif choice.weights == "yours" and choice.checkpoint is None:
         st.info(

@@ -1,4 +1,4 @@
-"""What a person has chosen, and how it gets into the URL.
+"""Keep what a person has chosen in the link, and read it from there.
 
 Widgets with ``bind="query-params"`` keep themselves there under their key. Layer, channel and cell
 are written by hand, and read from there alone: so each choice is one entry in the browser's
@@ -28,7 +28,7 @@ Cell = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The image on the screen and what it shows, in words; its file where it is a sample."""
+    """Image on the screen and what it shows, in words; its file where it is a sample."""
 
     image: InputImage
     alt: str
@@ -37,7 +37,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """Which model, and with which weights.
+    """Model that was chosen, with where its weights come from.
 
     Attributes:
         spec: the catalog entry, or one's own model.
@@ -67,7 +67,7 @@ SILENCED = "silenced"
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How the channels are drawn; the arguments of `make_grid` under the same names."""
+    """Options of how the channels are drawn: the arguments of `make_grid` by the same names."""
 
     sort: str
     top: int | None
@@ -102,7 +102,7 @@ def choose(
 
 
 def chosen_sample() -> Sample:
-    """The sample that the URL names, or the first."""
+    """Return the sample that the link names, or the first."""
     return next(
         (sample for sample in samples() if sample.name == st.query_params.get("sample")),
         samples()[0],
@@ -120,7 +120,7 @@ def choose_upload(name: str | None) -> None:
 
 
 def chosen_upload() -> str | None:
-    """The name in the URL of one of the session's own images."""
+    """Return the name in the link of one of the session's own images."""
     return st.query_params.get("upload") or None
 
 
@@ -131,7 +131,7 @@ def choose_channel(channel: int | None, layer: str | None = None) -> None:
 
 
 def chosen_channel(shown: Container[int]) -> int | None:
-    """The channel in the URL, where it is among those that are shown."""
+    """Return the channel in the link, where it is among those that are shown."""
     asked = st.query_params.get("channel", "")
     channel = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 7 else -1
     return channel if channel in shown else None
@@ -149,7 +149,7 @@ def choose_cell(cell: Cell, size: Cell, channel: int | None = None) -> None:
 
 
 def chosen_cell(rows: int, columns: int) -> Cell:
-    """The cell in the URL, or what lies in the same place on a map of this size; else its middle.
+    """Return the cell in the link, or the same place on a map of this size; else its middle.
 
     The URL has row and column, and rows and columns of the map that they were picked on: so the
     place on the photograph stays when another layer has another size.
@@ -167,7 +167,7 @@ def chosen_cell(rows: int, columns: int) -> Cell:
 
 
 def warn_about_link(parameter: str, known: list[str]) -> None:
-    """Say so where the link that a person came by names something that there is not.
+    """Warn a person whose link names something that there is not.
 
     To be called before the widget of that name, which drops what it doesn't know.
     """
@@ -189,7 +189,7 @@ def warn_about_link(parameter: str, known: list[str]) -> None:
 
 
 def plain(text: str) -> str:
-    """`text` so that Markdown shows it as it stands: names come from files, links and people."""
+    """Escape Markdown, since names come from files, links and people and could write markup."""
     return "".join(f"\\{letter}" if letter in _MARKUP else letter for letter in text)
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import streamlit as st
 
 from hookviz.drawing.colormaps import (
+    ACCENT,
     INF_COLOUR,
     LEVELS,
     NAN_COLOUR,
     PROJECTED,
     PROJECTED_SIGNED,
 )
-from hookviz.drawing.colours import ACCENT
 from hookviz.drawing.palette import palette_of
 from hookviz.language.catalogs import ENGLISH, script_words, signs
 from hookviz.language.saying import mark, say

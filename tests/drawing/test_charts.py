@@ -8,7 +8,7 @@ from matplotlib.patches import Rectangle
 from PIL import Image
 
 from hookviz.drawing import charts
-from hookviz.drawing.colours import ABOVE, BELOW
+from hookviz.drawing.colormaps import ABOVE, BELOW
 from hookviz.drawing.panels import ChartPanel
 from hookviz.errors import SettingError
 

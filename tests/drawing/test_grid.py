@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from hookviz.drawing.colormaps import COLORMAPS, GAP_LEVEL, LEVELS
-from hookviz.drawing.grid import Grid, coloured, make_grid
+from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.layout import mosaic
+from hookviz.drawing.palette import coloured
 from hookviz.errors import HookVizError, SettingError
 from hookviz.types import Activation, Address
 

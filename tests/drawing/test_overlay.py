@@ -4,9 +4,16 @@ import torch
 
 import hookviz
 from hookviz.capturing import inputs
-from hookviz.drawing.overlay import over_image, over_input, overlay
+from hookviz.drawing.overlay import (
+    color_limit,
+    input_thumbnail,
+    over_image,
+    over_input,
+    overlay,
+    resized,
+)
 from hookviz.images import reading
-from hookviz.types import Crop, InputImage
+from hookviz.types import Crop, InputImage, Model
 from tests.networks import Tiny, as_model, random_input, seeded
 from tests.pictures import picture
 
@@ -92,3 +99,31 @@ def test_a_tensor_is_drawn_in_grey() -> None:
     assert (shown[300, 100] <= 5).all()
     flat = hookviz.prepare(as_model(seeded(Tiny)), torch.zeros(1, 3, 16, 16))
     assert (over_input(flat, np.zeros((1, 1, 3), np.uint8), opacity=0) == 0).all()
+
+
+def test_a_resized_map_is_linear_between_the_middles_of_its_cells() -> None:
+    smooth = resized(np.array([[0.0, 4.0], [8.0, 12.0]]), 4, 8)
+    across = [0.0, 0.0, 0.5, 1.5, 2.5, 3.5, 4.0, 4.0]
+    down = [0.0, 2.0, 6.0, 8.0]
+    np.testing.assert_allclose(smooth, np.add.outer(down, across))
+
+
+def test_the_end_colour_stands_for_a_percentile_of_what_is_finite() -> None:
+    values = np.arange(-100.0, 1.0).reshape(1, -1)
+    assert color_limit(values) == 100
+    assert color_limit(values, 99) == 99
+    assert color_limit(np.array([[np.nan, np.inf, -3.0]])) == 3
+    assert color_limit(np.eye(20), 50) == 1  # most are 0
+    assert color_limit(np.zeros((2, 2))) == 1
+    assert color_limit(np.full((2, 2), np.nan)) == 1
+
+
+def test_an_input_without_a_picture_is_grey_from_its_least_to_its_largest(tiny: Model) -> None:
+    values = torch.zeros(1, 3, 16, 16)
+    values[..., 8:] = 5
+    small = input_thumbnail(inputs.prepare(tiny, values), 16)
+    assert (small[8, 0] == 0).all()
+    assert (small[8, 15] == 255).all()
+    seen = inputs.prepare(tiny, picture())
+    assert seen.picture is not None
+    np.testing.assert_array_equal(input_thumbnail(seen, 16), seen.picture)

@@ -10,10 +10,12 @@ from hookviz.drawing.pictures import (
     Resampling,
     encode_jpeg,
     encode_png,
+    enlarged,
     fit_size,
     kernel_picture,
     middle_square,
     resize,
+    thumbnail,
 )
 
 PICTURE = np.random.default_rng(7).integers(0, 256, (6, 10, 3)).astype(np.uint8)
@@ -61,3 +63,22 @@ def test_zero_is_middle_grey_in_a_kernels_picture() -> None:
 def test_the_middle_square_leaves_both_ends_out() -> None:
     np.testing.assert_array_equal(middle_square(PICTURE, 6), PICTURE[:, 2:8])
     assert middle_square(PICTURE, 3).shape == (3, 3, 3)
+
+
+def test_a_thumbnail_is_the_middle_square() -> None:
+    wide = np.zeros((10, 30, 3), np.uint8)
+    wide[:, 10:20] = (10, 20, 30)
+    small = thumbnail(wide, 5)
+    assert small.shape == (5, 5, 3)
+    assert (small[2, 2] == (10, 20, 30)).all()
+
+
+def test_small_pictures_grow_and_large_ones_stay() -> None:
+    small = np.zeros((64, 128, 3), np.uint8)
+    small[:, 64:] = 255
+    grown = enlarged(small)
+    assert grown.shape == (192, 384, 3)
+    assert not grown[:, :180].any()
+    assert (grown[:, 204:] == 255).all()
+    large = np.zeros((500, 20, 3), np.uint8)
+    assert enlarged(large) is large

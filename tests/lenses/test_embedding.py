@@ -71,7 +71,7 @@ def test_the_table_names_the_nearest(tiny: Model) -> None:
     assert [row[4] for row in nearest.rows] == ["image 2", "image 3", "image 2"]
     assert numbers.columns[1:] == tuple(result.values["names"])
     assert numbers.rows[0][1:] == tuple(f"{share:.3f}" for share in similarity[0])
-    assert "Most alike are 'image' and 'image 3' (1.00)" in result.panels[0].text  # type: ignore[union-attr]
+    assert "Most alike are 'image' and 'image 3' (1.00)" in result.panels[0].text  # type: ignore[attr-defined]
 
 
 def test_the_most_alike_come_with_their_pictures(tiny: Model) -> None:
@@ -171,7 +171,7 @@ def test_values_that_are_not_finite_have_no_similarity(tiny: Model) -> None:
     (picture_panel,) = panels(result, ImagePanel)
     assert "Magenta" in picture_panel.caption
     alone = hookviz.run_lens("embedding", tiny, broken, images=[broken])
-    assert "not finite" in alone.panels[0].text  # type: ignore[union-attr]
+    assert "not finite" in alone.panels[0].text  # type: ignore[attr-defined]
 
 
 def test_many_images_still_make_one_picture(tiny: Model) -> None:

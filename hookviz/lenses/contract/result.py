@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.drawing.notebook import panels_html
 from hookviz.drawing.panels import Panel
 
 
@@ -38,4 +37,4 @@ class LensResult:
 
     def _repr_html_(self) -> str:
         """Return the panels as HTML, for a notebook."""
-        return panels_html(self.panels)
+        return "".join(panel.html() for panel in self.panels)

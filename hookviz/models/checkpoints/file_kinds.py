@@ -1,4 +1,4 @@
-"""What a file is that holds no state dict: by its first bytes, by a zip's entries, by its name."""
+"""Name the kind of a file without a state dict: by its first bytes, a zip's entries or its name."""
 
 import re
 from collections.abc import Iterable
@@ -73,7 +73,7 @@ _ARCHIVES = (  # what an entry of a zip is called, and what kind of zip has it
 
 
 def kind_of(head: bytes, name: str) -> str:
-    """What a file is that is no checkpoint, by its first bytes, else by its name."""
+    """Name the kind of a file that is no checkpoint, by its first bytes, else by its name."""
     for offset, sign, kind in _SIGNS:
         if head[offset : offset + len(sign)] == sign:
             return say(kind)
@@ -92,7 +92,7 @@ def kind_of(head: bytes, name: str) -> str:
 
 
 def archive_kind(entries: Iterable[str]) -> str:
-    """What a zip is that torch.save did not write, by its entries' names; empty if unknown."""
+    """Name the kind of a zip that torch.save did not write, by its entries; empty if unknown."""
     names = tuple(entries)
     for pattern, kind in _ARCHIVES:
         if any(re.search(pattern, name) for name in names):

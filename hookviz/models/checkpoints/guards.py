@@ -1,4 +1,4 @@
-"""What is refused before torch reads it: bombs, archives of another kind, endless pickles."""
+"""Refuse harmful files before torch reads them: zip bombs, other archives, endless pickles."""
 
 import io
 import pickletools
@@ -21,7 +21,7 @@ _MAKERS = re.compile(  # torch's reader calls these for a file; they take memory
 
 
 def check_archive(stream: BinaryIO, size: int, name: str) -> None:
-    """Refuse a zip that torch.save did not write, or that unpacks to much more than its size."""
+    """Refuse a zip that torch.save did not write, or one that would fill memory when unpacked."""
     try:
         with zipfile.ZipFile(stream) as archive:
             entries = archive.infolist()

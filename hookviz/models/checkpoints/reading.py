@@ -1,4 +1,4 @@
-"""A file of weights → the state dict in it, without running anything that the file holds."""
+"""Read the state dict in a file of weights without running anything that the file holds."""
 
 import io
 import pickle
@@ -24,7 +24,7 @@ _TORCH_MAGIC = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"  # opens every file of torch.s
 
 
 def read_state_dict(source: Path | bytes, name: str = "") -> dict[str, Tensor]:
-    """The state dict in a file, whatever is wrapped around it; nothing in it is ever executed.
+    """Read the state dict in a file, whatever wraps it; nothing in the file is ever executed.
 
     The kind of file is told by its content. Tensors keep the type and the names that they have in
     the file, and their memory is never larger than the file unpacked.
@@ -95,7 +95,7 @@ def _from_safetensors(stream: BinaryIO, length: int, size: int, name: str) -> Ma
 
 
 def _zeroed(most: int) -> Callable[[torch.UntypedStorage, str], torch.UntypedStorage]:
-    """What torch asks where to put values: in memory that is zero, `most` bytes of it in all.
+    """Return a storage loader for torch that zeroes memory, and allows `most` bytes of it in all.
 
     A file of the old format says how much memory it wants, and need not fill it. What lies there
     then is what others left.
@@ -114,7 +114,7 @@ def _zeroed(most: int) -> Callable[[torch.UntypedStorage, str], torch.UntypedSto
 
 
 def _from_pickle(stream: BinaryIO, name: str, location: Any = "cpu") -> Any:
-    """What torch.save wrote; torch's own reader builds tensors and plain containers only."""
+    """Load what torch.save wrote; torch's own reader builds tensors and plain containers only."""
     stream.seek(0)
     try:
         return torch.load(stream, map_location=location, weights_only=True)

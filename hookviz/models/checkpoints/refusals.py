@@ -1,4 +1,4 @@
-"""Why a file of weights can't be read, in words that say what works instead."""
+"""Word the errors for files of weights that can't be read, with what works instead."""
 
 import re
 
@@ -9,7 +9,7 @@ _WORKS = mark("HookViz reads .safetensors files, and state dicts saved by torch.
 
 
 def unreadable(name: str, why: str) -> WeightsError:
-    """The error for a file that is no checkpoint; `why` follows a colon."""
+    """Return the error for a file that is no checkpoint; `why` follows a colon."""
     return WeightsError(
         say(
             "{name} can't be read as a checkpoint: {reason}. {works}.",
@@ -21,13 +21,13 @@ def unreadable(name: str, why: str) -> WeightsError:
 
 
 def damaged(name: str, error: Exception) -> WeightsError:
-    """The error for a file that a library fails over, with the first line of what it said."""
+    """Return the error for a file that a library fails on, with the first line of its message."""
     reason = shorten(str(error).strip().partition("\n")[0], 120) or type(error).__name__
     return unreadable(name, say("it is cut short or damaged ({reason})", reason=reason))
 
 
 def unsafe_file_error(name: str, reason: str) -> WeightsError:
-    """The error for a file that torch's reader would not build, with the class that it names."""
+    """Return the error for a file that torch refuses to unpickle, with the class that it wants."""
     match = re.search(r"GLOBAL (\S+)|<class '([\w.]+)'>", reason)
     wanted = shorten(match[1] or match[2]) if match else ""
     if wanted:
@@ -64,7 +64,7 @@ def unsafe_file_error(name: str, reason: str) -> WeightsError:
 
 
 def _guess(wanted: str) -> str:
-    """What an object of that class usually does in a checkpoint."""
+    """Say what an object of that class usually does in a checkpoint."""
     package = wanted.partition(".")[0]
     if package in ("numpy", "_codecs"):
         return say("That is a NumPy value, such as a metric kept beside the weights.")

@@ -1,4 +1,4 @@
-"""What a file held → the state dict inside it, out of its wrappings and fit to be weights."""
+"""Find the state dict in what a file held: unwrap it, and check that it can be weights."""
 
 import re
 from collections import OrderedDict
@@ -25,7 +25,7 @@ _NO_WEIGHTS = re.compile(  # what lies beside the weights and can hold tensors t
 
 
 def find_state_dict(loaded: Any, name: str) -> dict[str, Tensor]:
-    """The state dict inside `loaded`, unwrapped and checked."""
+    """Return the state dict inside `loaded`, unwrapped and checked."""
     if not isinstance(loaded, Mapping):
         raise WeightsError(
             say(
@@ -56,7 +56,7 @@ def find_state_dict(loaded: Any, name: str) -> dict[str, Tensor]:
 
 
 def _unwrapped(node: Mapping[Any, Any], depth: int, seen: set[int]) -> dict[str, Tensor]:
-    """The tensors under the likeliest key, else the most tensors that lie together.
+    """Return the tensors under the likeliest key, else the most tensors that lie together.
 
     Real state dicts hold no dicts, so a dict under a reporter name goes before tensors beside it,
     such as a best accuracy.
@@ -87,7 +87,7 @@ def _unwrapped(node: Mapping[Any, Any], depth: int, seen: set[int]) -> dict[str,
 
 
 def _why_no_weights(tensor: Tensor) -> str:
-    """What keeps a tensor from being weights; empty where nothing does."""
+    """Say what keeps a tensor from being weights; empty where nothing does."""
     if tensor.is_nested or tensor.layout != torch.strided:
         return say("is a sparse or nested tensor")
     if tensor.is_quantized:

@@ -1,4 +1,4 @@
-"""A model's weights as a safetensors file, which `load_model` reads again."""
+"""Write a model's weights as a safetensors file, which `load_model` reads again."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ SUFFIX = ".safetensors"
 
 
 def weights_bytes(model: Model) -> bytes:
-    """Every parameter and buffer under its name, as a safetensors file holds them.
+    """Encode every parameter and buffer under its name as the bytes of a safetensors file.
 
     What several layers share is written once for each.
     """
@@ -31,7 +31,7 @@ def weights_bytes(model: Model) -> bytes:
 
 
 def save_weights(model: Model, path: str | Path) -> Path:
-    """Write a model's weights as safetensors; where they were written.
+    """Write a model's weights as safetensors, and return the path.
 
     A model of the catalog is had again, with the same scores to the bit, by
     ``load_model(model.name, path)``; a network of one's own by ``load_state_dict`` with what

@@ -1,4 +1,4 @@
-"""Weights over the network: checked, resumable, cancellable, told as they come.
+"""Download weights: checked, resumable, cancellable, with progress.
 
 Knows addresses, files and hashes; knows no architecture. Imports the top files.
 """

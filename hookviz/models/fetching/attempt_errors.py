@@ -1,4 +1,4 @@
-"""Why an attempt to get a file failed, in plain words, and how many more it is worth."""
+"""Explain in plain words why an attempt to download failed, and how many more it is worth."""
 
 import math
 import socket
@@ -82,7 +82,7 @@ class DownloadAttemptError(Exception):
 
 
 def no_answer(error: Exception, url: str, timing: Timing, *, begun: bool) -> DownloadAttemptError:
-    """Why no answer came, by an error or one of its causes; `begun` where bytes came before."""
+    """Explain why no answer came, by an error or its causes; `begun` where bytes came before."""
     request = getattr(error, "request", None)  # after a redirect it is another one than was asked
     host = _host(getattr(request, "url", url))
     chain: list[BaseException] = [error]
@@ -100,7 +100,7 @@ def no_answer(error: Exception, url: str, timing: Timing, *, begun: bool) -> Dow
 
 
 def refusal(response: requests.Response, url: str) -> DownloadAttemptError:
-    """Why an answer is not the file, by its status."""
+    """Explain by its status why an answer is not the file."""
     status = response.status_code
     sender, asked = urlsplit(response.url).netloc, urlsplit(url).netloc
     reason = partial(_refusal, status, "" if sender == asked else sender.rpartition("@")[2])

@@ -1,4 +1,4 @@
-"""Files from the web, for many at once: one transfer for all who ask, there whole or not at all.
+"""Download files, for many at once: one transfer for all who ask, whole or not at all.
 
 A transfer runs in a thread of its own, so whoever waits can draw progress, cancel or walk away.
 What has come lies in a temporary file beside the target, which takes the target's place only once
@@ -43,7 +43,7 @@ _under_way: dict[Path, "Download"] = {}
 def fetch(
     url: str, path: Path, report: Report | None = None, *, timing: Timing = _PATIENCE
 ) -> Path:
-    """The path of the file: at once where it is there already, else when it has been downloaded.
+    """Return the path of a file, after its download where it is not there already.
 
     Args:
         url: http or https.
@@ -65,7 +65,7 @@ def fetch(
 def start(
     url: str, path: Path, *, who: Hashable | None = None, timing: Timing = _PATIENCE
 ) -> "Download":
-    """The download under way for that path, or a new one, or a finished one if the file is there.
+    """Return the download under way for a path, or a new one, or a finished one if the file exists.
 
     Args:
         url: http or https.
@@ -96,7 +96,7 @@ def start(
 
 
 def matches_name(path: Path) -> bool | None:
-    """Whether a file's SHA-256 begins with the digits in its name, None where it has none.
+    """Return whether a file's SHA-256 begins with the digits in its name; None without digits.
 
     Raises:
         WeightsError: the file can't be read.
@@ -112,7 +112,7 @@ def matches_name(path: Path) -> bool | None:
 
 
 class Download:
-    """One transfer, shared by all who ask for the same file; made by `start`.
+    """Transfer shared by all who ask for the same file; made by `start`.
 
     It goes on to its end even when nobody looks any more (a browser's tab vanishes silently, and
     the file will be wanted again), unless somebody cancels it and nobody else looks.
@@ -153,16 +153,16 @@ class Download:
 
     @property
     def progress(self) -> TransferStatus:
-        """How far it is at this moment."""
+        """Bytes, speed and size at this moment."""
         return self._meter.read()
 
     def watch(self, who: Hashable) -> None:
-        """Says that `who` wants this file; holds for `Timing.interest` seconds, so repeat it."""
+        """Keep the transfer going for `who`; holds for `Timing.interest` seconds, so repeat it."""
         with _lock:
             self._watch(who)
 
     def cancel(self, who: Hashable) -> bool:
-        """Takes `who` out, and stops the transfer where nobody else waits or has watched of late.
+        """Let `who` go, and stop the transfer where nobody else waits or has watched of late.
 
         On return it is over: whoever waits is told, and the temporary file is gone (on Windows,
         which keeps open files, a moment later).
@@ -179,7 +179,7 @@ class Download:
             return True
 
     def wait(self, report: Report | None = None, who: Hashable | None = None) -> Path:
-        """The path of the file, once it is there.
+        """Wait for the file, and return its path.
 
         Args:
             report: told how far it is from the waiting thread a few times a second, and once more
@@ -213,7 +213,7 @@ class Download:
         self._watchers[who] = max(until, self._watchers.get(who, 0.0))
 
     def _stop(self) -> None:
-        """Ends it as cancelled; the caller holds the lock."""
+        """End it as cancelled; the caller holds the lock."""
         self.cancelled = True
         title = self.progress.title
         self._settle(WeightsError(say("The download of {title} was cancelled.", title=title)))
@@ -222,7 +222,7 @@ class Download:
         self._remove_part()
 
     def _settle(self, error: WeightsError | None) -> None:
-        """Ends it where it has not ended yet; the caller holds the lock."""
+        """End it unless it has ended; the caller holds the lock."""
         if self.finished:
             return
         self.error = error
@@ -231,7 +231,7 @@ class Download:
         self._done.set()
 
     def _run(self) -> None:
-        """What the transfer's thread does; nobody is there to catch what it raises."""
+        """Run in the transfer's thread, and catch everything, since nobody else is there to."""
         speak(self._language)
         error: WeightsError | None = None
         try:
@@ -249,7 +249,7 @@ class Download:
             self._settle(error)
 
     def _bring(self) -> None:
-        """Puts the file there; returns early where it is cancelled.
+        """Download to the file's place; return early where it is cancelled.
 
         Raises:
             WeightsError: it can't be had, or can't be written.
@@ -275,7 +275,7 @@ class Download:
             raise folder_error(self.progress.title, self.path, error) from error
 
     def _room(self) -> int:
-        """Bytes that the folder has for this file, with those that it has already."""
+        """Return the bytes that the folder has for this file, with those that it has already."""
         return shutil.disk_usage(self.path.parent).free + self._part.stat().st_size
 
     def _remove_part(self) -> None:
@@ -285,7 +285,7 @@ class Download:
 
 
 def _sweep(path: Path) -> None:
-    """Removes what processes that crashed long ago left of this file."""
+    """Remove what processes that crashed long ago left of this file."""
     for part in path.parent.glob(f".{escape(path.name)}.*.part"):
         with suppress(OSError):  # gone by itself, or somebody else's: no harm to this transfer
             if time.time() - part.stat().st_mtime > _STALE_AFTER:
@@ -294,7 +294,7 @@ def _sweep(path: Path) -> None:
 
 @atexit.register
 def _stop_all() -> None:
-    """Leaves no temporary file behind when the interpreter ends in the middle of a transfer."""
+    """Stop all transfers when the interpreter ends, so that no temporary file is left behind."""
     with _lock:
         for download in tuple(_under_way.values()):
             download._stop()

@@ -1,4 +1,4 @@
-"""How far a transfer is: bytes and speed, in a person's words and units."""
+"""Measure how far a transfer is: bytes and speed, in a person's words and units."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ _SPEED_WINDOW = 3.0  # seconds over which the speed is measured
 
 @dataclass(frozen=True, slots=True)
 class TransferStatus:
-    """How far a transfer has come.
+    """Bytes, speed and size of a transfer at one moment.
 
     Attributes:
         file: the name of the file.
@@ -31,24 +31,24 @@ class TransferStatus:
 
     @property
     def share(self) -> float | None:
-        """From 0 to 1, None where the server does not say how much there is."""
+        """Part that is done, from 0 to 1; None where the server does not say how much there is."""
         return min(1.0, self.received / self.total) if self.total else None
 
     @property
     def text(self) -> str:
-        """Such as ``12.3 of 87.3 MB · 4.5 MB/s``."""
+        """Amount and speed, such as ``12.3 of 87.3 MB · 4.5 MB/s``."""
         return f"{self.amount} · {self.note or f'{byte_size(self.bytes_per_second)}/s'}"
 
     @property
     def amount(self) -> str:
-        """Such as ``12.3 of 87.3 MB``, or ``12.3 MB`` where the server does not say of how much."""
+        """Amount, such as ``12.3 of 87.3 MB``, or ``12.3 MB`` where the whole is not known."""
         if self.total is None:
             return byte_size(self.received)
         return bytes_of(self.received, self.total)
 
     @property
     def title(self) -> str:
-        """The file with its size: ``resnet34-b627a593.pth (87.3 MB)``."""
+        """File name with its size: ``resnet34-b627a593.pth (87.3 MB)``."""
         return self.file if self.total is None else f"{self.file} ({byte_size(self.total)})"
 
 
@@ -56,7 +56,7 @@ Report = Callable[[TransferStatus], None]
 
 
 class Meter:
-    """What a transfer's thread tells, and others read while it runs."""
+    """Counter that a transfer's thread feeds while other threads read it."""
 
     def __init__(self, file: str, clock: Callable[[], float] = time.monotonic) -> None:
         """Start at zero; `file` is the name to show, `clock` tells seconds."""
@@ -69,7 +69,7 @@ class Meter:
         self._samples = deque([(clock(), 0)])  # (seconds, bytes by then)
 
     def count(self, received: int) -> None:
-        """Takes the number of bytes that are there by now."""
+        """Set the number of bytes that are there by now."""
         now = self._clock()
         with self._lock:
             if received < self._received:
@@ -80,17 +80,17 @@ class Meter:
             self._forget_before(now - _SPEED_WINDOW)
 
     def expect(self, total: int | None) -> None:
-        """Takes the number of bytes that there will be, None for unknown."""
+        """Set the number of bytes that there will be, None for unknown."""
         with self._lock:
             self._total = total
 
     def note(self, text: str) -> None:
-        """Takes what the transfer is waiting for; empty when it goes on."""
+        """Set what the transfer is waiting for; empty when it goes on."""
         with self._lock:
             self._note = text
 
     def read(self) -> TransferStatus:
-        """How far it is at this moment."""
+        """Return the status at this moment."""
         now = self._clock()
         with self._lock:
             self._forget_before(now - _SPEED_WINDOW)

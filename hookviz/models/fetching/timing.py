@@ -1,11 +1,11 @@
-"""How patient a transfer is with a slow line and a server that fails."""
+"""Set how patient a transfer is with a slow line and a server that fails."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How patient a transfer is; in seconds where it does not say otherwise.
+    """Timeouts and limits of a transfer, in seconds where an attribute does not say otherwise.
 
     Attributes:
         connect: for a connection.

@@ -1,4 +1,4 @@
-"""One file over HTTP into an open stream: attempts, resuming, and the check of what came."""
+"""Transfer one file over HTTP into an open stream: attempts, resuming, checks."""
 
 import errno
 import hashlib
@@ -34,12 +34,12 @@ _NETWORK_ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, OSEr
 
 
 class Transfer:
-    """The bytes of one URL on their way into a stream."""
+    """Transfer of one URL's bytes into a stream."""
 
     def __init__(
         self, url: str, stream: IO[bytes], meter: Meter, stopped: threading.Event, timing: Timing
     ) -> None:
-        """Nothing happens before `run`.
+        """Prepare the transfer; `run` begins it.
 
         Args:
             url: http or https.
@@ -60,7 +60,7 @@ class Transfer:
         self._response: requests.Response | None = None
 
     def run(self) -> None:
-        """Brings all of it, attempt after attempt; returns early once it is stopped.
+        """Transfer all bytes, attempt after attempt; return early once it is stopped.
 
         Raises:
             WeightsError: it can't be had, and why.
@@ -71,26 +71,26 @@ class Transfer:
             while not self._stopped.is_set():
                 try:
                     self._attempt(session)
-                except DownloadAttemptError as trouble:
+                except DownloadAttemptError as error:
                     tries += 1
                     if self._size - farthest >= self._timing.headway:
                         farthest, failures = self._size, 0
                     failures += 1
-                    if failures >= min(trouble.attempts, self._timing.attempts):
-                        raise self._failure(trouble, tries) from trouble
-                    self._pause(trouble, failures)
+                    if failures >= min(error.attempts, self._timing.attempts):
+                        raise self._failure(error, tries) from error
+                    self._pause(error, failures)
                 else:
                     return
 
     def interrupt(self) -> None:
-        """Wakes a transfer that waits for bytes; from another thread, after `stopped` is set."""
+        """Wake a transfer that waits for bytes; from another thread, after `stopped` is set."""
         response = self._response
         if response is not None:
             # there is nothing to wake where the connection has been closed in this very moment
             with suppress(OSError, ValueError, RuntimeError):
                 response.raw.shutdown()
 
-    def _failure(self, trouble: DownloadAttemptError, tries: int) -> WeightsError:
+    def _failure(self, error: DownloadAttemptError, tries: int) -> WeightsError:
         tried = say(" (tried {tries} times)", tries=tries) if tries > 1 else ""
         title = self._meter.read().title
         return WeightsError(
@@ -98,22 +98,22 @@ class Transfer:
                 "{title} could not be downloaded from {url}: {problem}{tries}.",
                 title=title,
                 url=_shown(self._url),
-                problem=trouble,
+                problem=error,
                 tries=tried,
             )
         )
 
-    def _pause(self, trouble: DownloadAttemptError, failures: int) -> None:
-        pause = max(self._timing.backoff * 2 ** (failures - 1), trouble.pause)
+    def _pause(self, error: DownloadAttemptError, failures: int) -> None:
+        pause = max(self._timing.backoff * 2 ** (failures - 1), error.pause)
         pause = min(pause, self._timing.longest_pause)
         with speaking(ENGLISH):
-            logger.info("%s; trying again in %.1f s", self._failure(trouble, 1), pause)
-        self._meter.note(say("{problem}; trying again", problem=trouble))
+            logger.info("%s; trying again in %.1f s", self._failure(error, 1), pause)
+        self._meter.note(say("{problem}; trying again", problem=error))
         self._stopped.wait(pause)
         self._meter.note("")
 
     def _attempt(self, session: requests.Session) -> None:
-        """Asks once for what is missing, and adds what comes."""
+        """Ask once for what is missing, and append what comes."""
         # bytes as they are: a server that packs them can't go on in the middle
         headers = {"Accept-Encoding": "identity"}
         if self._size and self._validator:
@@ -147,7 +147,7 @@ class Transfer:
         self._expect(self._size)
 
     def _begin(self, response: requests.Response) -> bool:
-        """Makes ready for what the server is about to send; True where it goes on."""
+        """Prepare the stream for an answer; return whether it goes on where the last one ended."""
         status, headers = response.status_code, response.headers
         resumed = status == HTTPStatus.PARTIAL_CONTENT and self._goes_on(headers)
         if status == HTTPStatus.OK:
@@ -180,7 +180,7 @@ class Transfer:
         return resumed
 
     def _goes_on(self, headers: Mapping[str, str]) -> bool:
-        """Whether a partial answer is the rest of this very file."""
+        """Return whether a partial answer is the rest of this very file."""
         content_range = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
         if not self._size or content_range is None or int(content_range[1]) != self._size:
             return False
@@ -225,7 +225,7 @@ class Transfer:
         )
 
     def _check(self, resumed: bool, headers: Mapping[str, str]) -> None:
-        """Raises where what came is not what the name of the file promises."""
+        """Raise an error where the bytes are not what the file's name promises."""
         expected, got = hash_in_name(self._meter.read().file), self._sha256.hexdigest()
         if expected is None or got.startswith(expected):
             return
@@ -248,19 +248,19 @@ class Transfer:
 
 
 def hash_in_name(name: str) -> str | None:
-    """The first digits of a file's SHA-256 that its name carries: ``resnet34-b627a593.pth``."""
+    """Return the first digits of a SHA-256 that a file's name has: ``resnet34-b627a593.pth``."""
     match = _HASH.search(name)
     return match[1] if match else None
 
 
 def _validator(headers: Mapping[str, str]) -> str | None:
-    """What If-Range can carry: a strong ETag, else the date of the last change."""
+    """Return what If-Range can carry: a strong ETag, else the date of the last change."""
     etag = headers.get("ETag", "")
     return etag if etag.startswith('"') else headers.get("Last-Modified")
 
 
 def _shown(url: str) -> str:
-    """The address without what may be secret in it: user, password, query."""
+    """Strip an address of what may be secret in it: user, password, query."""
     try:
         parts = urlsplit(url)
     except ValueError:

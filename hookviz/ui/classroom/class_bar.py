@@ -4,6 +4,7 @@ import streamlit as st
 
 from hookviz.classroom.classes import classes
 from hookviz.classroom.codes import shown_code
+from hookviz.classroom.link_parameters import OWN_IMAGES
 from hookviz.classroom.question import LONGEST_ANSWER, LONGEST_QUESTION, MOST, read_question
 from hookviz.classroom.shared_state import OF_ONE
 from hookviz.errors import ClassroomError
@@ -71,6 +72,7 @@ def _show_follower(code: str, token: str) -> None:
             "code": code,
             "token": token,
             "ofOne": sorted(OF_ONE),
+            "ownImages": list(OWN_IMAGES),
             "words": {
                 "follows": say("You follow your teacher."),
                 "alone": say("You look on your own."),

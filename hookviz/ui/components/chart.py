@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from hookviz.drawing.charts import COLOURS, axis_of
-from hookviz.drawing.colours import ABOVE, BELOW
+from hookviz.drawing.colormaps import ABOVE, BELOW
 from hookviz.drawing.panels import ChartPanel
 from hookviz.language.saying import say
 from hookviz.ui.components.files import component, packed

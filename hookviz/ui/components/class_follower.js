@@ -5,7 +5,6 @@ import { keepOfClass, keptOfClass, openClass } from "./class_wire.js";
 import { frame, unpacked } from "./shared.js";
 
 const followers = new WeakMap(); // bars and what runs on them
-const OWN_IMAGE = ["Upload", "Camera", "Live"];
 
 const FOLLOWER = `
   <section class="class">
@@ -24,14 +23,14 @@ const FOLLOWER = `
   </section>`;
 
 // The link of who follows: the teacher's choices, and of one's own what nobody shares.
-const followedLink = (state, ofOne) => {
+const followedLink = (state, { ofOne, ownImages }) => {
   const now = new URLSearchParams(location.search);
   const next = new URLSearchParams(state.query);
   for (const name of ofOne) {
     next.delete(name);
     for (const value of now.getAll(name)) next.append(name, value);
   }
-  const own = OWN_IMAGE.includes(now.get("image") ?? "");
+  const own = ownImages.includes(now.get("image") ?? "");
   if (own || !state.sample) {
     next.delete("sample");
     for (const value of now.getAll("sample")) next.append("sample", value);
@@ -64,7 +63,7 @@ const followTeacher = (root, find) => {
   const go = () => {
     astray = acted = false;
     if (!state) return;
-    const next = followedLink(state, data.ofOne);
+    const next = followedLink(state, data);
     if (alike(next, new URLSearchParams(location.search))) return;
     window.hookvizGo(next.toString(), "replace");
   };
@@ -139,7 +138,7 @@ const followTeacher = (root, find) => {
   // What a pupil does by hand while following: the way back is offered until the teacher goes on.
   const strayed = () => {
     if (!state || apart) return;
-    const next = followedLink(state, data.ofOne);
+    const next = followedLink(state, data);
     astray = acted && !alike(next, new URLSearchParams(location.search));
     show();
   };

@@ -17,7 +17,6 @@ import { frame, say, unpacked } from "./shared.js";
 const lives = new WeakMap(); // screens and what runs on them
 const LINK_PAUSE = 500; // milliseconds in which the arrows may go on before the link follows
 const SIGN_OF_LIFE = 20000; // milliseconds without a frame, of a video that stands still
-const MOST_BYTES = 1e6; // of a frame that is frozen
 
 // What the next stream of this tab goes on with, when a frame was looked at in between.
 const kept = (window.hookvizLive ??= { file: null, at: 0, device: null, hold: false });
@@ -152,7 +151,7 @@ const run = (root, find) => {
     const { file } = kept;
     report(file ? say("Opening the file…") : say("Asking for the camera…"));
     try {
-      const found = await (file ? openFile(video, file, kept.at) : openCamera(video, kept.device));
+      const found = await (file ? openFile(video, file, kept.at) : openCamera(video, kept.device, data.cameraWidth));
       if (own !== opened || stopped || document.hidden) return found.stop();
       source = found;
     } catch (error) {
@@ -185,7 +184,7 @@ const run = (root, find) => {
   const takeOut = () => {
     if (!screen.shown || frozen || freeze.disabled) return;
     const { answer, frame } = screen.shown;
-    if (frame.bytes.byteLength > MOST_BYTES) {
+    if (frame.bytes.byteLength > data.mostBytes) {
       find(".note").textContent = say("This frame is too large to be kept. Choose a smaller input size.");
       return;
     }

@@ -19,8 +19,10 @@ def live(
 
     Args:
         stream: where frames go (``path``, ``token``), the pixels of their shorter side (``side``),
-            the share of it that the network sees (``seen``), what is drawn of them in a word that
-            changes with it (``subject``), the layer's name, and whether the weights are random.
+            the pixels to ask a camera for (``cameraWidth``), the most bytes of a frame that is kept
+            (``mostBytes``), the share of it that the network sees (``seen``), what is drawn of them
+            in a word that changes with it (``subject``), the layer's name, and whether the weights
+            are random.
         on_pick: gets the channel that a person picks up, None where it is put down.
         on_freeze: gets a frame as the browser hands it over, which is anything.
         key: of the component in Streamlit's state.

@@ -8,8 +8,6 @@
 import { openAnimation } from "./live_animation.js";
 import { CAMERA_TROUBLES, Trouble } from "./live_words.js";
 
-const ENOUGH = 640; // pixels of a camera's picture; networks see less
-
 const followVideo = (video, source) => {
   let on = true;
   let last = 0;
@@ -33,10 +31,10 @@ const followVideo = (video, source) => {
   return () => (on = false);
 };
 
-export const openCamera = async (video, device) => {
+export const openCamera = async (video, device, pixels) => {
   if (!navigator.mediaDevices?.getUserMedia) throw new Trouble("insecure");
   const which = device ? { deviceId: { exact: device } } : { facingMode: "user" };
-  const size = { width: { ideal: ENOUGH }, frameRate: { ideal: 30 } };
+  const size = { width: { ideal: pixels }, frameRate: { ideal: 30 } };
   const ask = (wanted) => navigator.mediaDevices.getUserMedia({ video: { ...wanted, ...size } });
   let stream;
   try {

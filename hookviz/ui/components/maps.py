@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 from PIL import Image
 
-from hookviz.drawing.panels import MapsPanel
+from hookviz.drawing.maps_panel import MapsPanel
 from hookviz.drawing.pictures import encode_jpeg, encode_png
 from hookviz.markup import data_url
 from hookviz.types import Pixels

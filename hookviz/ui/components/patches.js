@@ -6,6 +6,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const data = unpacked(bytes);
   const group = frame(parentElement, `<div role="group"></div>`)("[role=group]");
   group.setAttribute("aria-label", data.label);
+  group.style.setProperty("--columns", data.columns);
   group.replaceChildren(
     ...data.items.map(({ title, picture }, rank) => {
       const button = document.createElement("button");

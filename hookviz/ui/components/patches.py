@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from hookviz.atlas.plan import TOP
 from hookviz.ui.components.files import component, packed
 
 
@@ -39,6 +40,5 @@ def show_patches(
                 on_pick(position)
 
     items = [{"title": each.title, "picture": each.picture} for each in patches]
-    component("patches")(
-        key=key, data=packed({"label": label, "items": items}), on_picked_change=picked
-    )
+    data = packed({"label": label, "items": items, "columns": TOP})
+    component("patches")(key=key, data=data, on_picked_change=picked)

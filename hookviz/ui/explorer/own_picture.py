@@ -12,7 +12,7 @@ from functools import partial
 
 import streamlit as st
 
-from hookviz.drawing.enlarging import enlarged
+from hookviz.drawing.pictures import enlarged
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.lenses.maximize import SEVERAL

@@ -1,4 +1,4 @@
-"""What a lens has so far: on the page while it runs, and kept where it is ended."""
+"""Show what a lens has so far while it runs, and keep it where the run is ended."""
 
 import time
 from collections.abc import Callable
@@ -15,8 +15,8 @@ _OTHERS = 4  # times as long as it took to draw the last one, so that the lens h
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Found:
-    """A lens's result as a session keeps it.
+class KeptResult:
+    """Result of a lens as a session keeps it.
 
     Attributes:
         result: the result, or what there was of it when the run was ended.
@@ -32,7 +32,7 @@ class Found:
 
 
 class Growth:
-    """Shows partial results, as many as one can see, however many there are.
+    """Partial results on the page, as many as one can see, however many come.
 
     Attributes:
         began: whether there was one.
@@ -43,13 +43,13 @@ class Growth:
         show: Callable[[LensResult], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Nothing has come yet; `show` puts one in the place of the one before."""
+        """Begin without a result; `show` draws one in the place of the one before."""
         self.began = False
         self._show, self._clock = show, clock
         self._due = clock()
 
     def take(self, result: LensResult) -> None:
-        """Show what there is so far, if the last one was shown long enough ago."""
+        """Show a partial result, if the last one was shown long enough ago."""
         self.began = True
         began = self._clock()
         if began < self._due:
@@ -60,7 +60,7 @@ class Growth:
 
 
 class Redrawn:
-    """A place that is drawn again and again in one run of the page, controls and all.
+    """Part of the page that is drawn again and again in one run, controls and all.
 
     Elements of the same kind in the same order are changed in place, from one run to the next too,
     so that nothing jumps. Streamlit refuses a key that comes twice in a run; here the second takes
@@ -68,7 +68,7 @@ class Redrawn:
     """
 
     def __init__(self, *, clear: bool) -> None:
-        """A place at the present one on the page; what is there from the run before may stay."""
+        """Begin at the present position on the page; what an earlier run drew there may stay."""
         self._around = st.container()
         self._place: DeltaGenerator | None = self._around.empty() if clear else None
         self._own: list[frozenset[str]] = []

@@ -1,4 +1,4 @@
-"""Which lens is looked through, and at which layer it begins."""
+"""Choose the lens to look through, and the layer at which it begins."""
 
 import streamlit as st
 
@@ -18,7 +18,7 @@ CHANNELS = ""
 
 
 def pick_lens() -> Lens | None:
-    """Which lens to look through, by the question it answers; None for the channels themselves."""
+    """Pick a lens by the question that it answers; None for the channels themselves."""
     lenses = {lens.slug: lens for lens in list_lenses()}
     asked = st.query_params.get("lens", CHANNELS)
     titles = {lens.title: slug for slug, lens in lenses.items()}
@@ -40,7 +40,7 @@ def pick_lens() -> Lens | None:
 
 
 def layers_for(lens: Lens, trace: LayerTrace) -> tuple[LayerInfo, ...]:
-    """The layers that are offered at the side: those that the lens can be asked about."""
+    """Return the layers that are offered at the side: those that the lens can be asked about."""
     choices = (parameter.choices(trace) for parameter in layers_at_side(lens))
     return next(choices, trace.convs)
 
@@ -87,7 +87,7 @@ def _look(slug: str | None) -> None:
 
 
 def layers_at_side(lens: Lens) -> list[kinds.LayerChoice]:
-    """The lens's layer parameter, where it is the one chosen at the side; else nothing."""
+    """Return the lens's layer parameter, where it is the one chosen at the side; else nothing."""
     return [
         parameter
         for parameter in lens.parameters

@@ -1,4 +1,4 @@
-"""The result of a lens, panel by panel, whatever the lens."""
+"""Show the result of a lens, panel by panel, whatever the lens."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from typing import Any, TypeVar
 import numpy as np
 import streamlit as st
 
+from hookviz.drawing.maps_panel import MapsPanel
 from hookviz.drawing.panels import (
     ChartPanel,
     FilePanel,
     GridPanel,
     ImagePanel,
-    MapsPanel,
     Panel,
     PicturesPanel,
     TablePanel,
     TextPanel,
-    TreePanel,
 )
+from hookviz.drawing.tree_panel import TreePanel
 from hookviz.language.saying import say
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Model
@@ -42,7 +42,7 @@ _GRID_HEIGHT = 420  # pixels that a grid of channels has at most, where its tile
 
 @dataclass(frozen=True, slots=True)
 class PanelCallbacks:
-    """Where a panel can lead to.
+    """Callbacks by which a panel leads to a channel or an image.
 
     Attributes:
         channel: from a layer to what is done when one of its channels is picked; None where nothing
@@ -74,14 +74,11 @@ def show_result(result: LensResult, callbacks: PanelCallbacks) -> None:
             columns = st.columns(len(row), gap="medium") if len(row) > 1 else [st.container()]
             for column, panel in zip(columns, row, strict=True):
                 with column:
-                    if type(panel) in _LEADING:
-                        _LEADING[type(panel)](panel, callbacks)
-                    else:
-                        _SHOW[type(panel)](panel)
+                    _WIDGETS[type(panel)](panel, callbacks)
 
 
 def _kind(panel: Panel) -> tuple[Any, ...]:
-    """What panels have in common that are shown together."""
+    """Return what panels have in common that are shown together."""
     if isinstance(panel, ImagePanel):
         return (ImagePanel,)
     return (GridPanel, panel.title) if isinstance(panel, GridPanel) and panel.state else ()
@@ -93,7 +90,7 @@ def _rows(panels: list[AnyPanel], count: int) -> Iterator[list[AnyPanel]]:
 
 
 def _flipped(states: Sequence[GridPanel], lens: str) -> GridPanel:
-    """The state that is looked at; all are drawn in the same place."""
+    """Let a person switch between states of one grid, and return the one that is looked at."""
     names = [panel.state for panel in states]
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader(plain(states[0].title), anchor=False, width="content")
@@ -128,16 +125,15 @@ def _show_grid(panel: GridPanel, callbacks: PanelCallbacks) -> None:
     st.caption(plain(" ".join(filter(None, (panel.caption, grid.legend)))))
 
 
-def _show_image(panel: ImagePanel) -> None:
+def _show_image(panel: ImagePanel, _callbacks: PanelCallbacks) -> None:
     _title(panel.title)
     width = panel.picture.shape[1]
     st.image(panel.picture, width="stretch" if width > _SMALL // 2 else width, alt=panel.alt)
-    if panel.caption:
-        st.caption(plain(panel.caption))
+    _caption(panel.caption)
 
 
 def _show_many(panels: list[ImagePanel]) -> None:
-    """More pictures than one looks at one by one, smaller and with smaller titles."""
+    """Show more pictures than one looks at one by one, smaller and with smaller titles."""
     for row in _rows(panels, _SMALL_SIDE_BY_SIDE):
         for column, panel in zip(st.columns(_SMALL_SIDE_BY_SIDE, gap="small"), row, strict=False):
             with column:
@@ -145,7 +141,7 @@ def _show_many(panels: list[ImagePanel]) -> None:
                 st.caption(plain(" · ".join(filter(None, (panel.title, panel.caption)))))
 
 
-def _show_pictures(panel: PicturesPanel) -> None:
+def _show_pictures(panel: PicturesPanel, _callbacks: PanelCallbacks) -> None:
     _title(panel.title)
     with st.container(horizontal=True, gap="small"):
         for picture, name, note in zip(panel.pictures, panel.names, panel.notes, strict=True):
@@ -157,23 +153,20 @@ def _show_pictures(panel: PicturesPanel) -> None:
                 else:
                     st.image(picture, width=_PICTURE, alt=name)
                 st.caption(f"**{plain(note)}** {plain(name)}")
-    if panel.caption:
-        st.caption(plain(panel.caption))
+    _caption(panel.caption)
 
 
-def _show_table(panel: TablePanel) -> None:
+def _show_table(panel: TablePanel, _callbacks: PanelCallbacks) -> None:
     _title(panel.title)
     columns = {say(name): [row[at] for row in panel.rows] for at, name in enumerate(panel.columns)}
     st.dataframe(columns, hide_index=True, width="stretch", key=f"table {panel.title}")
-    if panel.caption:
-        st.caption(plain(panel.caption))
+    _caption(panel.caption)
 
 
-def _show_tree(panel: TreePanel) -> None:
+def _show_tree(panel: TreePanel, _callbacks: PanelCallbacks) -> None:
     _title(panel.title)
     tree(panel, f"tree {panel.title}")
-    if panel.caption:
-        st.caption(plain(panel.caption))
+    _caption(panel.caption)
 
 
 def _show_chart(panel: ChartPanel, callbacks: PanelCallbacks) -> None:
@@ -185,8 +178,7 @@ def _show_chart(panel: ChartPanel, callbacks: PanelCallbacks) -> None:
         picked(int(panel.labels[position]), None, (0, 0))
 
     chart(panel, f"chart {panel.title}", lead if picked else None)
-    if panel.caption:
-        st.caption(plain(panel.caption))
+    _caption(panel.caption)
 
 
 def _show_file(panel: FilePanel, callbacks: PanelCallbacks) -> None:
@@ -200,8 +192,7 @@ def _show_file(panel: FilePanel, callbacks: PanelCallbacks) -> None:
             icon=":material/download:",
             on_click="ignore",
         )
-        if panel.caption:
-            st.caption(plain(panel.caption))
+        _caption(panel.caption)
 
 
 def _show_maps(panel: MapsPanel, callbacks: PanelCallbacks) -> None:
@@ -220,11 +211,10 @@ def _show_maps(panel: MapsPanel, callbacks: PanelCallbacks) -> None:
         place for place, way in enumerate(to_images) if way is not None and to_channel is not None
     ]
     show_maps(panel, f"maps {panel.title}", leading, lead)
-    if panel.caption:
-        st.caption(plain(panel.caption))
+    _caption(panel.caption)
 
 
-def _show_text(panel: TextPanel) -> None:
+def _show_text(panel: TextPanel, _callbacks: PanelCallbacks) -> None:
     show: Callable[..., Any] = {
         "good": st.success,
         "bad": st.error,
@@ -237,16 +227,20 @@ def _title(text: str) -> None:
     st.subheader(plain(text), anchor=False)
 
 
-_LEADING: dict[type[Panel], Callable[[Any, PanelCallbacks], None]] = {
+def _caption(text: str) -> None:
+    if text:
+        st.caption(plain(text))
+
+
+_WIDGETS: dict[type[Panel], Callable[[Any, PanelCallbacks], None]] = {
     ChartPanel: _show_chart,
     FilePanel: _show_file,
     GridPanel: _show_grid,
-    MapsPanel: _show_maps,
-}
-_SHOW: dict[type[Panel], Callable[[Any], None]] = {
     ImagePanel: _show_image,
+    MapsPanel: _show_maps,
     PicturesPanel: _show_pictures,
     TablePanel: _show_table,
     TextPanel: _show_text,
     TreePanel: _show_tree,
 }
+"""What shows each kind of panel on the page."""

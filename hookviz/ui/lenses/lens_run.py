@@ -1,4 +1,4 @@
-"""A run of a lens: with progress, a way to stop it, and the result kept in the session."""
+"""Run a lens with progress and a way to stop it, and keep the result in the session."""
 
 import hashlib
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -12,7 +12,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from hookviz.capturing.cache import ByteCache
-from hookviz.drawing.panels import GridPanel, ImagePanel, MapsPanel, Panel, PicturesPanel
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
@@ -20,9 +19,8 @@ from hookviz.lenses.contract.lens import Lens, Subject
 from hookviz.lenses.contract.result import LensResult
 from hookviz.lenses.contract.running import look
 from hookviz.types import LayerInfo, Model, ModelInput
-from hookviz.ui.lenses.channel_lead import lead_to
-from hookviz.ui.lenses.growth import Found, Growth, Redrawn
-from hookviz.ui.lenses.image_lead import lead_to_image
+from hookviz.ui.lenses.growth import Growth, KeptResult, Redrawn
+from hookviz.ui.lenses.leads import lead_to_channel, lead_to_image
 from hookviz.ui.lenses.lens_result import PanelCallbacks, show_result
 from hookviz.ui.lenses.lens_widgets import draw_parameters, drawn_parameters, pick_parameters
 from hookviz.ui.lenses.run_bar import RunBar
@@ -37,7 +35,7 @@ _STOPPED = "stopped"  # where the session has the key of the run that was stoppe
 
 @dataclass(frozen=True, eq=False)
 class _Request:
-    """What is asked for."""
+    """Lens, model, image and parameters that a run is for, with the caches of its result."""
 
     lens: Lens
     subject: Subject
@@ -46,25 +44,25 @@ class _Request:
 
     @cached_property
     def key(self) -> tuple[str, ...]:
-        """Where the session's cache has the result."""
+        """Key of the result in the session's cache."""
         model, model_input = self.subject.model, self.subject.model_input
         asked = (model.name, model.digest, model_input.digest, _fingerprint(self.chosen))
         return ("lens", current(), self.lens.slug, *asked)
 
-    def kept(self) -> Found | None:
-        """What the session has of it, or its class."""
-        found: Found | None = self._cache.get(self.key)
-        if self.of_class is not None and (found is None or not found.whole):
+    def kept(self) -> KeptResult | None:
+        """Return the result that the session or its class keeps, if any."""
+        kept: KeptResult | None = self._cache.get(self.key)
+        if self.of_class is not None and (kept is None or not kept.whole):
             self.of_class.hand_over(self._cache, self.key)
-            found = self._cache.get(self.key)
-        return found
+            kept = self._cache.get(self.key)
+        return kept
 
-    def keep(self, found: Found) -> Found:
-        """Have the session keep it, and its class what is whole."""
-        self._cache.put(self.key, found, _nbytes(found.result))
-        if self.of_class is not None and found.whole:
+    def keep(self, kept: KeptResult) -> KeptResult:
+        """Keep a result in the session, and a whole one for its class too."""
+        self._cache.put(self.key, kept, _nbytes(kept.result))
+        if self.of_class is not None and kept.whole:
             self._cache.hand_over(self.of_class, self.key)
-        return found
+        return kept
 
     @property
     def _cache(self) -> ByteCache:
@@ -73,103 +71,106 @@ class _Request:
         return self.subject.cache
 
     def show(self, result: LensResult) -> None:
-        """The panels, and where they lead to."""
+        """Show the panels, with where they lead to."""
         image, model = self.subject.image, self.subject.model
         to_image = partial(lead_to_image, shown=image.digest if image is not None else "")
-        show_result(result, PanelCallbacks(partial(lead_to, self.subject.trace), to_image, model))
+        show_result(
+            result, PanelCallbacks(partial(lead_to_channel, self.subject.trace), to_image, model)
+        )
 
 
 def show_lens(
     lens: Lens, model: Model, model_input: ModelInput, shown: Shown, layer: LayerInfo
 ) -> LensResult | None:
-    """The lens's widgets, its run with progress and a way to stop it, and its result, if any."""
+    """Show a lens's widgets, its run with progress and *Stop*, and its result, if any."""
     st.header(say(lens.question), anchor=False)
     st.caption(f"**{plain(say(lens.title))}** · {plain(say(lens.sentence))}")
     subject = Subject(model, model_input, shown.image, resources.session_cache())
     chosen = pick_parameters(lens, subject, layer)
-    place: AbstractContextManager[Any] = nullcontext()
+    column: AbstractContextManager[Any] = nullcontext()
     if drawn_parameters(lens):
-        beside, place = st.columns(_BESIDE, gap="medium")
+        beside, column = st.columns(_BESIDE, gap="medium")
         with beside:
             chosen |= draw_parameters(lens, subject)
-    with place:
-        found = _show_found(_Request(lens, subject, chosen, class_cache()))
-        return found.result if found is not None else None
+    with column:
+        kept = _show_kept(_Request(lens, subject, chosen, class_cache()))
+        return kept.result if kept is not None else None
 
 
-def _show_found(request: _Request) -> Found | None:
-    """The lens's result, of this run or kept from one before; or why there is none."""
-    found, why = request.kept(), ""
+def _show_kept(request: _Request) -> KeptResult | None:
+    """Show the lens's result, of this run or kept from one before; or why there is none."""
+    kept, why = request.kept(), ""
     stopped = st.session_state.get(_STOPPED) == request.key
     with st.container(key="hv-run"):
         above = st.empty()  # whether it runs or not, what follows stays where it is
-    below = Redrawn(clear=found is None)
-    if found is None and stopped:
+    below = Redrawn(clear=kept is None)
+    if kept is None and stopped:
         with above.container():
             st.info(say("Stopped."), icon=":material/pause:")
             st.button(say("Run it"), on_click=_go_on)
         return None
-    if found is None or not (found.whole or stopped):
+    if kept is None or not (kept.whole or stopped):
         try:
             with _row(above):
-                found = _run(request, below, found)
+                kept = _run(request, below, kept)
         except HookVizError as error:
-            found = request.kept()
-            if found is None:
+            kept = request.kept()
+            if kept is None:
                 with above.container():
                     st.info(plain(str(error)), icon=":material/info:")
                 return None
             why = plain(str(error))
             _stop(request.key)  # what took too long goes on when somebody wants it to
-    kept = found
     if kept.grew:
         with _row(above):
             _show_end(request, kept, why)
     else:
         above.empty()
 
+    final = kept
+
     def show() -> None:
-        request.show(kept.result)
-        if not kept.grew:
+        request.show(final.result)
+        if not final.grew:
             with _row(st):
-                _show_end(request, kept)
+                _show_end(request, final)
 
     below.draw(show, once=True)
-    return kept
+    return final
 
 
-def _row(place: DeltaGenerator | ModuleType) -> DeltaGenerator:
-    """What belongs to a run side by side, which replaces what stood there in place."""
-    row: DeltaGenerator = place.container(horizontal=True, vertical_alignment="center")
+def _row(container: DeltaGenerator | ModuleType) -> DeltaGenerator:
+    """Return a row for what belongs to a run, which replaces what stood there."""
+    row: DeltaGenerator = container.container(horizontal=True, vertical_alignment="center")
     return row
 
 
-def _show_end(request: _Request, found: Found, why: str = "") -> None:
-    """The numbers to keep, how long they took, and a way to go on where the run was stopped.
+def _show_end(request: _Request, kept: KeptResult, why: str = "") -> None:
+    """Offer the numbers, how long they took, and a way to go on where the run was stopped.
 
     They stand below the result, or where it grew in the row above it, in the place of the bar; with
     `why` it was stopped, if not for a click.
     """
-    if not found.whole:
+    if not kept.whole:
         words = f":material/info: {why}" if why else ""
         st.markdown(
-            words or ":material/pause: " + say("Stopped at {share:.0f} %", share=100 * found.share),
+            words or ":material/pause: " + say("Stopped at {share:.0f} %", share=100 * kept.share),
             width="stretch" if words else "content",
         )
         st.button(say("Go on"), on_click=_go_on, icon=":material/play_arrow:")
     st.download_button(
         say("The numbers as NPZ"),
-        found.result.npz,
+        kept.result.npz,
         f"{request.subject.model.name}-{request.lens.slug}.npz",
         "application/octet-stream",
         icon=":material/download:",
         on_click="ignore",
     )
-    st.caption(say("took {seconds:,.0f} ms", seconds=found.result.seconds * 1000), width="content")
+    st.caption(say("took {seconds:,.0f} ms", seconds=kept.result.seconds * 1000), width="content")
 
 
-def _run(request: _Request, below: Redrawn, before: Found | None) -> Found:
-    """One run, with a bar and a button that ends it; what there is so far is shown and kept.
+def _run(request: _Request, below: Redrawn, before: KeptResult | None) -> KeptResult:
+    """Run the lens with a bar and a button that ends it; show and keep each partial result.
 
     Args:
         request: what is asked for.
@@ -188,7 +189,7 @@ def _run(request: _Request, below: Redrawn, before: Found | None) -> Found:
     def take(result: LensResult) -> None:
         # Each is kept, and not the last one at the end: at a click Streamlit starts the page's
         # next run before this one has ended.
-        request.keep(Found(result, bar.share, whole=False, grew=True))
+        request.keep(KeptResult(result, bar.share, whole=False, grew=True))
         growth.take(result)
 
     with (
@@ -196,9 +197,9 @@ def _run(request: _Request, below: Redrawn, before: Found | None) -> Found:
         turn(say(lens.title), lens.slug, model=request.subject.model.name) as held,
         ExitStack() as until,
     ):
-        found = request.kept()
-        if found is not None and found.whole:  # another screen of the class has computed it
-            return found
+        kept = request.kept()
+        if kept is not None and kept.whole:  # another screen of the class has computed it
+            return kept
         until.enter_context(st.spinner(f"{say(lens.title)}…", show_time=False))
         bar.start(held, until.close)
         if before is not None:
@@ -207,7 +208,7 @@ def _run(request: _Request, below: Redrawn, before: Found | None) -> Found:
         result = look(lens, subject, request.chosen, partial=take)
         result = replace(result, seconds=result.seconds - held.yielded)
     bar.end()
-    return request.keep(Found(result, grew=growth.began))
+    return request.keep(KeptResult(result, grew=growth.began))
 
 
 def _stop(key: tuple[str, ...]) -> None:
@@ -219,7 +220,7 @@ def _go_on() -> None:
 
 
 def _fingerprint(chosen: dict[str, Any]) -> str:
-    """What tells one choice from another."""
+    """Hash the chosen parameters, so that a result is kept again by them."""
     parts = [
         (name, [image.digest for image in value] if isinstance(value, list) else value)
         for name, value in sorted(chosen.items())
@@ -228,17 +229,7 @@ def _fingerprint(chosen: dict[str, Any]) -> str:
 
 
 def _nbytes(result: LensResult) -> int:
-    """About how much memory a result takes."""
+    """Estimate the bytes of memory that a result takes."""
     numbers = sum(np.asarray(value).nbytes for value in result.values.values())
-    pictures = sum(map(_picture_bytes, result.panels))
+    pictures = sum(panel.picture_bytes for panel in result.panels)
     return numbers + pictures + 100_000
-
-
-def _picture_bytes(panel: Panel) -> int:
-    if isinstance(panel, MapsPanel):
-        return sum(each.picture.nbytes + each.colours.nbytes for each in panel.maps)
-    if isinstance(panel, PicturesPanel):
-        return sum(picture.nbytes for picture in panel.pictures if picture is not None)
-    if isinstance(panel, GridPanel):
-        return panel.grid.levels.nbytes
-    return panel.picture.nbytes if isinstance(panel, ImagePanel) else 0

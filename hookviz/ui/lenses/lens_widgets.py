@@ -1,4 +1,4 @@
-"""The widgets of a lens, one for each parameter that it declares."""
+"""Show the widgets of a lens, one for each parameter that it declares."""
 
 import re
 from collections import Counter
@@ -37,7 +37,7 @@ _LIKELIEST = 5  # classes that are listed first, with their probabilities
 
 
 def pick_parameters(lens: Lens, subject: Subject, layer: LayerInfo) -> dict[str, Any]:
-    """What a person chose of everything that the lens declares; `layer` at the side."""
+    """Let a person choose every parameter of a lens but `layer`, which is chosen at the side."""
     at_side = layers_at_side(lens)
     chosen: dict[str, Any] = {parameter.name: layer.name for parameter in at_side}
     elsewhere = [*at_side, *drawn_parameters(lens)]
@@ -68,19 +68,19 @@ def pick_parameters(lens: Lens, subject: Subject, layer: LayerInfo) -> dict[str,
 
 
 def _pick(parameter: Parameter, lens: Lens, subject: Subject) -> Any:
-    """What a person chose of one parameter, in the widget for its kind."""
+    """Let a person choose one parameter, in the widget for its kind."""
     widget = next(_WIDGETS[kind] for kind in type(parameter).__mro__ if kind in _WIDGETS)
     return widget(parameter, f"{lens.slug}-{parameter.name}", subject)
 
 
 def drawn_parameters(lens: Lens) -> list[regions.RegionChoice]:
-    """Those that are chosen on a picture, which stands beside what the lens shows."""
+    """Return the parameters that are chosen on a picture beside what the lens shows."""
     kind = regions.RegionChoice
     return [parameter for parameter in lens.parameters if isinstance(parameter, kind)]
 
 
 def draw_parameters(lens: Lens, subject: Subject) -> dict[str, Any]:
-    """What a person chose of `drawn_parameters`."""
+    """Let a person choose `drawn_parameters` on the picture."""
     return {
         parameter.name: _region(parameter, f"{lens.slug}-{parameter.name}", subject)
         for parameter in drawn_parameters(lens)
@@ -140,7 +140,7 @@ def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | No
 
 
 def _class_names(subject: Subject) -> dict[str, tuple[int, str]]:
-    """Each class's number and what is shown of it, by its name in a link; the likeliest first."""
+    """Return each class's number and label by its name in a link, the likeliest first."""
     logits = subject.scored.logits
     assert logits is not None
     known = subject.model.categories
@@ -182,7 +182,7 @@ def _whole_number(parameter: kinds.WholeNumber, key: str, subject: Subject) -> i
 
 
 def _channel(parameter: kinds.ChannelChoice, key: str, _subject: Subject) -> int:
-    """The channel in the link, which the explorer shows too."""
+    """Let a person choose the channel in the link, which the explorer shows too."""
     asked = st.query_params.get("channel", "")
     number = int(asked) if re.fullmatch(r"\d{1,6}", asked, re.ASCII) else parameter.default
     st.session_state[key] = number

@@ -1,4 +1,4 @@
-"""How far a run is, and a button that ends it, in one row."""
+"""Show how far a run is, and a button that ends it, in one row."""
 
 import time
 from collections.abc import Callable
@@ -15,14 +15,14 @@ _EVERY = 0.1  # seconds between two looks of the bar; a click ends the run in on
 
 
 class RunBar:
-    """A progress bar with *Stop* beside it, which come where a run takes more than half a second.
+    """Progress bar with *Stop* beside it, which come where a run takes more than half a second.
 
     Attributes:
         share: how far the run is, 0…1.
     """
 
     def __init__(self, title: str, stop: Callable[[], None], from_share: float = 0.0) -> None:
-        """Nothing is shown yet; it will stand in the present container, which is a row.
+        """Reserve places in the present container, which is a row; nothing is shown yet.
 
         Args:
             title: what runs.
@@ -37,10 +37,10 @@ class RunBar:
         self._started = self._looked = self._waits_since = 0.0
         self._words = ""
         self._shown = False
-        self._instead: Callable[[], None] = _nothing
+        self._instead: Callable[[], None] = _take_nothing_away
 
     def start(self, held: RunSlot, instead: Callable[[], None]) -> None:
-        """The run has its turn: the wait before it has a face of its own.
+        """Begin to measure: the run has its turn, and the wait before it is shown by itself.
 
         Args:
             held: the turn.
@@ -50,7 +50,7 @@ class RunBar:
         self._started = time.monotonic()
 
     def show(self) -> None:
-        """Have the bar there from now on."""
+        """Show the bar and its button from now on."""
         if not self._shown:  # a click on it starts the page again, which ends this run
             self._shown = True
             self._instead()
@@ -58,7 +58,7 @@ class RunBar:
             self._button.button(say("Stop"), on_click=self._stop, icon=":material/stop:")
 
     def report(self, share: float) -> None:
-        """The run is so far."""
+        """Show how far the run is, 0…1."""
         now = time.monotonic()
         self.share = min(1.0, max(0.0, share))
         self._waits_since = 0.0
@@ -70,8 +70,8 @@ class RunBar:
         done = (self.share - begun) / max(1e-9, 1 - begun)
         self._look(f"{self._title}… {time_left(done, now - self._started - self._held.yielded)}")
 
-    def wait(self, place: int) -> None:
-        """Others compute, and the run goes on by itself: said where it takes more than a moment."""
+    def wait(self, position: int) -> None:
+        """Say that others compute, where it takes more than a moment; the run goes on by itself."""
         now = time.monotonic()
         self._waits_since = self._waits_since or now
         if now - self._waits_since < _PATIENCE / 2:
@@ -82,12 +82,12 @@ class RunBar:
             say(
                 "{title}… waits for others, number {position} in the queue",
                 title=self._title,
-                position=place,
+                position=position,
             )
         )
 
     def end(self) -> None:
-        """Take both away."""
+        """Remove the bar and its button."""
         self._bar.empty()
         self._button.empty()
 
@@ -99,5 +99,5 @@ class RunBar:
             self._bar.empty()
 
 
-def _nothing() -> None:
-    """Nothing stands there."""
+def _take_nothing_away() -> None:
+    """Stand in for what takes away what is shown before the bar, where nothing is."""

@@ -8,9 +8,10 @@ from typing import Any
 
 import streamlit as st
 
+from hookviz.classroom.link_parameters import LIVE
 from hookviz.drawing.held_scale import Held
 from hookviz.errors import HookVizError
-from hookviz.language.saying import mark, say
+from hookviz.language.saying import say
 from hookviz.live.frames import MOST_BYTES
 from hookviz.live.streams import streams
 from hookviz.ui.recent_images import look_at
@@ -23,10 +24,6 @@ from hookviz.ui.state import (
     chosen_upload,
     plain,
 )
-
-LIVE = mark("Live")
-"""Name of the image source."""
-
 
 # Keys of session_state that no widget has can't be set from outside.
 _ARRIVED, _FROZEN, _HELD = "_frame", "_frozen", "_held"

@@ -5,13 +5,15 @@ from functools import partial
 
 import streamlit as st
 
+from hookviz.classroom.link_parameters import LIVE
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
+from hookviz.live.frames import CAMERA_WIDTH, MOST_BYTES
 from hookviz.live.stream_options import Subject
 from hookviz.live.streams import streams
 from hookviz.types import Address, Model, Preprocess
 from hookviz.ui.components.live import live
-from hookviz.ui.live.frozen_frame import LIVE, freeze
+from hookviz.ui.live.frozen_frame import freeze
 from hookviz.ui.serving import live_route, resources
 from hookviz.ui.serving.turns import session
 from hookviz.ui.state import ModelChoice, View, choose_channel
@@ -90,6 +92,8 @@ def show_stream(
             "path": live_route.PATH,
             "token": token,
             "side": side,
+            "cameraWidth": CAMERA_WIDTH,
+            "mostBytes": MOST_BYTES,
             "seen": seen,
             "subject": hashlib.blake2b(repr(drawn).encode(), digest_size=8).hexdigest(),
             "layer": str(step),

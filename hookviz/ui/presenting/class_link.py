@@ -1,4 +1,4 @@
-"""The link to the view on the screen, short enough to be typed, and its QR code."""
+"""Make the link to the view on the screen, short enough to be typed, and its QR code."""
 
 import io
 from typing import NamedTuple
@@ -14,7 +14,7 @@ SHORT = 60
 
 
 class ClassLink(NamedTuple):
-    """A link and its QR code.
+    """Link with its QR code.
 
     Attributes:
         link: a whole URL.
@@ -28,7 +28,7 @@ class ClassLink(NamedTuple):
 
 
 def link_for(base: str, query: dict[str, str], owner: str) -> ClassLink:
-    """The link to what a query string says, under the page's own address `base`."""
+    """Return the link to what a query string says, under the page's own address `base`."""
     said = for_the_class(query)
     base = base.partition("?")[0].partition("#")[0]
     link = f"{base}?{said}" if said else base
@@ -40,20 +40,20 @@ def link_for(base: str, query: dict[str, str], owner: str) -> ClassLink:
 
 
 def link_into_class(link: str) -> ClassLink:
-    """The link by which pupils follow, as it is."""
+    """Return the link by which pupils follow, as it is."""
     return ClassLink(link, False, qr_code(link))
 
 
 def qr_code(text: str) -> str:
-    """A QR code as a URL of an SVG picture, black on white with its margin whatever the page is."""
-    held = io.BytesIO()
+    """Draw a QR code as a URL of an SVG picture, black on white in any theme, with a margin."""
+    file = io.BytesIO()
     segno.make(text, error="m", micro=False).save(
-        held, kind="svg", border=4, dark="#000", light="#fff", scale=8
+        file, kind="svg", border=4, dark="#000", light="#fff", scale=8
     )
-    return "data:image/svg+xml;charset=utf-8," + _escaped(held.getvalue().decode())
+    return "data:image/svg+xml;charset=utf-8," + _escaped(file.getvalue().decode())
 
 
 def _escaped(svg: str) -> str:
-    """As a URL of data: it may have no sign that ends one."""
+    """Escape an SVG for a data URL, so that no sign in it ends the URL."""
     signs = {"%": "%25", "#": "%23", "<": "%3C", ">": "%3E", '"': "'", "\n": "%0A"}
     return "".join(signs.get(letter, letter) for letter in svg)

@@ -1,15 +1,14 @@
-"""What a link to a view may hold: this page's own parameters, and no more of them than fit."""
+"""Read and write links to a view: this page's own parameters, and no more than fit."""
 
 from collections.abc import Mapping
 from functools import cache
 from urllib.parse import parse_qsl, urlencode
 
+from hookviz.classroom.link_parameters import OWN_FILES, PARAMETERS
 from hookviz.classroom.shared_state import known_choices
 from hookviz.errors import HookVizError, nearest_names, shorten
 from hookviz.images.samples import samples
 from hookviz.language.saying import say
-from hookviz.ui.state import ALL_FAMILIES
-from hookviz.ui.theme import PRESENT
 
 LONGEST_VALUE = 1000
 """Letters of one parameter; a pinned view and silent channels have the same bound."""
@@ -17,18 +16,17 @@ LONGEST_VALUE = 1000
 LONGEST = 4000
 """Letters of a whole link, as it is written."""
 
-_OF_VIEWS = {"image", "upload", "lang", PRESENT}  # beside what a class shares
-_OWN = ("Upload", "Camera")  # images that stay in their session
+_NOT_FOR_OTHERS = {each.name for each in PARAMETERS if not each.is_for_others}
 
 
 @cache
 def parameters() -> frozenset[str]:
-    """The names that a link to this page can have: of the view, and of every lens's settings."""
-    return known_choices() | _OF_VIEWS
+    """Return the names that a link to this page can have: of the view, and of every lens."""
+    return known_choices() | {each.name for each in PARAMETERS if each.is_in_slides}
 
 
 def read_query(query: str) -> dict[str, str]:
-    """What a link's query string says, by name.
+    """Read a link's query string by name, and refuse what this page does not know.
 
     Raises:
         HookVizError: it is too long, or names what this page has not.
@@ -41,8 +39,8 @@ def read_query(query: str) -> dict[str, str]:
                 limit=LONGEST,
             )
         )
-    found = dict(parse_qsl(query.removeprefix("?"), keep_blank_values=True))
-    for name, value in found.items():
+    values = dict(parse_qsl(query.removeprefix("?"), keep_blank_values=True))
+    for name, value in values.items():
         if name not in parameters():
             raise HookVizError(_unknown(name))
         if len(value) > LONGEST_VALUE:
@@ -55,30 +53,30 @@ def read_query(query: str) -> dict[str, str]:
                     limit=LONGEST_VALUE,
                 )
             )
-    return found
+    return values
 
 
 def known_part(query: str) -> dict[str, str]:
-    """What a link's query string says of this page; what the page does not know is left out.
+    """Read what a query string says of this page, and leave out what the page does not know.
 
     Raises:
         HookVizError: it is too long.
     """
-    found = parse_qsl(query.removeprefix("?")[: 10 * LONGEST])
-    kept = [(name, value) for name, value in found if name in parameters()]
+    pairs = parse_qsl(query.removeprefix("?")[: 10 * LONGEST])
+    kept = [(name, value) for name, value in pairs if name in parameters()]
     return read_query(urlencode(kept))
 
 
-def for_the_class(found: Mapping[str, str]) -> str:
-    """The shortest query string that shows others the same: what is so anyway is left out.
+def for_the_class(query: Mapping[str, str]) -> str:
+    """Write the shortest query string that shows others the same, without defaults.
 
     Left out are also the presenter's view and images of one's own, which are in no link.
     """
-    left = {PRESENT, "upload", *(["image"] if found.get("image") in _OWN else [])}
+    left = {*_NOT_FOR_OTHERS, *(["image"] if query.get("image") in OWN_FILES else [])}
     usual = _usual()
     kept = {
         name: value
-        for name, value in found.items()
+        for name, value in query.items()
         if name in parameters() and name not in left and usual.get(name) != value
     }
     return urlencode(kept, safe=",.:/")
@@ -86,19 +84,9 @@ def for_the_class(found: Mapping[str, str]) -> str:
 
 @cache
 def _usual() -> dict[str, str]:
-    """What the page shows where a link does not say."""
-    return {
-        "family": ALL_FAMILIES,
-        "weights": "pretrained",
-        "image": "Samples",
-        "sample": samples()[0].name,
-        "lens": "",
-        "layers": "conv",
-        "sort": "index",
-        "top": "all",
-        "scale": "automatic",
-        "colours": "automatic",
-    }
+    """Return what the page shows where a link does not say, by parameter."""
+    defaults = {each.name: each.default for each in PARAMETERS if each.default is not None}
+    return {**defaults, "sample": samples()[0].name}
 
 
 def _unknown(name: str) -> str:

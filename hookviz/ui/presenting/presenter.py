@@ -1,4 +1,4 @@
-"""The presenter's buttons on every page, and what the server answers them."""
+"""Show the presenter's buttons on every page, and answer what they ask the server."""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,7 +18,7 @@ _ANSWER = "_presenter-answer"  # a key that no widget has can't be set from outs
 
 
 def show_presenter(class_link: Callable[[], str]) -> None:
-    """The buttons, over a corner of the page.
+    """Show the buttons over a corner of the page.
 
     Args:
         class_link: gives the link into the class that this session teaches; empty for none.
@@ -29,28 +29,28 @@ def show_presenter(class_link: Callable[[], str]) -> None:
 
 @st.fragment
 def _show(class_link: Callable[[], str]) -> None:
-    """By themselves: what they ask for runs nothing else of the page."""
-    asked = partial(_asked, class_link)
+    """Show them as a fragment, so that what they ask for runs nothing else of the page."""
+    answer_link = partial(_answer_link, class_link)
     # Kept for the runs after this one: Streamlit sends of two that are quick the second alone.
-    presenter(_words(), VERSION, st.session_state.get(_ANSWER), asked, _brought)
+    presenter(_words(), VERSION, st.session_state.get(_ANSWER), answer_link, _answer_file)
 
 
-def _asked(class_link: Callable[[], str], query: str, number: str) -> None:
+def _answer_link(class_link: Callable[[], str], query: str, number: str) -> None:
     """Answer with the link for the class, and its QR code."""
     answer: dict[str, Any] = {"number": number}
     about = ""
     try:
         if into := class_link():
-            made = link_into_class(into)
+            shown = link_into_class(into)
             about = say("Who opens this follows your screen.")
         else:
-            made = _link_to_view(query)
-        if made.is_code:
+            shown = _link_to_view(query)
+        if shown.is_code:
             about = say("This short link holds for 12 hours. Small and large letters are the same.")
     except HookVizError as error:
         answer |= {"link": str(error), "picture": "", "about": ""}
     else:
-        answer |= {"link": made.link, "picture": made.picture, "about": about}
+        answer |= {"link": shown.link, "picture": shown.picture, "about": about}
     st.session_state[_ANSWER] = answer
 
 
@@ -59,7 +59,7 @@ def _link_to_view(query: str) -> ClassLink:
     return link_for(str(st.context.url or ""), known_part(query), owner)
 
 
-def _brought(text: str, number: str) -> None:
+def _answer_file(text: str, number: str) -> None:
     """Answer with the slides in a file, or with what is wrong with it."""
     answer: dict[str, Any] = {"number": number}
     try:
@@ -70,7 +70,7 @@ def _brought(text: str, number: str) -> None:
 
 
 def _words() -> dict[str, str]:
-    """What is written on the buttons; names in braces are filled in by the browser."""
+    """Return the words on the buttons; names in braces are filled in by the browser."""
     number, title = "{number}", "{title}"
     return {
         "start": say("Present this view (F)"),

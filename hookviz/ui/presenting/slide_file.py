@@ -1,4 +1,4 @@
-"""A file of slides: views of the page in order, each a title and a link's query string.
+"""Check a file of slides: views of the page in order, each a title and a query string.
 
 The list itself is kept by the browser. A file comes here to be checked, and nothing of it stays.
 """
@@ -20,14 +20,14 @@ _NAME = "hookviz-slides"  # says in the file what it is, and of which version
 
 
 class Slide(NamedTuple):
-    """A view that was kept: its title, and what stands after the question mark of its link."""
+    """View that was kept: its title, and what stands after the question mark of its link."""
 
     title: str
     query: str
 
 
 def read_slides(text: str) -> tuple[Slide, ...]:
-    """The slides in the text of a file.
+    """Read the slides in the text of a file.
 
     Raises:
         HookVizError: it is no such file; the message says which slide, and what is wrong with it.
@@ -37,24 +37,24 @@ def read_slides(text: str) -> tuple[Slide, ...]:
             say("The file is too large: {limit:,} letters is the most.", limit=MOST_LETTERS)
         )
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError):
         raise HookVizError(
             say("This is no file of slides: it is not written in JSON. Export makes one.")
         ) from None
-    if not isinstance(found, dict) or not isinstance(found.get("slides"), list):
+    if not isinstance(content, dict) or not isinstance(content.get("slides"), list):
         raise HookVizError(say("This is no file of slides: it has no list of slides."))
-    if found.get(_NAME) != VERSION:
+    if content.get(_NAME) != VERSION:
         raise HookVizError(
             say(
                 "This is no file of slides that this page can read: {key} is {value}, and has to "
                 "be {version}.",
                 key=_NAME,
-                value=shorten(repr(found.get(_NAME)), 40),
+                value=shorten(repr(content.get(_NAME)), 40),
                 version=VERSION,
             )
         )
-    slides = found["slides"]
+    slides = content["slides"]
     if not 1 <= len(slides) <= MOST_SLIDES:
         raise HookVizError(
             say(
@@ -67,7 +67,7 @@ def read_slides(text: str) -> tuple[Slide, ...]:
 
 
 def _read(slide: Any, number: int) -> Slide:
-    """One slide.
+    """Read and check one slide.
 
     Raises:
         HookVizError: it is none.
@@ -91,5 +91,5 @@ def _read(slide: Any, number: int) -> Slide:
 
 
 def _is_whole(text: str) -> bool:
-    """Whether a text can be sent to a browser: JSON can have half a letter of two."""
+    """Return whether a text can be sent to a browser: JSON can have half a letter of two."""
     return not any("\ud800" <= letter <= "\udfff" for letter in text)

@@ -14,10 +14,10 @@ import streamlit as st
 
 from hookviz.capturing.cache import ByteCache
 from hookviz.classroom.classes import class_activations
+from hookviz.classroom.link_parameters import OWN_IMAGES
 from hookviz.language.saying import say
 
 _IN_A_CLASS = {"follow", "class"}  # names of the link
-_OWN = ("Upload", "Camera", "Live")  # where an image is one's own
 _TICK = 0.5  # seconds between two calls of Streamlit's while waiting, at which a click ends it
 
 _done = threading.Condition()
@@ -27,7 +27,7 @@ _computed: set[Hashable] = set()  # what one screen of a class computes now
 def class_cache() -> ByteCache | None:
     """Return the cache of all classes; None outside of a class, or for an image of one's own."""
     in_class = bool(_IN_A_CLASS & set(st.query_params))
-    of_sample = st.session_state.get("image") not in _OWN
+    of_sample = st.session_state.get("image") not in OWN_IMAGES
     return class_activations() if in_class and of_sample else None
 
 

@@ -8,6 +8,7 @@ import streamlit as st
 from PIL import Image
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
+from hookviz.classroom.link_parameters import LIVE, OWN_FILES
 from hookviz.errors import HookVizError
 from hookviz.images import reading
 from hookviz.images.samples import samples
@@ -17,7 +18,7 @@ from hookviz.settings import settings
 from hookviz.types import InputImage
 from hookviz.ui.components.gallery import Thumbnail, gallery, thumbnail
 from hookviz.ui.linked_choice import linked_choice
-from hookviz.ui.live.frozen_frame import LIVE, take_frame
+from hookviz.ui.live.frozen_frame import take_frame
 from hookviz.ui.recent_images import RecentImage, look_at, recent_images, take_brought
 from hookviz.ui.serving import resources
 from hookviz.ui.state import (
@@ -44,7 +45,7 @@ def pick_image() -> Shown | None:
     origin = linked_choice(
         st.segmented_control,
         say("Image"),
-        (_SAMPLES, mark("Upload"), mark("Camera"), *((LIVE,) if settings().live else ())),
+        (_SAMPLES, *OWN_FILES, *((LIVE,) if settings().live else ())),
         "image",
         first=_SAMPLES,
         # else Streamlit warns
@@ -54,7 +55,7 @@ def pick_image() -> Shown | None:
     )
     if origin == LIVE:  # the layers are read with a sample, whose pixels nobody sees
         return _shown_sample()
-    if origin not in ("Upload", "Camera"):  # an empty word in a link clears the choice
+    if origin not in OWN_FILES:  # an empty word in a link clears the choice
         st.session_state["_arrived"] = _SAMPLES
         gallery(
             "gallery",

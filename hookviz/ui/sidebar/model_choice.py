@@ -3,7 +3,8 @@
 import streamlit as st
 
 from hookviz.language.saying import localised, say
-from hookviz.models import catalog, timm_models, user_models
+from hookviz.models import catalog, user_models
+from hookviz.models.sources import find_source, source_of
 from hookviz.types import ModelSpec
 from hookviz.ui.linked_choice import linked_choice
 from hookviz.ui.sidebar.weights_upload import pick_own_weights, remember_shown
@@ -66,9 +67,7 @@ def pick_model() -> ModelChoice:
 def _catalog() -> tuple[ModelSpec, ...]:
     """Return the catalog; without timm's while that library is being imported, unless asked for."""
     asked = (st.query_params.get(name, "") for name in ("family", "model"))
-    if timm_models.is_listed() or any(each.startswith("timm") for each in asked):
-        return catalog.list_models()
-    return catalog.described_models()
+    return catalog.models_at_once(*asked)
 
 
 def _belongs(spec: ModelSpec, family: str, chosen: str | None) -> bool:
@@ -76,13 +75,14 @@ def _belongs(spec: ModelSpec, family: str, chosen: str | None) -> bool:
     if family == ON_DISK:
         return spec.on_disk or spec.title == chosen  # a link may come from another machine
     if family == ALL_FAMILIES:
-        return not spec.name.startswith(timm_models.PREFIX)
+        source = find_source(spec.name)
+        return source is None or source.is_described
     return family == spec.family
 
 
 def _about(spec: ModelSpec, weights: str) -> str:
-    if spec.name.startswith(timm_models.PREFIX):
-        return say("from timm, with its own preprocessing")
+    if about := source_of(spec.name).about:
+        return say(about)
     if weights == "yours":
         return say("{millions} parameters · with weights of your own", millions=_millions(spec))
     if weights == "random":

@@ -15,6 +15,7 @@ from hookviz.ui.presenting.known_link import (
     parameters,
     read_query,
 )
+from hookviz.ui.state import ALL_FAMILIES
 from tests.ui.link_parameters import in_code
 from tests.ui.test_threats import VIEW
 
@@ -58,6 +59,7 @@ def test_what_is_so_anyway_is_not_in_the_link_for_the_class() -> None:
         "sort": "index",
         "scale": "automatic",
         "layers": "conv",
+        "family": ALL_FAMILIES,
         "sample": samples()[0].name,
         "layer": "stage1.first.conv",
         "cell": "3,4,16,16",
@@ -70,7 +72,7 @@ def test_what_is_so_anyway_is_not_in_the_link_for_the_class() -> None:
 def test_ones_own_image_is_in_no_link_for_the_class() -> None:
     own = {"image": "Upload", "upload": "abc", "channel": "3"}
     assert for_the_class(own) == "channel=3"
-    assert for_the_class({"image": "Live"}) == "image=Live"
+    assert for_the_class({"image": "Live"}) == "image=Live"  # which opens one's own camera
 
 
 def test_strange_parts_of_a_browsers_link_are_left_out() -> None:

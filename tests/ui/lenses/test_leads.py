@@ -1,14 +1,40 @@
-"""Which images a lens leads to, as Streamlit runs the page without a browser."""
+"""Which channels and images a lens leads to, as Streamlit runs the page without a browser."""
 
 import pytest
 
+import hookviz
+from hookviz.capturing.layer_trace import layer_trace
+from hookviz.hooking.forward_pass import own_shape
 from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.lenses.contract import running
 from hookviz.ui import recent_images
 from hookviz.ui.explorer.inspector import ACROSS
-from hookviz.ui.lenses.image_lead import lead_to_image
+from hookviz.ui.lenses.leads import _shown_at, lead_to_channel, lead_to_image
 from tests.pictures import picture
+
+
+def test_a_conv_layer_and_what_followed_it_are_in_the_explorer() -> None:
+    model = hookviz.load_model("squeezenet")
+    trace = layer_trace(model, own_shape(model))
+    assert _shown_at(trace, "features.3.squeeze") == ("features.3.squeeze", None)
+    assert _shown_at(trace, "features.3.squeeze_activation") == ("features.3.squeeze", "ReLU")
+    assert _shown_at(trace, "features.2") == ("features.0", "MaxPool2d")
+
+
+def test_what_joins_several_layers_and_blocks_stand_for_themselves() -> None:
+    model = hookviz.load_model("squeezenet")
+    trace = layer_trace(model, own_shape(model))
+    assert _shown_at(trace, "classifier.0") == ("classifier.0", None)
+    assert _shown_at(trace, "features.3") == ("features.3", None)
+    assert lead_to_channel(trace, "features.3") is not None
+
+
+def test_what_puts_out_no_maps_is_not() -> None:
+    model = hookviz.load_model("shapesnet")
+    trace = layer_trace(model, own_shape(model))
+    assert lead_to_channel(trace, "head") is None
+    assert lead_to_channel(trace, "nonsense") is None
 
 
 def test_samples_and_what_is_looked_at_are_led_to_and_others_are_not() -> None:

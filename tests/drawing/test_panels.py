@@ -1,4 +1,4 @@
-"""What a notebook shows of a grid, a capture and what a lens found."""
+"""What a notebook and a shell show of panels, of a grid and of a capture."""
 
 import base64
 import io
@@ -12,20 +12,19 @@ from torch import Tensor
 
 import hookviz
 from hookviz.drawing.grid import make_grid
-from hookviz.drawing.notebook import panels_html
+from hookviz.drawing.maps_panel import ImageMap, MapsPanel
 from hookviz.drawing.panels import (
     ChartPanel,
     FilePanel,
     GridPanel,
-    ImageMap,
     ImagePanel,
-    MapsPanel,
     Panel,
+    PanelFile,
     PicturesPanel,
     TablePanel,
     TextPanel,
-    TreePanel,
 )
+from hookviz.drawing.tree_panel import TreePanel
 from hookviz.types import Model
 
 BAD = "<script>\"'&</script>"
@@ -59,50 +58,59 @@ def well_formed(html: str) -> None:
 
 @pytest.mark.parametrize("kind", PANELS)
 def test_every_kind_of_panel_is_shown_and_escaped(kind: str) -> None:
-    html = panels_html([PANELS[kind]])
+    html = PANELS[kind].html()
     assert "<script" not in html
     assert "&lt;script&gt;" in html
     well_formed(html)
 
 
 def test_pictures_have_their_sizes() -> None:
-    grid, image, chart = pictures(panels_html([PANELS["grid"], PANELS["image"], PANELS["bars"]]))
+    grid, image, chart = (pictures(PANELS[kind].html())[0] for kind in ("grid", "image", "bars"))
     assert grid.size == (GRID.geometry.width, GRID.geometry.height)
     assert image.size == (7, 5)
     assert chart.size == (720, 272)
-    (row,) = pictures(panels_html([PANELS["pictures"]]))
+    (row,) = pictures(PANELS["pictures"].html())
     assert row.size == (10, 5)
     assert row.getpixel((7, 2)) == (128, 128, 128)  # of the one that is not there
 
 
 def test_a_long_table_is_folded_away() -> None:
     rows = tuple((str(row),) for row in range(31))
-    assert "<details>" in panels_html([TablePanel("long", ("a",), rows)])
-    assert "<details" not in panels_html([TablePanel("short", ("a",), rows[:30])])
+    assert "<details>" in TablePanel("long", ("a",), rows).html()
+    assert "<details" not in TablePanel("short", ("a",), rows[:30]).html()
 
 
 def test_the_rows_of_a_tree_are_indented() -> None:
-    html = panels_html([PANELS["tree"]])
+    html = PANELS["tree"].html()
     assert "<td>\N{EM SPACE}b</td>" in html
 
 
-def test_a_tree_shows_as_many_levels_as_one_takes_in() -> None:
-    def shown(*depths: int) -> int:
-        return TreePanel("tree", ("name",), (("a",),) * len(depths), depths=depths).shown_depth
+def test_a_shell_prints_what_is_text_and_names_the_rest(tiny: Model) -> None:
+    printed = {kind: panel.printed() for kind, panel in PANELS.items()}
+    assert printed["grid"] == printed["image"] == printed["bars"] == printed["maps"] == f"[{BAD}]"
+    assert printed["pictures"] == f"{BAD}: {BAD} (1), b ({BAD})"
+    assert printed["text"] == BAD
+    assert printed["file"] == f"[{BAD}: -o writes {BAD}]"
+    title, _, first, second, caption = printed["tree"].strip().splitlines()
+    assert (title, caption) == (BAD, BAD)
+    assert (first.split(), second.split()) == ([BAD, "1"], ["b", "2"])
+    assert second.startswith("  b")
+    assert "nan" in printed["table"]
+    assert GridPanel("layer", GRID, state="before").printed() == "[layer before]"
 
-    assert shown() == 0
-    assert shown(0, 0) == 0
-    assert shown(0, 1, 2, 2, 0) == 2
-    assert shown(*(0, 1, 2) * 6) == 0
-    assert shown(*(0, 1, 2, 2, 2) * 5) == 1  # five rows alone say little
-    assert shown(0, *(1,) * 39) == 1
-    assert shown(0, *(1,) * 40) == 0
 
-
-def test_panels_follow_each_other_and_none_are_nothing() -> None:
-    html = panels_html([TextPanel("first"), TextPanel("second")])
-    assert html.index("first") < html.index("second")
-    assert panels_html([]) == ""
+def test_a_panel_is_a_file_of_its_kind(tiny: Model) -> None:
+    files = {kind: panel.file("3-lens", tiny) for kind, panel in PANELS.items()}
+    names = {kind: file.name for kind, file in files.items() if file}
+    assert files["text"] is None
+    assert files["file"] == PanelFile(BAD, b"")
+    assert {names[kind] for kind in ("table", "tree")} == {"3-lens.csv"}
+    drawn = ("grid", "image", "pictures", "bars", "lines", "maps")
+    assert {names[kind] for kind in drawn} == {"3-lens.png"}
+    for kind in drawn:
+        file = files[kind]
+        assert file
+        Image.open(io.BytesIO(file.data)).verify()
 
 
 def test_a_grid_shows_itself() -> None:

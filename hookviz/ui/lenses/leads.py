@@ -1,0 +1,103 @@
+"""Lead from what a lens shows to that channel in the explorer, or to that image.
+
+The browser's Back leads back.
+"""
+
+from collections.abc import Callable
+from functools import cache, partial
+
+import streamlit as st
+
+from hookviz.capturing.layer_trace import LayerTrace, steps_after
+from hookviz.images import reading
+from hookviz.images.samples import samples
+from hookviz.ui.link import go
+from hookviz.ui.recent_images import recent_images
+from hookviz.ui.state import Cell, choose, choose_sample, choose_upload
+
+
+def lead_to_channel(
+    trace: LayerTrace, layer: str
+) -> Callable[[int, Cell | None, Cell], None] | None:
+    """Return what shows a channel of that layer in the explorer; None where it has no such layer.
+
+    It gets the channel, the cell of its map if one was pointed at, and the map's size.
+    """
+    shown_at = _shown_at(trace, layer)
+    if shown_at is None:
+        return None
+    shown, after = shown_at
+    first = next((conv.name for conv in trace.convs), None)
+    known = (*trace.layers, *trace.maps)
+    shape = next(info.output_shape for info in known if info.name == layer)
+
+    def lead(channel: int, cell: Cell | None, size: Cell) -> None:
+        at = cell if size == shape[1:] else None  # a tile can be a kernel
+        choose(layer=shown)
+        if after:
+            choose(after=after)
+        go(
+            lens=None,
+            layer=None if shown == first else shown,
+            channel=str(channel),
+            after=after,
+            **({"cell": ",".join(map(str, (*at, *size)))} if at else {}),
+        )
+
+    return lead
+
+
+def _shown_at(trace: LayerTrace, layer: str) -> tuple[str, str | None] | None:
+    """Return the layer that shows these maps, and what is shown of what followed it, if any.
+
+    That is the conv layer that the layer followed, or the layer itself.
+    """
+    layers = {info.name: info for info in trace.layers}
+    maps = {info.name: info for info in trace.maps}
+    if layer not in maps:
+        return None
+    if layer not in layers or layer in {conv.name for conv in trace.convs}:
+        return (layer, None) if len(maps[layer].output_shape) == 3 else None
+    kind = layers[layer].kind
+    for conv in trace.convs:
+        steps = steps_after(trace, conv.name)
+        alike = [step for step in steps if layers[step.layer].kind == kind]
+        if alike and alike[0].layer == layer:
+            return conv.name, kind
+    return layer, None
+
+
+def lead_to_image(digest: str, shown: str) -> Callable[[], None] | None:
+    """Return what looks at the image of that digest; None where it is no sample and no recent one.
+
+    `shown` is the digest of the image that is looked at, to which nothing has to lead.
+    """
+    if digest and digest == shown:
+        return lambda: None
+    for recent in recent_images():
+        if recent.digest == digest:
+            return partial(_look_at_upload, recent.thumbnail.name)
+    name = _samples().get(digest)
+    return None if name is None else partial(_look_at_sample, name)
+
+
+def _look_at_upload(name: str) -> None:
+    _choose_origin("Upload")
+    choose_upload(name)
+
+
+def _look_at_sample(name: str) -> None:
+    _choose_origin("Samples")
+    choose_sample(name)
+
+
+def _choose_origin(origin: str) -> None:
+    """Switch the sidebar to images of that origin."""
+    if st.session_state.get("image") != origin:
+        choose(image=origin)
+
+
+@cache
+def _samples() -> dict[str, str]:
+    """Return the samples' names by their digests."""
+    return {reading.read(sample.path).digest: sample.name for sample in samples()}
