@@ -155,7 +155,7 @@ class _Module(ast.NodeVisitor):
         return self._imports.get(name, ("name", self._module, name))
 
     def _sources(self, value: ast.expr) -> Iterator[Node]:
-        """What can be, or be in, the value of an expression."""
+        """Return what can be, or be in, the value of an expression."""
         match value:
             case ast.Name():
                 yield self._name(value.id)
@@ -203,7 +203,7 @@ class Graph:
         self._targets[source].add(target)
 
     def unsaid(self) -> list[str]:
-        """The marked sentences that no `say` is given, with the place of each."""
+        """Return the marked sentences that no `say` is given, with the place of each."""
         marks = [node for node in self._targets if node[0] == "mark"]
         said = {text for _, place, text in marks if self._is_said(text, place)}
         return [f"{place} {text!r}" for _, place, text in marks if text not in said]
@@ -222,6 +222,6 @@ class Graph:
 
 
 def _called(node: ast.expr) -> str:
-    """The name of what is called, without what it is of."""
+    """Return the name of what is called, without what it is of."""
     function = node.func if isinstance(node, ast.Call) else node
     return getattr(function, "id", getattr(function, "attr", ""))

@@ -153,7 +153,7 @@ def describe(
 
 
 def numbered(listed: Iterable[LayerInfo], calls: Mapping[str, int]) -> tuple[LayerInfo, ...]:
-    """Number the layers in this list, and add their number of calls and their stage.
+    """Give the layers their numbers in this list, and add their number of calls and their stage.
 
     A stage is the part of the network that a person would name: the first part of the dotted
     name, and the second too where one container, such as ``features``, holds more than half of
