@@ -355,10 +355,10 @@ class Capture(Mapping[str, Activation]):
             UnknownLayerError: nothing was recorded there; also a `KeyError`, so that ``in`` and
                 ``get`` work as on any mapping.
         """
-        found = self._by_address.get(address, self._by_address.get(str(Address(str(address)))))
-        if found is None:
+        activation = self._by_address.get(address, self._by_address.get(str(Address(str(address)))))
+        if activation is None:
             raise _MissingActivationError(say("captured layer"), address, self._by_address)
-        return found
+        return activation
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_address)
@@ -368,7 +368,7 @@ class Capture(Mapping[str, Activation]):
 
     def calls(self, layer: str) -> tuple[Activation, ...]:
         """Return every recorded activation of `layer`: all calls, all parts of nested outputs."""
-        return tuple(found for found in self.activations if found.layer == layer)
+        return tuple(activation for activation in self.activations if activation.layer == layer)
 
     def inputs(self, layer: str) -> tuple[Activation, ...]:
         """Return every tensor that `layer` was given, all calls and all arguments.
@@ -383,9 +383,9 @@ class Capture(Mapping[str, Activation]):
         >>> cap.inputs("stem.first.conv")[0].values.shape  # (C, H, W)
         torch.Size([3, 128, 128])
         """
-        taken = tuple(found for found in self.layer_inputs if found.layer == layer)
+        taken = tuple(activation for activation in self.layer_inputs if activation.layer == layer)
         if not taken:
-            known = {found.layer for found in self.layer_inputs}
+            known = {activation.layer for activation in self.layer_inputs}
             raise UnknownLayerError(say("layer whose inputs were captured"), layer, known)
         return taken
 

@@ -123,7 +123,7 @@ SHOWN_ELSEWHERE = {
     "ui/explorer/compare_buttons",
     "a picture grows, is stopped, kept and linked in a browser in e2e/test_own_picture.py": ""
     "ui/explorer/own_picture",
-    "lenses that climb are watched in lenses/test_maximize.py": "lenses/contract/watching",
+    "pictures are watched as they grow in lenses/test_maximize.py": "lenses/contract/watching",
     "declarations, of which every other test is a use": "atlas/answers lenses/contract/lens "
     "lenses/contract/result models/model_source",
     "every kind of panel is drawn in drawing/test_panels.py": "drawing/maps_panel drawing/notebook",

@@ -46,7 +46,7 @@ def capture_batch(
         layers: a layer's name, several, or None for every conv layer.
         size: side of the inputs in pixels, in place of the model's own.
         inputs: keep what the layers are given as well, for `Capture.inputs`.
-        progress: told the share done after every layer; what it raises ends the run.
+        progress: called with the share done after every layer; what it raises ends the run.
 
     Raises:
         UnknownLayerError: the model has no layer of that name.

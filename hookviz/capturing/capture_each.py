@@ -40,7 +40,7 @@ def capture_each(
         logits: keep the networks' outputs for `Capture.predictions`.
         engine: what goes through the images: ``"local"``, ``"ray"`` or ``"ray://HOST:PORT"``, as
             docs/scaling.md says.
-        progress: told the share done; what it raises ends the run.
+        progress: called with the share done; what it raises ends the run.
 
     Yields:
         Each image's name with its `Capture`, or with what `then` returns; with a `HookVizError`

@@ -46,7 +46,7 @@ def capture(
         cache: a session's cache. What it holds is not computed again, and where it has room for
             every conv layer, or for all that puts out maps where another layer is asked for, a pass
             keeps them all, so that the next layer is there at once.
-        progress: told the share done after every layer; what it raises ends the run.
+        progress: called with the share done after every layer; what it raises ends the run.
 
     Raises:
         UnknownLayerError: the model has no layer of that name.
@@ -140,7 +140,7 @@ class _CacheEntries:
 
         The conv layers; where another layer is wanted, all that put out maps, in half the cache.
         """
-        convs, maps = ({layer.name for layer in some} for some in (seen.convs, seen.maps))
+        convs, maps = ({layer.name for layer in infos} for infos in (seen.convs, seen.maps))
         choices = [(convs.union(wanted), self.cache.limit)]
         if not convs.issuperset(wanted):
             choices.insert(0, (convs.union(maps, wanted), self.cache.limit // 2))

@@ -197,7 +197,7 @@ def _texts(column: Any) -> list[str]:
     known = [str(text or "") for text in column.dictionary.to_pylist()]
     if any(len(text) > _LONGEST for text in known):
         raise ValueError(f"a name of more than {_LONGEST:,} letters")
-    return [known[place] if place is not None else "" for place in column.indices.to_pylist()]
+    return [known[index] if index is not None else "" for index in column.indices.to_pylist()]
 
 
 def _text(text: str) -> str:

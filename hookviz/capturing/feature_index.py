@@ -87,7 +87,7 @@ class FeatureIndex:
             model: the one that the index was made with.
             image: anything that `capture` takes.
             count: how many at most.
-            progress: told the share done.
+            progress: called with the share done.
 
         Raises:
             HookVizError: the model or its weights are others, `count` is less than 1, or the image
@@ -97,7 +97,7 @@ class FeatureIndex:
             raise HookVizError(say("count={count} is not a whole number above 0.", count=count))
         shares = self.similarity(model, image, progress=progress)
         return tuple(
-            (self.features.names[place], float(shares[place])) for place in ranked(shares)[:count]
+            (self.features.names[index], float(shares[index])) for index in ranked(shares)[:count]
         )
 
     def similarity(
@@ -153,13 +153,13 @@ class FeatureIndex:
                 )
             )
 
-    def picture(self, place: int) -> Path | None:
+    def picture(self, index: int) -> Path | None:
         """Return where the image at a place of the index is; None where it is not there.
 
         Never outside of the folder that the index lies in, whatever the file says, by whichever
         links.
         """
-        path = self.paths[place] if place < len(self.paths) else ""
+        path = self.paths[index] if index < len(self.paths) else ""
         if self.folder is None or not path:
             return None
         try:
@@ -172,4 +172,4 @@ class FeatureIndex:
 
 def ranked(shares: NDArray[np.float64]) -> list[int]:
     """Return the places, the most similar first; of equal ones the first comes first."""
-    return [int(place) for place in np.argsort(-shares, kind="stable")]
+    return [int(index) for index in np.argsort(-shares, kind="stable")]

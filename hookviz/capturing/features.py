@@ -54,7 +54,7 @@ def features(
         pool: one of `POOLS`.
         size: side of the inputs in pixels, in place of the model's own.
         whole: take in the whole images instead of their centre crops.
-        progress: told the share done; what it raises ends the run.
+        progress: called with the share done; what it raises ends the run.
         engine: what goes through the images: ``"local"``, ``"ray"`` or ``"ray://HOST:PORT"``, as
             docs/scaling.md says.
 

@@ -109,9 +109,9 @@ def _kept(
     if kind.__name__ == "Permute" and kind.__module__ == "torchvision.ops.misc":
         order: Any = module.dims
         channels = tensor_in.ndim - 1 if before.last else int(before.batch)
-        place = [each % tensor_in.ndim for each in order].index(channels)
-        if place in (int(before.batch), tensor_in.ndim - 1):
-            return before._replace(last=place == tensor_in.ndim - 1)
+        axis = [each % tensor_in.ndim for each in order].index(channels)
+        if axis in (int(before.batch), tensor_in.ndim - 1):
+            return before._replace(last=axis == tensor_in.ndim - 1)
         return None
     if tensor_out.shape == tensor_in.shape:
         return before
@@ -124,9 +124,7 @@ def _moved(tensor_in: Tensor, tensor_out: Tensor, before: Layout) -> Layout | No
     """Return the layout of the same numbers in another order, where the channel count tells it."""
     channels = tensor_in.shape[-1 if before.last else int(before.batch)]
     first = int(before.batch)
-    places = [
-        place for place in range(first, tensor_out.ndim) if tensor_out.shape[place] == channels
-    ]
+    places = [axis for axis in range(first, tensor_out.ndim) if tensor_out.shape[axis] == channels]
     if len(places) == 1 and places[0] in (first, tensor_out.ndim - 1):
         return before._replace(last=places[0] != first)
     return None

@@ -98,7 +98,7 @@ def run(
         seen: what a pass over it runs.
         names: the layers to record.
         stop_early: end the pass with the last of them.
-        progress: told the share done after every layer.
+        progress: called with the share done after every layer.
         inputs: record what they are given too.
         whole: leave a batch of one in the tensors.
         needed: those of `names` that are nothing without; all of them by default.

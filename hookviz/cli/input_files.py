@@ -32,7 +32,7 @@ def destinations(
     results get the images' names and the first of `suffixes`. Images of one name are numbered.
 
     Raises:
-        SettingError: `out` is empty, can't take so many images, ends in something else, or is an
+        SettingError: `out` is empty, can't take that many images, ends in something else, or is an
             image that would be read.
         OSError: the folder can't be made.
     """

@@ -22,9 +22,9 @@ def lens_script(facts: LensFacts, script: Callable[[LensFacts], LensCode]) -> st
 
     It reads the image, and weights that are no download, from the folder where it runs, and writes
     ``MODEL-LENS.npz`` there, under the names of `LensResult.values`. On the CPU they are the same
-    within rounding, for images that are RGB or grey, in sRGB and opaque; where pictures climb,
-    rounding grows with every step. What only the person has, such as their own network's code, it
-    leaves to be filled in, and says so when it is run.
+    within rounding, for images that are RGB or grey, in sRGB and opaque; where pictures are
+    optimised, rounding grows with every step. What only the person has, such as their own network's
+    code, it leaves to be filled in, and says so when it is run.
 
     Args:
         facts: what the numbers depend on.

@@ -74,7 +74,7 @@ def output_of(inputs{argument}):
 '''
 
 
-def climb(rate: str, *, steady: bool, before: str = "", loss: Sequence[str]) -> str:
+def optimize(rate: str, *, steady: bool, before: str = "", loss: Sequence[str]) -> str:
     """Write the steps, which fill ``history`` and leave ``pictures`` and ``values`` as they end.
 
     Args:

@@ -66,7 +66,7 @@ def maco(facts: LensFacts) -> str:
 
 
 _MAGNITUDE = '''\
-# MACO: the spectrum's magnitude is that of photographs, and phases alone climb (Fel et al., 2023).
+# MACO: the spectrum's magnitude is that of photographs, phases are optimised (Fel et al., 2023).
 # These are in HookViz's folder assets/samples; with others there are other pictures.
 PHOTOGRAPHS = (
 {files}

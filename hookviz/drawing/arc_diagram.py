@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from hookviz.types import Pixels
 
-_FINE = 2  # drawn so many times as large, then made smaller
+_FINE = 2  # times as large as it is drawn first, before it is made smaller
 _INK, _GREY, _ACCENT, _JOIN = "#1a1a1a", "#b5b5b5", "#1f9a9d", "#c2603c"
 
 

@@ -141,7 +141,7 @@ def order(stats: ChannelStats, sort: str = "index", top: int | None = None) -> N
     """Return the channel numbers to show, in order, intp, ``(N,)``.
 
     All but ``"index"`` put the highest first, equal ones by channel number, and channels without
-    any finite value last. `top` keeps the first so many, or all where there are fewer.
+    any finite value last. Only the first `top` are kept, or all where there are fewer.
 
     Raises:
         SettingError: `sort` is not in `SORTS`, or `top` is not a whole number above 0.

@@ -58,7 +58,7 @@ class ChannelAblation:
 
         Args:
             before: the scores with all channels, float64 ``(classes,)``.
-            reporter: told the share done within its present step.
+            reporter: called with the share done within its present step.
 
         Raises:
             ModelError: the network can't go on without a channel.

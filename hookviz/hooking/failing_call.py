@@ -39,7 +39,7 @@ class FailingCall:
     before: tuple[str, ...]
 
     def __str__(self) -> str:
-        given = " and ".join(times(shape) or say("one number") for shape in self.shapes) or say(
+        shapes = " and ".join(times(shape) or say("one number") for shape in self.shapes) or say(
             "no tensor"
         )
         where = (
@@ -63,7 +63,7 @@ class FailingCall:
             "{layer}{requirement} fails on {inputs}, {position}",
             layer=where,
             requirement=takes,
-            inputs=given,
+            inputs=shapes,
             position=ran,
         )
 

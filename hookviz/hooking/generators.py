@@ -9,13 +9,13 @@ import torch
 
 def generators() -> tuple[Any, ...]:
     """Return the state of the global random generators, to be compared or restored."""
-    name, keys, *place = np.random.get_state(legacy=True)
+    name, keys, *position = np.random.get_state(legacy=True)
     devices = torch.cuda.get_rng_state_all() if torch.cuda._initialized else []
     states = [torch.get_rng_state(), *devices]
     return (
         tuple(state.numpy().tobytes() for state in states),
         random.getstate(),
-        (name, np.asarray(keys).tobytes(), *place),
+        (name, np.asarray(keys).tobytes(), *position),
     )
 
 

@@ -139,20 +139,20 @@ class _Watcher:
 
     def see_inputs(self, call: hooks.Call) -> None:
         """Put hooks on the inputs, before the layer can write into them."""
-        found = LayerGradients()
+        gradients = LayerGradients()
         # A call that fails returns nowhere, so its own output is what the last one that began has.
-        self._calls(call.layer).append((call.index, found))
+        self._calls(call.layer).append((call.index, gradients))
         if self._change is None:
-            self.recorded[str(Address(call.layer, call.index))] = found
+            self.recorded[str(Address(call.layer, call.index))] = gradients
         with self._trouble.kept_out(call.layer):
-            self._watch(call.layer, call.index, "input", call.inputs, found.inputs)
+            self._watch(call.layer, call.index, "input", call.inputs, gradients.inputs)
 
     def see_outputs(self, call: hooks.Call) -> None:
         calls = self._calls(call.layer)
         if calls:  # else it began before the block did
-            index, found = calls.pop()
+            index, gradients = calls.pop()
             with self._trouble.kept_out(call.layer):
-                self._watch(call.layer, index, "output", call.output, found.outputs)
+                self._watch(call.layer, index, "output", call.output, gradients.outputs)
 
     def _calls(self, layer: str) -> list[tuple[int, LayerGradients]]:
         calls: list[tuple[int, LayerGradients]] = vars(self._open).setdefault(layer, [])

@@ -30,7 +30,7 @@ class Call:
         index: 0 for its first call since the block began, 1 for its second.
         inputs: all arguments, those given by name after the others, by reference.
         output: whatever the module returned, by reference; None before the call.
-        names: of the last so many of `inputs`, which were given by name.
+        names: keywords of the last of `inputs`, those that were passed by keyword.
     """
 
     layer: str
@@ -261,12 +261,12 @@ _NO_TENSORS = (str, bytes, bytearray, memoryview, range)
 
 def _resolve(network: nn.Module, layers: Iterable[str]) -> dict[str, nn.Module]:
     every: dict[str, nn.Module] = dict(network.named_modules(remove_duplicate=False))
-    found = {}
+    modules = {}
     for name in layers:
         if name not in every:
             raise UnknownLayerError(say("layer"), name, every)
-        found[name] = every[name]
-    return found
+        modules[name] = every[name]
+    return modules
 
 
 def tensors_in(output: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Tensor]]:

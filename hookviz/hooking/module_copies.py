@@ -52,13 +52,13 @@ class EmptyCopy:
 
 def slots_of(kind: type) -> tuple[str, ...]:
     """Return the attributes that a class keeps in slots, without those that Python adds."""
-    found = []
+    names = []
     for base in kind.__mro__:
         slots = vars(base).get("__slots__", ())
         for slot in (slots,) if isinstance(slots, str) else slots:
             hidden = slot.startswith("__") and not slot.endswith("__")
-            found.append(f"_{base.__name__.lstrip('_')}{slot}" if hidden else slot)
-    return tuple(slot for slot in found if slot not in ("__dict__", "__weakref__"))
+            names.append(f"_{base.__name__.lstrip('_')}{slot}" if hidden else slot)
+    return tuple(slot for slot in names if slot not in ("__dict__", "__weakref__"))
 
 
 def copied_or_shared(value: Any, memo: dict[int, Any]) -> Any:
@@ -73,21 +73,21 @@ def repair_graphs(network: nn.Module, copied: nn.Module, memo: dict[int, Any]) -
     """Restore the mode and the attributes that the graph modules of a copy have lost."""
     copies = dict(copied.named_modules())
     for name, module in network.named_modules():
-        made: Any = copies.get(name)
-        if not isinstance(module, fx.GraphModule) or made is None or made is module:
+        twin: Any = copies.get(name)
+        if not isinstance(module, fx.GraphModule) or twin is None or twin is module:
             continue
-        if made.training != module.training:
-            made.train(module.training)  # torchvision's have a graph for each mode
-        inside = dict(made.named_modules())
+        if twin.training != module.training:
+            twin.train(module.training)  # torchvision's have a graph for each mode
+        inside = dict(twin.named_modules())
         for part_name, part in module.named_modules():
             if part_name in inside:
                 inside[part_name].training = part.training
-        _fill_in(vars(made), vars(module), memo)
+        _fill_in(vars(twin), vars(module), memo)
         for table in ("_parameters", "_buffers", "_modules"):
-            _fill_in(getattr(made, table), getattr(module, table), memo)
+            _fill_in(getattr(twin, table), getattr(module, table), memo)
 
 
-def _fill_in(made: dict[str, Any], held: Mapping[str, Any], memo: dict[int, Any]) -> None:
-    for key, value in held.items():
-        if key not in made:
-            made[key] = copied_or_shared(value, memo)
+def _fill_in(target: dict[str, Any], source: Mapping[str, Any], memo: dict[int, Any]) -> None:
+    for key, value in source.items():
+        if key not in target:
+            target[key] = copied_or_shared(value, memo)

@@ -236,7 +236,7 @@ def _parts_of_object(value: Any) -> Iterable[Any] | None:
         if hasattr(value, "__dict__")
         else ()
     )
-    plain = all(getattr(kind, way, None) is getattr(object, way, None) for way in _PICKLED)
+    plain = all(getattr(kind, name, None) is getattr(object, name, None) for name in _PICKLED)
     if plain or is_library(kind.__module__):
         return parts if slots or hasattr(value, "__dict__") else None
     try:

@@ -59,15 +59,15 @@ def replace_parameters(network: nn.Module, parameters: Mapping[str, Replacement]
 
 
 def _parameter(name: str, value: Replacement, original: nn.Parameter) -> nn.Parameter:
-    made = value(original.detach().clone()) if callable(value) else value
-    if not isinstance(made, Tensor):
-        raise SettingError(f"{name} needs a tensor, not {shorten(repr(made))}.")
-    if made.shape != original.shape:
+    replacement = value(original.detach().clone()) if callable(value) else value
+    if not isinstance(replacement, Tensor):
+        raise SettingError(f"{name} needs a tensor, not {shorten(repr(replacement))}.")
+    if replacement.shape != original.shape:
         raise SettingError(
             f"{name} has the shape {times(original.shape) or 'of one number'}; a tensor of "
-            f"{times(made.shape) or 'one number'} can't stand for it."
+            f"{times(replacement.shape) or 'one number'} can't stand for it."
         )
-    if isinstance(made, nn.Parameter):
-        return made
-    values = made.detach().to(original.device, original.dtype, copy=True)
+    if isinstance(replacement, nn.Parameter):
+        return replacement
+    values = replacement.detach().to(original.device, original.dtype, copy=True)
     return nn.Parameter(values, requires_grad=original.requires_grad)

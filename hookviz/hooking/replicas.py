@@ -122,11 +122,11 @@ def for_gradients(network: Network, *, trainable: bool = False) -> Network:
             return nn.Parameter(values, requires_grad=tensor.is_floating_point())
         return tensor.detach().clone()
 
-    made = replicate(network, leaf) if trainable else replicate(network)
-    for module in made.modules():
+    replica = replicate(network, leaf) if trainable else replicate(network)
+    for module in replica.modules():
         if getattr(module, "inplace", False) is True:
             module.inplace = False  # type: ignore[assignment]
-    return made
+    return replica
 
 
 def _itself(tensor: Tensor) -> Tensor:
@@ -150,8 +150,8 @@ class _Copies:
         if storage is None:
             values = values.clone()
         else:
-            place = values.storage_offset(), values.size(), values.stride()
-            values = values.new_empty(0).set_(storage, *place)
+            layout = values.storage_offset(), values.size(), values.stride()
+            values = values.new_empty(0).set_(storage, *layout)
         if isinstance(tensor, nn.Parameter):
             return nn.Parameter(values, requires_grad=tensor.requires_grad)
         return values
@@ -170,7 +170,7 @@ def _overlapping(tensors: Iterable[Tensor]) -> dict[int, UntypedStorage]:
             lying.setdefault(_memory(tensor), []).append((begin, end, tensor))
     copied = {}
     for memory, places in lying.items():
-        places.sort(key=lambda place: place[:2])
+        places.sort(key=lambda span: span[:2])
         if any(later[0] < earlier[1] for earlier, later in pairwise(places)):
             storage: Any = places[0][2].untyped_storage()
             copied[memory] = storage.clone()

@@ -76,12 +76,12 @@ def _several(layers: Layers) -> tuple[Any, ...]:
 
 def _unique(every: Mapping[str, nn.Module], names: Iterable[str], taken: set[int]) -> set[str]:
     """Return the names without those of a module that was chosen under another name."""
-    found = set()
+    selected = set()
     for name in names:
         if id(every[name]) not in taken:
             taken.add(id(every[name]))
-            found.add(name)
-    return found
+            selected.add(name)
+    return selected
 
 
 def _matching(
@@ -91,25 +91,25 @@ def _matching(
     if isinstance(selector, str):
         if selector in every:
             return [selector]
-        found = [name for name in layers if fnmatchcase(name, selector)]
-        if not found or not _PATTERN & set(selector):
+        names = [name for name in layers if fnmatchcase(name, selector)]
+        if not names or not _PATTERN & set(selector):
             raise UnknownLayerError(f"layer in this {type(network).__name__}", selector, layers)
     elif isinstance(selector, nn.Module):
-        found = [name for name, module in every.items() if module is selector][:1]
-        if not found:
+        names = [name for name, module in every.items() if module is selector][:1]
+        if not names:
             raise SettingError(
                 f"This {type(selector).__name__} is no part of the {type(network).__name__}; give "
                 "the network that it belongs to."
             )
     elif isinstance(selector, type) and issubclass(selector, nn.Module):
-        found = [name for name, module in layers.items() if isinstance(module, selector)]
-        if not found and not may_be_none:
+        names = [name for name, module in layers.items() if isinstance(module, selector)]
+        if not names and not may_be_none:
             kinds = {type(module).__name__ for module in layers.values()}
             what = f"kind of layer in this {type(network).__name__}"
             raise UnknownLayerError(what, selector.__name__, kinds)
     elif callable(selector) and not isinstance(selector, type):
-        found = [name for name, module in layers.items() if selector(name, module)]
-        if not found and not may_be_none:
+        names = [name for name, module in layers.items() if selector(name, module)]
+        if not names and not may_be_none:
             raise SettingError(
                 f"{getattr(selector, '__name__', 'The function')} says True of no layer of this "
                 f"{type(network).__name__}. It is given each name and module, such as "
@@ -120,7 +120,7 @@ def _matching(
             f"{shorten(repr(selector))} chooses no layers. A name does, a pattern such as "
             "'layer3.*.conv?', a type such as nn.Conv2d, a module, or a function of both."
         )
-    return found
+    return names
 
 
 def _check_seen(network: nn.Module) -> None:

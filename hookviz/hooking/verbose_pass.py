@@ -106,10 +106,10 @@ class _Lines:
     def end(self, call: hooks.Call) -> None:
         tensors = [tensor for _, tensor in tensors_in(call.output)]
         _wait(tensors)
-        began, shapes, given = self._begun.pop()
+        began, shapes, input_shapes = self._begun.pop()
         taken = time.perf_counter() - began
         new = {_memory(tensor): _bytes(tensor) for tensor in tensors}
-        size = byte_size(sum(size for memory, size in new.items() if memory not in given))
+        size = byte_size(sum(size for memory, size in new.items() if memory not in input_shapes))
         outputs = [tuple(tensor.shape) for tensor in tensors]
         self._file.write(
             f"{call.layer:<{self._names}}  {self._kinds[call.layer]:<{self._kind}}  "

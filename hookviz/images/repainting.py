@@ -44,7 +44,7 @@ def repainted(model: Model, model_input: ModelInput, picture: Pixels) -> ModelIn
     if steps.channels == 1:
         image = image.convert("L")
     levels = F.convert_image_dtype(F.pil_to_tensor(image))
-    made = from_tensor(F.normalize(levels, mean=list(steps.mean), std=list(steps.std)))
+    repainted_input = from_tensor(F.normalize(levels, mean=list(steps.mean), std=list(steps.std)))
     shown = np.array(picture)
     shown.setflags(write=False)
-    return replace(made, picture=shown, crop=model_input.crop)
+    return replace(repainted_input, picture=shown, crop=model_input.crop)

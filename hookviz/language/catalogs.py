@@ -35,10 +35,10 @@ def files(inside: str = "") -> Mapping[str, Path]:
     """
     more = os.environ.get(SETTING, "")
     folders = [_HERE, *([Path(more).expanduser()] if more else [])]
-    found = {
+    files = {
         file.stem: file for folder in folders for file in sorted((folder / inside).glob("*.po"))
     }
-    return MappingProxyType(found)
+    return MappingProxyType(files)
 
 
 def languages() -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from hookviz.wording import number
 
 
 def run(subject: Subject, *, layer: str, steps: int, rate: float, seed: int) -> LensOutput:
-    """Return the picture that climbs from the input along the layer's mean square.
+    """Change the input by gradient ascent on the mean square of the layer's output.
 
     DeepDream (Mordvintsev, Olah and Tyka, 2015) in Fourier space: what is there in the layer, if
     only a little, grows. Values are ``picture`` ``(H, W, 3)`` uint8, ``before`` and ``after``: the
@@ -33,7 +33,7 @@ def run(subject: Subject, *, layer: str, steps: int, rate: float, seed: int) -> 
 
     Raises:
         HookVizError: the model takes no pictures.
-        ModelError: there is nothing to climb; where another layer can be climbed it is named.
+        ModelError: there is no gradient to follow; a layer that has one is named.
     """
     picture_shape(subject.model, None)  # says that it takes none
     method = SynthesisMethod(size=None, seed=seed, rate=rate)
@@ -107,7 +107,7 @@ def script(facts: LensFacts) -> LensCode:
         optimizing.output_of(of="LAYER"),
         _VALUES,
         _BEGIN,
-        optimizing.climb("0.05 * RATE", steady=True, loss=["-values.sum()"]),
+        optimizing.optimize("0.05 * RATE", steady=True, loss=["-values.sum()"]),
         optimizing.levels(facts),
     )
     return in_order(*lines), {

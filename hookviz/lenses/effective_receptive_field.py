@@ -22,7 +22,7 @@ from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.more_images import left_out, over_images
 from hookviz.lenses.contract.parameters import LayerChoice, MoreImages, WholeNumber
-from hookviz.lenses.contract.quantity_choice import check_pixels, chosen_cell, first_call_notes
+from hookviz.lenses.contract.target_choice import check_pixels, chosen_cell, first_call_notes
 from hookviz.types import ModelInput, Progress
 from hookviz.wording import number, percent, times
 

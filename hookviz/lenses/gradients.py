@@ -11,7 +11,7 @@ from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, WholeNumber
-from hookviz.lenses.contract.quantity_choice import cell_choice, chosen_cell, first_call_notes
+from hookviz.lenses.contract.target_choice import cell_choice, chosen_cell, first_call_notes
 from hookviz.wording import number
 
 _CHART = 24  # channels that the chart shows

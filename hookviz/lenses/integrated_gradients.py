@@ -21,10 +21,10 @@ from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import OneOf, WholeNumber
-from hookviz.lenses.contract.quantity_choice import (
-    QUANTITY,
+from hookviz.lenses.contract.target_choice import (
+    TARGET_CHOICES,
     check_pixels,
-    chosen_quantity,
+    chosen_target,
     first_call_notes,
 )
 from hookviz.wording import number, percent
@@ -70,7 +70,7 @@ def run(
         HookVizError: no gradient gets from q to the input, or the input is no image.
     """
     check_pixels(subject)
-    quantity = chosen_quantity(
+    quantity = chosen_target(
         subject, target=target, layer=layer, channel=channel, row=row, column=column
     )
     result = integrated_gradients(
@@ -236,7 +236,7 @@ LENS = Lens(
     run=run,
     script=script,
     parameters=(
-        *QUANTITY,
+        *TARGET_CHOICES,
         OneOf(
             name="baseline",
             label=mark("From"),

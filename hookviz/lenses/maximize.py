@@ -29,7 +29,7 @@ from hookviz.lenses.contract.parameters import (
     Switch,
     WholeNumber,
 )
-from hookviz.lenses.contract.quantity_choice import cell_choice, chosen_cell
+from hookviz.lenses.contract.target_choice import cell_choice, chosen_cell
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
 from hookviz.lenses.contract.weights import Weights
 from hookviz.synthesis.goals import Objective, weighted_sum
@@ -257,7 +257,7 @@ def script(facts: LensFacts) -> LensCode:
     loss = f"-(torch.tensor(SIGNS) * values{' / unit' if costs else ''}).sum()"
     before = _UNIT if costs else ""
     rate = "0.1" if maco else "0.05"
-    lines += [optimizing.climb(rate, steady=steady, before=before, loss=[loss, *costs])]
+    lines += [optimizing.optimize(rate, steady=steady, before=before, loss=[loss, *costs])]
     lines += [optimizing.levels(facts)]
     return in_order(*lines), {
         "pictures": "shown",

@@ -26,10 +26,10 @@ from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import OneOf, PixelCount
-from hookviz.lenses.contract.quantity_choice import (
-    QUANTITY,
+from hookviz.lenses.contract.target_choice import (
+    TARGET_CHOICES,
     check_pixels,
-    chosen_quantity,
+    chosen_target,
     first_call_notes,
 )
 from hookviz.wording import number, times
@@ -74,7 +74,7 @@ def run(
     """
     check_pixels(subject)
     windows = _windows(subject, window, stride)
-    quantity = chosen_quantity(
+    quantity = chosen_target(
         subject, target=target, layer=layer, channel=channel, row=row, column=column
     )
     result = occlusion(
@@ -202,7 +202,7 @@ LENS = Lens(
     run=run,
     script=script,
     parameters=(
-        *QUANTITY,
+        *TARGET_CHOICES,
         OneOf(
             name="baseline",
             label=mark("Hidden by"),

@@ -132,11 +132,11 @@ def run(
     if plan.norms is not None:
         table, figures = _smaller(subject, plan.pruned(subject.model, keep / 100), keep / 100, ends)
         panels, kept = (*panels, table), kept | figures
-    place = say("in {layer}", layer=layer) if where == _HERE else say("in every conv layer")
+    scope = say("in {layer}", layer=layer) if where == _HERE else say("in every conv layer")
     said = say(
         "{percent:.4g} % {layers}: {method}. hookviz.load_model reads the file again.",
         percent=keep,
-        layers=place,
+        layers=scope,
         method=say(method),
     )
     stem = re.sub(r"[^\w.-]", "-", subject.model.name)

@@ -29,7 +29,7 @@ from hookviz.lenses.contract.parameters import (
     RealNumber,
     WholeNumber,
 )
-from hookviz.lenses.contract.quantity_choice import check_pixels, first_call_notes
+from hookviz.lenses.contract.target_choice import check_pixels, first_call_notes
 from hookviz.wording import number
 
 _BRIGHT = 99  # percentile that has the brightest colour; a few pixels would darken all others

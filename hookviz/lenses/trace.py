@@ -250,8 +250,7 @@ def after(module, inputs, output):
     step = steps[-1]
     given, versions = step.pop("given"), step.pop("versions")
     step["bytes"] = sum(tensor.nbytes for tensor in tensors_in(output))
-    untouched = [tensor._version for tensor in given] == versions
-    if untouched and any(output is tensor for tensor in given):
+    if versions == [each._version for each in given] and any(output is each for each in given):
         output = output.detach()  # of an Identity: another object than the input
     for tensor in tensors_in(output):
         know(tensor, frozenset([len(steps)]))

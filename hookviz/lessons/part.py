@@ -143,8 +143,8 @@ class Part:
 def parts() -> Mapping[str, Part]:
     """Return every live part by its name, in alphabetical order."""
     names = sorted(module.name for module in pkgutil.iter_modules(parts_package.__path__))
-    found = [import_module(f"{parts_package.__name__}.{name}").PART for name in names]
-    return MappingProxyType({part.name: part for part in found})
+    parts = [import_module(f"{parts_package.__name__}.{name}").PART for name in names]
+    return MappingProxyType({part.name: part for part in parts})
 
 
 def module_of(part: str) -> str:

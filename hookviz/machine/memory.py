@@ -44,7 +44,7 @@ class Memory:
         """Evict what is kept until the reserve is free, and return whether it is.
 
         Args:
-            give_back: drops kept values of at least so many bytes, where there are any, and tells
+            give_back: drops kept values of at least that many bytes, where there are any, and tells
                 how many bytes went.
         """
         while (short := self.reserve - self.free()) > 0:
@@ -58,7 +58,7 @@ def own_memory(megabytes: int = 0, processes: int = 1) -> Memory:
     """Return what this process may use: `megabytes`, its control group's bound, or the machine.
 
     Of the three the least counts, so a wrong number can't ask for more than there is. The machine
-    and the control group are shared equally by so many processes.
+    and the control group are shared equally by that many processes.
     """
     bounds = [Memory((machine_bytes() or _UNKNOWN) // processes, resident)]
     if megabytes:

@@ -81,7 +81,7 @@ def _with_hooks_that_set(
 ) -> nn.Module:
     """Return the copy, or one with such hooks where it computes something else without them."""
     setting: Mapping[Place, Any] = {
-        place: hook for place, hook in foreign_hooks(module).items() if _sets_something(hook)
+        key: hook for key, hook in foreign_hooks(module).items() if _sets_something(hook)
     }
     if not setting:
         return network

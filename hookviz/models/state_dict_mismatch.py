@@ -109,14 +109,14 @@ def _first(items: tuple[str, ...], one: str, many: str) -> str:
     """Return ``"12 keys are missing (a, b, c, …)"``; empty without items."""
     if not items:
         return ""
-    some = ", ".join(shorten(item, 120) for item in items[:3])
+    examples = ", ".join(shorten(item, 120) for item in items[:3])
     more = ", …" if len(items) > 3 else ""
     return (
         say(
             "{count} key {problem} ({examples}{rest})",
             count=len(items),
             problem=one,
-            examples=some,
+            examples=examples,
             rest=more,
         )
         if len(items) == 1
@@ -124,7 +124,7 @@ def _first(items: tuple[str, ...], one: str, many: str) -> str:
             "{count} keys {problem} ({examples}{rest})",
             count=len(items),
             problem=many,
-            examples=some,
+            examples=examples,
             rest=more,
         )
     )

@@ -44,14 +44,14 @@ class ModelChoice:
         weights: one of `WEIGHTS`.
         checkpoint: the uploaded weights where ``"yours"`` is chosen; None until they are there.
         labels: an uploaded list of class names, if any.
-        silence: the channels of a layer that are silent, if any.
+        mask: the channels of a layer that are silent, if any.
     """
 
     spec: ModelSpec
     weights: str
     checkpoint: UploadedFile | None = None
     labels: UploadedFile | None = None
-    silence: ChannelMask | None = None
+    mask: ChannelMask | None = None
 
 
 LISTS = ("conv", "maps")

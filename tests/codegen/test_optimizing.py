@@ -1,4 +1,4 @@
-"""Scripts of lenses that climb, for one's own networks; others are in test_lens_script.py."""
+"""Scripts of lenses that optimise pictures, for one's own networks."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -78,7 +78,7 @@ def run_lens(
         size: side of the input in pixels, in place of the model's own.
         whole: take in the whole image instead of its centre crop.
         cache: a session's cache, used for captures.
-        progress: told the share done, 0…1; what it raises ends the lens.
+        progress: called with the share done, 0…1; what it raises ends the lens.
         partial: given what a lens that grows has so far, in the shape of what is returned; what it
             raises ends the lens.
         parameters: what the lens declares; what is left out has its default.

@@ -44,9 +44,9 @@ def check_archive(stream: BinaryIO, size: int, name: str) -> None:
             ),
         )
     if "data.pkl" not in inside:
-        some = ", ".join(shorten(entry.filename, 40) for entry in entries[:3]) or "nothing"
+        names = ", ".join(shorten(entry.filename, 40) for entry in entries[:3]) or "nothing"
         kind = archive_kind(entry.filename for entry in entries)
-        raise unreadable(name, kind or say("it is a zip archive that holds {files}", files=some))
+        raise unreadable(name, kind or say("it is a zip archive that holds {files}", files=names))
     unpacked = sum(entry.file_size for entry in entries)
     if unpacked > _MOST_INFLATED * size:
         raise unreadable(

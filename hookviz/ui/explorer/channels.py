@@ -164,7 +164,7 @@ def _draw(scene: ExplorerScene, model: Model, drawings: list[Drawing]) -> None:
     recorded = capture[str(step)]
     maps = middle_maps(recorded.values)
     choice = scene.choice
-    title = model_title(choice.spec.title, choice.weights, choice.silence)
+    title = model_title(choice.spec.title, choice.weights, choice.mask)
     compared = show_comparison(
         maps,
         (image_title(scene.shown), title, str(step)),

@@ -44,13 +44,13 @@ def offer_silenced(result: LensResult, scene: ExplorerScene, model: Model) -> No
     if result.lens != _LENS or result.chosen["mode"] != _MODE:
         return
     layer = str(result.chosen["layer"])
-    silence = ChannelMask(layer, tuple(map(int, result.values["channels"])))
+    mask = ChannelMask(layer, tuple(map(int, result.values["channels"])))
     st.button(
         say("Compare in the explorer"),
         icon=":material/compare:",
         on_click=_compare,
-        args=(scene, silence, _watched(result) or layer),
-        help=(why := _why_not(scene, silence, model))
+        args=(scene, mask, _watched(result) or layer),
+        help=(why := _why_not(scene, mask, model))
         or say("Keep the network as it is as A, and look at the one without these channels, B"),
         key="hv-pin-silenced",
         disabled=bool(why),
@@ -63,22 +63,22 @@ def _watched(result: LensResult) -> str:
     return layers[-1] if layers else ""
 
 
-def _why_not(scene: ExplorerScene, silence: ChannelMask, model: Model) -> str:
+def _why_not(scene: ExplorerScene, mask: ChannelMask, model: Model) -> str:
     """Say why there is no such network; empty where there is one."""
-    before = scene.choice.silence
+    before = scene.choice.mask
     if before is not None:
         return say(
             "{channels} are silent already: bring them back at the left first.",
             channels=before.words,
         )
     try:
-        copied_bytes(model, silence)
+        copied_bytes(model, mask)
     except HookVizError as error:
         return str(error)
     return ""
 
 
-def _compare(scene: ExplorerScene, silence: ChannelMask, layer: str) -> None:
+def _compare(scene: ExplorerScene, mask: ChannelMask, layer: str) -> None:
     pin(scene.shown, scene.choice, Address(layer), size=scene.size, whole=scene.whole)
     choose(layer=layer)
     first = next((conv.name for conv in scene.trace.convs), None)
@@ -88,5 +88,5 @@ def _compare(scene: ExplorerScene, silence: ChannelMask, layer: str) -> None:
         after=None,
         channel=None,
         cell=None,
-        **{SILENCED: str(silence)},
+        **{SILENCED: str(mask)},
     )

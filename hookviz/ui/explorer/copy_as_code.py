@@ -23,7 +23,7 @@ _WHERE = mark("run it in a folder that has the image, and the weights if they ar
 
 def code_menu(drawing: Drawing, scene: ExplorerScene, model: Model) -> Menu:
     """Return a menu with the picture as a script to copy, and the files of ours that it reads."""
-    if scene.choice.silence is not None:
+    if scene.choice.mask is not None:
         return _no_script()
     write = partial(_write, drawing, scene)
     return _menu(partial(_says, drawing), write, "hookviz_picture.py", scene.shown, model)
@@ -67,7 +67,7 @@ def _write(drawing: Drawing, scene: ExplorerScene) -> str:
 
 def lens_code_menu(result: LensResult, scene: ExplorerScene, model: Model) -> Menu:
     """Return a menu with what a lens shows as a script, and the files of ours that it reads."""
-    if scene.choice.silence is not None:
+    if scene.choice.mask is not None:
         return _no_script()
     facts = lens_facts_of(
         *(model, _file_name(scene.shown), result.lens, result.chosen, result.values),

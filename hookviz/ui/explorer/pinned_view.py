@@ -55,7 +55,7 @@ def pin(shown: Shown, choice: ModelChoice, step: Address, *, size: int | None, w
             "model": choice.spec.title,
             "weights": choice.weights,
             **({} if file is None else {"file": file.file_id}),
-            **({} if choice.silence is None else {"silenced": str(choice.silence)}),
+            **({} if choice.mask is None else {"silenced": str(choice.mask)}),
             "size": size or "",
             "whole": int(whole),
             "layer": step.layer,
@@ -84,7 +84,7 @@ def pinned_view() -> PinnedView | None:
     if not link:
         return None
     parts = _parts(link)
-    title = model_title(parts["model"], parts["weights"], _silence(parts))
+    title = model_title(parts["model"], parts["weights"], _mask(parts))
     return PinnedView(link, parts["name"], title, parts["step"])
 
 
@@ -94,10 +94,10 @@ def image_title(shown: Shown) -> str:
     return sample or shown.image.name
 
 
-def model_title(title: str, weights: str, silence: ChannelMask | None = None) -> str:
+def model_title(title: str, weights: str, mask: ChannelMask | None = None) -> str:
     """Return what a model is called, with its weights where they are not the ones it came with."""
     said = {"random": say(", random weights"), "yours": say(", your weights")}
-    without = "" if silence is None else say(" without {channels}", channels=silence.words)
+    without = "" if mask is None else say(" without {channels}", channels=mask.words)
     return title + said.get(weights, "") + without
 
 
@@ -176,7 +176,7 @@ def _choice(link: str, parts: dict[str, str]) -> ModelChoice:
     title, weights = parts["model"], parts["weights"]
     own = next((each for each in user_models.models().values() if each.title == title), None)
     if own is not None:
-        return ModelChoice(user_models.spec(own), "own", silence=_silence(parts))
+        return ModelChoice(user_models.spec(own), "own", mask=_mask(parts))
     spec = _spec(title)
     if weights not in WEIGHTS or weights == "yours":
         raise HookVizError(
@@ -194,10 +194,10 @@ def _choice(link: str, parts: dict[str, str]) -> ModelChoice:
                 title=title,
             )
         )
-    return ModelChoice(spec, weights, silence=_silence(parts))
+    return ModelChoice(spec, weights, mask=_mask(parts))
 
 
-def _silence(parts: dict[str, str]) -> ChannelMask | None:
+def _mask(parts: dict[str, str]) -> ChannelMask | None:
     """Read what is silent in A.
 
     Raises:

@@ -10,7 +10,7 @@ from hookviz.ui.presenting.known_link import for_the_class
 from hookviz.ui.serving import go_route
 
 SHORT = 60
-"""Letters of a link that need no code: so many are typed from the wall."""
+"""Letters of a link that is short enough to be typed from the wall without a QR code."""
 
 
 class ClassLink(NamedTuple):

@@ -45,21 +45,21 @@ def use_model(
         OutOfMemoryError: it does not fit into what memory there is.
         TooLongError: loading it takes longer than a run may.
         WeightsError: its weights can't be read, or don't fit.
-        UnknownLayerError: it has no layer of that name to silence.
+        UnknownLayerError: it has no layer of that name to mask.
         SettingError: the layer has no such channels, or they can't be silenced.
     """
     with _use_whole(choice, while_loading) as (key, model):
-        silence = choice.silence
-        if silence is None:
+        mask = choice.mask
+        if mask is None:
             yield model
             return
-        title = say("{model} without {channels}", model=model.title, channels=silence.words)
-        silence_it = partial(mask_channels, model, silence)
+        title = say("{model} without {channels}", model=model.title, channels=mask.words)
+        mask_it = partial(mask_channels, model, mask)
         silent = capacity.model_pool().use(
-            ("silenced", *key, model.digest, str(silence)),
+            ("silenced", *key, model.digest, str(mask)),
             title,
-            copied_bytes(model, silence),
-            lambda: out_of_memory.with_retry(say("Loading {title}", title=title), silence_it),
+            copied_bytes(model, mask),
+            lambda: out_of_memory.with_retry(say("Loading {title}", title=title), mask_it),
         )
         with silent as silenced_model:
             yield silenced_model

@@ -29,8 +29,8 @@ def keep_silent(
     if not asked:
         return choice
     try:
-        silence = read_channel_mask(asked)
-        silent = replace(choice, silence=silence)
+        mask = read_channel_mask(asked)
+        silent = replace(choice, mask=mask)
         with resources.use_model(silent, while_loading):
             pass  # it stays in memory for the page
     except (SettingError, UnknownLayerError) as error:
@@ -39,18 +39,18 @@ def keep_silent(
         )
         go(**{SILENCED: None})
         return choice
-    listed = numbers_listed(silence.channels).replace(",", ", ")
+    listed = numbers_listed(mask.channels).replace(",", ", ")
     st.caption(
         plain(
             say(
                 "Silent: {silence} ({channels})",
-                silence=silence.words,
+                silence=mask.words,
                 channels=listed if len(listed) < 60 else "…",
             )
         )
     )
     st.button(
-        say("Bring it back") if len(silence.channels) == 1 else say("Bring them back"),
+        say("Bring it back") if len(mask.channels) == 1 else say("Bring them back"),
         icon=":material/volume_up:",
         on_click=_bring_back,
         help=say("Look at the network with all its channels"),

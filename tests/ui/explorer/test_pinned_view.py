@@ -34,7 +34,7 @@ st.session_state["links"] = links
 
 
 SILENT = PIN_TWICE.replace(
-    '"yours", file)', '"random", silence=ChannelMask("conv", (number,)))'
+    '"yours", file)', '"random", mask=ChannelMask("conv", (number,)))'
 ).replace(
     "import reading", "import reading\nfrom hookviz.explaining.channel_mask import ChannelMask"
 )

@@ -52,7 +52,7 @@ def test_silent_channels_are_a_model_of_their_own_that_costs_what_is_copied() ->
     with resources.use_model(whole) as model:
         used = capacity.model_pool().used
         for channels in ((1,), (1, 2)):
-            choice = replace(whole, silence=ChannelMask(layer, channels))
+            choice = replace(whole, mask=ChannelMask(layer, channels))
             with resources.use_model(choice) as silent, resources.use_model(choice) as same:
                 assert same is silent
                 assert silent.digest != model.digest

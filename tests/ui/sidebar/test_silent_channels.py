@@ -14,7 +14,7 @@ def _silent() -> None:
     from hookviz.ui.state import ModelChoice  # noqa: PLC0415
 
     choice = ModelChoice(catalog.find_model("shapesnet"), "pretrained")
-    st.text(f"silent {keep_silent(choice, nullcontext).silence}")
+    st.text(f"silent {keep_silent(choice, nullcontext).mask}")
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     of_versions = both.versions
     panel = ChartPanel(
         say("The class and the channel over versions of the image"),
-        tuple(str(place + 1) for place in range(len(of_versions.scores))),
+        tuple(str(index + 1) for index in range(len(of_versions.scores))),
         {
             say("score of {label}", label=before.name(before.best)): _spread(of_versions.scores),
             say("mean of channel {channel}", channel=channel): _spread(

@@ -7,11 +7,11 @@ from hookviz.capturing.inputs import prepare
 from hookviz.errors import HookVizError, ModelError, SettingError
 from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.lenses.contract.lens import Subject
-from hookviz.lenses.contract.quantity_choice import (
-    QUANTITY,
+from hookviz.lenses.contract.target_choice import (
+    TARGET_CHOICES,
     check_pixels,
     chosen_cell,
-    chosen_quantity,
+    chosen_target,
     first_call_notes,
 )
 from tests.networks import as_model, random_input, seeded
@@ -23,13 +23,13 @@ def subject(tiny: hookviz.Model) -> Subject:
 
 
 def test_a_class_or_a_channel_or_a_cell(subject: Subject) -> None:
-    known = {parameter.name: parameter.resolve(None, subject) for parameter in QUANTITY}
+    known = {parameter.name: parameter.resolve(None, subject) for parameter in TARGET_CHOICES}
     assert known["target"] == subject.top_class
-    assert chosen_quantity(subject, **known) == AttributionTarget(subject.top_class)
+    assert chosen_target(subject, **known) == AttributionTarget(subject.top_class)
     known["layer"], known["channel"] = "conv1", 2
-    assert chosen_quantity(subject, **known) == AttributionTarget(None, "conv1", 2)
+    assert chosen_target(subject, **known) == AttributionTarget(None, "conv1", 2)
     known["row"], known["column"] = 0, 5
-    assert chosen_quantity(subject, **known) == AttributionTarget(None, "conv1", 2, (0, 5))
+    assert chosen_target(subject, **known) == AttributionTarget(None, "conv1", 2, (0, 5))
 
 
 def test_half_a_cell_is_refused() -> None:
@@ -42,10 +42,10 @@ def test_half_a_cell_is_refused() -> None:
 def test_without_scores_a_layer_has_to_be_chosen() -> None:
     model = as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3))))
     subject = Subject(model, prepare(model, random_input(0)), None)
-    known = {parameter.name: parameter.resolve(None, subject) for parameter in QUANTITY}
+    known = {parameter.name: parameter.resolve(None, subject) for parameter in TARGET_CHOICES}
     with pytest.raises(ModelError, match="no class scores"):
-        chosen_quantity(subject, **known)
-    assert chosen_quantity(subject, **known | {"layer": "0"}) == AttributionTarget(None, "0", 0)
+        chosen_target(subject, **known)
+    assert chosen_target(subject, **known | {"layer": "0"}) == AttributionTarget(None, "0", 0)
 
 
 def test_sound_has_no_pixels(subject: Subject) -> None:

@@ -46,7 +46,7 @@ def cell_choice(
     return row, column
 
 
-QUANTITY: tuple[Parameter, ...] = (
+TARGET_CHOICES: tuple[Parameter, ...] = (
     ClassChoice(
         optional=True,
         help=mark("Whose score it is about; the likeliest class where nothing is chosen."),
@@ -71,7 +71,7 @@ QUANTITY: tuple[Parameter, ...] = (
 """The parameters by which it is chosen."""
 
 
-def chosen_quantity(
+def chosen_target(
     subject: Subject,
     *,
     target: int | None,
@@ -80,7 +80,7 @@ def chosen_quantity(
     row: int,
     column: int,
 ) -> AttributionTarget:
-    """Return the quantity that the values of `QUANTITY` stand for.
+    """Return the quantity that the values of `TARGET_CHOICES` stand for.
 
     Raises:
         SettingError: of row and column one is left out.
