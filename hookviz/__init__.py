@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from hookviz.comparing.captures import Comparison, LayerComparison, compare
     from hookviz.comparing.channels import ChannelComparison
     from hookviz.comparing.matches import ChannelMatches
-    from hookviz.comparing.networks import Similarity, similarity
+    from hookviz.comparing.similarity import Similarity, similarity
     from hookviz.drawing.grid import Grid, make_grid
     from hookviz.errors import (
         EngineError,
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from hookviz.models.wrapping import wrap
     from hookviz.synthesis.goals import Objective
     from hookviz.synthesis.maximizing import Synthesis, maximize
-    from hookviz.synthesis.method import SynthesisMethod
+    from hookviz.synthesis.settings import SynthesisMethod
     from hookviz.training.clipping import clip_gradients
     from hookviz.training.recording import record
     from hookviz.training.training_log import TrainingFinding, TrainingLog, TrainingRow
@@ -188,7 +188,7 @@ _HOMES = {
     "comparing.captures": ("Comparison", "LayerComparison", "compare"),
     "comparing.channels": ("ChannelComparison",),
     "comparing.matches": ("ChannelMatches",),
-    "comparing.networks": ("Similarity", "similarity"),
+    "comparing.similarity": ("Similarity", "similarity"),
     "drawing.grid": ("Grid", "make_grid"),
     "explaining.linear_probe": ("LinearProbe", "linear_probe"),
     "explaining.pruned_network": ("prune",),
@@ -208,7 +208,7 @@ _HOMES = {
     "models.wrapping": ("wrap",),
     "synthesis.goals": ("Objective",),
     "synthesis.maximizing": ("Synthesis", "maximize"),
-    "synthesis.method": ("SynthesisMethod",),
+    "synthesis.settings": ("SynthesisMethod",),
     "training.clipping": ("clip_gradients",),
     "training.recording": ("record",),
     "training.training_log": ("TrainingFinding", "TrainingLog", "TrainingRow"),

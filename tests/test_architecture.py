@@ -141,7 +141,7 @@ SHOWN_ELSEWHERE = {
     "drawing/figures drawing/grid_page drawing/layout drawing/legend "
     "drawing/palette",
     "what it writes is run as a script in codegen/test_picture_script.py": "codegen/facts "
-    "codegen/network codegen/assembling codegen/wording",
+    "codegen/network codegen/script_head codegen/wording",
     "what they write is run as scripts, of every lens, in codegen/test_lens_script.py": ""
     "codegen/lens_facts codegen/lens_parts codegen/picture_space",
     "runs on the workers of a real cluster in engines/test_ray_job.py": "engines/ray_worker",
@@ -163,7 +163,7 @@ SHOWN_ELSEWHERE = {
         "hooking/forward_pass"
     ),
     "read by nearly every test of images, and in test_reading.py and test_preprocess.py": (
-        "images/samples images/sixteen_bits images/srgb"
+        "images/samples images/bit_depth images/srgb"
     ),
     "read through the lenses and the inspector of tests/e2e": "explaining/layer_facts",
     "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": "ui/main "
@@ -179,7 +179,7 @@ SHOWN_ELSEWHERE = {
     "ui/explorer/top_activations ui/explorer/file_menu ui/menu "
     "ui/explorer/patch_tiles "
     "ui/explorer/grid_files ui/explorer/kernel_view "
-    "ui/explorer/layer_capture ui/explorer/layer_choice ui/explorer/layer_header "
+    "ui/explorer/layer_capture ui/explorer/layer_choice ui/explorer/layer_bar "
     "ui/explorer/layer_tree ui/explorer/predictions "
     "ui/explorer/copy_as_code ui/explorer/share ui/explorer/trail ui/explorer/view_choice "
     "ui/lenses/lens_run ui/sidebar/image_choice ui/sidebar/input_choice "

@@ -24,7 +24,7 @@ DTYPES = {"float32": None, "bfloat16": torch.bfloat16}
 BATCH = 16
 """Images a pass, where nobody says otherwise."""
 
-MOST_CLASSES = 1000
+MAX_CLASSES = 1000
 """Most classes for which each channel keeps a number; of more it keeps none."""
 
 _SHARD = 256  # images, about: what is done again after a kill
@@ -59,11 +59,11 @@ class Plan:
     def classes(self) -> tuple[str, ...]:
         """Folders that the images lie in, sorted.
 
-        Empty where one image lies in no folder, or where the folders are more than `MOST_CLASSES`:
+        Empty where one image lies in no folder, or where the folders are more than `MAX_CLASSES`:
         those are of another kind, such as one a day.
         """
         names = {source.category for source in self.sources}
-        return () if "" in names or len(names) > MOST_CLASSES else tuple(sorted(names))
+        return () if "" in names or len(names) > MAX_CLASSES else tuple(sorted(names))
 
     @cached_property
     def class_numbers(self) -> dict[str, int]:

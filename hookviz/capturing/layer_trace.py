@@ -19,6 +19,7 @@ from hookviz.errors import ModelError
 from hookviz.hooking import hooks, purity
 from hookviz.hooking.default_device import numbers
 from hookviz.hooking.forward_pass import forward_pass, pass_without_data, private_replica
+from hookviz.hooking.recorder import Recorder
 from hookviz.hooking.torch_functions import not_followed
 from hookviz.types import Address, LayerInfo, Model, ModelInput
 
@@ -202,7 +203,7 @@ def _pass_over(
     modules = dict(network.named_modules())
     modules.pop("")
     seen: list[ReturnedCall] = []
-    recorder, outputs, passed_on = hooks.Recorder(), Outputs(), set[int]()
+    recorder, outputs, passed_on = Recorder(), Outputs(), set[int]()
     layouts = Layouts()
 
     def see(call: hooks.Call) -> None:

@@ -9,10 +9,11 @@ from torch import Tensor
 
 from hookviz.capturing.layer_trace import LayerTrace
 from hookviz.capturing.layouts import is_unbatched
-from hookviz.capturing.ordinary import without_values
+from hookviz.capturing.unsupported_outputs import meta_output_error
 from hookviz.errors import ModelError, SettingError, UnknownLayerError, shorten
 from hookviz.hooking import hooks, purity
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
+from hookviz.hooking.recorder import Recorded, Recorder
 from hookviz.language.saying import say
 from hookviz.types import Activation, Model, ModelInput, Progress
 
@@ -132,7 +133,7 @@ def run(
         raise _nothing_to_look_at(model, seen, missing, on_meta=on_meta)
     modules = dict(model.network.named_modules(remove_duplicate=False))
 
-    def given(record: hooks.Recorded) -> Tensor:
+    def given(record: Recorded) -> Tensor:
         values = _numbers(record.tensor)
         if whole or is_unbatched(record.tensor, modules[record.address.layer]):
             return values
@@ -146,7 +147,7 @@ def run(
 def _nothing_to_look_at(model: Model, seen: LayerTrace, name: str, *, on_meta: bool) -> ModelError:
     """Return the error for a layer without numbers; `on_meta`: it has a shape and no values."""
     if on_meta:
-        return without_values(model, name)
+        return meta_output_error(model, name)
     if name in seen.unlike:
         return ModelError(
             say(
@@ -175,8 +176,8 @@ class _Watch:
         *,
         inputs: bool,
     ) -> None:
-        self.recorder = hooks.Recorder(copy)
-        self.inputs = hooks.Recorder(copy=names)  # the layer itself may write into them
+        self.recorder = Recorder(copy)
+        self.inputs = Recorder(copy=names)  # the layer itself may write into them
         self.taking = names if inputs else ()
         self._wanted = frozenset(names)
         self._calls_to_come = sum(seen.calls[name] for name in names)

@@ -71,7 +71,14 @@ def compare(
     pictures = [reading.read(path) for path in paths]
     models = load_both(model, weights, other_model, other_weights, **loading)
     a, b = (
-        capture(network, picture, _names(network, wanted), size=size, whole=whole, logits=False)
+        capture(
+            network,
+            picture,
+            _layers_to_capture(network, wanted),
+            size=size,
+            whole=whole,
+            logits=False,
+        )
         for network, picture, wanted in zip(
             models, pictures, (layer, other_layer or layer), strict=True
         )
@@ -86,7 +93,7 @@ def compare(
         file.write_bytes(grid.png() if kind == "png" else grid.figure_bytes(kind))
         legend = grid.legend
     if as_json:
-        about = {"a": _about(a, paths[0]), "b": _about(b, paths[1])}
+        about = {"a": _capture_metadata(a, paths[0]), "b": _capture_metadata(b, paths[1])}
         drawn = {"out": None if file is None else str(file), "legend": legend}
         echo_json({**about, **_as_data(comparison, top), **drawn})
         return
@@ -115,7 +122,7 @@ def _picture(text: str) -> Path:
     return path
 
 
-def _names(model: Model, layer: str | None) -> list[str] | None:
+def _layers_to_capture(model: Model, layer: str | None) -> list[str] | None:
     """Return the layers to capture for an address such as ``relu#1[0]``; None for all of a kind."""
     if layer is None:
         return None
@@ -123,7 +130,7 @@ def _names(model: Model, layer: str | None) -> list[str] | None:
     return [*(known.name for known in list_layers(model)), name]
 
 
-def _about(cap: Capture, path: Path) -> dict[str, Any]:
+def _capture_metadata(cap: Capture, path: Path) -> dict[str, Any]:
     return {
         "image": str(path),
         "model": cap.model,

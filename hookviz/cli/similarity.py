@@ -19,8 +19,8 @@ from hookviz.cli.options import (
 from hookviz.cli.progress import progress_bar
 from hookviz.cli.tables import echo_json
 from hookviz.comparing.matches import ChannelMatches
-from hookviz.comparing.networks import Similarity
-from hookviz.comparing.networks import similarity as similarity_of
+from hookviz.comparing.similarity import Similarity
+from hookviz.comparing.similarity import similarity as similarity_of
 from hookviz.engines.choosing import engine_of
 from hookviz.errors import SettingError
 from hookviz.paths import path_of

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensFacts
-from hookviz.codegen.sources import source_of
 from hookviz.codegen.wording import quoted
 from hookviz.explaining.baselines import LEVELS, blurred
 from hookviz.images.samples import samples

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from hookviz.codegen.assembling import assembled
 from hookviz.codegen.lens_facts import LensCode, LensFacts, lens_facts_of
+from hookviz.codegen.script_head import assembled
 from hookviz.codegen.wording import file_name, quoted
 
 __all__ = ["LensFacts", "lens_facts_of", "lens_script"]

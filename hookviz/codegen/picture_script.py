@@ -3,8 +3,8 @@
 >>> code = picture_script(picture_facts_of(model, "cat.jpg", grid))  # doctest: +SKIP
 """
 
-from hookviz.codegen.assembling import assembled
 from hookviz.codegen.facts import PictureFacts, picture_facts_of
+from hookviz.codegen.script_head import assembled
 from hookviz.codegen.wording import file_name, quoted
 from hookviz.drawing.colormaps import LEVELS
 
@@ -72,7 +72,7 @@ _PART = """\
 
 def _choice(facts: PictureFacts) -> str:
     """Write ``order``, the numbers of the channels to draw, and ``shown``, their maps."""
-    if _is_plain(facts):
+    if _is_in_layer_order(facts):
         return ""
     top = f"[:{facts.top}]" if facts.top else ""
     if facts.sort == "index":
@@ -85,7 +85,7 @@ order = np.argsort(-{key}, kind="stable"){top}
 shown = maps[order]"""
 
 
-def _is_plain(facts: PictureFacts) -> bool:
+def _is_in_layer_order(facts: PictureFacts) -> bool:
     """Return whether all channels are drawn in the layer's own order."""
     return facts.sort == "index" and facts.top is None
 
@@ -102,7 +102,7 @@ def _colours(facts: PictureFacts) -> str:
     """Write ``levels``, the colour step of each value, and ``colours``, the colour of each."""
     levels = _LEVELS_EACH if facts.scale == "channel" else _LEVELS
     return "\n".join((_SCALES[facts.scale], levels, _COLOURS)).format(
-        shown="maps" if _is_plain(facts) else "shown",
+        shown="maps" if _is_in_layer_order(facts) else "shown",
         colormap=quoted(facts.colormap),
         n=LEVELS,
         last=LEVELS - 1,
@@ -180,7 +180,7 @@ def _channel(facts: PictureFacts) -> str:
     """Write code that saves the picture of the one channel, if any."""
     if facts.channel is None:
         return ""
-    plain = _is_plain(facts)
+    plain = _is_in_layer_order(facts)
     levels = f"levels[{facts.channel}]" if plain else f"levels[order == {facts.channel}][0]"
     return f"""\
 # Channel {facts.channel} alone, magnified in whole steps to {_MAP_SIDE} pixels at most.

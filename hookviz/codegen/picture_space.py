@@ -1,8 +1,8 @@
 """Write how pictures are made of parameters that are optimized: a spectrum, or phases alone."""
 
+from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensFacts
 from hookviz.codegen.lens_parts import in_order
-from hookviz.codegen.sources import source_of
 from hookviz.codegen.wording import quoted
 from hookviz.images.samples import samples
 from hookviz.synthesis.photographs import colour_factor, to_pictures, to_plain

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from hookviz.capturing.layer_trace import input_trace
-from hookviz.capturing.ordinary import check_ordinary
+from hookviz.capturing.unsupported_outputs import check_can_intervene
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.language.naming import class_label
 from hookviz.language.saying import mark, say
@@ -96,7 +96,7 @@ def map_shape(model: Model, model_input: ModelInput, layer: str) -> tuple[int, .
     shapes = {info.name: info.output_shape for info in trace.every}
     if layer not in shapes:
         raise UnknownLayerError(say("layer in {model}", model=model.title), layer, shapes)
-    check_ordinary(model, trace, layer)
+    check_can_intervene(model, trace, layer)
     if len(shapes[layer]) != 3:
         raise _no_maps_error(model, model_input, layer, ("1", *map(str, shapes[layer])))
     return shapes[layer]

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.capturing.layer_trace import input_trace
-from hookviz.capturing.ordinary import without_values
+from hookviz.capturing.unsupported_outputs import meta_output_error
 from hookviz.errors import ModelError
 from hookviz.explaining.attribution_target import AttributionTarget, maps_in
 from hookviz.explaining.scoring import scores_in
@@ -174,7 +174,7 @@ class GradientPass:
                 )
             )
         if output.is_meta:
-            raise without_values(self._model, layer)
+            raise meta_output_error(self._model, layer)
         if output.ndim != 4 or len(output) != count:
             if count > 1:  # of all inputs one map, which is the first one's
                 raise ModelError(say("{layer} puts out no maps for each input.", layer=layer))

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hookviz.errors import SettingError
 from hookviz.explaining.conv_arguments import padding_around, pair
-from hookviz.explaining.rounding import relative_rounding
+from hookviz.explaining.rounding import relative_tolerance
 from hookviz.language.saying import mark, say
 
 
@@ -169,7 +169,7 @@ def layer_call(
         groups=arguments["groups"],
         output=float_copy(_map_of(output)),
         steps=(),
-        rounding=relative_rounding(output),
+        rounding=relative_tolerance(output),
     )
 
 

@@ -56,7 +56,9 @@ def view_rule(op: Operation, extent: Extent) -> list[Extent]:
             _locate_axis(extent.rows, view, _ROW),
             _locate_axis(extent.columns, view, _COLUMN),
         )
-        for edges, view in zip(_edges_of_results(op, extent), _apply_to(op, probe), strict=True)
+        for edges, view in zip(
+            _edges_of_results(op, extent), _call_with_first_argument(op, probe), strict=True
+        )
     ]
 
 
@@ -145,14 +147,14 @@ def cat_rule(op: Operation) -> Extent:
     return Extent((edges[0], edges[1], edges[2], edges[3]), rows, columns)
 
 
-def _apply_to(op: Operation, tensor: Tensor) -> list[Tensor]:
+def _call_with_first_argument(op: Operation, tensor: Tensor) -> list[Tensor]:
     """Call the function on a tensor in place of its first argument."""
     return [part for _, part in hooks.tensors_in(op.func(tensor, *op.args[1:], **op.kwargs))]
 
 
 def _edges_of_results(op: Operation, extent: Extent) -> Iterator[Edges]:
     """Apply the function to the edges, and yield those of each result."""
-    full = (_apply_to(op, edge.expand(op.shapes[0])) for edge in extent.edges)
+    full = (_call_with_first_argument(op, edge.expand(op.shapes[0])) for edge in extent.edges)
     yield from map(collapse_edges, zip(*full, strict=True))
 
 

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
 from hookviz.errors import shorten
-from hookviz.explaining.rounding import exact_output, iter_double_rows, relative_rounding
+from hookviz.explaining.rounding import iter_double_rows, output_in_float64, relative_tolerance
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.foreign_hooks import foreign_hooks
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass
@@ -237,7 +237,7 @@ def _compare(check: LayerCheck, recorded: Tensors, again: Tensors) -> bool:
         difference = float(distance_of(ours, theirs).max())
         size = float(torch.nan_to_num(ours.abs().double(), 0, 0, 0).max())
         check.difference = max(check.difference, difference)
-        agrees &= difference <= relative_rounding(ours) * size
+        agrees &= difference <= relative_tolerance(ours) * size
     return agrees
 
 
@@ -263,7 +263,7 @@ def _close_in_double(
     output = outputs[0][1]
     if not (isinstance(image, Tensor) and image.is_floating_point()) or kind_of(image):
         return True
-    exact = exact_output(module, image)
+    exact = output_in_float64(module, image)
     if exact is None:
         return True
     assert isinstance(module.weight, Tensor)
@@ -279,4 +279,4 @@ def _close_in_double(
     largest = float(exact.abs().nan_to_num(0, 0, 0).max())
     relative = float(distance.max()) / (largest or 1.0)
     check.relative = relative if math.isnan(check.relative) else max(check.relative, relative)
-    return bool((distance <= (relative_rounding(output) * bound).nan_to_num(math.inf)).all())
+    return bool((distance <= (relative_tolerance(output) * bound).nan_to_num(math.inf)).all())

@@ -11,7 +11,7 @@ _TF32_EPSILON = 2.0**-10  # what a GPU may compute float32 convolutions with
 _MAX_DOUBLES = 1 << 20  # weights at a time
 
 
-def exact_output(module: nn.Module, image: Tensor) -> Tensor | None:
+def output_in_float64(module: nn.Module, image: Tensor) -> Tensor | None:
     """Recompute a Conv2d or Linear on `image`, float64; None for one that computes otherwise."""
     if "forward" in vars(module):  # somebody replaced the method
         return None
@@ -45,7 +45,7 @@ def iter_double_rows(weight: Tensor) -> Iterator[Tensor]:
         yield part.double()
 
 
-def relative_rounding(tensor: Tensor) -> float:
+def relative_tolerance(tensor: Tensor) -> float:
     """Return by which share of a sum of magnitudes a network's arithmetic may be off; 0 for ints.
 
     1e-5 in single precision; twice the machine epsilon in float16, in bfloat16 and off the CPU,

@@ -16,9 +16,7 @@ from torch.utils.hooks import RemovableHandle
 
 from hookviz.errors import SettingError, UnknownLayerError
 from hookviz.hooking.plain_tensors import plain
-from hookviz.hooking.torch_functions import counter
 from hookviz.language.saying import say
-from hookviz.types import Address
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -200,52 +198,6 @@ class GradientHooks:
 
         handle: Any = tensor.register_hook(hook)  # type: ignore[no-untyped-call]
         self._hooks.callback(handle.remove)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Recorded:
-    """Tensor that a layer put out, held by reference, with proof of whether it was overwritten.
-
-    Attributes:
-        address: layer, call and part of the output.
-        tensor: as the layer returned it, or a copy of it where a copy was asked for.
-        version: the tensor's version counter at that moment; −1 for a copy of an inference tensor,
-            which has none.
-    """
-
-    address: Address
-    tensor: Tensor
-    version: int
-
-    @property
-    def overwritten(self) -> bool:
-        """Whether something wrote into the tensor after the hook had seen it.
-
-        An in-place operation counts up ``_version``, also through views of the same memory.
-        """
-        return self.version >= 0 and self.tensor._version != self.version
-
-
-class Recorder:
-    """Record of every tensor that the observed layers put out."""
-
-    def __init__(self, copy: Iterable[str] = ()) -> None:
-        """Start empty; outputs of the layers in `copy` are copied, as they get overwritten."""
-        self.records: list[Recorded] = []
-        self._copy = frozenset(copy)
-
-    def see(self, call: Call) -> None:
-        """Record every tensor of a call's output, nested or not, as ordinary numbers."""
-        for path, tensor in plain_tensors_in(call.output):
-            kept = tensor.detach()
-            if call.layer in self._copy or counter(kept) is None:
-                kept = kept.clone()
-            address, written = Address(call.layer, call.index, path), counter(kept)
-            self.records.append(Recorded(address, kept, -1 if written is None else written))
-
-    def overwritten_layers(self) -> frozenset[str]:
-        """Return the layers whose recorded output was written to later: it can't be trusted."""
-        return frozenset(record.address.layer for record in self.records if record.overwritten)
 
 
 class StopForward(BaseException):

@@ -25,9 +25,9 @@ from PIL.ImageFile import ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
 
 from hookviz.errors import ImageError, nearest_names, shorten
+from hookviz.images.bit_depth import OTHER_BYTE, raw_mode_of, rounded
 from hookviz.images.formats import FORMATS, HEAD, find_reader
-from hookviz.images.sixteen_bits import OTHER_BYTE, raw_mode_of, rounded
-from hookviz.images.srgb import BROKEN_METADATA, split, to_srgb
+from hookviz.images.srgb import BROKEN_METADATA, split_alpha, to_srgb
 from hookviz.images.urls import ImageUrl, is_url
 from hookviz.language.saying import say
 from hookviz.paths import fault_of, path_of
@@ -262,7 +262,7 @@ def _pixels_of(image: Image.Image, name: str, background: RGB) -> Pixels:
     """Return upright sRGB ``(H, W, 3)`` of a Pillow image of any mode, which stays as it is."""
     _check_size(name, image.width, image.height)
     image.load()
-    colour, alpha = split(_upright(image, name))
+    colour, alpha = split_alpha(_upright(image, name))
     rgb = to_srgb(colour, image.info.get("icc_profile"), name)
     if alpha is not None:
         rgb = Image.composite(rgb, Image.new("RGB", rgb.size, background), alpha)

@@ -3,13 +3,12 @@
 import logging
 import struct
 from io import BytesIO
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from PIL import Image, ImageCms, TiffImagePlugin
+from PIL import Image, ImageCms
 
 from hookviz.errors import shorten
+from hookviz.images.bit_depth import scaled_grey
 
 _log = logging.getLogger(__name__)
 _DAMAGE = (ArithmeticError, EOFError, LookupError, OSError, SyntaxError, TypeError, ValueError)
@@ -18,10 +17,10 @@ BROKEN_METADATA = (*_DAMAGE, struct.error, ImageCms.PyCMSError, Warning)
 """What Pillow raises on metadata that somebody broke."""
 
 
-def split(image: Image.Image) -> tuple[Image.Image, Image.Image | None]:
+def split_alpha(image: Image.Image) -> tuple[Image.Image, Image.Image | None]:
     """Split into colours (mode L, RGB, CMYK or LAB) and opacity (mode L) if some pixel lacks it."""
     if image.mode.startswith(("I", "F")):
-        return _scaled_grey(image)
+        return scaled_grey(image)
     if image.has_transparency_data:
         image = image.convert("LA" if image.mode in {"1", "L", "LA", "La"} else "RGBA")
         alpha = image.getchannel("A")
@@ -30,39 +29,6 @@ def split(image: Image.Image) -> tuple[Image.Image, Image.Image | None]:
     if image.mode in {"L", "RGB", "CMYK", "LAB"}:
         return image, None
     return image.convert("L" if image.mode == "1" else "RGB"), None
-
-
-def _scaled_grey(image: Image.Image) -> tuple[Image.Image, Image.Image | None]:
-    """Scale grey of 12, 16 or 32 bits to 8-bit levels, with opacity if a grey is transparent."""
-    values: NDArray[Any] = np.asarray(image)
-    tags = getattr(image, "tag_v2", {})
-    key = image.info.get("transparency")
-    alpha = None if key is None else Image.fromarray(np.where(values == key, 0, 255).astype("u1"))
-    deep = image.mode.startswith("I;16")
-    if deep and tags.get(TiffImagePlugin.BITSPERSAMPLE) != (12,):
-        levels = (values // 257 + (values % 257 > 128)).astype(np.uint8)  # round(value / 257)
-    else:
-        black, white = (0.0, 4095.0) if deep else _range(values)
-        scaled = np.nan_to_num(values.astype(float), nan=black, posinf=white, neginf=black)
-        scaled -= black
-        scaled *= 255 / ((white - black) or 1)
-        levels = np.rint(scaled.clip(0, 255)).astype(np.uint8)
-    if tags.get(TiffImagePlugin.PHOTOMETRIC_INTERPRETATION) == 0:
-        levels = 255 - levels  # "WhiteIsZero", which Pillow inverts in 8 bits only
-    return Image.fromarray(levels), alpha
-
-
-def _range(values: NDArray[Any]) -> tuple[float, float]:
-    """Return which of 32-bit `values`, ``(H, W)``, to show as black and as white.
-
-    Whole numbers count as 0…65535; fractions as 0…1, 0…255 or 0…65535, the first that holds them
-    all. Where none does, the least value is black and the greatest white.
-    """
-    finite = values[np.isfinite(values)]
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    whites = (65535.0,) if np.issubdtype(values.dtype, np.integer) else (1.0, 255.0, 65535.0)
-    fitting = [white for white in whites if low >= 0 and high <= white]
-    return (0.0, fitting[0]) if fitting else (low, high)
 
 
 def to_srgb(image: Image.Image, icc: bytes | None, name: str) -> Image.Image:

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hookviz.capturing.layer_trace import steps_after
-from hookviz.capturing.ordinary import check_ordinary
+from hookviz.capturing.unsupported_outputs import check_can_intervene
+from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, constants, in_order
-from hookviz.codegen.sources import source_of
 from hookviz.drawing.before_after import before_and_after
 from hookviz.drawing.panels import Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, ModelError, SettingError
@@ -120,7 +120,7 @@ def run(
     later = _downstream(subject, info, downstream)
     names = (layer, later) if later else (layer,)
     for name in names:
-        check_ordinary(subject.model, subject.trace, name)
+        check_can_intervene(subject.model, subject.trace, name)
     whole = subject.capture(names, logits=True)
     before = {name: whole[str(Address(name))].values.numpy() for name in names}
     if before[layer].ndim != 3:

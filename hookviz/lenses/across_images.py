@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from hookviz.capturing import engine
 from hookviz.capturing.features import named
+from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import TENSORS_IN, batches, constants, file_of, in_order
-from hookviz.codegen.sources import source_of
 from hookviz.drawing.colormaps import COLORMAPS
 from hookviz.drawing.maps_panel import ImageMap, MapsPanel
 from hookviz.drawing.overlay import input_picture

@@ -3,9 +3,9 @@
 import numpy as np
 
 from hookviz.codegen import optimizing, picture_space
+from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import constants, in_order
-from hookviz.codegen.sources import source_of
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImagePanel, TextPanel
 from hookviz.drawing.pictures import enlarged
@@ -14,13 +14,13 @@ from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
 from hookviz.synthesis.goals import Objective
-from hookviz.synthesis.method import SynthesisMethod
 from hookviz.synthesis.model_range import InputRange, picture_shape
 from hookviz.synthesis.optimizing import Optimization
 from hookviz.synthesis.photographs import to_plain
 from hookviz.synthesis.picture_space import spectrum_of
 from hookviz.synthesis.resuming import run_resumed
 from hookviz.synthesis.robustness import moved
+from hookviz.synthesis.settings import SynthesisMethod
 from hookviz.wording import number
 
 

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.capturing.features import named
+from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, batches, constants, file_of, in_order
-from hookviz.codegen.sources import source_of
 from hookviz.drawing import overlay
 from hookviz.drawing.framing import on_input
 from hookviz.drawing.palette import coloured

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from hookviz.capturing.feature_index import ranked
 from hookviz.capturing.feature_vectors import POOLS, Features, unit_vectors
 from hookviz.capturing.features import channel_means, features, named
+from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, constants, file_of, in_order
-from hookviz.codegen.sources import source_of
 from hookviz.codegen.wording import quoted
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.overlay import input_thumbnail

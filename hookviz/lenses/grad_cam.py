@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, constants, in_order, target
-from hookviz.codegen.sources import source_of
 from hookviz.drawing import overlay
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.palette import coloured

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from hookviz.codegen import optimizing, picture_space
+from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import constants, in_order
-from hookviz.codegen.sources import source_of
 from hookviz.codegen.wording import quoted
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel

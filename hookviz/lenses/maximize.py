@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from hookviz.codegen import optimizing, picture_space
+from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import constants, in_order, one_line
-from hookviz.codegen.sources import source_of
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.drawing.pictures import enlarged
 from hookviz.errors import SettingError
@@ -34,10 +34,10 @@ from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
 from hookviz.lenses.contract.weights import Weights
 from hookviz.synthesis.goals import Objective, weighted_sum
 from hookviz.synthesis.maximizing import STEPS, begin
-from hookviz.synthesis.method import PENALTIES, SPACES, SynthesisMethod
 from hookviz.synthesis.optimizing import Optimization, diversity_penalty, total_variation
 from hookviz.synthesis.resuming import run_resumed
 from hookviz.synthesis.robustness import NONE, SLIGHT, moved
+from hookviz.synthesis.settings import PENALTIES, SPACES, SynthesisMethod
 from hookviz.wording import byte_size, number
 
 CHANNEL, SEVERAL, DIRECTION, CLASS, CLASSES = OF = (

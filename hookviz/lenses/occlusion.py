@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import baseline, constants, in_order, value_of
-from hookviz.codegen.sources import source_of
 from hookviz.drawing import overlay
 from hookviz.drawing.framing import on_input
 from hookviz.drawing.grid import make_grid

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import SCORES_WITHOUT, constants, in_order
-from hookviz.codegen.sources import source_of
 from hookviz.drawing.before_after import before_and_after
 from hookviz.drawing.panels import ChartPanel, FilePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError
@@ -52,10 +52,10 @@ _HEAD = (
 _SIZES = ("", mark("parameters"), mark("multiply-adds"), mark("time of a pass (ms)"))
 _EVERYWHERE, _HERE = mark("every conv layer"), mark("this layer alone")
 _GOES, _STAYS = mark("go too"), mark("stay, as in torch.nn.utils.prune")
-_MEASURING = 0.7  # of the run, where effects are measured
+_PROGRESS_FOR_MEASURING = 0.7  # of the run, where effects are measured
 _SMALLER = 0.9  # of the rest, after which the smaller network is made and timed
 _UNMOVED = mark("unchanged: nothing that these maps depend on goes.")
-_FIRST = {
+_ORDER_OF_REMOVAL = {
     "smallest weights": mark("the smallest go first"),
     "random weights": mark("which go is drawn"),
     "channels by L1 norm": mark(
@@ -115,10 +115,10 @@ def run(
         shape=subject.shape,
         model_input=subject.model_input,
         keep_biases=biases == _STAYS,
-        progress=lambda share: subject.progress(_MEASURING * share),
+        progress=lambda share: subject.progress(_PROGRESS_FOR_MEASURING * share),
     )
     shares = np.array([*np.arange(0, most, step), most]) / 100
-    begun = _MEASURING if plan.effects else 0.0
+    begun = _PROGRESS_FOR_MEASURING if plan.effects else 0.0
     ends = begun + (1 - begun) * (_SMALLER if plan.norms is not None else 1)
     passes = PruningPasses(
         *(subject.model, subject.model_input, plan, len(shares) + 1),
@@ -130,7 +130,9 @@ def run(
     if "after" in kept:
         panels += before_and_after(layer, kept["before"], kept["after"], say(_UNMOVED))
     if plan.norms is not None:
-        table, figures = _smaller(subject, plan.pruned(subject.model, keep / 100), keep / 100, ends)
+        table, figures = _size_table(
+            subject, plan.pruned(subject.model, keep / 100), keep / 100, ends
+        )
         panels, kept = (*panels, table), kept | figures
     scope = say("in {layer}", layer=layer) if where == _HERE else say("in every conv layer")
     said = say(
@@ -151,7 +153,9 @@ def _file(plan: PruningPlan, share: float, model: Model) -> bytes:
     return weights_bytes(plan.pruned(model, share))
 
 
-def _smaller(subject: Subject, pruned: Model, share: float, begun: float) -> tuple[Panel, Values]:
+def _size_table(
+    subject: Subject, pruned: Model, share: float, begun: float
+) -> tuple[Panel, Values]:
     """Make the network without its removed channels; return a table of sizes, or why not."""
     try:
         small = smaller(
@@ -236,7 +240,7 @@ def _panels(
                 model=subject.model.title,
                 count=count,
                 layer_count=layers,
-                method=say(_FIRST[plan.method]),
+                method=say(_ORDER_OF_REMOVAL[plan.method]),
                 result=end,
             )
         ),
@@ -282,7 +286,7 @@ def script(facts: LensFacts) -> LensCode:
     lines.append((_NOTE_NORMS if goes else _NOTE).format(kinds=kinds) + _UNIQUE)
     if facts.chosen["where"] == "this layer alone":
         lines.append("convs = [model.get_submodule(LAYER)]")
-    function = _function(method)
+    function = _selection_function(method)
     arguments = "share, torch.Generator().manual_seed(SEED)" if method in RANDOM else "sizes, share"
     stays = f"{function.__name__}(whole, {arguments})"
     lines += [_WHOLE, _SIZES_OF.get(method, ""), source_of(function), _SHIFTS if goes else ""]
@@ -305,7 +309,7 @@ def script(facts: LensFacts) -> LensCode:
     }
 
 
-def _function(method: str) -> Callable[..., Any]:
+def _selection_function(method: str) -> Callable[..., Any]:
     """Return the function by which the method chooses what stays."""
     if method in OF_CHANNELS:
         return without_random_channels if method in RANDOM else without_smallest_channels

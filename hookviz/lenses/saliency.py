@@ -8,9 +8,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import GRADIENT_AT, in_order, value_of
-from hookviz.codegen.sources import source_of
 from hookviz.drawing import overlay
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.palette import coloured

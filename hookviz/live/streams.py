@@ -49,7 +49,7 @@ class Streams:
         """Return the session's token, the same until it is withdrawn; its stream shows `subject`.
 
         Args:
-            owner: the session, by `hookviz.ui.serving.turns.session`.
+            owner: the session, by `hookviz.ui.serving.queue_wait.session`.
             cookie: the visitor's ``_streamlit_xsrf``, which the stream has to come with.
             subject: what is shown from now on.
         """

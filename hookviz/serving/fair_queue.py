@@ -86,7 +86,7 @@ class FairQueue:
     def waiting(self) -> int:
         """Number of people who wait now, without background runs."""
         with self._changed:
-            return sum(not ticket.background for ticket in self._present())
+            return sum(not ticket.background for ticket in self._refresh_waiting())
 
     @contextmanager
     def turn(
@@ -140,10 +140,10 @@ class FairQueue:
         try:
             while True:
                 with self._changed:
-                    ticket = ticket or self._ticket(owner, wanted)
-                    if ticket is not None and self._may_go(ticket):
+                    ticket = ticket or self._enqueue(owner, wanted)
+                    if ticket is not None and self._is_next_and_fits(ticket):
                         self._running[owner] = threading.get_ident()
-                        if ticket.background and not self._is_quiet(ticket):
+                        if ticket.background and not self._may_use_reserved_slot(ticket):
                             self._background.add(owner)
                         del self._queue[owner]
                         self._changed.notify_all()  # there may be room for the next too
@@ -170,11 +170,11 @@ class FairQueue:
         self._background.discard(owner)
         self._changed.notify_all()
 
-    def _ticket(self, owner: Hashable, wanted: _Ticket) -> _Ticket | None:
+    def _enqueue(self, owner: Hashable, wanted: _Ticket) -> _Ticket | None:
         """Return a ticket at the end, or the one just left; None while the owner has another."""
         if not wanted.background:
             self._asked_at = time.monotonic()
-        self._present()
+        self._refresh_waiting()
         ticket = self._queue.get(owner)
         if ticket is not None and ticket.left_at is not None:
             if ticket.yielded_at is None and ticket.background == wanted.background:
@@ -188,7 +188,7 @@ class FairQueue:
             return wanted
         return None
 
-    def _present(self) -> list[_Ticket]:
+    def _refresh_waiting(self) -> list[_Ticket]:
         """Return the tickets that wait, people's first; those left too long ago are dropped."""
         now = time.monotonic()
         for owner, ticket in list(self._queue.items()):
@@ -200,11 +200,11 @@ class FairQueue:
         return sorted(present, key=lambda ticket: ticket.background)
 
     def _position(self, ticket: _Ticket | None) -> int:
-        present = self._present()
+        present = self._refresh_waiting()
         return present.index(ticket) + 1 if ticket is not None else len(present) + 1
 
-    def _may_go(self, ticket: _Ticket) -> bool:
-        if len(self._running) >= self.runs or self._present()[0] is not ticket:
+    def _is_next_and_fits(self, ticket: _Ticket) -> bool:
+        if len(self._running) >= self.runs or self._refresh_waiting()[0] is not ticket:
             return False
         if not self._has_slot_for(ticket, len(self._background)):
             return False
@@ -213,7 +213,7 @@ class FairQueue:
 
     def _can_yield(self, owner: Hashable) -> bool:
         """Return whether somebody could run in place of `owner`."""
-        first = next(iter(self._present()), None)
+        first = next(iter(self._refresh_waiting()), None)
         if first is None or not self._has_slot_for(first, len(self._background - {owner})):
             return False
         if len(self._running) < self.runs and self._has_slot_for(first, len(self._background)):
@@ -222,10 +222,10 @@ class FairQueue:
         return first.yielded_at is not None or self._may_start()
 
     def _has_slot_for(self, ticket: _Ticket, running_in_background: int) -> bool:
-        if not ticket.background or self._is_quiet(ticket):
+        if not ticket.background or self._may_use_reserved_slot(ticket):
             return True
         return running_in_background < max(1, self.runs - 1)
 
-    def _is_quiet(self, ticket: _Ticket) -> bool:
+    def _may_use_reserved_slot(self, ticket: _Ticket) -> bool:
         """Return whether no slot has to be kept free of a run that yielded."""
         return ticket.yielded_at is not None and time.monotonic() - self._asked_at >= self._quiet

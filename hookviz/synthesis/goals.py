@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from hookviz.capturing.ordinary import without_values
+from hookviz.capturing.unsupported_outputs import meta_output_error
 from hookviz.errors import ModelError, SettingError
 from hookviz.explaining.scoring import scores_in
 from hookviz.language.naming import class_label
@@ -216,7 +216,7 @@ def by_picture(model: Model, layer: str | None, output: Any, count: int) -> Tens
     if layer is None:
         return scores_in(model, output, count)[:, :, None, None]
     if isinstance(output, Tensor) and output.is_meta:
-        raise without_values(model, layer)
+        raise meta_output_error(model, layer)
     if isinstance(output, Tensor) and output.is_floating_point():
         if output.ndim == 3 and count == 1:  # a convolution may put out maps without a batch
             output = output[None]

@@ -13,9 +13,9 @@ from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import say
 from hookviz.synthesis.goals import Objective
-from hookviz.synthesis.method import MOST_STEPS, SynthesisMethod
 from hookviz.synthesis.model_range import picture_shape
 from hookviz.synthesis.optimizing import Optimization
+from hookviz.synthesis.settings import MOST_STEPS, SynthesisMethod
 from hookviz.types import Model, Pixels, Progress, ignore
 
 STEPS = 256

@@ -16,9 +16,9 @@ from hookviz.language.saying import say
 from hookviz.machine.memory import own_memory
 from hookviz.synthesis.goals import Goal
 from hookviz.synthesis.layer_passes import LayerPasses, Outputs
-from hookviz.synthesis.method import MOST_PICTURES, SynthesisMethod
 from hookviz.synthesis.model_range import InputRange, picture_shape, pixels
-from hookviz.synthesis.picture_space import Fourier, HeldSpectrum, PictureSpace
+from hookviz.synthesis.picture_space import FixedMagnitudeSpectrum, Fourier, PictureSpace
+from hookviz.synthesis.settings import MOST_PICTURES, SynthesisMethod
 from hookviz.synthesis.zero_gradient import zero_gradient_error
 from hookviz.types import Model, Pixels
 from hookviz.wording import byte_size
@@ -135,7 +135,7 @@ class Optimization:
             return Fourier(self.shape, seeds)
         if self.shape[1] != self.shape[2]:
             raise SettingError(say("MACO is for square pictures; space='Fourier' is for all."))
-        return HeldSpectrum(self.shape, seeds)
+        return FixedMagnitudeSpectrum(self.shape, seeds)
 
     def _bytes_needed(self) -> int:
         """Estimate the memory of a step, and refuse one that takes more than a run may."""

@@ -66,7 +66,7 @@ class Fourier:
         return _pictures(from_spectrum(self.parameters, scale, self._size))
 
 
-class HeldSpectrum:
+class FixedMagnitudeSpectrum:
     """Spectrum with free phases and the magnitude of photographs: MACO (Fel et al., 2023).
 
     ``x = σ(F · irfft2(m · exp(iφ)))`` with m of `photographs.magnitudes`. With no freedom in the

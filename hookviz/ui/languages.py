@@ -9,7 +9,7 @@ from hookviz.language import catalogs
 from hookviz.language.catalogs import ENGLISH, languages
 from hookviz.language.speaking import ask_where_silent, speak
 from hookviz.ui import streamlit_internals
-from hookviz.ui.link import go
+from hookviz.ui.link import update_link
 
 PARAMETER = "lang"
 """What the link calls it."""
@@ -54,7 +54,7 @@ def speak_as_asked() -> str:
     if st.session_state.pop(_SWITCH, None) == "ahead":
         st.session_state[_SWITCH] = "now"
     elif _KEPT in st.session_state:  # else each run would send the link anew
-        go(**kept_choices())
+        update_link(**kept_choices())
     return language
 
 
@@ -74,7 +74,7 @@ def pick_language() -> None:
         label_visibility="collapsed",
     )
     if chosen is not None and chosen != spoken:
-        go(**{PARAMETER: in_link(chosen)})
+        update_link(**{PARAMETER: in_link(chosen)})
         st.session_state[_KEPT] = {}
         st.session_state[_SWITCH] = "ahead"
         st.rerun()

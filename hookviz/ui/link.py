@@ -38,7 +38,7 @@ class _Written:
     before: dict[str | None, float] = field(default_factory=dict)
 
 
-def go(**changes: str | None) -> None:
+def update_link(**changes: str | None) -> None:
     """Change the link; None leaves a name out.
 
     However many messages that takes, it is one step of the browser's history (`history.js`). What a
@@ -46,7 +46,7 @@ def go(**changes: str | None) -> None:
     do it.
     """
     if not streamlit_internals.is_from_history():
-        hold()
+        restore_reverted()
     before = {name: st.query_params.get(name) for name in HELD & changes.keys()}
     written, now = _written(), time.monotonic()
     for name, was in before.items():
@@ -57,7 +57,7 @@ def go(**changes: str | None) -> None:
     _write(changes)  # last: a click that ends the run here undoes nothing of it
 
 
-def hold() -> None:
+def restore_reverted() -> None:
     """Put back what a click has undone that was on its way when it was written.
 
     To be called before the link is read, once a run. The browser's Back comes with an earlier link

@@ -13,7 +13,7 @@ from hookviz.language.catalogs import ENGLISH
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
 from hookviz.ui.languages import choice_in_link, is_just_switched, kept_choices
-from hookviz.ui.link import go
+from hookviz.ui.link import update_link
 
 Widget = Callable[..., Any]
 """``st.selectbox`` or ``st.segmented_control``."""
@@ -54,7 +54,7 @@ def linked_choice(
 
     def note() -> None:
         chosen = st.session_state[key]
-        go(**kept_choices() | {key: None if chosen == first else chosen})
+        update_link(**kept_choices() | {key: None if chosen == first else chosen})
 
     return _one(widget(label, options, key=key, format_func=shown, on_change=note, **looks))
 

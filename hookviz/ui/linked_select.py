@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import streamlit as st
 
-from hookviz.ui.link import go
+from hookviz.ui.link import update_link
 
 
 def linked_select(
@@ -39,7 +39,7 @@ def linked_select(
         if on_pick:
             on_pick(wanted)
         else:
-            go(**{key: wanted})
+            update_link(**{key: wanted})
 
     return st.selectbox(
         label,

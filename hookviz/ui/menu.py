@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from hookviz.ui.link import hold
+from hookviz.ui.link import restore_reverted
 
 
 class Menu(NamedTuple):
@@ -36,7 +36,7 @@ def show_menus(*menus: Menu) -> None:
 
 @st.fragment
 def _show(menus: tuple[Menu, ...]) -> None:
-    hold()
+    restore_reverted()
     with st.container(horizontal=True, width="content"):
         for menu in menus:
             with st.popover(

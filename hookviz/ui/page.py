@@ -26,25 +26,25 @@ from hookviz.ui.explorer.channels import ExplorerScene, show_channels
 from hookviz.ui.explorer.compare_buttons import offer_pin, offer_silenced
 from hookviz.ui.explorer.copy_as_code import code_menu, lens_code_menu
 from hookviz.ui.explorer.grid_files import download_menu
+from hookviz.ui.explorer.layer_bar import show_layer
 from hookviz.ui.explorer.layer_capture import capture_layer
 from hookviz.ui.explorer.layer_choice import pick_list
-from hookviz.ui.explorer.layer_header import show_layer
 from hookviz.ui.explorer.layer_tree import show_tree
 from hookviz.ui.explorer.predictions import show_summary
 from hookviz.ui.explorer.share import share_menu
-from hookviz.ui.explorer.view_choice import pick_view, settled
+from hookviz.ui.explorer.view_choice import pick_view, resolve_automatic
 from hookviz.ui.languages import pick_language, speak_as_asked
 from hookviz.ui.lenses.lens_choice import layers_for, pick_lens, start_at
 from hookviz.ui.lenses.lens_run import show_lens
 from hookviz.ui.lessons import choosing
 from hookviz.ui.lessons.lesson_page import show_lesson, show_lessons
 from hookviz.ui.lessons.lesson_scene import SceneChoices
-from hookviz.ui.link import hold
+from hookviz.ui.link import restore_reverted
 from hookviz.ui.live.frozen_frame import held_scale, offer_way_back
 from hookviz.ui.live.stream_view import is_live, leave, say_no_lens, show_stream
 from hookviz.ui.menu import show_menus
 from hookviz.ui.presenting.presenter import show_presenter
-from hookviz.ui.serving import resources, visitor_bounds
+from hookviz.ui.serving import resources, upload_limits
 from hookviz.ui.serving.login import let_in
 from hookviz.ui.sidebar.image_choice import ask_for_image, pick_image
 from hookviz.ui.sidebar.input_choice import pick_input
@@ -60,7 +60,7 @@ _SIDEBAR = 300  # pixels
 def show() -> None:
     """Draw the page once."""
     st.set_page_config("HookViz", _icon(), layout="wide", initial_sidebar_state=_SIDEBAR)
-    hold()
+    restore_reverted()
     language = speak_as_asked()
     with st.container(key="hv-head"):
         st.html(head(language), unsafe_allow_javascript=True)
@@ -90,7 +90,7 @@ def _show(buttons: DeltaGenerator) -> None:
         offer_class()
     with st.sidebar:
         shown = pick_image()
-        refusal = visitor_bounds.refusal()
+        refusal = upload_limits.refusal()
         if refusal:
             st.error(plain(refusal), icon=":material/upload_file:")
         if not is_live():
@@ -191,7 +191,9 @@ def _show_live(scene: ExplorerScene, model: Model) -> None:
     """Draw the stream in place of the channels of one image."""
     layer, step = show_layer(scene.layers, scene.trace, scene.listed)
     view = pick_view(layer.output_shape[0])
-    show_stream(model, scene.choice, step, view, settled(view), size=scene.size, whole=scene.whole)
+    show_stream(
+        model, scene.choice, step, view, resolve_automatic(view), size=scene.size, whole=scene.whole
+    )
     _show_tree(scene, model, layer)
 
 

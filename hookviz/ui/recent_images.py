@@ -43,7 +43,7 @@ class RecentImage:
 
 
 @dataclass(frozen=True, slots=True)
-class BroughtImage:
+class PendingImage:
     """A file that a click leads to, which is not among the recent images yet.
 
     Attributes:
@@ -57,9 +57,9 @@ class BroughtImage:
     digest: str
 
 
-def bring(name: str, data: bytes, digest: str) -> None:
+def queue_for_next_run(name: str, data: bytes, digest: str) -> None:
     """Have the next run of the page look at a file, in a callback."""
-    st.session_state[_BROUGHT] = BroughtImage(name, data, digest)
+    st.session_state[_BROUGHT] = PendingImage(name, data, digest)
 
 
 def is_brought() -> bool:
@@ -67,9 +67,9 @@ def is_brought() -> bool:
     return _BROUGHT in st.session_state
 
 
-def take_brought() -> BroughtImage | None:
+def take_brought() -> PendingImage | None:
     """Return the file that was brought last, once."""
-    brought: BroughtImage | None = st.session_state.pop(_BROUGHT, None)
+    brought: PendingImage | None = st.session_state.pop(_BROUGHT, None)
     return brought
 
 
@@ -79,7 +79,7 @@ def recent_images() -> tuple[RecentImage, ...]:
     return kept
 
 
-def look_at(title: str, data: bytes, digest: str = "") -> str:
+def keep_and_select(title: str, data: bytes, digest: str = "") -> str:
     """Keep a file among the recent images and look at it; return the name it is kept under.
 
     Args:

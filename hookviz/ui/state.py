@@ -20,7 +20,7 @@ from hookviz.language.catalogs import ENGLISH
 from hookviz.language.saying import mark, say
 from hookviz.language.speaking import current
 from hookviz.types import InputImage, ModelSpec
-from hookviz.ui.link import go
+from hookviz.ui.link import update_link
 
 Cell = tuple[int, int]
 """Row and column of a map; or how many of them it has."""
@@ -96,9 +96,9 @@ def choose(
     for key, value in choices.items():
         st.session_state[key] = value
     if current() != ENGLISH:  # where they are set by the link
-        go(**choices)
+        update_link(**choices)
     asked = {"layer": layer, "layers": layers}
-    go(**{name: value for name, value in asked.items() if value is not None})
+    update_link(**{name: value for name, value in asked.items() if value is not None})
 
 
 def chosen_sample() -> Sample:
@@ -111,12 +111,12 @@ def chosen_sample() -> Sample:
 
 def choose_sample(name: str) -> None:
     """Choose a sample and say so in the URL; the first one needs no saying."""
-    go(sample=None if name == samples()[0].name else name)
+    update_link(sample=None if name == samples()[0].name else name)
 
 
 def choose_upload(name: str | None) -> None:
     """Look at one of the session's own images; the link holds its name and nothing of it."""
-    go(upload=name)
+    update_link(upload=name)
 
 
 def chosen_upload() -> str | None:
@@ -127,7 +127,7 @@ def chosen_upload() -> str | None:
 def choose_channel(channel: int | None, layer: str | None = None) -> None:
     """Pick a channel up, of another layer if named, or put it down, and say so in the URL."""
     of = {} if layer is None or channel is None else {"layer": layer}
-    go(channel=None if channel is None else str(channel), **of)
+    update_link(channel=None if channel is None else str(channel), **of)
 
 
 def chosen_channel(shown: Container[int]) -> int | None:
@@ -145,7 +145,7 @@ def choose_cell(cell: Cell, size: Cell, channel: int | None = None) -> None:
     changes: dict[str, str | None] = {"cell": ",".join(map(str, (*cell, *size)))}
     if channel is not None:
         changes["channel"] = str(channel)
-    go(**changes)
+    update_link(**changes)
 
 
 def chosen_cell(rows: int, columns: int) -> Cell:

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from hookviz.atlas.channel_table import ChannelTable
-from hookviz.atlas.plan import MOST_CLASSES, Plan, differences
+from hookviz.atlas.plan import MAX_CLASSES, Plan, differences
 from hookviz.atlas.sources import Source
 from hookviz.errors import SettingError
 from hookviz.types import Model
@@ -36,9 +36,9 @@ def test_a_class_is_a_folder_that_every_image_has(tiny: Model) -> None:
     assert Plan(tiny, mixed, ChannelTable(())).classes == ()
     named = [Source("b/1", None, "b"), Source("a/1", None, "a")]
     assert Plan(tiny, named, ChannelTable(())).classes == ("a", "b")
-    days = [Source(f"{day}/1", None, str(day)) for day in range(MOST_CLASSES + 1)]
+    days = [Source(f"{day}/1", None, str(day)) for day in range(MAX_CLASSES + 1)]
     assert Plan(tiny, days, ChannelTable(())).classes == ()
-    assert len(Plan(tiny, days[1:], ChannelTable(())).classes) == MOST_CLASSES
+    assert len(Plan(tiny, days[1:], ChannelTable(())).classes) == MAX_CLASSES
 
 
 def test_numbers_that_mean_nothing_are_refused() -> None:

@@ -13,8 +13,8 @@ from hookviz.live.streams import streams
 from hookviz.models import catalog
 from hookviz.ui import page
 from hookviz.ui.serving.login import let_in
+from hookviz.ui.serving.queue_wait import session
 from hookviz.ui.serving.resources import use_model
-from hookviz.ui.serving.turns import session
 from hookviz.ui.state import ModelChoice
 
 asked = st.query_params

@@ -32,7 +32,7 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
-@pytest.mark.sweep("by day without a browser: tests/ui/serving/test_turns.py")
+@pytest.mark.sweep("by day without a browser: tests/ui/serving/test_queue_wait.py")
 def test_people_see_their_place_move_up_and_are_served(browser: Browser, probed: Server) -> None:
     def waiting() -> int:
         return int(get(f"{probed}/probe")[1]["waiting"])

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from hookviz.hooking import replicas
 from hookviz.synthesis.goals import Objective
-from hookviz.synthesis.method import SynthesisMethod
 from hookviz.synthesis.optimizing import Optimization
 from hookviz.synthesis.robustness import NONE
+from hookviz.synthesis.settings import SynthesisMethod
 from tests.networks import as_model, seeded
 from tests.odd_batches import ODD, REMEMBERING, Counter, Odd
 from tests.synthesis.networks import SIDE, normalised

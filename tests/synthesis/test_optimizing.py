@@ -16,9 +16,9 @@ from hookviz.machine.memory import Memory
 from hookviz.models.shapesnet import ShapesNet
 from hookviz.synthesis import optimizing
 from hookviz.synthesis.goals import Objective
-from hookviz.synthesis.method import SynthesisMethod
 from hookviz.synthesis.optimizing import Optimization, diversity_penalty
 from hookviz.synthesis.robustness import NONE
+from hookviz.synthesis.settings import SynthesisMethod
 from hookviz.types import Model
 from tests.networks import Tiny, as_model, hook_count, seeded
 from tests.synthesis.networks import SIDE, Filter, Pair, correlation, gabor, model_of, normalised

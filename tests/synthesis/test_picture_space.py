@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from hookviz.synthesis import photographs
-from hookviz.synthesis.picture_space import Fourier, HeldSpectrum
+from hookviz.synthesis.picture_space import FixedMagnitudeSpectrum, Fourier
 from tests.pictures import picture
 
 
@@ -28,7 +28,7 @@ def test_a_picture_to_begin_with_is_that_picture() -> None:
 
 
 def test_held_magnitudes_stay_those_of_photographs() -> None:
-    space = HeldSpectrum((3, 32, 32), (4,))
+    space = FixedMagnitudeSpectrum((3, 32, 32), (4,))
     with torch.no_grad():
         space.parameters += torch.randn(space.parameters.shape)  # wherever the optimization leads
         spectrum = torch.fft.rfft2(

@@ -14,9 +14,11 @@ from hookviz.models.checkpoints.refusals import damaged, unreadable, unsafe_file
 _MOST_INFLATED = 10  # times its size that a zip may unpack to; torch.save does not compress
 _MOST_PICKLE = 4_000_000  # bytes that describe the tensors; 1,000 tensors take 0.1 MB
 _TOO_MANY = mark("it describes more tensors than any network has")
-_MAKERS = re.compile(  # torch's reader calls these for a file; they take memory that nothing fills
-    r"(__builtin__|builtins) bytearray$"
-    r"|torch[\w.]* (\w*Tensor|\w*ypedStorage|_rebuild_(device|nested|wrapper)\w*)$"
+_ALLOCATING_GLOBALS = (
+    re.compile(  # torch's reader calls these for a file; they take memory that nothing fills
+        r"(__builtin__|builtins) bytearray$"
+        r"|torch[\w.]* (\w*Tensor|\w*ypedStorage|_rebuild_(device|nested|wrapper)\w*)$"
+    )
 )
 
 
@@ -79,7 +81,7 @@ def check_pickles(stream: BinaryIO, count: int, name: str) -> None:
             for instruction, argument, _ in pickletools.genops(stream):
                 if stream.tell() > _MOST_PICKLE:
                     raise unreadable(name, say(_TOO_MANY))
-                if instruction.name == "GLOBAL" and _MAKERS.match(str(argument)):
+                if instruction.name == "GLOBAL" and _ALLOCATING_GLOBALS.match(str(argument)):
                     raise unsafe_file_error(name, f"GLOBAL {str(argument).replace(' ', '.')}")
     except WeightsError:
         raise

@@ -14,7 +14,7 @@ from hookviz.ui.classroom import membership
 from hookviz.ui.classroom.class_code import code_menu
 from hookviz.ui.components.class_bars import follower_bar, teacher_bar
 from hookviz.ui.languages import in_link
-from hookviz.ui.link import go
+from hookviz.ui.link import update_link
 from hookviz.ui.menu import Menu, show_menus
 from hookviz.ui.serving import class_route
 from hookviz.ui.state import plain
@@ -48,7 +48,7 @@ def show_class() -> None:
             st.link_button(say("Go to the class"), f"?{membership.FOLLOW}={joined.code}")
         st.button(
             say("Go on without a class"),
-            on_click=go,
+            on_click=update_link,
             kwargs={membership.FOLLOW: None},
             key="hv-no-class",
         )

@@ -12,8 +12,8 @@ from hookviz.classroom.classes import OtherServerError, classes
 from hookviz.classroom.codes import read_code
 from hookviz.classroom.school_class import SchoolClass
 from hookviz.errors import ClassroomError
-from hookviz.ui.link import go
-from hookviz.ui.serving.turns import session
+from hookviz.ui.link import update_link
+from hookviz.ui.serving.queue_wait import session
 
 FOLLOW, TEACH = "follow", "class"
 """Link parameters with the code of the class that is followed, and of the one that is taught."""
@@ -54,7 +54,7 @@ def begin() -> None:
 def _teach(code: str, secret: str) -> None:
     forget_farewell()
     st.session_state[_TAUGHT] = code, secret
-    go(**{TEACH: code, FOLLOW: None})
+    update_link(**{TEACH: code, FOLLOW: None})
 
 
 def taught() -> tuple[SchoolClass, str] | None:
@@ -85,7 +85,7 @@ def stop_teaching(why: str) -> None:
     if _TAUGHT in st.session_state:
         st.session_state[_FAREWELL] = why  # first: a click may end this run anywhere
     st.session_state.pop(_TAUGHT, None)
-    go(**{TEACH: None})
+    update_link(**{TEACH: None})
 
 
 def end() -> None:
@@ -103,7 +103,7 @@ def join(typed: str) -> Joined:
     if joined.token:
         forget_farewell()
         st.session_state[_JOINED] = joined
-        go(**{FOLLOW: joined.code, TEACH: None})
+        update_link(**{FOLLOW: joined.code, TEACH: None})
     return joined
 
 
@@ -126,7 +126,7 @@ def leave(why: str) -> None:
         st.session_state[_FAREWELL] = why  # first: a click may end this run anywhere
     st.session_state.pop(_JOINED, None)
     classes().leave(session())
-    go(**{FOLLOW: None})
+    update_link(**{FOLLOW: None})
 
 
 def farewell() -> str:

@@ -13,7 +13,7 @@ from hookviz.serving.session_atlases import SessionAtlases
 from hookviz.settings import MEGABYTE, settings
 from hookviz.types import Model
 from hookviz.ui.serving import resources
-from hookviz.ui.serving.turns import session
+from hookviz.ui.serving.queue_wait import session
 from hookviz.ui.streamlit_internals import forget_upload, uploaded_bytes
 
 # Keys of session_state that no widget has can't be set from outside.

@@ -12,7 +12,7 @@ from hookviz.drawing.patch_sheet import PatchSheet
 from hookviz.language.saying import mark, say
 from hookviz.types import Activation, Model, ModelInput
 from hookviz.ui.components.mosaic import Face, mosaic
-from hookviz.ui.explorer.view_choice import settled
+from hookviz.ui.explorer.view_choice import resolve_automatic
 from hookviz.ui.glossary import marked
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import Cell, Shown, View, choose_cell, choose_channel
@@ -34,7 +34,7 @@ def draw_grid(
     there.
     """
     address = str(activation.address)
-    scale, colormap, of_signed = settled(view)
+    scale, colormap, of_signed = resolve_automatic(view)
     if held is not None and held.of != scale_of(model, activation, scale):
         held = None
     shown = (address, view, colormap, of_signed, held is not None)

@@ -32,9 +32,9 @@ from hookviz.ui.explorer.comparison import (
     sorts,
 )
 from hookviz.ui.explorer.inspector import show_inspector
+from hookviz.ui.explorer.layer_bar import show_layer
 from hookviz.ui.explorer.layer_capture import capture_layer
 from hookviz.ui.explorer.layer_choice import choose_layer
-from hookviz.ui.explorer.layer_header import show_layer
 from hookviz.ui.explorer.map_origin import show_origin
 from hookviz.ui.explorer.own_picture import offer_own_picture
 from hookviz.ui.explorer.patch_tiles import offer_patches, patch_tiles
@@ -42,7 +42,7 @@ from hookviz.ui.explorer.pinned_view import image_title, model_title
 from hookviz.ui.explorer.top_activations import show_top_activations
 from hookviz.ui.explorer.view_choice import pick_view
 from hookviz.ui.glossary import marked
-from hookviz.ui.link import hold
+from hookviz.ui.link import restore_reverted
 from hookviz.ui.recent_images import is_brought
 from hookviz.ui.serving import resources
 from hookviz.ui.state import ModelChoice, Shown, chosen_channel, plain
@@ -132,7 +132,7 @@ def _show(scene: ExplorerScene, before: PageRequest, drawings: list[Drawing]) ->
 
     `before` is what was asked for when the page last ran.
     """
-    hold()
+    restore_reverted()
     layer, *rest = _page_request()
     offered = layer in (None, before.layer, *(each.name for each in scene.layers))
     if rest != list(before[1:]) or not offered:  # a click in here led to what all of the page shows

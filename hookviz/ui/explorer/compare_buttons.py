@@ -10,7 +10,7 @@ from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Address, Model
 from hookviz.ui.explorer.channels import Drawing, ExplorerScene
 from hookviz.ui.explorer.pinned_view import pin
-from hookviz.ui.link import go
+from hookviz.ui.link import update_link
 from hookviz.ui.state import SILENCED, choose
 
 _LENS, _MODE = "ablate", mark("switch off")
@@ -82,7 +82,7 @@ def _compare(scene: ExplorerScene, mask: ChannelMask, layer: str) -> None:
     pin(scene.shown, scene.choice, Address(layer), size=scene.size, whole=scene.whole)
     choose(layer=layer)
     first = next((conv.name for conv in scene.trace.convs), None)
-    go(
+    update_link(
         lens=None,
         layer=None if layer == first else layer,
         after=None,

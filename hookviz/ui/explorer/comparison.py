@@ -16,7 +16,7 @@ from hookviz.language.saying import mark, say
 from hookviz.ui.components.mosaic import Face
 from hookviz.ui.explorer.channel_grid import show_grid
 from hookviz.ui.explorer.pinned_view import PinnedView, pinned_maps, pinned_view, unpin
-from hookviz.ui.explorer.view_choice import settled
+from hookviz.ui.explorer.view_choice import resolve_automatic
 from hookviz.ui.linked_choice import linked_choice
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import Shown, View, plain
@@ -68,7 +68,7 @@ class PinnedPair:
 
         `title` is what B's grid is called.
         """
-        scale, colormap, signed = settled(view)
+        scale, colormap, signed = resolve_automatic(view)
         signed = signed if signed != colormap else diverging()
         cache, key = session_cache(), ("pair", self.key, title, view, scale, colormap, signed)
         pair: Pair | None = cache.get(key)

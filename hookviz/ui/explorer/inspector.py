@@ -23,7 +23,7 @@ from hookviz.ui.explorer.comparison import PinnedPair
 from hookviz.ui.explorer.file_menu import File, file_menu
 from hookviz.ui.explorer.trail import show_trail
 from hookviz.ui.glossary import marked, term
-from hookviz.ui.link import go
+from hookviz.ui.link import update_link
 from hookviz.ui.menu import show_menus
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import (
@@ -74,7 +74,7 @@ def show_inspector(
         st.button(
             say("Across images"),
             icon=":material/grid_view:",
-            on_click=go,
+            on_click=update_link,
             kwargs={"lens": ACROSS, "layer": activation.layer, "channel": str(channel)},
             help=say("This channel on the samples and on your images"),
             key="hv-across",

@@ -11,7 +11,7 @@ from hookviz.language.saying import say
 from hookviz.types import Capture, Model, ModelInput
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.class_cache import class_cache
-from hookviz.ui.serving.turns import turn
+from hookviz.ui.serving.queue_wait import turn
 
 _PATIENCE = 0.5  # seconds after which a person wants to know how far it is
 

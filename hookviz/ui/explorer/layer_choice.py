@@ -7,7 +7,7 @@ import streamlit as st
 from hookviz.capturing.layer_trace import LayerTrace
 from hookviz.language.saying import mark, say
 from hookviz.types import LayerInfo
-from hookviz.ui.link import go
+from hookviz.ui.link import update_link
 from hookviz.ui.state import LISTS, choose, plain, warn_about_link
 from hookviz.wording import times
 
@@ -57,7 +57,7 @@ def pick_layer(layers: Sequence[LayerInfo], trace: LayerTrace, listed: str | Non
     if asked is not None and asked not in trace.calls:
         if asked not in seen:  # and not where another model was chosen here
             warn_about_link("layer", list(by_name))
-        go(layer=None)
+        update_link(layer=None)
     elif listed and asked is not None and asked not in {*trace.map_outputs, *seen}:
         _warn_of_no_maps(asked, trace)
     name = _before(asked, tuple(trace.calls), by_name) or layers[0].name

@@ -16,7 +16,7 @@ from hookviz.types import LayerInfo, Model, ModelInput
 from hookviz.ui.components.navigator import navigator
 from hookviz.ui.explorer.layer_choice import choose_layer
 from hookviz.ui.serving import resources
-from hookviz.ui.serving.turns import turn
+from hookviz.ui.serving.queue_wait import turn
 
 _SIDE = 32  # pixels of a small picture
 

@@ -17,7 +17,7 @@ from hookviz.ui.explorer.kernel_view import show_kernel, show_walk
 from hookviz.ui.explorer.trail import follow
 from hookviz.ui.linked_choice import linked_choice
 from hookviz.ui.serving import resources
-from hookviz.ui.serving.turns import turn
+from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.state import chosen_cell, plain
 from hookviz.ui.theme import diverging
 

@@ -18,13 +18,13 @@ from hookviz.language.saying import say
 from hookviz.lenses.maximize import SEVERAL
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.maximizing import STEPS, begin
-from hookviz.synthesis.method import SynthesisMethod
 from hookviz.synthesis.optimizing import Optimization
 from hookviz.synthesis.resuming import run_resumed
+from hookviz.synthesis.settings import SynthesisMethod
 from hookviz.types import Activation, Model, Pixels
-from hookviz.ui.link import go
+from hookviz.ui.link import update_link
+from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.serving.resources import session_cache
-from hookviz.ui.serving.turns import turn
 from hookviz.ui.state import choose, plain
 from hookviz.wording import number
 
@@ -129,7 +129,7 @@ class _PicturePanel:
                 say("More steps"),
                 key="hv-made-more",
                 icon=":material/add:",
-                on_click=go,
+                on_click=update_link,
                 kwargs={
                     _PARAM: str(
                         _PictureRequest(min(request.steps + STEPS, _MOST_STEPS), request.seed)
@@ -143,7 +143,7 @@ class _PicturePanel:
                 say("Another"),
                 key="hv-made-another",
                 icon=":material/casino:",
-                on_click=go,
+                on_click=update_link,
                 kwargs={_PARAM: str(_PictureRequest(STEPS, request.seed + 1))},
                 help=say("A picture from another seed"),
                 type="tertiary",
@@ -174,7 +174,7 @@ class _PicturePanel:
                 say("No picture"),
                 key="hv-made-none",
                 icon=":material/close:",
-                on_click=go,
+                on_click=update_link,
                 kwargs={_PARAM: None},
                 help=say("Make none for the channels that are picked up"),
                 type="tertiary",
@@ -202,7 +202,7 @@ def offer_own_picture(
             icon=":material/auto_awesome:",
             key="hv-make",
             type="tertiary",
-            on_click=go,
+            on_click=update_link,
             kwargs={_PARAM: str(_PictureRequest())},
             help=say("A picture that excites this channel, made by the network itself in seconds"),
         )
@@ -263,14 +263,14 @@ def _grow(
 def _stop(unit: _Unit, seed: int) -> None:
     """Have the link ask for as many steps as are made."""
     picture: _Picture | None = session_cache().get((*unit.key(seed), "pixels"))
-    go(**{_PARAM: None if picture is None else str(_PictureRequest(picture.steps, seed))})
+    update_link(**{_PARAM: None if picture is None else str(_PictureRequest(picture.steps, seed))})
 
 
 def _look_closer(unit: _Unit, request: _PictureRequest, **settings: str) -> None:
     """Go to the lens, with the same steps and seed and some other settings."""
     chosen = {"steps": request.steps, "seed": request.seed, **settings}
     choose(layer=unit.layer)
-    go(
+    update_link(
         lens=LENS,
         layer=unit.layer,
         channel=str(unit.channel),

@@ -14,7 +14,7 @@ from hookviz.language.saying import say
 from hookviz.models import catalog, user_models
 from hookviz.types import Address, ModelSpec
 from hookviz.ui.explorer.layer_capture import capture_layer
-from hookviz.ui.link import go
+from hookviz.ui.link import update_link
 from hookviz.ui.recent_images import recent_images
 from hookviz.ui.serving import resources
 from hookviz.ui.state import WEIGHTS, ModelChoice, Shown, choose, chosen_upload
@@ -64,14 +64,14 @@ def pin(shown: Shown, choice: ModelChoice, step: Address, *, size: int | None, w
     )
     st.session_state[_CHOICE] = link, choice
     choose(compare="B")
-    go(**{PIN: link})
+    update_link(**{PIN: link})
 
 
 def unpin() -> None:
     """Forget A, and look at one thing again."""
     st.session_state.pop(_CHOICE, None)
     choose(compare="B")
-    go(**{PIN: None})
+    update_link(**{PIN: None})
 
 
 def pinned_view() -> PinnedView | None:

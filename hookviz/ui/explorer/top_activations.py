@@ -17,7 +17,7 @@ from hookviz.types import Activation, Model
 from hookviz.ui.components.patches import Patch, show_patches
 from hookviz.ui.explorer.atlas_choice import own_file, shown_atlas
 from hookviz.ui.explorer.atlas_menu import show_atlas_line
-from hookviz.ui.recent_images import bring
+from hookviz.ui.recent_images import queue_for_next_run
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import (
     Cell,
@@ -97,7 +97,7 @@ def _look_at(atlas: Atlas, best: TopActivation, channel: int, size: Cell) -> Non
         choose(image="Samples")
         choose_sample(sample)
     elif path is None and own is not None:
-        bring(image.name, own, image.digest)
+        queue_for_next_run(image.name, own, image.digest)
         choose(image="Upload")
     elif path is None or path.stat().st_size > settings().upload_mb * MEGABYTE:
         st.toast(
@@ -108,7 +108,7 @@ def _look_at(atlas: Atlas, best: TopActivation, channel: int, size: Cell) -> Non
         )
         return
     else:
-        bring(image.name, path.read_bytes(), image.digest)
+        queue_for_next_run(image.name, path.read_bytes(), image.digest)
         choose(image="Upload")
     choose_cell(best.cell, size, channel)
 

@@ -32,7 +32,7 @@ def pick_view(channels: int, sorts: Sequence[str] = tuple(SORTS)) -> View:
     )
 
 
-def settled(view: View) -> tuple[str, str, str]:
+def resolve_automatic(view: View) -> tuple[str, str, str]:
     """Return a view's scale, its colormap, and that of a layer that has values below zero.
 
     One language of colours everywhere: blue below zero, red above, zero neutral, be the page dark

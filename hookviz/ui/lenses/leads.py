@@ -11,7 +11,7 @@ import streamlit as st
 from hookviz.capturing.layer_trace import LayerTrace, steps_after
 from hookviz.images import reading
 from hookviz.images.samples import samples
-from hookviz.ui.link import go
+from hookviz.ui.link import update_link
 from hookviz.ui.recent_images import recent_images
 from hookviz.ui.state import Cell, choose, choose_sample, choose_upload
 
@@ -36,7 +36,7 @@ def lead_to_channel(
         choose(layer=shown)
         if after:
             choose(after=after)
-        go(
+        update_link(
             lens=None,
             layer=None if shown == first else shown,
             channel=str(channel),

@@ -8,7 +8,7 @@ from hookviz.lenses.contract import parameters as kinds
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lenses.contract.running import list_lenses
 from hookviz.types import LayerInfo, Model
-from hookviz.ui.link import go, hold
+from hookviz.ui.link import restore_reverted, update_link
 from hookviz.ui.linked_select import linked_select
 from hookviz.ui.state import choose, warn_about_link
 
@@ -27,7 +27,7 @@ def pick_lens() -> Lens | None:
         if by_title is None:
             warn_about_link("lens", list(lenses))
         else:
-            go(lens=by_title)
+            update_link(lens=by_title)
     chosen = linked_select(
         say("Look at"),
         {CHANNELS: say("Channels")}
@@ -62,10 +62,10 @@ def start_at(lens: Lens | None, model: Model, trace: LayerTrace) -> None:
 
 def _look(slug: str | None) -> None:
     """Open a lens, or close all, together with the layer where that begins: one step for Back."""
-    hold()
+    restore_reverted()
     trace: LayerTrace | None = st.session_state.get(_SURVEYED)
     if trace is None or not trace.layers:
-        go(lens=slug)
+        update_link(lens=slug)
         return
     lens = next((lens for lens in list_lenses() if lens.slug == slug), None)
     offered = [layer.name for layer in (layers_for(lens, trace) if lens else trace.maps)]
@@ -77,13 +77,13 @@ def _look(slug: str | None) -> None:
     elif layer in every and layer not in offered:  # the one of those before it
         layer = next((name for name in every[every.index(layer) :: -1] if name in offered), None)
     if layer not in offered:
-        go(lens=slug)
+        update_link(lens=slug)
         return
     if lens:
         st.session_state[_LOOKED] = (lens.slug, st.session_state[_LOOKED][1])
     choose(layer=layer)
     unsaid = offered[0] if lens else next((conv.name for conv in trace.convs), None)
-    go(lens=slug, layer=None if layer == unsaid else layer)
+    update_link(lens=slug, layer=None if layer == unsaid else layer)
 
 
 def layers_at_side(lens: Lens) -> list[kinds.LayerChoice]:

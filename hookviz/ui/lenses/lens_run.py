@@ -26,7 +26,7 @@ from hookviz.ui.lenses.lens_widgets import draw_parameters, drawn_parameters, pi
 from hookviz.ui.lenses.run_bar import RunBar
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.class_cache import class_cache, computed_once
-from hookviz.ui.serving.turns import turn
+from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.state import Shown, plain
 
 _BESIDE = (1, 3)  # of the width: a picture that is drawn on, and what the lens shows

@@ -23,12 +23,12 @@ from hookviz.settings import settings
 from hookviz.types import InputImage, LayerInfo
 from hookviz.ui.components.region import mark_region
 from hookviz.ui.lenses.lens_choice import layers_at_side
-from hookviz.ui.link import go
+from hookviz.ui.link import update_link
 from hookviz.ui.linked_choice import linked_choice
 from hookviz.ui.linked_select import linked_select
 from hookviz.ui.recent_images import recent_images
 from hookviz.ui.serving import resources
-from hookviz.ui.serving.turns import turn
+from hookviz.ui.serving.queue_wait import turn
 from hookviz.wording import percent
 
 _IN_A_ROW = 4
@@ -98,7 +98,7 @@ def _region(parameter: regions.RegionChoice, key: str, subject: Subject) -> str:
         shown,
         say(parameter.label),
         key,
-        lambda marked: go(**{key: None if marked == parameter.default else marked}),
+        lambda marked: update_link(**{key: None if marked == parameter.default else marked}),
     )
     return text
 
@@ -193,7 +193,7 @@ def _channel(parameter: kinds.ChannelChoice, key: str, _subject: Subject) -> int
         step=1,
         key=key,
         help=say(parameter.help) or None,
-        on_change=lambda: go(channel=str(st.session_state[key])),
+        on_change=lambda: update_link(channel=str(st.session_state[key])),
     )
 
 

@@ -10,7 +10,7 @@ from hookviz.language.saying import say
 from hookviz.lessons.catalog import lessons
 from hookviz.lessons.lesson import Lesson, Question
 from hookviz.lessons.lesson_error import did_you_mean
-from hookviz.ui.link import go, hold
+from hookviz.ui.link import restore_reverted, update_link
 from hookviz.ui.state import SILENCED, WEIGHTS, choose, choose_sample, plain
 
 ALL = "all"
@@ -26,7 +26,7 @@ def offer_lessons() -> None:
         icon=":material/school:",
         key="hv-learn",
         help=say("Lessons of a few minutes, with everything in them live."),
-        on_click=partial(go, lesson=ALL, step=None),
+        on_click=partial(update_link, lesson=ALL, step=None),
         disabled=st.query_params.get("lesson") == ALL,
     )
 
@@ -47,7 +47,7 @@ def asked_lesson() -> Lesson | None:
     if asked not in known:
         message = say("There is no lesson {name!r}.", name=shorten(asked, 60))
         st.warning(plain(f"{message} {did_you_mean(asked, known)}"), icon=":material/link_off:")
-        go(lesson=ALL, step=None)
+        update_link(lesson=ALL, step=None)
         return None
     return known[asked]
 
@@ -87,23 +87,23 @@ def step_of(lesson: Lesson) -> int:
 
 def go_to_step(step: int) -> None:
     """Go to another step of the same lesson; the first leaves none in the link."""
-    go(step=str(step) if step > 1 else None)
+    update_link(step=str(step) if step > 1 else None)
 
 
 def go_to_lesson(slug: str) -> None:
     """Begin the lesson of that name."""
-    go(lesson=slug, step=None)
+    update_link(lesson=slug, step=None)
 
 
 def open_in_explorer(link: Mapping[str, str]) -> None:
     """Leave the lesson for the explorer, in the state that a live part shows."""
-    hold()
+    restore_reverted()
     names = {"lesson", "step", *(_OF_NETWORK & link.keys())}
     st.session_state[_LEFT] = {name: st.query_params.get(name) for name in names}
     if "weights" in link:  # whose widget is on this page as well
         choose(weights=link["weights"])
     others = {name: value for name, value in link.items() if name != "weights"}
-    go(lesson=None, step=None, **{"lens": None, **others})
+    update_link(lesson=None, step=None, **{"lens": None, **others})
     st.rerun()  # widgets that come now begin at what the link says when a run begins
 
 
@@ -124,7 +124,7 @@ def _back() -> None:
     left: dict[str, str | None] = st.session_state.pop(_LEFT, {})
     if "weights" in left:
         choose(weights=left.pop("weights") or WEIGHTS[0])
-    go(lens=None, **left)
+    update_link(lens=None, **left)
 
 
 def question_key(lesson: Lesson, question: Question) -> str:
@@ -139,4 +139,4 @@ def is_answered(lesson: Lesson, question: Question) -> bool:
 
 def leave() -> None:
     """Go to the explorer."""
-    go(lesson=None, step=None)
+    update_link(lesson=None, step=None)

@@ -11,7 +11,7 @@ from hookviz.language.speaking import current
 from hookviz.lessons.lesson import Live, Step
 from hookviz.lessons.part import DottedFacts, Fact, LessonScene, parts
 from hookviz.ui.serving import resources
-from hookviz.ui.serving.turns import turn
+from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.state import ModelChoice, Shown
 
 _FACTS_BYTES = 2000  # about what the facts of a part take

@@ -14,8 +14,8 @@ from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.live.frames import MOST_BYTES
 from hookviz.live.streams import streams
-from hookviz.ui.recent_images import look_at
-from hookviz.ui.serving.turns import session
+from hookviz.ui.recent_images import keep_and_select
+from hookviz.ui.serving.queue_wait import session
 from hookviz.ui.state import (
     choose,
     choose_cell,
@@ -97,7 +97,7 @@ def take_frame() -> None:
     if frame is None:
         return
     try:
-        st.session_state[_FROZEN] = look_at(frame.name, frame.data)
+        st.session_state[_FROZEN] = keep_and_select(frame.name, frame.data)
     except HookVizError as error:
         st.error(plain(str(error)), icon=":material/broken_image:")
 

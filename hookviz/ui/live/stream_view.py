@@ -15,7 +15,7 @@ from hookviz.types import Address, Model, Preprocess
 from hookviz.ui.components.live import live
 from hookviz.ui.live.frozen_frame import freeze
 from hookviz.ui.serving import live_route, resources
-from hookviz.ui.serving.turns import session
+from hookviz.ui.serving.queue_wait import session
 from hookviz.ui.state import ModelChoice, View, choose_channel
 from hookviz.ui.streamlit_internals import XSRF_COOKIE_NAME
 

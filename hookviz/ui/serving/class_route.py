@@ -39,7 +39,7 @@ _PAUSE = 0.05  # seconds between two messages to one connection
 _BURST, _RATE = 60, 20.0  # messages of a connection at once, and a second after them
 
 
-class _StreamClosed(Exception):  # noqa: N818 - an end, and no error
+class _CloseConnection(Exception):  # noqa: N818 - an end, and no error
     """Close the connection with this code."""
 
     def __init__(self, code: int) -> None:
@@ -61,17 +61,19 @@ class ClassConnections:
             await send({"type": "websocket.accept"})
             try:
                 if not is_origin_allowed(socket.headers.get("origin"), socket.headers.get("host")):
-                    raise _StreamClosed(FOREIGN)
-                attended, seat, woken = await self._seated(incoming)
+                    raise _CloseConnection(FOREIGN)
+                attended, seat, woken = await self._authenticate(incoming)
                 await _serve(attended, seat, woken, incoming, send)
-            except _StreamClosed as end:
+            except _CloseConnection as end:
                 await send({"type": "websocket.close", "code": end.code})
         except OSError:
             return  # the line is gone
         finally:
             incoming.close()
 
-    async def _seated(self, incoming: MessageReader) -> tuple[SchoolClass, Seat, asyncio.Event]:
+    async def _authenticate(
+        self, incoming: MessageReader
+    ) -> tuple[SchoolClass, Seat, asyncio.Event]:
         """Return the class and seat of a new connection, and the event that is set at news for it.
 
         Raises:
@@ -79,14 +81,14 @@ class ClassConnections:
                 nobody can search for codes.
         """
         if self._pending >= _MOST_PENDING:
-            raise _StreamClosed(TOO_MANY)
+            raise _CloseConnection(TOO_MANY)
         self._pending += 1
         try:
             first = await incoming.within(_PATIENCE)
         finally:
             self._pending -= 1
         if first is None:
-            raise _StreamClosed(SILENT)
+            raise _CloseConnection(SILENT)
         content = _read(first.get("text"))
         code, token, before = (str(content.get(name, "")) for name in ("code", "token", "before"))
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
@@ -97,7 +99,7 @@ class ClassConnections:
         attended = classes().by_code(code)
         seat = attended.sit(token, wake, before) if attended else None
         if attended is None or seat is None:
-            raise _StreamClosed(UNKNOWN)
+            raise _CloseConnection(UNKNOWN)
         return attended, seat, woken
 
 
@@ -133,13 +135,13 @@ async def _send_news(attended: SchoolClass, seat: Seat, woken: asyncio.Event, se
         woken.clear()
         view = attended.view(seat)
         news = {
-            name: value for name, value in view.items() if sent.get(name, _StreamClosed) != value
+            name: value for name, value in view.items() if sent.get(name, _CloseConnection) != value
         }
         if news:
             await send({"type": "websocket.send", "text": json.dumps(news)})
             sent |= news
         if view["over"]:
-            raise _StreamClosed(1000)
+            raise _CloseConnection(1000)
         await asyncio.sleep(_PAUSE)
         try:
             await asyncio.wait_for(woken.wait(), _BEAT)
@@ -159,7 +161,7 @@ async def _receive(attended: SchoolClass, seat: Seat, incoming: MessageReader) -
         if message["type"] != "websocket.receive":
             return
         if bucket.take() > 0:
-            raise _StreamClosed(TOO_FAST)
+            raise _CloseConnection(TOO_FAST)
         content = _read(message.get("text"))
         match content:
             case {"state": str(query)} if seat.follower is None:
@@ -170,7 +172,7 @@ async def _receive(attended: SchoolClass, seat: Seat, incoming: MessageReader) -
             case {"vote": int(answer), "question": int(number)} if seat.follower is not None:
                 attended.vote(seat, number, answer)
             case _:
-                raise _StreamClosed(STRANGE)
+                raise _CloseConnection(STRANGE)
 
 
 def _read(text: str | None) -> dict[str, Any]:
@@ -180,13 +182,13 @@ def _read(text: str | None) -> dict[str, Any]:
         _StreamClosed: it is too long, or no object in JSON.
     """
     if text is not None and len(text) > _LARGEST:
-        raise _StreamClosed(TOO_LARGE)
+        raise _CloseConnection(TOO_LARGE)
     try:
         said = json.loads(text or "")
     except (ValueError, RecursionError) as error:
-        raise _StreamClosed(STRANGE) from error
+        raise _CloseConnection(STRANGE) from error
     if not isinstance(said, dict):
-        raise _StreamClosed(STRANGE)
+        raise _CloseConnection(STRANGE)
     return said
 
 

@@ -8,9 +8,10 @@ from hookviz.ui.serving import backpressure
 from hookviz.ui.serving.backpressure import send_with_timeout
 from hookviz.ui.serving.cached_messages import CachedMessages
 from hookviz.ui.serving.fragment_reruns import LongRuns, SeveralChanges
+from hookviz.ui.serving.message_filter import MessageFilter
 from hookviz.ui.serving.resumption import LastRequests, Resumption
 from hookviz.ui.serving.throttle import Throttle
-from hookviz.ui.serving.visitor_bounds import VisitorBounds
+from hookviz.ui.serving.upload_limits import UploadLimits
 from hookviz.ui.streamlit_internals import PAGE_SOCKET, abort_connection, is_session_lost
 
 
@@ -55,5 +56,5 @@ class Connections:
             throttle.close()
 
 
-MIDDLEWARE = [Middleware(Connections), Middleware(VisitorBounds)]
+MIDDLEWARE = [Middleware(Connections), Middleware(MessageFilter), Middleware(UploadLimits)]
 """For `streamlit.App`; the first is the outermost."""

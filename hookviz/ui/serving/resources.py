@@ -18,7 +18,7 @@ from hookviz.serving import capacity, out_of_memory
 from hookviz.serving.time_limit import TimeLimit
 from hookviz.settings import MEGABYTE, settings
 from hookviz.types import InputImage, Model, ModelInput
-from hookviz.ui.serving.turns import turn
+from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.state import ModelChoice
 
 IMAGE_TYPES = ("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "avif")

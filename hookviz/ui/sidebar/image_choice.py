@@ -19,7 +19,7 @@ from hookviz.types import InputImage
 from hookviz.ui.components.gallery import Thumbnail, gallery, thumbnail
 from hookviz.ui.linked_choice import linked_choice
 from hookviz.ui.live.frozen_frame import take_frame
-from hookviz.ui.recent_images import RecentImage, look_at, recent_images, take_brought
+from hookviz.ui.recent_images import RecentImage, keep_and_select, recent_images, take_brought
 from hookviz.ui.serving import resources
 from hookviz.ui.state import (
     Shown,
@@ -120,7 +120,7 @@ def _take(file: UploadedFile) -> None:
         complaint = ""
         try:
             with st.spinner(say("Reading the image…")):
-                look_at(file.name, file.getvalue())
+                keep_and_select(file.name, file.getvalue())
         except HookVizError as error:
             complaint = str(error)
         st.session_state[_LAST] = file.file_id, complaint
@@ -135,7 +135,7 @@ def _take_brought() -> None:
         return
     try:
         with st.spinner(say("Reading the image…")):
-            look_at(Path(brought.name).name, brought.data, brought.digest)
+            keep_and_select(Path(brought.name).name, brought.data, brought.digest)
     except HookVizError as error:
         st.error(plain(str(error)), icon=":material/broken_image:")
 

@@ -9,7 +9,7 @@ import streamlit as st
 from hookviz.errors import SettingError, UnknownLayerError
 from hookviz.explaining.channel_mask import read_channel_mask
 from hookviz.language.saying import say
-from hookviz.ui.link import go
+from hookviz.ui.link import update_link
 from hookviz.ui.serving import resources
 from hookviz.ui.state import SILENCED, ModelChoice, plain
 from hookviz.wording import numbers_listed
@@ -37,7 +37,7 @@ def keep_silent(
         st.warning(
             plain(say("No channel is silenced: {error}", error=error)), icon=":material/link_off:"
         )
-        go(**{SILENCED: None})
+        update_link(**{SILENCED: None})
         return choice
     listed = numbers_listed(mask.channels).replace(",", ", ")
     st.caption(
@@ -60,4 +60,4 @@ def keep_silent(
 
 
 def _bring_back() -> None:
-    go(**{SILENCED: None})
+    update_link(**{SILENCED: None})

@@ -17,7 +17,7 @@ from hookviz.lessons.parts.lens import lens_settings, split_names, subject_of
 from hookviz.ui.lenses.lens_result import PanelCallbacks, show_result
 from hookviz.ui.lenses.lens_widgets import pick_parameters
 from hookviz.ui.serving import resources
-from hookviz.ui.serving.turns import turn
+from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.state import plain
 
 

@@ -1,7 +1,6 @@
-"""Refuse uploads and messages beyond a visitor's bounds, before Streamlit reads them.
+"""Refuse uploads beyond a session's share of memory, before Streamlit reads them.
 
-Streamlit bounds a file and a message, and neither how many files a session keeps in memory nor
-which of its protocol's messages a visitor may send. A stream of frames has bounds of its own.
+Streamlit bounds a file, and not how many of them a session keeps in memory.
 """
 
 import logging
@@ -12,18 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hookviz.language.saying import mark, say
 from hookviz.settings import MEGABYTE, settings
 from hookviz.ui import streamlit_internals
-from hookviz.ui.serving import class_route, live_route
-from hookviz.ui.streamlit_internals import BackMsg, DecodeError
 
 _UPLOAD = re.compile(streamlit_internals.UPLOAD_PATH + "/([^/]+)/[^/]+/?$")
-_MESSAGES = {"rerun_script", "stop_script", "file_urls_request", "app_heartbeat"}
-_OPERATIONS = {"deferred_file", "dataframe_chunk"}  # others install things on the server
-_LARGEST = 25 * MEGABYTE  # of a message; Streamlit ends a connection that sends a larger one
 
 _FRESH = 60.0  # seconds for which a refusal is shown
 _MOST_REFUSALS = 1000
@@ -31,8 +25,8 @@ _MOST_REFUSALS = 1000
 _log = logging.getLogger(__name__)
 
 
-class VisitorBounds:
-    """ASGI middleware that refuses uploads beyond a session's share, and developers' messages."""
+class UploadLimits:
+    """ASGI middleware that refuses uploads beyond a session's share."""
 
     def __init__(self, app: ASGIApp) -> None:
         """Wrap `app`."""
@@ -42,11 +36,6 @@ class VisitorBounds:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request that is within the bounds, and answer one that is not."""
-        if scope["type"] == "websocket":
-            # what comes there is no message of Streamlit's
-            own = scope["path"] in (live_route.PATH, class_route.PATH)
-            await self._app(scope, receive if own else _for_visitors(receive), send)
-            return
         upload = _UPLOAD.search(scope["path"]) if scope["type"] == "http" else None
         if upload is None or scope["method"] != "PUT":
             await self._app(scope, receive, send)
@@ -121,33 +110,3 @@ def _show_refusal(session: str, text: str) -> None:
 
 _refusals: dict[str, tuple[float, str]] = {}
 _ANEW = mark("Take files out, or load the page anew; that also empties the row of recent images.")
-
-
-def _for_visitors(receive: Receive) -> Receive:
-    """Drop the messages of a connection that are for developers and their tools."""
-
-    async def next_message() -> Message:
-        while True:
-            message = await receive()
-            data = message.get("bytes")
-            if message["type"] != "websocket.receive" or data is None or _is_allowed(data):
-                return message
-
-    return next_message
-
-
-def _is_allowed(data: bytes) -> bool:
-    """Return whether a message may pass: a visitor's, or a broken one, which Streamlit ends."""
-    if len(data) > _LARGEST:
-        return True
-    message = BackMsg()
-    try:
-        message.ParseFromString(data)
-    except DecodeError:
-        return True
-    kind = message.WhichOneof("type")
-    operation = message.backend_operation_request.WhichOneof("payload")
-    if kind in _MESSAGES or (kind == "backend_operation_request" and operation in _OPERATIONS):
-        return True
-    _log.warning("A visitor's message of the kind %s was ignored", operation or kind)
-    return False

@@ -17,7 +17,7 @@ from hookviz.settings import settings
 RUN = """
 import streamlit as st
 from hookviz.errors import HookVizError
-from hookviz.ui.serving.turns import turn
+from hookviz.ui.serving.queue_wait import turn
 try:
     with turn("ResNet-18", model="resnet18", layer="conv1") as run:
         st.write("computed")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 import hookviz
-from hookviz.comparing.networks import similarity
+from hookviz.comparing.similarity import similarity
 from hookviz.types import Model
 from tests.comparing.test_cka import hsic, hsic_1, plain
 from tests.networks import Tiny, as_model, random_input, seeded

@@ -6,7 +6,7 @@ from hookviz.language.saying import say
 from hookviz.types import Model
 
 
-def check_ordinary(model: Model, trace: LayerTrace, layer: str) -> None:
+def check_can_intervene(model: Model, trace: LayerTrace, layer: str) -> None:
     """Refuse a layer that does not put out an ordinary tensor, which a pass can be changed at.
 
     Raises:
@@ -30,7 +30,7 @@ def check_ordinary(model: Model, trace: LayerTrace, layer: str) -> None:
     )
 
 
-def without_values(model: Model, layer: str | None) -> ModelError:
+def meta_output_error(model: Model, layer: str | None) -> ModelError:
     """Return the error for a layer that puts out a shape alone."""
     return ModelError(
         say(

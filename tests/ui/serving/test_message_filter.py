@@ -1,10 +1,10 @@
-"""What passes the bounds for visitors; tests/e2e/test_threats.py has them on a real server."""
+"""Which messages reach Streamlit; tests/e2e/test_threats.py has them on a real server."""
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
-from hookviz.ui.serving.visitor_bounds import VisitorBounds
+from hookviz.ui.serving.message_filter import MessageFilter
 from tests.loops import in_a_loop_of_its_own
 
 
@@ -24,7 +24,7 @@ def passed(*sent: bytes) -> list[bytes]:
     async def send(_message: Message) -> None:
         raise AssertionError("nothing is answered")
 
-    bounds = VisitorBounds(app)
+    bounds = MessageFilter(app)
     in_a_loop_of_its_own(bounds({"type": "websocket", "path": "/"}, receive, send))
     return came
 

@@ -48,7 +48,7 @@ def _pick_step(layer: LayerInfo, trace: LayerTrace) -> Address:
     kinds = {info.name: info.kind for info in trace.layers}
     steps = {layer.kind: Address(layer.name)}
     for address in steps_after(trace, layer.name):
-        steps[_unlike(kinds[address.layer], steps)] = address
+        steps[_unique_label(kinds[address.layer], steps)] = address
     if len(steps) == 1:
         return Address(layer.name)
     says = say("The layer's own output, or what the steps after it made of that.")
@@ -89,7 +89,7 @@ def _name(address: Address) -> str:
     return " ".join((f"call {address.call + 1}", *address.path))
 
 
-def _unlike(kind: str, steps: Mapping[str, Address]) -> str:
+def _unique_label(kind: str, steps: Mapping[str, Address]) -> str:
     """Return the kind, numbered where there is one of it already."""
     name, number = kind, 2
     while name in steps:

@@ -109,7 +109,7 @@ class Similarity:
         Raises:
             SettingError: there is no such colormap.
         """
-        first, second = self._named
+        first, second = self._model_titles
         return similarity_figure(
             self.cka,
             self.layers,
@@ -157,7 +157,7 @@ class Similarity:
         return f"{len(self.names):,} images"
 
     @property
-    def _named(self) -> tuple[str, str]:
+    def _model_titles(self) -> tuple[str, str]:
         first, second = (
             f"{name} ({shorten(weights)})"
             for name, weights in zip(self.models, self.weights, strict=True)
@@ -166,7 +166,7 @@ class Similarity:
 
     def _repr_html_(self) -> str:
         """Return HTML for a notebook: the matrix as a picture, and the nearest layer of each."""
-        first, second = self._named
+        first, second = self._model_titles
         html = markup.element("p", f"{first} and {second}, {self._images}. {self.note}")
         html += markup.image(self.figure_bytes(dpi=80), "How alike the layers are, by linear CKA")
         rows = [(layer, *nearest) for layer, nearest in self.nearest().items()]

@@ -1,0 +1,33 @@
+"""What is recorded of a pass, and what of it was overwritten later."""
+
+import torch
+from torch import nn
+
+from hookviz.hooking import hooks
+from hookviz.hooking.recorder import Recorder
+from tests.networks import Tiny, random_input, seeded
+
+
+def test_recorder_notices_a_write_through_a_view() -> None:
+    layer = nn.Identity()
+    recorder = Recorder()
+    with hooks.observe(nn.Sequential(layer), ["0"], recorder.see) as _:
+        pass
+    network = nn.Sequential(layer, nn.Flatten())
+    with hooks.observe(network, ["0"], recorder.see):
+        flat = network(torch.ones(1, 2, 2, 2))
+    assert recorder.overwritten_layers() == frozenset()
+    flat.mul_(2)
+    assert recorder.overwritten_layers() == {"0"}
+
+
+def test_recorder_copies_where_asked() -> None:
+    network = seeded(Tiny)
+    recorder = Recorder(copy=["conv1"])
+    image = random_input(0)
+    with torch.no_grad(), hooks.observe(network, ["conv1", "conv2"], recorder.see):
+        network(image)
+        expected = network.conv1(image)
+    first = recorder.records[0].tensor
+    assert torch.equal(first, expected)  # the ReLU behind it writes in place
+    assert recorder.overwritten_layers() == {"conv2"}
