@@ -11,21 +11,19 @@ import torch
 
 from hookviz.atlas.channel_table import ChannelTable
 from hookviz.atlas.sources import Source
+from hookviz.atlas.top_k import TOP
 from hookviz.capturing.features import steps
 from hookviz.errors import SettingError, one_of, shorten
 from hookviz.types import Model
-
-TOP = 9
-"""Number of images that an atlas keeps of each channel unless told otherwise."""
 
 DTYPES = {"float32": None, "bfloat16": torch.bfloat16}
 """Precisions that a pass can compute in, by name; None for the network's own."""
 
 BATCH = 16
-"""Images a pass, where nobody says otherwise."""
+"""Default number of images in a forward pass."""
 
 MAX_CLASSES = 1000
-"""Most classes for which each channel keeps a number; of more it keeps none."""
+"""With more class folders than this, no numbers by class are kept of a channel."""
 
 _SHARD = 256  # images, about: what is done again after a kill
 _MOST = {"top": 100, "batch": 1024, "patch": 512}

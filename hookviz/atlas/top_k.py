@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 NOBODY = -1
 """Index where there is no image: the channel has fewer than the list is long."""
 
+TOP = 9
+"""Number of images that an atlas keeps of each channel unless told otherwise."""
+
 
 class TopK:
     """Running k largest values of each of C channels, with the image and the cell of each.

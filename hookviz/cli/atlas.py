@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from hookviz.atlas.making import AtlasProgress, make_atlas
-from hookviz.atlas.plan import BATCH, DTYPES, TOP
+from hookviz.atlas.plan import BATCH, DTYPES
+from hookviz.atlas.top_k import TOP
 from hookviz.cli.messages import MISTAKE, complain
 from hookviz.cli.options import engine_options, load, model_options
 from hookviz.cli.tables import echo_json

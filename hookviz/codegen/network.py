@@ -10,8 +10,8 @@ from hookviz.codegen.facts import NetworkFacts
 from hookviz.codegen.wording import call, quoted, to_fill_in
 from hookviz.models import architectures, shapesnet
 from hookviz.models.bundled import BUNDLED
-from hookviz.models.checkpoints.state_dicts import USUAL_KEYS
-from hookviz.models.matching import WRAPPERS
+from hookviz.models.checkpoints.unwrapping import USUAL_KEYS
+from hookviz.models.state_dict_keys import WRAPPERS
 from hookviz.settings import settings
 
 _WIDTH = 86  # characters that a call can have and still stand in one line

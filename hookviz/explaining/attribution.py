@@ -8,7 +8,7 @@ from torch import Tensor
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import HookVizError
 from hookviz.explaining.attribution_target import AttributionTarget, map_shape, maps_in
-from hookviz.explaining.cam import Numbers
+from hookviz.explaining.cam_formulas import Numbers
 from hookviz.explaining.gradient_pass import INPUT, GradientPass
 from hookviz.hooking import hooks, replicas
 from hookviz.language.saying import say

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.batched_passes import iter_target_values
-from hookviz.explaining.cam import Numbers
+from hookviz.explaining.cam_formulas import Numbers
 from hookviz.types import Model, ModelInput, Progress, ignore
 
 

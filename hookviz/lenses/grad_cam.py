@@ -22,7 +22,13 @@ from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, Tex
 from hookviz.errors import HookVizError
 from hookviz.explaining.attribution import last_layer_with_gradient, layer_gradient
 from hookviz.explaining.attribution_target import AttributionTarget, map_shape
-from hookviz.explaining.cam import Numbers, eigen_cam, grad_cam, grad_cam_plus_plus, layer_cam
+from hookviz.explaining.cam_formulas import (
+    Numbers,
+    eigen_cam,
+    grad_cam,
+    grad_cam_plus_plus,
+    layer_cam,
+)
 from hookviz.explaining.score_cam import masked_by, score_cam, strongest, weighed_by
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
@@ -101,9 +107,9 @@ def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> 
     """Return a method's map, ``max(0, Σ_k w_k A_k)``, A being the layer's output in its first call.
 
     The formulas with their sources are at `grad_cam`, `grad_cam_plus_plus`, `layer_cam`,
-    `eigen_cam` (in `hookviz.explaining.cam`) and `score_cam` (beside it). Values are ``map`` after
-    and ``signed`` before the ReLU, ``(H, W)``, ``weights``, ``(C,)``, where the method has any,
-    and ``score``, before the softmax.
+    `eigen_cam` (in `hookviz.explaining.cam_formulas`) and `score_cam` (beside it). Values are
+    ``map`` after and ``signed`` before the ReLU, ``(H, W)``, ``weights``, ``(C,)``, where the
+    method has any, and ``score``, before the softmax.
 
     Raises:
         HookVizError: the score has no gradient at this layer, or the layer puts out no maps.

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from hookviz.errors import ModelError
 from hookviz.language.saying import say
 from hookviz.models import architectures, catalog
-from hookviz.models.matching import match
+from hookviz.models.state_dict_keys import match
 from hookviz.models.state_dict_mismatch import state_dict_mismatch
 from hookviz.settings import MEGABYTE, settings
 from hookviz.types import ModelSpec

@@ -9,7 +9,7 @@ from hookviz.errors import WeightsError, shorten
 from hookviz.language.saying import say
 from hookviz.models import catalog
 from hookviz.models.architectures import is_borrowed, spec_classes
-from hookviz.models.matching import Faults, match
+from hookviz.models.state_dict_keys import Faults, match
 from hookviz.types import ModelSpec
 
 _NEAREST = 8  # architectures of about the same size that such a state dict is matched to

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, TextPanel
-from hookviz.explaining.cam import eigen_cam
+from hookviz.explaining.cam_formulas import eigen_cam
 from hookviz.types import Preprocess
 from tests.codegen.script_cases import SHAPESNET, SQUEEZENET, ScriptCase
 from tests.networks import Tiny, as_model, random_input, seeded

@@ -16,7 +16,7 @@ from hookviz.language.saying import say
 from hookviz.models.checkpoints.file_kinds import kind_of
 from hookviz.models.checkpoints.guards import check_archive, check_pickles
 from hookviz.models.checkpoints.refusals import damaged, unreadable, unsafe_file_error
-from hookviz.models.checkpoints.state_dicts import find_state_dict
+from hookviz.models.checkpoints.unwrapping import find_state_dict
 from hookviz.paths import fault_of, path_of
 
 _HEAD = 4096  # bytes at the start of a file that tell its kind

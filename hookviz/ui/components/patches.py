@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from hookviz.atlas.plan import TOP
+from hookviz.atlas.top_k import TOP
 from hookviz.ui.components.files import component, packed
 
 

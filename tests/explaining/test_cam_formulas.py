@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hookviz.explaining.cam import eigen_cam, grad_cam, grad_cam_plus_plus, layer_cam
+from hookviz.explaining.cam_formulas import eigen_cam, grad_cam, grad_cam_plus_plus, layer_cam
 
 ACTIVATION = np.array([[[1.0, 2.0]], [[3.0, -1.0]]])
 GRADIENT = np.array([[[0.5, 1.5]], [[-2.0, 0.0]]])

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import hookviz
-from hookviz.models.checkpoints import state_dicts
+from hookviz.models.checkpoints import unwrapping
 from hookviz.models.checkpoints.reading import read_state_dict
 from tests.models.checkpoints.checkpoint_files import STATE, same, saved
 from tests.networks import Tiny
@@ -19,7 +19,7 @@ ADAM = {"state": {0: {"step": torch.ones(1), "exp_avg": torch.ones(9)}}, "param_
 
 
 WRAPPED: list[dict[Any, Any]] = [
-    *({key: STATE, "epoch": 3} for key in state_dicts.USUAL_KEYS),
+    *({key: STATE, "epoch": 3} for key in unwrapping.USUAL_KEYS),
     {"epoch": 3, "arch": "tiny", "state_dict": STATE, "best_acc1": torch.tensor(71.0)},
     {"model": STATE, "optimizer": ADAM, "args": {"lr": 0.1, "size": torch.ones(2)}},
     {"model": {"state_dict": {"module": STATE}}},
