@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from hookviz.explaining.smaller_network import Smaller, smaller
     from hookviz.hooking.gradients import Gradient, LayerGradients, on_gradients
     from hookviz.hooking.hooks import Call
-    from hookviz.hooking.own_networks import before, edit, observe
-    from hookviz.hooking.replacing import replace_parameters
+    from hookviz.hooking.observe_and_edit import before, edit, observe
+    from hookviz.hooking.replace_parameters import replace_parameters
     from hookviz.hooking.verbose_pass import verbose
     from hookviz.images.reading import read as read_image
     from hookviz.lenses.contract.lens import Lens
@@ -195,8 +195,8 @@ _HOMES = {
     "explaining.smaller_network": ("Smaller", "smaller"),
     "hooking.gradients": ("Gradient", "LayerGradients", "on_gradients"),
     "hooking.hooks": ("Call",),
-    "hooking.own_networks": ("before", "edit", "observe"),
-    "hooking.replacing": ("replace_parameters",),
+    "hooking.observe_and_edit": ("before", "edit", "observe"),
+    "hooking.replace_parameters": ("replace_parameters",),
     "hooking.verbose_pass": ("verbose",),
     "images.reading": ("read_image",),
     "lenses.contract.lens": ("Lens",),

@@ -115,6 +115,7 @@ def test_the_library_imports_without_streamlit() -> None:
 
 
 SHOWN_ELSEWHERE = {
+    "read back by another library in ui/presenting/test_class_link.py": "ui/qr_code",
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"
     "classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
     "ui/classroom/membership ui/components/class_bars",
@@ -155,7 +156,7 @@ SHOWN_ELSEWHERE = {
     "the pass of capture and capture_batch, which capturing/test_engine.py and test_batch.py look "
     "into": "capturing/recorded_pass",
     "constants and addresses, used in models/test_loading.py and fetching/test_downloads.py": (
-        "models/fetching/timing"
+        "models/fetching/retry_limits"
     ),
     "run on every kind of conv layer in lenses/test_kernels.py": "explaining/conv_kernels",
     "every method of it is run in lenses/test_prune_weights.py": "explaining/pruning_passes",

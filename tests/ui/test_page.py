@@ -14,7 +14,7 @@ import hookviz
 from hookviz.images.samples import samples
 from hookviz.models import catalog, user_models
 from hookviz.models.fetching import downloads
-from hookviz.models.fetching.timing import Timing
+from hookviz.models.fetching.retry_limits import RetryLimits
 from hookviz.settings import settings
 from scripts.servers import free_port
 from tests.networks import Tiny, seeded
@@ -187,7 +187,7 @@ def test_a_link_to_what_is_not_here_says_so_and_goes_on() -> None:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Downloads try again at once; with a person's patience that takes seven seconds."""
     assert downloads.start.__kwdefaults__ is not None
-    monkeypatch.setitem(downloads.start.__kwdefaults__, "timing", Timing(backoff=0.01))
+    monkeypatch.setitem(downloads.start.__kwdefaults__, "limits", RetryLimits(backoff=0.01))
 
 
 def refused(**query: str) -> AppTest:

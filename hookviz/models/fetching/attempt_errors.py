@@ -14,7 +14,7 @@ import urllib3.exceptions
 
 from hookviz.errors import WeightsError
 from hookviz.language.saying import mark, say
-from hookviz.models.fetching.timing import Timing
+from hookviz.models.fetching.retry_limits import RetryLimits
 
 # Why nobody answers: an error or one of its causes, in plain words, and how many attempts it is
 # worth. With no network at all a person should hear so soon, unless it was there before.
@@ -81,7 +81,9 @@ class DownloadAttemptError(Exception):
         return self._reason()
 
 
-def no_answer(error: Exception, url: str, timing: Timing, *, begun: bool) -> DownloadAttemptError:
+def no_answer(
+    error: Exception, url: str, limits: RetryLimits, *, begun: bool
+) -> DownloadAttemptError:
     """Explain why no answer came, by an error or its causes; `begun` where bytes came before."""
     request = getattr(error, "request", None)  # after a redirect it is another one than was asked
     host = _host(getattr(request, "url", url))
@@ -95,8 +97,8 @@ def no_answer(error: Exception, url: str, timing: Timing, *, begun: bool) -> Dow
     )
     if begun and attempts == _NO_NETWORK:
         attempts = math.inf
-    limits = {"connect_limit": timing.connect, "stall_limit": timing.stall}
-    return DownloadAttemptError(partial(say, words, host=host, **limits), attempts=attempts)
+    seconds = {"connect_limit": limits.connect, "stall_limit": limits.stall}
+    return DownloadAttemptError(partial(say, words, host=host, **seconds), attempts=attempts)
 
 
 def refusal(response: requests.Response, url: str) -> DownloadAttemptError:

@@ -25,14 +25,14 @@ from hookviz.language.saying import say
 from hookviz.language.speaking import current, speak
 from hookviz.models.fetching.attempt_errors import folder_error
 from hookviz.models.fetching.progress import Meter, Report, TransferStatus
-from hookviz.models.fetching.timing import Timing
+from hookviz.models.fetching.retry_limits import RetryLimits
 from hookviz.models.fetching.transfers import Transfer, hash_in_name
 from hookviz.wording import byte_size
 
-__all__ = ["Download", "Report", "Timing", "TransferStatus", "fetch", "matches_name", "start"]
+__all__ = ["Download", "Report", "RetryLimits", "TransferStatus", "fetch", "matches_name", "start"]
 
 logger = logging.getLogger(__name__)
-_PATIENCE = Timing()
+_PATIENCE = RetryLimits()
 _STALE_AFTER = 86_400.0  # seconds after which a crashed process's temporary file is swept away
 
 # Guards the registry and the state of every download; held for moments only.
@@ -41,7 +41,7 @@ _under_way: dict[Path, "Download"] = {}
 
 
 def fetch(
-    url: str, path: Path, report: Report | None = None, *, timing: Timing = _PATIENCE
+    url: str, path: Path, report: Report | None = None, *, limits: RetryLimits = _PATIENCE
 ) -> Path:
     """Return the path of a file, after its download where it is not there already.
 
@@ -50,20 +50,20 @@ def fetch(
         path: where it should be; the hash in its name, if any, is checked. The folder is made.
         report: told how far it is a few times a second, and once more at the end. When it raises
             (anything), or Ctrl-C comes, the transfer is stopped unless others wait for it too.
-        timing: how patient to be.
+        limits: how patient to be.
 
     Raises:
         WeightsError: it can't be had, and why; nothing is left behind.
     """
     me = object()
-    download = start(url, path, who=me, timing=timing)
+    download = start(url, path, who=me, limits=limits)
     if download.existed:
         return download.path
     return download.wait(report, me)
 
 
 def start(
-    url: str, path: Path, *, who: Hashable | None = None, timing: Timing = _PATIENCE
+    url: str, path: Path, *, who: Hashable | None = None, limits: RetryLimits = _PATIENCE
 ) -> "Download":
     """Return the download under way for a path, or a new one, or a finished one if the file exists.
 
@@ -71,7 +71,7 @@ def start(
         url: http or https.
         path: where the file should be; its folder is made.
         who: watches it from the start, as by `Download.watch`.
-        timing: how patient to be, where this call begins it.
+        limits: how patient to be, where this call begins it.
 
     Raises:
         WeightsError: the folder can't be read.
@@ -81,7 +81,7 @@ def start(
         download = _under_way.get(path)
         if download is None:
             try:
-                download = Download(url, path, timing)
+                download = Download(url, path, limits)
             except OSError as error:
                 raise folder_error(path.name, path, error) from error
             if not download.existed:
@@ -126,14 +126,14 @@ class Download:
         cancelled: whether it ended because somebody cancelled it.
     """
 
-    def __init__(self, url: str, path: Path, timing: Timing) -> None:
+    def __init__(self, url: str, path: Path, limits: RetryLimits) -> None:
         self.url = url
         self.path = path
         self.file = path.name
         self.existed = path.is_file()
         self.error: WeightsError | None = None
         self.cancelled = False
-        self._timing = timing
+        self._limits = limits
         self._language = current()  # of who asked for it first
         self._meter = Meter(path.name)
         self._done = threading.Event()
@@ -157,7 +157,7 @@ class Download:
         return self._meter.read()
 
     def watch(self, who: Hashable) -> None:
-        """Keep the transfer going for `who`; holds for `Timing.interest` seconds, so repeat it."""
+        """Keep the transfer going for `who`; holds for `interest` seconds, so repeat it."""
         with _lock:
             self._watch(who)
 
@@ -200,7 +200,7 @@ class Download:
                 if report is not None and self.error is None:
                     report(self.progress)
                 if not ended:
-                    self._done.wait(self._timing.report)
+                    self._done.wait(self._limits.report)
         finally:
             self.cancel(me)
         if self.error is not None:
@@ -209,7 +209,7 @@ class Download:
         return self.path
 
     def _watch(self, who: Hashable) -> None:
-        until = time.monotonic() + self._timing.interest
+        until = time.monotonic() + self._limits.interest
         self._watchers[who] = max(until, self._watchers.get(who, 0.0))
 
     def _stop(self) -> None:
@@ -261,7 +261,7 @@ class Download:
                 if self.finished:
                     return
                 stream = self._part.open("xb")
-                self._transfer = Transfer(self.url, stream, self._meter, self._done, self._timing)
+                self._transfer = Transfer(self.url, stream, self._meter, self._done, self._limits)
             with stream:
                 self._transfer.run()
                 stream.flush()

@@ -24,7 +24,7 @@ from hookviz.language.saying import say
 from hookviz.language.speaking import speaking
 from hookviz.models.fetching.attempt_errors import DownloadAttemptError, no_answer, refusal
 from hookviz.models.fetching.progress import Meter
-from hookviz.models.fetching.timing import Timing
+from hookviz.models.fetching.retry_limits import RetryLimits
 
 logger = logging.getLogger(__name__)
 _CHUNK = 1 << 18  # bytes asked for at once
@@ -37,7 +37,12 @@ class Transfer:
     """Transfer of one URL's bytes into a stream."""
 
     def __init__(
-        self, url: str, stream: IO[bytes], meter: Meter, stopped: threading.Event, timing: Timing
+        self,
+        url: str,
+        stream: IO[bytes],
+        meter: Meter,
+        stopped: threading.Event,
+        limits: RetryLimits,
     ) -> None:
         """Prepare the transfer; `run` begins it.
 
@@ -46,13 +51,13 @@ class Transfer:
             stream: a file of its own, empty and open for writing.
             meter: told how far it is.
             stopped: set by others when the transfer is no longer wanted; see `interrupt`.
-            timing: how patient to be.
+            limits: how patient to be.
         """
         self._url = url
         self._stream = stream
         self._meter = meter
         self._stopped = stopped
-        self._timing = timing
+        self._limits = limits
         self._sha256 = hashlib.sha256()
         self._size = 0  # bytes in the stream
         self._total: int | None = None
@@ -73,10 +78,10 @@ class Transfer:
                     self._attempt(session)
                 except DownloadAttemptError as error:
                     tries += 1
-                    if self._size - farthest >= self._timing.headway:
+                    if self._size - farthest >= self._limits.headway:
                         farthest, failures = self._size, 0
                     failures += 1
-                    if failures >= min(error.attempts, self._timing.attempts):
+                    if failures >= min(error.attempts, self._limits.attempts):
                         raise self._failure(error, tries) from error
                     self._pause(error, failures)
                 else:
@@ -104,8 +109,8 @@ class Transfer:
         )
 
     def _pause(self, error: DownloadAttemptError, failures: int) -> None:
-        pause = max(self._timing.backoff * 2 ** (failures - 1), error.pause)
-        pause = min(pause, self._timing.longest_pause)
+        pause = max(self._limits.backoff * 2 ** (failures - 1), error.pause)
+        pause = min(pause, self._limits.longest_pause)
         with speaking(ENGLISH):
             logger.info("%s; trying again in %.1f s", self._failure(error, 1), pause)
         self._meter.note(say("{problem}; trying again", problem=error))
@@ -118,12 +123,12 @@ class Transfer:
         headers = {"Accept-Encoding": "identity"}
         if self._size and self._validator:
             headers |= {"Range": f"bytes={self._size}-", "If-Range": self._validator}
-        timeout = (self._timing.connect, self._timing.stall)
+        timeout = (self._limits.connect, self._limits.stall)
         self._meter.note(say("connecting"))
         try:
             response = session.get(self._url, headers=headers, stream=True, timeout=timeout)
         except _NETWORK_ERRORS as error:
-            raise no_answer(error, self._url, self._timing, begun=self._size > 0) from error
+            raise no_answer(error, self._url, self._limits, begun=self._size > 0) from error
         finally:
             self._meter.note("")
         with response:
@@ -211,7 +216,7 @@ class Transfer:
             raise DownloadAttemptError(
                 lambda: say(
                     "it stalled: nothing came for {stall_limit:g} s after {amount}",
-                    stall_limit=self._timing.stall,
+                    stall_limit=self._limits.stall,
                     amount=amount,
                 )
             ) from error

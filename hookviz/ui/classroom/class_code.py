@@ -3,13 +3,13 @@
 from functools import partial
 from html import escape
 
-import segno
 import streamlit as st
 
 from hookviz.classroom.codes import shown_code
 from hookviz.language.saying import say
 from hookviz.ui.classroom import membership
 from hookviz.ui.menu import Menu
+from hookviz.ui.qr_code import qr_code
 
 
 def link_to(code: str) -> str:
@@ -33,11 +33,10 @@ def code_menu(code: str) -> Menu:
 
 def _show_code(code: str) -> None:
     link = link_to(code)
-    drawn = segno.make(link, error="m", micro=False).svg_data_uri(scale=8, border=4, light="#fff")
     alt = escape(say("A QR code of the link to this class"), quote=True)
     st.html(
         f'<p class="hv-class-code">{shown_code(code)}</p>'
-        f'<p class="hv-qr"><img src="{drawn}" alt="{alt}"></p>'
+        f'<p class="hv-qr"><img src="{qr_code(link)}" alt="{alt}"></p>'
     )
     st.code(link, None, wrap_lines=True)
     st.caption(

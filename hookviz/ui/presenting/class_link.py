@@ -1,12 +1,10 @@
 """Make the link to the view on the screen, short enough to be typed, and its QR code."""
 
-import io
 from typing import NamedTuple
-
-import segno
 
 from hookviz.serving.short_links import short_links
 from hookviz.ui.presenting.known_link import for_the_class
+from hookviz.ui.qr_code import qr_code
 from hookviz.ui.serving import go_route
 
 SHORT = 60
@@ -42,18 +40,3 @@ def link_for(base: str, query: dict[str, str], owner: str) -> ClassLink:
 def link_into_class(link: str) -> ClassLink:
     """Return the link by which pupils follow, as it is."""
     return ClassLink(link, False, qr_code(link))
-
-
-def qr_code(text: str) -> str:
-    """Draw a QR code as a URL of an SVG picture, black on white in any theme, with a margin."""
-    file = io.BytesIO()
-    segno.make(text, error="m", micro=False).save(
-        file, kind="svg", border=4, dark="#000", light="#fff", scale=8
-    )
-    return "data:image/svg+xml;charset=utf-8," + _escaped(file.getvalue().decode())
-
-
-def _escaped(svg: str) -> str:
-    """Escape an SVG for a data URL, so that no sign in it ends the URL."""
-    signs = {"%": "%25", "#": "%23", "<": "%3C", ">": "%3E", '"': "'", "\n": "%0A"}
-    return "".join(signs.get(letter, letter) for letter in svg)

@@ -7,19 +7,21 @@ import pytest
 
 from hookviz.errors import WeightsError
 from hookviz.models.fetching.downloads import fetch
-from hookviz.models.fetching.timing import Timing
+from hookviz.models.fetching.retry_limits import RetryLimits
 from tests.weights_server import Answer, WeightsServer, hashed_name, random_bytes
 
-FAST = Timing(backoff=0.01, longest_pause=0.05, report=0.01)
+FAST = RetryLimits(backoff=0.01, longest_pause=0.05, report=0.01)
 STALLING = replace(FAST, stall=0.5)
 BODY = random_bytes(200_000)
 NAME = hashed_name(BODY)
 CUT = Answer(cut_after=70_001)
 
 
-def brought(server: WeightsServer, folder: Path, *answers: Answer, timing: Timing = FAST) -> None:
+def brought(
+    server: WeightsServer, folder: Path, *answers: Answer, limits: RetryLimits = FAST
+) -> None:
     """Fetches BODY over these answers, and compares every byte."""
-    path = fetch(server.add(NAME, BODY, *answers), folder / NAME, timing=timing)
+    path = fetch(server.add(NAME, BODY, *answers), folder / NAME, limits=limits)
     assert path.read_bytes() == BODY
     assert [entry.name for entry in folder.iterdir()] == [NAME]
 
@@ -29,12 +31,12 @@ def refused(
     folder: Path,
     *answers: Answer,
     name: str = NAME,
-    timing: Timing = FAST,
+    limits: RetryLimits = FAST,
 ) -> str:
     """The error over these answers, which leaves nothing behind."""
     url = server.add(name, BODY, *answers)
     with pytest.raises(WeightsError) as caught:
-        fetch(url, folder / name, timing=timing)
+        fetch(url, folder / name, limits=limits)
     assert list(folder.iterdir()) == []
     text = str(caught.value)
     assert name in text

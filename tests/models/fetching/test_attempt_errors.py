@@ -7,7 +7,7 @@ import requests
 
 from hookviz.errors import WeightsError
 from hookviz.models.fetching.downloads import fetch
-from hookviz.models.fetching.timing import Timing
+from hookviz.models.fetching.retry_limits import RetryLimits
 from tests.models.fetching.fetched import BODY, CUT, FAST, NAME, brought, ranges, refused
 from tests.weights_server import Answer, WeightsServer
 
@@ -47,9 +47,9 @@ def test_a_redirect_in_a_circle(server: WeightsServer, tmp_path: Path) -> None:
     assert "it is redirected in a circle" in text
 
 
-def unreachable(url: str, folder: Path, timing: Timing = FAST) -> str:
+def unreachable(url: str, folder: Path, limits: RetryLimits = FAST) -> str:
     with pytest.raises(WeightsError) as caught:
-        fetch(url, folder / NAME, timing=timing)
+        fetch(url, folder / NAME, limits=limits)
     assert isinstance(
         caught.value.__cause__.__cause__.__cause__,  # type: ignore[union-attr]
         requests.RequestException,
@@ -87,8 +87,8 @@ def test_a_port_that_takes_no_connection(server: WeightsServer, tmp_path: Path) 
         for waiting in (first, second):
             waiting.setblocking(False)
             waiting.connect_ex(full.getsockname())
-        timing = replace(FAST, connect=0.2, attempts=2)
-        text = unreachable(f"http://127.0.0.1:{full.getsockname()[1]}/{NAME}", tmp_path, timing)
+        limits = replace(FAST, connect=0.2, attempts=2)
+        text = unreachable(f"http://127.0.0.1:{full.getsockname()[1]}/{NAME}", tmp_path, limits)
     assert "127.0.0.1 took no connection within 0.2 s (tried 2 times)." in text
 
 

@@ -21,7 +21,7 @@ import pytest
 from hookviz.errors import WeightsError
 from hookviz.models.fetching.downloads import (
     Download,
-    Timing,
+    RetryLimits,
     TransferStatus,
     fetch,
     matches_name,
@@ -33,7 +33,7 @@ from tests.cli.command import ROOT
 from tests.weights_server import Answer, WeightsServer, hashed_name, random_bytes
 
 # a stall that is longer than any test: whatever ends in time was not ended by it
-CALM = Timing(stall=120.0, backoff=0.01, report=0.01, interest=120.0)
+CALM = RetryLimits(stall=120.0, backoff=0.01, report=0.01, interest=120.0)
 BODY = random_bytes(200_000)
 NAME = hashed_name(BODY)
 HALF = 100_000
@@ -68,9 +68,9 @@ def transfer_threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name.startswith("download ")]
 
 
-def half_way(server: WeightsServer, path: Path, **options: Timing) -> Download:
+def half_way(server: WeightsServer, path: Path, **options: RetryLimits) -> Download:
     """A download of which half has come, and the rest waits for the gate."""
-    download = start(server.add(NAME, BODY, HELD, Answer()), path, **{"timing": CALM, **options})
+    download = start(server.add(NAME, BODY, HELD, Answer()), path, **{"limits": CALM, **options})
     until(lambda: download.progress.received == HALF)
     return download
 
@@ -141,7 +141,7 @@ def test_progress_grows_and_is_complete(server: WeightsServer, tmp_path: Path, l
             server.gate.set()
 
     answer = Answer(hold_after=HALF, pause=0.02, length=length)  # type: ignore[arg-type]
-    fetch(server.add(NAME, BODY, answer), tmp_path / NAME, report, timing=CALM)
+    fetch(server.add(NAME, BODY, answer), tmp_path / NAME, report, limits=CALM)
     received = [progress.received for progress in told]
     assert received == sorted(received)
     assert len(set(received)) > 3
@@ -156,7 +156,7 @@ def test_progress_grows_and_is_complete(server: WeightsServer, tmp_path: Path, l
 def test_progress_says_what_it_waits_for(server: WeightsServer, tmp_path: Path) -> None:
     patient = replace(CALM, backoff=120.0, longest_pause=120.0)
     url = server.add(NAME, BODY, Answer(status=500))
-    download = start(url, tmp_path / NAME, timing=patient)
+    download = start(url, tmp_path / NAME, limits=patient)
     until(lambda: "trying again" in download.progress.text)
     assert "500 Internal Server Error" in download.progress.text
     assert download.cancel("me")
@@ -180,7 +180,7 @@ def test_all_who_ask_share_one_transfer(server: WeightsServer, tmp_path: Path, c
                 first.told = True
                 all_wait.wait()
 
-        return fetch(url, tmp_path / NAME, report, timing=CALM)
+        return fetch(url, tmp_path / NAME, report, limits=CALM)
 
     with ThreadPoolExecutor(count) as pool:
         paths = list(pool.map(ask, range(count)))
@@ -211,7 +211,7 @@ def test_two_files_come_side_by_side(server: WeightsServer, tmp_path: Path) -> N
 
 def test_every_waiter_gets_an_error_of_its_own(server: WeightsServer, tmp_path: Path) -> None:
     url = server.add(NAME, BODY, Answer(hold_after=HALF, body=random_bytes(200_000, seed=1)))
-    download = start(url, tmp_path / NAME, timing=CALM)
+    download = start(url, tmp_path / NAME, limits=CALM)
     with ThreadPoolExecutor(3) as pool:
         waiting = [pool.submit(download.wait) for _ in range(3)]
         server.gate.set()
@@ -262,7 +262,7 @@ def test_a_new_one_can_begin_while_the_cancelled_one_still_ends(
 ) -> None:
     url = server.add(NAME, BODY, Answer(mute=True), Answer())
     # nothing can wake it before the server has answered
-    mute = start(url, tmp_path / NAME, timing=CALM)
+    mute = start(url, tmp_path / NAME, limits=CALM)
     until(lambda: len(server.requests) == 1)
     assert mute.cancel("me")
     assert fetch(url, tmp_path / NAME).read_bytes() == BODY
@@ -286,7 +286,7 @@ def test_cancelling_leaves_it_to_others_who_watch(server: WeightsServer, tmp_pat
 def test_who_has_not_watched_for_a_while_does_not_count(
     server: WeightsServer, tmp_path: Path
 ) -> None:
-    download = half_way(server, tmp_path / NAME, timing=replace(CALM, interest=0.5))
+    download = half_way(server, tmp_path / NAME, limits=replace(CALM, interest=0.5))
     download.watch("a tab that is closed now")
     assert download.cancel("me") is False
     until(lambda: download.cancel("me"))
@@ -295,7 +295,7 @@ def test_who_has_not_watched_for_a_while_does_not_count(
 
 def test_who_starts_it_watches_from_the_start(server: WeightsServer, tmp_path: Path) -> None:
     url = server.add(NAME, BODY, HELD)
-    download = start(url, tmp_path / NAME, who="you", timing=CALM)
+    download = start(url, tmp_path / NAME, who="you", limits=CALM)
     assert download.cancel("me") is False
     assert start(url, tmp_path / NAME, who="she") is download
     assert download.cancel("you") is False
@@ -303,7 +303,7 @@ def test_who_starts_it_watches_from_the_start(server: WeightsServer, tmp_path: P
 
 
 def test_cancelling_leaves_it_to_others_who_wait(server: WeightsServer, tmp_path: Path) -> None:
-    download = half_way(server, tmp_path / NAME, timing=replace(CALM, interest=0.0))
+    download = half_way(server, tmp_path / NAME, limits=replace(CALM, interest=0.0))
     waits = threading.Event()
     with ThreadPoolExecutor(1) as pool:
         waiter = pool.submit(download.wait, lambda _: waits.set())
@@ -315,7 +315,7 @@ def test_cancelling_leaves_it_to_others_who_wait(server: WeightsServer, tmp_path
 
 
 def test_nobody_needs_to_look(server: WeightsServer, tmp_path: Path) -> None:
-    download = half_way(server, tmp_path / NAME, timing=replace(CALM, interest=0.0))
+    download = half_way(server, tmp_path / NAME, limits=replace(CALM, interest=0.0))
     server.gate.set()
     until(lambda: download.finished)
     assert names(tmp_path) == [NAME]
@@ -331,7 +331,7 @@ def test_a_report_that_raises_ends_it(
 
     url = server.add(NAME, BODY, HELD, Answer())
     with pytest.raises(kind, match="enough"):
-        fetch(url, tmp_path / NAME, report, timing=CALM)
+        fetch(url, tmp_path / NAME, report, limits=CALM)
     assert names(tmp_path) == []
     assert fetch(url, tmp_path / NAME).read_bytes() == BODY
 
@@ -346,7 +346,7 @@ def test_a_report_that_raises_leaves_it_to_others(server: WeightsServer, tmp_pat
         waiter = pool.submit(download.wait, lambda _: waits.set())
         assert waits.wait(30)
         with pytest.raises(LeaveError):
-            fetch(download.url, tmp_path / NAME, leave, timing=CALM)
+            fetch(download.url, tmp_path / NAME, leave, limits=CALM)
         assert not download.finished
         server.gate.set()
         assert waiter.result(30).read_bytes() == BODY
@@ -371,7 +371,7 @@ def test_coming_and_going_leaves_only_the_files(server: WeightsServer, tmp_path:
 
             together.wait()
             try:
-                path = fetch(url, tmp_path / f"net{turn}.pth", report, timing=CALM)
+                path = fetch(url, tmp_path / f"net{turn}.pth", report, limits=CALM)
                 outcomes.append("whole" if path.read_bytes() == BODY else "broken")
             except LeaveError:
                 outcomes.append("left")
@@ -407,7 +407,7 @@ def test_a_folder_that_can_not_be_written(server: WeightsServer) -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o555)
         with as_nobody(), pytest.raises(WeightsError) as caught:
-            fetch(url, Path(folder, NAME), timing=CALM)
+            fetch(url, Path(folder, NAME), limits=CALM)
         assert names(Path(folder)) == []
     expected = f"{NAME} can't be kept in the folder {folder}: Permission denied."
     assert str(caught.value) == expected
@@ -445,7 +445,7 @@ def test_a_disk_that_fills_up_in_the_middle(server: WeightsServer, tmp_path: Pat
     resource.setrlimit(resource.RLIMIT_FSIZE, (HALF, hard))
     try:
         with pytest.raises(WeightsError) as caught:
-            fetch(url, tmp_path / NAME, timing=CALM)
+            fetch(url, tmp_path / NAME, limits=CALM)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     expected = f"{NAME} (200.0 kB) can't be kept in the folder {tmp_path}: File too large."
@@ -478,7 +478,7 @@ def test_a_disk_that_is_full_is_told_and_once_there_is_room_it_comes(
     other = small_disk / "other"
     other.write_bytes(bytes(150_000))
     with pytest.raises(WeightsError) as caught:
-        fetch(url, small_disk / NAME, timing=CALM)
+        fetch(url, small_disk / NAME, limits=CALM)
     text = str(caught.value)
     assert f"can't be kept in the folder {small_disk}: " in text
     assert ("(200.0 kB)" in text) == (length == "known")
@@ -487,7 +487,7 @@ def test_a_disk_that_is_full_is_told_and_once_there_is_room_it_comes(
     assert 90_000 < room < 120_000
     assert names(small_disk) == ["other"]
     other.unlink()
-    assert fetch(url, small_disk / NAME, timing=CALM).read_bytes() == BODY
+    assert fetch(url, small_disk / NAME, limits=CALM).read_bytes() == BODY
 
 
 def test_what_crashed_processes_left_is_swept_away(server: WeightsServer, tmp_path: Path) -> None:
@@ -506,12 +506,12 @@ def test_what_crashed_processes_left_is_swept_away(server: WeightsServer, tmp_pa
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from hookviz.models.fetching.downloads import Timing, fetch, start
+from hookviz.models.fetching.downloads import RetryLimits, fetch, start
 
 how, url, path = sys.argv[1:]
-timing = Timing(stall=120.0, report=0.01)
+limits = RetryLimits(stall=120.0, report=0.01)
 if how == "exit":
-    download = start(url, Path(path), timing=timing)
+    download = start(url, Path(path), limits=limits)
     while download.progress.received == 0:
         time.sleep(0.01)
     print("half", flush=True)

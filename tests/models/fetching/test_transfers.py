@@ -14,13 +14,13 @@ import pytest
 from hookviz.errors import WeightsError
 from hookviz.language.speaking import speaking
 from hookviz.models.fetching.downloads import fetch, start
-from hookviz.models.fetching.timing import Timing
+from hookviz.models.fetching.retry_limits import RetryLimits
 from hookviz.models.fetching.transfers import hash_in_name
 from tests.models.fetching.fetched import BODY, CUT, FAST, NAME, STALLING, brought, ranges, refused
 from tests.weights_server import Answer, WeightsServer, hashed_name, random_bytes
 
 
-def patience(answer: Answer) -> Timing:
+def patience(answer: Answer) -> RetryLimits:
     """Little where the server is about to stall, much where it could only seem to."""
     return STALLING if answer.mute or answer.hold_after is not None else FAST
 
@@ -38,7 +38,7 @@ def test_redirects_are_followed(server: WeightsServer, tmp_path: Path) -> None:
 
 
 def test_an_empty_file_comes_too(server: WeightsServer, tmp_path: Path) -> None:
-    path = fetch(server.add("empty.txt", b""), tmp_path / "empty.txt", timing=FAST)
+    path = fetch(server.add("empty.txt", b""), tmp_path / "empty.txt", limits=FAST)
     assert path.read_bytes() == b""
 
 
@@ -83,7 +83,7 @@ def test_it_begins_anew_where_the_server(
 
 def test_nothing_of_a_longer_version_remains(server: WeightsServer, tmp_path: Path) -> None:
     shorter = Answer(body=BODY[:50_000], etag='"second"')
-    path = fetch(server.add("net.pth", BODY, CUT, shorter), tmp_path / "net.pth", timing=FAST)
+    path = fetch(server.add("net.pth", BODY, CUT, shorter), tmp_path / "net.pth", limits=FAST)
     assert path.read_bytes() == BODY[:50_000]
 
 
@@ -141,7 +141,7 @@ def test_a_file_put_together_of_two_versions_is_fetched_again(
 def test_it_tries_again_after_a_server_that(
     server: WeightsServer, tmp_path: Path, answer: Answer
 ) -> None:
-    brought(server, tmp_path, answer, Answer(), timing=patience(answer))
+    brought(server, tmp_path, answer, Answer(), limits=patience(answer))
     assert len(server.requests) == 2
 
 
@@ -166,7 +166,7 @@ def test_it_tries_again_after_a_server_that(
 def test_it_gives_up_after_four_attempts(
     server: WeightsServer, tmp_path: Path, answer: Answer, reason: str
 ) -> None:
-    text = refused(server, tmp_path, answer, timing=patience(answer))
+    text = refused(server, tmp_path, answer, limits=patience(answer))
     assert f"{reason} (tried 4 times)." in text
     assert len(server.requests) == 4
 
@@ -174,21 +174,21 @@ def test_it_gives_up_after_four_attempts(
 def test_a_line_that_always_breaks_but_brings_something_gets_there(
     server: WeightsServer, tmp_path: Path
 ) -> None:
-    brought(server, tmp_path, Answer(cut_after=20_000), timing=replace(FAST, headway=20_000))
+    brought(server, tmp_path, Answer(cut_after=20_000), limits=replace(FAST, headway=20_000))
     assert len(server.requests) == 10
 
 
 def test_a_line_that_brings_too_little_does_not(server: WeightsServer, tmp_path: Path) -> None:
-    text = refused(server, tmp_path, Answer(cut_after=10), timing=replace(FAST, headway=20_000))
+    text = refused(server, tmp_path, Answer(cut_after=10), limits=replace(FAST, headway=20_000))
     assert "cut off after 0.0 of 200.0 kB (tried 4 times)." in text
 
 
 def test_the_pauses_double_and_are_bounded(
     server: WeightsServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    timing = replace(FAST, attempts=5, backoff=0.1, longest_pause=0.3)
+    limits = replace(FAST, attempts=5, backoff=0.1, longest_pause=0.3)
     with caplog.at_level("INFO", "hookviz.models.fetching.transfers"):
-        refused(server, tmp_path, Answer(status=500), timing=timing)
+        refused(server, tmp_path, Answer(status=500), limits=limits)
     pauses = [re.findall(r"trying again in ([\d.]+) s", text) for text in caplog.messages]
     assert pauses == [["0.1"], ["0.2"], ["0.3"], ["0.3"]]
 
@@ -198,7 +198,7 @@ def test_a_server_that_asks_for_a_pause_gets_it(
 ) -> None:
     busy = Answer(status=503, headers={"Retry-After": "1"})
     with caplog.at_level("INFO", "hookviz.models.fetching.transfers"):
-        brought(server, tmp_path, busy, Answer(), timing=replace(FAST, longest_pause=0.7))
+        brought(server, tmp_path, busy, Answer(), limits=replace(FAST, longest_pause=0.7))
     assert "trying again in 0.7 s" in caplog.text
 
 
@@ -206,7 +206,7 @@ def test_the_log_is_english_and_a_person_reads_their_language(
     server: WeightsServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with speaking("zh_CN"), caplog.at_level("INFO", "hookviz.models.fetching.transfers"):
-        text = refused(server, tmp_path, Answer(status=500), timing=replace(FAST, attempts=2))
+        text = refused(server, tmp_path, Answer(status=500), limits=replace(FAST, attempts=2))
     assert "服务器" in text
     [message] = caplog.messages
     assert message.isascii()
@@ -247,7 +247,7 @@ def test_a_packed_file_is_not_stored(server: WeightsServer, tmp_path: Path) -> N
 def test_a_file_that_is_larger_than_the_disk(server: WeightsServer, tmp_path: Path) -> None:
     huge = Answer(headers={"Content-Length": str(10**18)})
     with pytest.raises(WeightsError, match=r"were free there") as caught:
-        fetch(server.add(NAME, BODY, huge), tmp_path / NAME, timing=FAST)
+        fetch(server.add(NAME, BODY, huge), tmp_path / NAME, limits=FAST)
     assert str(tmp_path) in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
@@ -322,7 +322,7 @@ def test_a_stalled_transfer_over_tls_can_be_cancelled(
 ) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
     url = secure.add(NAME, BODY, Answer(hold_after=70_001))
-    download = start(url, tmp_path / NAME, timing=replace(FAST, stall=120.0))
+    download = start(url, tmp_path / NAME, limits=replace(FAST, stall=120.0))
     while download.progress.received < 70_001:
         assert not download.finished
         time.sleep(0.01)

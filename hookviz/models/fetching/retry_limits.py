@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class RetryLimits:
     """Timeouts and limits of a transfer, in seconds where an attribute does not say otherwise.
 
     Attributes:
