@@ -1,6 +1,6 @@
 """What all tests share: small fixtures, a server, and the order in which tests are run.
 
-It imports no torch: a room that needs none is collected in a moment.
+It imports no torch: a package that needs none is collected in a moment.
 """
 
 import gc
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from scripts.servers import Server, free_port, serve
 
@@ -22,6 +23,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # Each worker has a core to itself: more threads would wait for each other. The servers and
     # programs that it starts follow, so that their numbers are the same to the last bit.
     os.environ["OMP_NUM_THREADS"] = "1"
+
+settings.register_profile("tests", deadline=None)  # how long an example takes is no fault of it
+settings.load_profile("tests")
 
 pytest_plugins = ["tests.running_order"]
 

@@ -12,6 +12,7 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -138,6 +139,7 @@ def test_every_lens_runs_without_the_app() -> None:
     assert int(run_alone(LENSES)) > 20
 
 
+@pytest.mark.slow("each command is a process of its own, which imports torch")
 def test_the_commands_work_without_the_app_and_run_says_what_it_needs(tmp_path: Path) -> None:
     [status, text], [usable, report] = json.loads(run_alone(COMMANDS, tmp_path))
     assert status == 2

@@ -8,13 +8,13 @@ from tests.ui.link_parameters import bound
 
 PAGE = """
 import streamlit as st
-from hookviz.ui.link import go, hold
+from hookviz.ui.link import restore_reverted, update_link
 
-hold()
-st.button("five", on_click=go, kwargs={"channel": "5", "layer": "conv1"})
-st.button("none", on_click=go, kwargs={"channel": None})
-st.button("star", on_click=go, kwargs={"sample": "star"})
-st.button("three steps", on_click=go, kwargs={"dream-steps": "3"})
+restore_reverted()
+st.button("five", on_click=update_link, kwargs={"channel": "5", "layer": "conv1"})
+st.button("none", on_click=update_link, kwargs={"channel": None})
+st.button("star", on_click=update_link, kwargs={"sample": "star"})
+st.button("three steps", on_click=update_link, kwargs={"dream-steps": "3"})
 """
 
 
