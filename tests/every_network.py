@@ -14,7 +14,7 @@ from hookviz.models import catalog
 from hookviz.models.bundled import BUNDLED
 from tests.every_way import EVERY_WAY
 
-ONE_OF_A_KIND = frozenset(
+_CHOSEN = frozenset(
     (
         *("shapesnet", "squeezenet", "alexnet", "convnext_tiny", "densenet121", "efficientnet_b0"),
         *("efficientnet_v2_s", "googlenet", "inception_v3", "mnasnet0_5", "mobilenet_v2"),
@@ -22,7 +22,6 @@ ONE_OF_A_KIND = frozenset(
         *("shufflenet_v2_x0_5", "squeezenet1_0", "vgg11_bn"),
     )
 )
-"""The smallest of those that are built of the same parts."""
 
 ALL_LENSES = frozenset(
     ("shapesnet", "squeezenet", "resnet18", "mobilenet_v3_small", "convnext_tiny", "inception_v3")
@@ -35,5 +34,13 @@ def _each_of(names: list[str]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("of_catalog", networks, ids=names, indirect=True)
 
 
-_ALL = [spec.name for spec in catalog.described_models()]
+_SPECS = catalog.described_models()
+_ALL = [spec.name for spec in _SPECS]
+_FAMILIES = {spec.family for spec in _SPECS if spec.name in _CHOSEN}
+ONE_OF_A_KIND = _CHOSEN | {
+    min((each for each in _SPECS if each.family == family), key=lambda spec: spec.parameters).name
+    for family in {spec.family for spec in _SPECS} - _FAMILIES
+}
+"""The smallest of those that are built of the same parts, and one at least of each family."""
+
 IN_EVERY_NETWORK = _each_of([name for name in _ALL if EVERY_WAY or name in ONE_OF_A_KIND])

@@ -99,7 +99,7 @@ def test_every_command_is_in_the_readme() -> None:
 
 
 def test_the_readme_stays_short() -> None:
-    assert len(text_of("README.md").splitlines()) <= 120
+    assert len(text_of("README.md").splitlines()) <= 106 + len(COMMANDS)  # each has a line
 
 
 def skeleton(name: str) -> dict[str, list[Any]]:

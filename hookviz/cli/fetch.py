@@ -14,6 +14,7 @@ from hookviz.models import catalog
 from hookviz.models.bundled import BUNDLED
 from hookviz.models.fetching import downloads
 from hookviz.models.fetching.downloads import matches_name
+from hookviz.models.sources import find_source
 from hookviz.types import ModelSpec
 from hookviz.wording import byte_size
 
@@ -27,8 +28,8 @@ class Outcome:
 
     Attributes:
         name: of the model.
-        state: ``"downloaded"``, ``"there"``, ``"bundled"``, ``"failed"``, ``"damaged"`` or
-            ``"missing"``.
+        state: ``"downloaded"``, ``"there"``, ``"bundled"``, ``"elsewhere"``, ``"failed"``,
+            ``"damaged"`` or ``"missing"``.
         bytes: size of the file on this machine, 0 without one.
         text: the same in words.
     """
@@ -95,6 +96,10 @@ def verified(spec: ModelSpec) -> Outcome:
     """Check that a model's weights are on this machine and have the hash in their name."""
     if spec.name in BUNDLED:
         return Outcome(spec.name, "bundled", 0, "ships with HookViz.")
+    source = find_source(spec.name)
+    if source is not None and source.weights_url is None:
+        text = "its library downloads and keeps the weights itself, when the model is first loaded."
+        return Outcome(spec.name, "elsewhere", 0, text)
     path = catalog.weights_path(spec.name)
     if not path.is_file():
         text = f"not on this machine; `hookviz fetch {spec.name}` downloads it."
@@ -117,7 +122,7 @@ def verified(spec: ModelSpec) -> Outcome:
 
 def _fetched(spec: ModelSpec, mirror: str) -> Outcome:
     outcome = verified(spec)
-    if outcome.state in {"bundled", "there"}:
+    if outcome.state in {"bundled", "there", "elsewhere"}:
         return outcome
     try:
         if outcome.state == "damaged":

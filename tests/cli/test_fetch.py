@@ -86,6 +86,12 @@ def test_damaged_weights_are_reports_and_downloaded_again(
     assert "verified" in output_of("fetch", "--check")
 
 
+def test_a_library_that_keeps_its_weights_itself_is_named() -> None:
+    for more in ((), ("--check",)):
+        text = output_of("fetch", *more, "timm/resnet18")
+        assert text.startswith("timm/resnet18: its library downloads and keeps the weights itself")
+
+
 def test_check_with_names_tells_what_is_missing() -> None:
     assert output_of("fetch", "--check") == "No downloaded weights are on this machine.\n"
     assert f"{NAME}: not on this machine; `hookviz fetch {NAME}`" in mistake(

@@ -3,6 +3,9 @@
 import base64
 import io
 import re
+from collections.abc import Iterator
+from inspect import isabstract
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -31,6 +34,16 @@ BAD = "<script>\"'&</script>"
 GRID = make_grid(np.arange(12, dtype=np.float32).reshape(3, 2, 2), title=BAD)
 PICTURE = np.zeros((5, 7, 3), np.uint8)
 LINES = {BAD: np.array([1.0, np.nan]), "other": np.array([np.inf, 2.0])}
+
+
+def kinds(of: type[Any]) -> Iterator[str]:
+    """The names of all classes of panels that can be made."""
+    for kind in of.__subclasses__():
+        if not isabstract(kind):
+            yield kind.__name__  # and not the class: a dataclass with slots is made twice
+        yield from kinds(kind)
+
+
 PANELS: dict[str, Panel] = {
     "grid": GridPanel(BAD, GRID, BAD),
     "image": ImagePanel(BAD, PICTURE, BAD, BAD),
@@ -54,6 +67,10 @@ def pictures(html: str) -> list[Image.Image]:
 
 def well_formed(html: str) -> None:
     ET.fromstring(f"<div>{html}</div>")  # noqa: S314 - we wrote it ourselves
+
+
+def test_every_kind_of_panel_is_among_them() -> None:
+    assert {type(panel).__name__ for panel in PANELS.values()} == set(kinds(Panel))
 
 
 @pytest.mark.parametrize("kind", PANELS)

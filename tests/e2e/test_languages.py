@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import hookviz
+from hookviz.language.catalogs import languages, own_name
 from scripts.servers import free_port, serve
 from tests.e2e.screen import at_rest, new_context
 from tests.e2e.test_accessibility import serious
@@ -63,7 +64,8 @@ def names(model: hookviz.Model) -> set[str]:
         *(f"{layer.name} {layer.kind}" for layer in hookviz.list_layers(model, kind="all")),
         *(layer.kind for layer in hookviz.list_layers(model, kind="maps")),
         "HookViz ShapesNet SqueezeNet ImageNet ResNet Grad CAM Fourier MACO NaN",
-        "English Esperanto Language",
+        "Esperanto Language",
+        *map(own_name, languages()),  # on the switch
     }
     return {part for word in words for part in re.findall(r"[A-Za-z]{3,}", word)}
 

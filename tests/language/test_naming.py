@@ -87,7 +87,7 @@ def test_a_folder_of_ones_own_adds_class_names_and_replaces_them(tmp_path: Path)
         "for language in ('eo', 'fr', 'zh_CN', 'en'):\n"
         "    with speaking(language):\n"
         "        print(class_name(0, 'circle'), class_name(1, 'triangle'))\n"
-        "print(*languages())"
+        "print(*(each for each in languages() if each in ('en', 'zh_CN', 'eo', 'fr', 'it')))"
     )
     assert printed(code, tmp_path).splitlines() == [
         "cirklo triangle",

@@ -65,7 +65,7 @@ st.text(speak_as_asked())
         ({}, "zh-TW", "zh_CN"),
         ({"lang": "zh-CN"}, "en-GB", "zh_CN"),
         ({"lang": "en"}, "zh-CN", "en"),
-        ({}, "de", "en"),
+        ({}, "tlh", "en"),  # which nobody will translate
         ({}, None, "en"),
     ],
 )
