@@ -1,6 +1,6 @@
 """Keep a renamed public name working for one version, with a `DeprecationWarning` for each use.
 
-Imports nothing of HookViz, so that every room can rename its keywords and attributes with it.
+Imports nothing of HookViz, so that every package can rename its keywords and attributes with it.
 """
 
 import warnings

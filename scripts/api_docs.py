@@ -37,7 +37,7 @@ def build(out: Path) -> None:
         docformat="google", show_source=False, footer_text=f"HookViz {hookviz.__version__}"
     )
     with warnings.catch_warnings(action="error"):
-        # the rooms behind the public names are for whoever changes HookViz, and not in it
+        # the packages behind the public names are for whoever changes HookViz, and not in it
         pdoc.pdoc("hookviz", "!hookviz\\..+", output_directory=out)
 
 

@@ -117,7 +117,7 @@ class Durations:
     ) -> None:
         """Print the ten slowest tests, and keep what all took where that is asked for."""
         ranked = sorted(self._rows.items(), key=lambda row: -row[1]["seconds"])
-        if len(ranked) > 100:  # a whole run, or a room
+        if len(ranked) > 100:  # a whole run, or a package
             terminalreporter.section("slowest ten tests, with what they set up")
             for test, row in ranked[:10]:
                 reason = "" if {"slow", "sweep"} & row.keys() else "  no reason given"

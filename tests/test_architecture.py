@@ -165,7 +165,7 @@ SHOWN_ELSEWHERE = {
         "hooking/forward_pass"
     ),
     "read by nearly every test of images, and in test_reading.py and test_preprocess.py": (
-        "images/samples images/bit_depth images/srgb"
+        "images/crop_geometry images/samples images/bit_depth images/srgb"
     ),
     "read through the lenses and the inspector of tests/e2e": "explaining/layer_facts",
     "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": "ui/main "
@@ -201,7 +201,7 @@ OF_SEVERAL = {
     "ui/lenses/test_every_control.py",
     "ui/test_threats.py",
 }
-"""Tests in a room that are of more than one module."""
+"""Tests in a folder that are of more than one module."""
 
 
 def test_every_module_has_its_mirrored_test() -> None:
@@ -213,13 +213,13 @@ def test_every_module_has_its_mirrored_test() -> None:
     assert without - modules == set(), "no such module"
     assert {name for name in without if (TESTS / _mirror(name)).exists()} == set(), "it has one now"
     assert {name for name in modules - without if not (TESTS / _mirror(name)).exists()} == set()
-    rooms = {
+    tests = {
         path.relative_to(TESTS).as_posix()
-        for room in PACKAGE.iterdir()
-        if room.is_dir()
-        for path in (TESTS / room.name).rglob("test_*.py")
+        for folder in PACKAGE.iterdir()
+        if folder.is_dir()
+        for path in (TESTS / folder.name).rglob("test_*.py")
     }
-    assert rooms - mirrors - OF_SEVERAL == set(), "their modules are gone, or have other names"
+    assert tests - mirrors - OF_SEVERAL == set(), "their modules are gone, or have other names"
 
 
 def _mirror(module: str) -> Path:

@@ -69,9 +69,9 @@ def test_named_files_exist(document: str) -> None:
 
 def test_every_room_is_named_and_every_change_has_a_place() -> None:
     text = text_of("docs/architecture.md")
-    rooms = {path.parent.name for path in (ROOT / "hookviz").glob("*/__init__.py")}
-    rooms |= {path.stem for path in (ROOT / "hookviz").glob("[a-z]*.py")}
-    assert {room for room in rooms if f"`{room}`" not in text} == set()
+    packages = {path.parent.name for path in (ROOT / "hookviz").glob("*/__init__.py")}
+    packages |= {path.stem for path in (ROOT / "hookviz").glob("[a-z]*.py")}
+    assert {room for room in packages if f"`{room}`" not in text} == set()
     assert text.partition("| to change | open |")[2].count("\n| ") >= 20
 
 

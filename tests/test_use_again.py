@@ -130,7 +130,7 @@ _SHAPES = ((3, TINY_SIDE, TINY_SIDE), (1, 28, 28), (3, 64, 64), (2, 64), (1, 6, 
 
 
 def _networks_of_tests() -> Iterator[tuple[type[nn.Module], Tensor]]:
-    """Every class of a network in the rooms' tests that can be made and run without a word."""
+    """Every class of a network in the packages' tests that can be made and run without a word."""
     for room in _ROOMS:
         for path in sorted((Path(__file__).parent / room).rglob("test_*.py")):
             name = ".".join(path.relative_to(Path(__file__).parents[1]).with_suffix("").parts)

@@ -2,5 +2,5 @@
 
 A picture of channels pixel by pixel, or the numbers of a lens. Writes code and runs nothing. Knows
 no lens: each has a ``script`` of its own, made of the parts here. Imports synthesis, explaining and
-the rooms below.
+the packages below.
 """

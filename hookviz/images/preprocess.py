@@ -1,54 +1,25 @@
-"""Turn an `InputImage` into a model's input tensor, and keep the geometry of what it shows.
-
-Over 300 lines: its sentences for people stand whole, with a line for each fact.
-"""
+"""Turn an `InputImage` into a model's input tensor, and keep the geometry of what it shows."""
 
 import hashlib
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
-from torchvision.transforms import InterpolationMode
 from torchvision.transforms import functional as F  # its name everywhere
 
 from hookviz.errors import HookVizError, ImageError, ModelError, shorten
+from hookviz.images.crop_geometry import (
+    FILTER_REACH,
+    crop_axes,
+    resize_and_crop,
+    whole_axes,
+)
 from hookviz.language.saying import say
 from hookviz.settings import settings
 from hookviz.types import Crop, InputImage, ModelInput, Pixels, Preprocess
-
-_SUPPORT = {"bilinear": 1.0, "bicubic": 2.0}  # how far Pillow's filters reach, in output pixels
-_DETOUR = 32_000_000  # an intermediate image of more pixels (128 MB) is avoided
-
-
-@dataclass(frozen=True, slots=True)
-class _Axis:
-    """One dimension of a resize and centre crop, in pixels.
-
-    Attributes:
-        source: length of the original.
-        resized: its length after resizing, which is not made in full where that would be large.
-        start: where the crop starts in the resized image; negative where it reaches past it.
-        length: of the crop.
-    """
-
-    source: int
-    resized: int
-    start: int
-    length: int
-
-    def to_source(self, position: float) -> float:
-        """Return a position in the crop as a position in the original."""
-        return (self.start + position) * self.source / self.resized
-
-    @property
-    def visible(self) -> tuple[int, int]:
-        """Part of the crop that lies within the image."""
-        return max(0, -self.start), min(self.length, self.resized - self.start)
 
 
 def prepare(
@@ -102,10 +73,10 @@ def prepare(
         picture = picture.convert("L")  # luma by ITU-R 601-2, Pillow's only grey
     side = preprocess.crop if size is None else _checked_size(size)
     if whole:
-        rows, columns = _whole(image, side, min_size)
+        rows, columns = whole_axes(image, side, min_size)
     else:
-        rows, columns = _cropped(image, preprocess, side)
-    picture = _resized(picture, rows, columns, preprocess.interpolation)
+        rows, columns = crop_axes(image, preprocess, side)
+    picture = resize_and_crop(picture, rows, columns, preprocess.interpolation)
     # From here on these are the steps of torchvision's presets.
     levels = F.convert_image_dtype(F.pil_to_tensor(picture), torch.float)
     values = F.normalize(levels, mean=list(preprocess.mean), std=list(preprocess.std))
@@ -241,12 +212,12 @@ def _check(preprocess: Preprocess) -> None:
                 channels=preprocess.channels,
             )
         )
-    if preprocess.interpolation not in _SUPPORT:
+    if preprocess.interpolation not in FILTER_REACH:
         raise ModelError(
             say(
                 "The preprocess has interpolation {interpolation!r}; it can be {choices}.",
                 interpolation=preprocess.interpolation,
-                choices=" or ".join(map(repr, _SUPPORT)),
+                choices=" or ".join(map(repr, FILTER_REACH)),
             )
         )
     if min(preprocess.resize, preprocess.crop) < 1:
@@ -280,63 +251,3 @@ def _checked_size(size: int) -> int:
             )
         )
     return size
-
-
-def _cropped(image: InputImage, preprocess: Preprocess, side: int) -> tuple[_Axis, _Axis]:
-    """Return rows and columns of torchvision's `resize` to the shorter side and `center_crop`."""
-    target = max(1, round(preprocess.resize * side / preprocess.crop))
-    short = min(image.height, image.width)
-    axes = []
-    for source in (image.height, image.width):
-        resized = int(target * source / short)  # as torchvision rounds it: down
-        margin = resized - side
-        start = -(-margin // 2) if margin < 0 else round(margin / 2.0)
-        axes.append(_Axis(source, resized, start, side))
-    return axes[0], axes[1]
-
-
-def _whole(image: InputImage, side: int, min_size: int) -> tuple[_Axis, _Axis]:
-    """Return rows and columns of the whole image with its shorter side at `side`."""
-    largest = max(settings().max_input, side)
-    short, long = sorted((image.height, image.width))
-    scale = min(side / short, largest / long)
-    rows, columns = (
-        _Axis(source, length, 0, length)
-        for source in (image.height, image.width)
-        for length in (max(min(min_size, side), 1, round(source * scale)),)
-    )
-    return rows, columns
-
-
-def _resized(picture: Image.Image, rows: _Axis, columns: _Axis, interpolation: str) -> Image.Image:
-    """Resize and crop `picture` as `rows` and `columns` say, black outside of the image."""
-    mode = InterpolationMode(interpolation)
-    if rows.resized * columns.resized <= _DETOUR:
-        # antialias only matters for tensors: Pillow always filters, and False makes it warn
-        picture = F.resize(picture, [rows.resized, columns.resized], mode, antialias=True)
-        return picture.crop(
-            (columns.start, rows.start, columns.start + columns.length, rows.start + rows.length)
-        )
-    (top, bottom), (left, right) = rows.visible, columns.visible
-    # The part of the original that the crop needs is cut out first, with what the filter reaches:
-    # Pillow keeps the box as float32, which is exact enough for small numbers only.
-    first_row, last_row = _reach(rows, interpolation)
-    first_column, last_column = _reach(columns, interpolation)
-    part = picture.crop((first_column, first_row, last_column, last_row))
-    box = (
-        max(0.0, columns.to_source(left) - first_column),
-        max(0.0, rows.to_source(top) - first_row),
-        min(float(part.width), columns.to_source(right) - first_column),
-        min(float(part.height), rows.to_source(bottom) - first_row),
-    )
-    resample = Image.Resampling[interpolation.upper()]
-    canvas = Image.new(picture.mode, (columns.length, rows.length))
-    canvas.paste(part.resize((right - left, bottom - top), resample, box=box), (left, top))
-    return canvas
-
-
-def _reach(axis: _Axis, interpolation: str) -> tuple[int, int]:
-    """Return the first and last pixel, exclusive, of the original that the crop depends on."""
-    margin = _SUPPORT[interpolation] * max(1.0, axis.source / axis.resized) + 1
-    low, high = (axis.to_source(position) for position in axis.visible)
-    return max(0, math.floor(low - margin)), min(axis.source, math.ceil(high + margin))
