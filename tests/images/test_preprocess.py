@@ -17,7 +17,7 @@ from torchvision.transforms import InterpolationMode
 from torchvision.transforms.functional import center_crop, resize
 
 from hookviz.errors import HookVizError, ImageError, ModelError
-from hookviz.images import preprocess as module
+from hookviz.images import crop_geometry
 from hookviz.images.preprocess import from_tensor, prepare
 from hookviz.settings import Settings, settings
 from hookviz.types import InputImage, ModelInput, Preprocess
@@ -107,7 +107,7 @@ def test_the_detour_for_long_thin_images_is_one_level_off_at_most(
     image = image_of(96 + noise(*shape).pixels // 4)
     wanted = Preprocess(resize_to, crop, interpolation=interpolation)
     direct = prepare(image, wanted)
-    monkeypatch.setattr(module, "_DETOUR", 0)
+    monkeypatch.setattr(crop_geometry, "_DETOUR", 0)
     detour = prepare(image, wanted)
     assert direct.picture is not None
     assert detour.picture is not None
