@@ -265,7 +265,7 @@ def test_the_whole_image(
 def test_a_model_larger_than_the_setting_keeps_its_own_size(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "settings", lambda: Settings(max_input=64))
+    monkeypatch.setattr(crop_geometry, "settings", lambda: Settings(max_input=64))
     assert prepare(noise(90, 120), RESNET).tensor.shape == (1, 3, 224, 224)
     assert prepare(noise(90, 90), RESNET, whole=True).tensor.shape == (1, 3, 224, 224)
 
