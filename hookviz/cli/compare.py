@@ -8,6 +8,7 @@ import click
 
 from hookviz.capturing.engine import capture
 from hookviz.capturing.list_layers import list_layers
+from hookviz.cli.input_files import file_ending_in
 from hookviz.cli.options import input_options, load_both, model_options, other_model_options
 from hookviz.cli.tables import echo_json
 from hookviz.comparing.captures import Comparison, LayerComparison
@@ -58,7 +59,7 @@ def compare(
     difference, cosine; then the most changed channels of the layer, or of the first one. The
     picture is B - A: red where B has more, blue where it has less.
     """
-    file = None if out is None else _file(out)
+    file = None if out is None else file_ending_in(out, _SUFFIXES)
     paths = [_picture(image), _picture(image if other_image is None else other_image)]
     others = (other_image, other_model, other_weights, other_layer)
     if all(other is None for other in others):
@@ -103,13 +104,6 @@ def compare(
     _echo(comparison, top)
     if file is not None:
         click.echo(f"{file}: {chosen.name}, B − A. {legend}")
-
-
-def _file(out: str) -> Path:
-    path = path_of(out)
-    if path.suffix.casefold() not in _SUFFIXES:
-        raise SettingError(f"-o {out!r} ends in none of {', '.join(_SUFFIXES)}.")
-    return path
 
 
 def _picture(text: str) -> Path:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,8 +14,18 @@ from hookviz.errors import EngineError, HookVizError, ImageError, SettingError, 
 from hookviz.images import reading
 from hookviz.images.listing import ImageFile, expand
 from hookviz.images.urls import ImageUrl
+from hookviz.paths import path_of
 
-__all__ = ["ImageFile", "Row", "destinations", "each", "existing", "expand", "failed_row"]
+__all__ = [
+    "ImageFile",
+    "Row",
+    "destinations",
+    "each",
+    "existing",
+    "expand",
+    "failed_row",
+    "file_ending_in",
+]
 
 Picture = TypeVar("Picture", bound=ImageFile)
 Row = dict[str, Any]
@@ -67,6 +77,18 @@ def destinations(
         output.parent.mkdir(parents=True, exist_ok=True)
         outputs[picture] = output
     return outputs
+
+
+def file_ending_in(out: str, suffixes: Collection[str]) -> Path:
+    """Return the file that the option ``-o`` names.
+
+    Raises:
+        SettingError: it ends in none of the suffixes.
+    """
+    path = path_of(out)
+    if path.suffix.casefold() not in suffixes:
+        raise SettingError(f"-o {out!r} ends in none of {', '.join(suffixes)}.")
+    return path
 
 
 def existing(pictures: Sequence[ImageFile]) -> tuple[list[ImageFile], list[Row]]:

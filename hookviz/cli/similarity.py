@@ -1,12 +1,11 @@
 """``hookviz similarity``: measure how alike the layers of two models are, by linear CKA."""
 
 from math import isnan, nan
-from pathlib import Path
 from typing import Any
 
 import click
 
-from hookviz.cli.input_files import expand
+from hookviz.cli.input_files import expand, file_ending_in
 from hookviz.cli.messages import MISTAKE, complain
 from hookviz.cli.options import (
     engine_options,
@@ -22,8 +21,6 @@ from hookviz.comparing.matches import ChannelMatches
 from hookviz.comparing.similarity import Similarity
 from hookviz.comparing.similarity import similarity as similarity_of
 from hookviz.engines.choosing import engine_of
-from hookviz.errors import SettingError
-from hookviz.paths import path_of
 from hookviz.wording import text_table
 
 _SUFFIXES = (".csv", ".png", ".pdf", ".svg")
@@ -71,7 +68,7 @@ def similarity(
     common to 1; by default of one model with itself. IMAGE is a file, a folder with what is in its
     folders, or a pattern. An image that can't be read is reported, and the rest go on.
     """
-    file = None if out is None else _file(out)
+    file = None if out is None else file_ending_in(out, _SUFFIXES)
     chosen = engine_of(engine, workers)
     pictures = expand(image, inside=True)
     a, b = load_both(model, weights, other_model, other_weights, **loading)
@@ -100,13 +97,6 @@ def similarity(
         _echo(result, matched)
     if result.failed:
         click.get_current_context().exit(MISTAKE)
-
-
-def _file(out: str) -> Path:
-    path = path_of(out)
-    if path.suffix.casefold() not in _SUFFIXES:
-        raise SettingError(f"-o {out!r} ends in none of {', '.join(_SUFFIXES)}.")
-    return path
 
 
 def _file_bytes(result: Similarity, kind: str) -> bytes:

@@ -23,13 +23,17 @@ from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import (
-    ClassChoice,
     LayerChoice,
     OneOf,
     RealNumber,
     WholeNumber,
 )
-from hookviz.lenses.contract.target_choice import check_pixels, first_call_notes
+from hookviz.lenses.contract.target_choice import (
+    TARGET_CHANNEL,
+    TARGET_CLASS,
+    check_pixels,
+    first_call_notes,
+)
 from hookviz.wording import number
 
 _BRIGHT = 99  # percentile that has the brightest colour; a few pixels would darken all others
@@ -243,24 +247,13 @@ LENS = Lens(
             choices=tuple(_MEANS),
             help=mark("How the gradient at the input is taken and shown."),
         ),
-        ClassChoice(
-            optional=True,
-            help=mark("Whose score it is about; the likeliest class where nothing is chosen."),
-        ),
+        TARGET_CLASS,
         LayerChoice(
             label=mark("Ask about layer"),
             default="none",
             help=mark("Ask about a channel of this layer, in place of the class."),
         ),
-        WholeNumber(
-            name="channel",
-            label=mark("Its channel"),
-            matters_for=("layer", ()),
-            low=0,
-            high=100_000,
-            default=0,
-            help=mark("Of the layer asked about."),
-        ),
+        TARGET_CHANNEL,
         WholeNumber(
             name="samples",
             label=mark("Noisy copies"),

@@ -46,26 +46,30 @@ def cell_choice(
     return row, column
 
 
+TARGET_CLASS = ClassChoice(
+    optional=True,
+    help=mark("Whose score it is about; the likeliest class where nothing is chosen."),
+)
+
+TARGET_CHANNEL = WholeNumber(
+    name="channel",
+    label=mark("Its channel"),
+    matters_for=("layer", ()),
+    low=0,
+    high=100_000,
+    default=0,
+    help=mark("Of the layer asked about."),
+)
+
 TARGET_CHOICES: tuple[Parameter, ...] = (
-    ClassChoice(
-        optional=True,
-        help=mark("Whose score it is about; the likeliest class where nothing is chosen."),
-    ),
+    TARGET_CLASS,
     LayerChoice(
         label=mark("Ask about layer"),
         kind="any",
         default="none",
         help=mark("Ask about a channel of this layer, in place of the class."),
     ),
-    WholeNumber(
-        name="channel",
-        label=mark("Its channel"),
-        matters_for=("layer", ()),
-        low=0,
-        high=100_000,
-        default=0,
-        help=mark("Of the layer asked about."),
-    ),
+    TARGET_CHANNEL,
     *cell_choice(("layer", ())),
 )
 """The parameters by which it is chosen."""
