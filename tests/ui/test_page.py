@@ -81,7 +81,7 @@ def test_what_has_not_learned_from_either_offers_nothing(query: dict[str, str]) 
 
 
 def test_what_was_not_seen_before_takes_one_pass() -> None:
-    page = opened(sample="rainbow", size="192 px")  # which no other test looks at
+    page = opened(sample="rainbow", size="192 px")
     assert "one forward pass" in texts(page.caption)
 
 
