@@ -66,8 +66,10 @@ docs: .venv/dev ## build the API reference into out/docs
 bench: .venv/dev ## measure speed beside peers and print the table
 	$(BIN)/python -m scripts.bench
 
-load: .venv/dev ## let classes of 1 to 100 work on one server at once, and see how many it bears
+load: .venv/dev ## let classes of 1 to 300 work on one server at once, and see how many it bears
 	$(BIN)/python -m scripts.load 1 10 40 100
+	$(BIN)/python -m scripts.load 300 --model ShapesNet
+	$(BIN)/python -m scripts.load 40 --model ShapesNet --pictures 5
 	$(BIN)/python -m scripts.load --bear --model ShapesNet
 	$(BIN)/python -m scripts.class_load 10 40
 

@@ -90,9 +90,14 @@ _READ = """async (image) => {
 }"""
 
 
+def picture_bytes(image: Locator) -> bytes:
+    """Return the file of a picture on the screen."""
+    return base64.b64decode(image.evaluate(_READ))
+
+
 def grid_bytes(page: Page) -> bytes:
     """Return the PNG that the grid on the screen is painted from."""
-    return base64.b64decode(page.locator(PICTURE).evaluate(_READ))
+    return picture_bytes(page.locator(PICTURE))
 
 
 def wait_for_grid(page: Page, previous: bytes = b"") -> bytes:

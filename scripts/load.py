@@ -28,6 +28,7 @@ from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
+from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
 import requests
@@ -40,6 +41,7 @@ from hookviz.lenses import kernels
 from hookviz.lenses.contract.running import find_lens
 from hookviz.types import Model
 from scripts.automatic_grid import automatic_grid
+from scripts.explorer_client import ExplorerClient, RefusedError
 from scripts.makers import Making, keep_making
 from scripts.servers import Server, serve
 from scripts.visitor import Visitor, arrive
@@ -54,9 +56,14 @@ _MODELS = {"ShapesNet": "shapesnet", "ResNet-18": "resnet18 random"}
 _OTHER = "SqueezeNet (in the box)"
 _ALIKE = 0.995  # share of pixels: another number of threads may round a value the other way
 _HEAD = (
-    "| model | sessions | clicks | failures | p50 s | p95 s | clicks/s | ms a run | MB/session "
-    "| MB left behind |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+    "| model | sessions | clicks | failures | p50 s | p95 s | asking p50 | p95 | running p50 | p95 "
+    "| clicks/s | ms a click | MB/session | MB left behind |\n|---" + "|---:" * 13 + "|"
 )
+_TROUBLES = (
+    *(OSError, LookupError, EOFError, RefusedError),
+    *(requests.RequestException, WebSocketException),
+)
+_ROUNDS = 4  # layers that are looked at one after the other
 _LEFT = 130.0  # seconds: Streamlit keeps the session of a lost connection for two minutes
 
 
@@ -66,12 +73,13 @@ class Click:
 
     Attributes:
         action: what was done.
-        seconds: from the click to the end of the run.
+        seconds: from the click to the end of the run, and of all that the explorer asks for it.
         model: name of the model on the screen, and after a space its weights if they are others
             than its own.
         layer: the layer on the screen.
         image: the file of the image on the screen.
-        png: the grid, where the page should show one; None where it should not.
+        png: the picture of the tiles, where the click should show one; None where it should not.
+        is_run: whether it ran the page, and did not only ask.
     """
 
     action: str
@@ -80,15 +88,17 @@ class Click:
     layer: str
     image: bytes
     png: bytes | None
+    is_run: bool
 
 
 @dataclass
 class Visit:
-    """One person's visit: clicks that were answered, failures, and runs of the page."""
+    """One person's visit: clicks that were answered, failures, runs of the page, and questions."""
 
     clicks: list[Click] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     runs: int = 0
+    asked: int = 0
 
 
 class _Person:
@@ -97,23 +107,50 @@ class _Person:
     def __init__(self, visit: Visit, tab: Visitor, model: str, image: bytes) -> None:
         self._visit, self._tab = visit, tab
         self.model, self.layer, self.image = model, "", image
+        self.explorer = ExplorerClient(tab)
 
-    async def do(self, action: str, answer: Awaitable[None], *, grid: bool = True) -> None:
-        """Wait for the page's answer to a click, which should be a grid unless told otherwise."""
+    async def run(self, action: str, answer: Awaitable[None], *, explores: bool = True) -> None:
+        """Wait for a run of the page, and for the explorer that is mounted after it, if it is."""
         tab, visit = self._tab, self._visit
-        known = len(tab.problems)
-        tab.forget_grid()
-        before, started = tab.runs, time.perf_counter()
+        known, before = len(tab.problems), tab.runs
+        old = self.explorer
+        started = time.perf_counter()
         try:
             await answer
+            if explores:
+                if action != "upload":  # after which the client is the same
+                    old.close()
+                    self.explorer = ExplorerClient(tab)
+                    self.explorer.view, self.explorer.asked = old.view, old.asked
+                await self.explorer.show()
         finally:
             visit.runs += tab.runs - before
             visit.failures += [f"{action}: {problem}" for problem in tab.problems[known:]]
+        self._record(action, started, is_run=True, shows_tiles=explores)
+
+    async def choose_layer(self, layer: str) -> None:
+        """Choose a layer, and wait for all that the client asks."""
+        self.layer = layer
+        started = time.perf_counter()
+        await self.explorer.choose_layer(layer)
+        self._record("layer", started, is_run=False, shows_tiles=True)
+
+    async def pick(self, action: str, channel: int, cell: tuple[int, int]) -> None:
+        """Click a tile, or another cell of its map."""
+        started = time.perf_counter()
+        await self.explorer.pick(channel, cell)
+        self._record(action, started, is_run=False, shows_tiles=False)
+
+    def _record(self, action: str, started: float, *, is_run: bool, shows_tiles: bool) -> None:
         seconds = time.perf_counter() - started
-        if grid and not tab.grid:
-            visit.failures.append(f"{action}: no grid came")
-        png = tab.grid if grid else None
-        visit.clicks.append(Click(action, seconds, self.model, self.layer, self.image, png))
+        # what is chosen stands in the address, with which the next run comes
+        self._tab.query = urlencode(dict(parse_qsl(self._tab.query)) | self.explorer.view)
+        png = self.explorer.tiles if shows_tiles else None
+        if shows_tiles and not png:
+            self._visit.failures.append(f"{action}: no tiles came")
+        self._visit.clicks.append(
+            Click(action, seconds, self.model, self.layer, self.image, png, is_run)
+        )
 
 
 async def visit(
@@ -127,41 +164,45 @@ async def visit(
     async def wait() -> None:
         await asyncio.sleep(choice.uniform(*pause))
 
+    async def explore(layers: Sequence[str], rounds: int) -> None:
+        """Look at a layer, a channel of it and two more cells of its map, again and again."""
+        for _ in range(rounds):
+            await wait()
+            await person.choose_layer(choice.choice(layers))
+            channel = choice.randrange(8)
+            for action in ("channel", "cell", "cell"):
+                await wait()
+                await person.pick(action, channel, (choice.randrange(4), choice.randrange(4)))
+
     query = _query(title)
     layers = _layers(_MODELS[title])
     first = samples()[0].path.read_bytes()
     own = picture(seed)
     try:
         async with _person(seen, address, query, title, first) as (tab, person):
-            await person.do("first page", tab.run())
+            await person.run("first page", tab.run())
             await wait()
             person.image = own
-            await person.do("upload", tab.upload(own))
-            for _ in range(2):
-                person.layer = choice.choice(layers)
-                await wait()
-                await person.do("layer", tab.choose("Layer", person.layer))
-                await wait()
-                cell = (choice.randrange(4), choice.randrange(4))
-                await person.do("channel", tab.pick_channel(choice.randrange(8), cell))
+            await person.run("upload", tab.upload(own))
+            await explore(layers, _ROUNDS)
             lens = next(o for o in tab.options["Look at"] if kernels.LENS.title in o)
             await wait()
-            await person.do("lens", tab.choose("Look at", lens), grid=False)
+            await person.run("lens", tab.choose("Look at", lens), explores=False)
             await wait()
-            await person.do("channels", tab.choose("Look at", tab.options["Look at"][0]))
+            await person.run("channels", tab.choose("Look at", tab.options["Look at"][0]))
+            await explore(layers, _ROUNDS)
             weights = _MODELS[title].partition(" ")[2]  # which stay as they were chosen
             person.model, person.layer = f"squeezenet {weights}", ""
+            del person.explorer.view["layer"]
             await wait()
-            await person.do("model", tab.choose("Model of this family", _OTHER))
-            person.layer = choice.choice(_layers("squeezenet"))
-            await wait()
-            await person.do("layer", tab.choose("Layer", person.layer))
+            await person.run("model", tab.choose("Model of this family", _OTHER))
+            await explore(_layers("squeezenet"), 1)
         await wait()
         back = choice.choice(layers)
         async with _person(seen, address, {**query, "layer": back}, title, first) as (tab, person):
-            person.layer = back
-            await person.do("return", tab.run())
-    except (OSError, LookupError, requests.RequestException, WebSocketException) as error:
+            person.layer = person.explorer.view["layer"] = back
+            await person.run("return", tab.run())
+    except _TROUBLES as error:
         seen.failures.append(f"{type(error).__name__}: {error}"[:200])
     return seen
 
@@ -171,7 +212,12 @@ async def _person(
     seen: Visit, address: str, query: dict[str, str], title: str, image: bytes
 ) -> AsyncIterator[tuple[Visitor, _Person]]:
     async with arrive(address, query) as tab:
-        yield tab, _Person(seen, tab, _MODELS[title], image)
+        person = _Person(seen, tab, _MODELS[title], image)
+        try:
+            yield tab, person
+        finally:
+            seen.asked += person.explorer.asked
+            person.explorer.close()
 
 
 def picture(number: int) -> bytes:
@@ -262,6 +308,29 @@ def _failures(visits: Sequence[Visit], server: Server | None) -> Counter[str]:
     return failures
 
 
+def _until_at_rest(server: Server) -> None:
+    """Wait until a server has done what it does once after its start, such as listing timm."""
+    deadline, before = time.monotonic() + 30, server.processor()
+    time.sleep(6)
+    while time.monotonic() < deadline:
+        time.sleep(1)
+        now = server.processor()
+        if now - before < 0.1:
+            return
+        before = now
+
+
+def print_actions(clicks: Sequence[Click]) -> None:
+    """Print how long each kind of click took, to the standard error."""
+    for action in dict.fromkeys(click.action for click in clicks):
+        seconds = [click.seconds for click in clicks if click.action == action]
+        print(
+            f"  {action}: {len(seconds)}, p50 {statistics.median(seconds):.3f} s, "
+            f"p95 {_late(seconds):.3f} s",
+            file=sys.stderr,
+        )
+
+
 def _late(seconds: Sequence[float]) -> float:
     """Return the 95th percentile."""
     return sorted(seconds)[max(0, round(0.95 * len(seconds)) - 1)]
@@ -282,14 +351,16 @@ def measure(
     with nullcontext(None) if url else serve() as server:
         address = server or url
         asyncio.run(_wave(address, title, range(1)))  # a first visitor, and not counted
+        if server:
+            _until_at_rest(server)
         memory, processor = (server.megabytes(), server.processor()) if server else (0.0, 0.0)
         started = time.perf_counter()
         visits, made = asyncio.run(_class(address, title, count, pictures))
         lasted = time.perf_counter() - started
-        runs = sum(seen.runs for seen in visits)
+        clicks = [click for seen in visits for click in seen.clicks]
         own = ["", "", ""]
         if server:
-            own[0] = f"{(server.processor() - processor) / max(1, runs) * 1000:.0f}"
+            own[0] = f"{(server.processor() - processor) / max(1, len(clicks)) * 1000:.1f}"
             own[1] = f"{(server.megabytes() - memory) / count:.1f}"
             if leave:
                 time.sleep(_LEFT)
@@ -298,11 +369,16 @@ def measure(
         failures = _failures(visits, server) + Counter(made.failures)
     for text, number in failures.most_common(5):
         print(f"  {number} × {text}", file=sys.stderr)
-    seconds = [click.seconds for seen in visits for click in seen.clicks] or [float("nan")]
+    print_actions(clicks)
+    kinds = [
+        [click.seconds for click in clicks if click.is_run in of] or [float("nan")]
+        for of in ((True, False), (False,), (True,))
+    ]
+    seconds = kinds[0]
     row = (
-        f"| {title} | {count} | {len(seconds)} | {failures.total()} "
-        f"| {statistics.median(seconds):.2f} | {_late(seconds):.2f} "
-        f"| {len(seconds) / lasted:.1f} | {' | '.join(own)} |"
+        f"| {title} | {count} | {len(clicks)} | {failures.total()} "
+        + "".join(f"| {statistics.median(each):.3f} | {_late(each):.3f} " for each in kinds)
+        + f"| {len(clicks) / lasted:.1f} | {' | '.join(own)} |"
     )
     if pictures.makers:
         row += f" {pictures.makers} | {made.finished} |"
@@ -316,15 +392,15 @@ async def _wave(address: str, title: str, seeds: range) -> list[Visit]:
 
 def many_visits(title: str, count: int, together: int = 10) -> None:
     """Print how much memory a server has after each tenth of the visits, made without pauses."""
-    print("| visits | failures | ms a run | MB |\n|---:|---:|---:|---:|")
+    print("| visits | failures | ms a click | MB |\n|---:|---:|---:|---:|")
     with serve() as server:
-        runs, before, visits = 0, server.processor(), list[Visit]()
+        clicks, before, visits = 0, server.processor(), list[Visit]()
         for start in range(0, count, together):
             wave = asyncio.run(_wave(server, title, range(start, start + together)))
-            runs += sum(seen.runs for seen in wave)
+            clicks += sum(len(seen.clicks) for seen in wave)
             visits += [Visit(failures=seen.failures) for seen in wave]
             if (start + together) % max(together, count // 10) < together:
-                spent = (server.processor() - before) / max(1, runs) * 1000
+                spent = (server.processor() - before) / max(1, clicks) * 1000
                 failures = _failures(visits, server).total()
                 print(
                     f"| {start + together} | {failures} | {spent:.0f} | {server.megabytes():.0f} |",

@@ -31,6 +31,7 @@ class Visitor:
     """One tab: what it was sent, and what can be done in it.
 
     Attributes:
+        address: of the server.
         cookies: what the server and the proxy before it have set, by name.
         widgets: a widget's id by its label.
         options: what a select box offers, by its label.
@@ -40,7 +41,7 @@ class Visitor:
         sent: the kinds of elements that came, components of ours by name.
         texts: what stands on the page as plain text, in the order of its coming.
         runs: how many runs of the page have ended.
-        facts: what the bar of a class was given, by the component's name.
+        facts: what the bar of a class and the explorer were given, by the component's name.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class Visitor:
         cookies: Mapping[str, str],
         query: Mapping[str, str],
     ) -> None:
-        self._address, self._socket, self.cookies = address, socket, cookies
+        self.address, self._socket, self.cookies = address, socket, cookies
         self.query = urlencode(query)
         self._states: dict[str, WidgetState] = {}
         self._session_id = ""
@@ -146,7 +147,7 @@ class Visitor:
         files = {"file": ("mine.png", image, "image/png")}
         sent = await asyncio.to_thread(
             requests.put,
-            self._address + place.upload_url,
+            self.address + place.upload_url,
             files=files,
             headers=headers,
             cookies=dict(self.cookies),
@@ -201,7 +202,7 @@ class Visitor:
             self.widgets[kind], self._parts[kind] = component.id, answer.delta.fragment_id
             if kind == "hookviz_mosaic":
                 _, self.grid = unpacked(component.bytes)
-            elif kind == "hookviz_follower":
+            elif kind in ("hookviz_follower", "hookviz_explorer"):
                 self.facts[kind], _ = unpacked(component.bytes)
         self.sent.append(kind)
 

@@ -123,8 +123,6 @@ SHOWN_ELSEWHERE = {
     "every way that ends there is gone in synthesis/test_maximizing.py": "synthesis/zero_gradient",
     "a lens's ablation is looked at as B in a browser in e2e/test_silenced.py": ""
     "ui/explorer/compare_buttons",
-    "a picture grows, is stopped, kept and linked in a browser in e2e/test_own_picture.py": ""
-    "ui/explorer/own_picture",
     "pictures are watched as they grow in lenses/test_maximize.py": "lenses/contract/watching",
     "declarations, of which every other test is a use": "atlas/answers lenses/contract/lens "
     "lenses/contract/result models/model_source",
@@ -168,24 +166,19 @@ SHOWN_ELSEWHERE = {
         "images/crop_geometry images/samples images/bit_depth images/srgb"
     ),
     "read through the lenses and the inspector of tests/e2e": "explaining/layer_facts",
-    "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": "ui/main "
-    "ui/components/chart ui/components/gallery "
-    "ui/components/live ui/components/map ui/components/maps "
-    "ui/components/mosaic ui/components/navigator ui/components/patches "
-    "ui/components/presenter ui/presenting/presenter "
-    "ui/components/region ui/components/tree "
-    "ui/components/walk "
-    "ui/components/why "
-    "ui/explorer/channel_grid ui/explorer/channel_pair ui/explorer/comparison "
-    "ui/explorer/atlas_choice ui/explorer/atlas_menu "
-    "ui/explorer/top_activations ui/explorer/file_menu ui/menu "
-    "ui/explorer/patch_tiles "
-    "ui/explorer/grid_files ui/explorer/kernel_view "
-    "ui/explorer/layer_capture ui/explorer/layer_choice ui/explorer/layer_bar "
-    "ui/explorer/layer_tree ui/explorer/predictions "
-    "ui/explorer/copy_as_code ui/explorer/share ui/explorer/trail ui/explorer/view_choice "
-    "ui/lenses/lens_run ui/sidebar/image_choice ui/sidebar/input_choice "
-    "ui/sidebar/weights_download ui/sidebar/weights_upload",
+    "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": (
+        "ui/main ui/components/chart ui/components/gallery ui/components/live "
+        "ui/components/map ui/components/maps ui/components/mosaic "
+        "ui/components/navigator ui/components/presenter ui/presenting/presenter "
+        "ui/components/region ui/components/tree ui/components/walk "
+        "ui/explorer/atlas_choice ui/explorer/atlas_menu ui/explorer/file_menu ui/menu "
+        "ui/explorer/grid_files ui/explorer/layer_choice ui/explorer/layer_bar "
+        "ui/explorer/layer_tree ui/explorer/mounting ui/explorer/scene "
+        "ui/explorer/image_of_patch ui/explorer/predictions ui/explorer/copy_as_code "
+        "ui/explorer/share ui/explorer/view_choice ui/lenses/lens_run "
+        "ui/sidebar/image_choice ui/sidebar/input_choice ui/sidebar/weights_download "
+        "ui/sidebar/weights_upload"
+    ),
 }
 """Modules without a test of their own name, under the reason why."""
 

@@ -1,10 +1,13 @@
 """List the parameters of the page's link, and say of each who else gets it.
 
-The parameters of lenses, ``SLUG-NAME``, stand beside them: everybody gets those.
+What is chosen of the explorer and its subject is declared in `hookviz.explorer.view`; beside it
+stands what the page around it chooses. The parameters of lenses, ``SLUG-NAME``, stand beside them:
+everybody gets those.
 """
 
 from typing import NamedTuple
 
+from hookviz.explorer.view import choices
 from hookviz.language.saying import mark
 
 
@@ -28,37 +31,25 @@ class LinkParameter(NamedTuple):
     is_for_others: bool = True
 
 
+_BOUND = {"family", "image", "model", "size", "weights", "whole"}
+"""Words of the view that a widget of the page binds."""
+
 PARAMETERS = (
-    LinkParameter("a", is_held=True),
-    LinkParameter("after"),
-    LinkParameter("answers"),
-    LinkParameter("cell", is_held=True),
-    LinkParameter("channel", is_held=True),
-    LinkParameter("colours", "automatic"),
-    LinkParameter("compare"),
-    LinkParameter("family", "All families"),
-    LinkParameter("image", "Samples", is_followed=False),
+    *(
+        LinkParameter(
+            each.word,
+            each.default,
+            is_held=each.word not in _BOUND,
+            is_followed=each.is_followed,
+            is_for_others=each.is_for_others,
+        )
+        for each in choices().values()
+    ),
     LinkParameter("lang", is_held=True, is_followed=False),
-    LinkParameter("layer", is_held=True),
-    LinkParameter("layers", "conv", is_held=True),
     LinkParameter("lens", "", is_held=True),
     LinkParameter("lesson", is_held=True),
-    LinkParameter("made", is_held=True),
-    LinkParameter("model"),
-    LinkParameter("origin"),
-    LinkParameter("output"),
-    LinkParameter("patches"),
     LinkParameter("present", is_followed=False, is_for_others=False),
-    LinkParameter("sample", is_held=True),
-    LinkParameter("scale", "automatic"),
-    LinkParameter("silenced", is_held=True),
-    LinkParameter("size"),
-    LinkParameter("sort", "index"),
     LinkParameter("step", is_held=True),
-    LinkParameter("top", "all"),
-    LinkParameter("upload", is_held=True, is_followed=False, is_for_others=False),
-    LinkParameter("weights", "pretrained"),
-    LinkParameter("whole"),
     *(
         LinkParameter(
             part, is_held=True, is_followed=False, is_in_slides=False, is_for_others=False

@@ -69,6 +69,11 @@ class ReceptiveField:
     cells: tuple[int, int]
     _edges: tuple[NDArray[np.int32], ...] = field(repr=False)
 
+    @property
+    def boxes(self) -> tuple[NDArray[np.int32], ...]:
+        """Edges of every cell's `box`: top, left, bottom, right, each ``(rows, columns)``."""
+        return self._edges
+
     def box(self, row: int, column: int) -> Box:
         """Return the part of one cell's field that lies on the input, which can be empty.
 
@@ -122,6 +127,12 @@ def receptive_fields(model: Model, shape: tuple[int, ...]) -> Fields:
             cached.pop(next(iter(cached)))
         cached[shape] = fields
     return fields
+
+
+def are_fields_known(model: Model, shape: tuple[int, ...]) -> bool:
+    """Return whether `receptive_fields` has them, and would trace nothing."""
+    with _lock:
+        return len(shape) != 3 or shape in _cache.get(model.network, {})
 
 
 def trace_fields(

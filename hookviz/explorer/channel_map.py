@@ -14,16 +14,13 @@ MOST_VALUES = 1 << 16
 """Cells of a map whose values are sent along, 350 kB as text; of a larger one only the colours."""
 
 
-def channel_map(
-    grid: Grid, channel: int, values: NDArray[np.float32], cell: tuple[int, int]
-) -> dict[str, Any]:
+def channel_map(grid: Grid, channel: int, values: NDArray[np.float32]) -> dict[str, Any]:
     """Describe a channel's map in the grid's colours.
 
     Args:
         grid: the layer's channels as drawn.
-        channel: number of the channel.
+        channel: number of one that it shows.
         values: its values, ``(H, W)``.
-        cell: row and column of the cell that is looked at.
     """
     rows, columns = values.shape
     return {
@@ -35,7 +32,6 @@ def channel_map(
         "rows": rows,
         "columns": columns,
         "values": float32_text(values) if values.size <= MOST_VALUES else None,
-        "cell": list(cell),
         "bar": data_url(grid.bar()),
         "ticks": [[fraction, label] for fraction, label in grid.ticks_of(channel)],
     }

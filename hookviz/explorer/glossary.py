@@ -116,6 +116,12 @@ def explained(text: str) -> list[tuple[str, str]]:
     return [(part, say(WORDS[word]) if word else "") for part, word in pieces(text)]
 
 
+def document() -> str:
+    """Return the glossary as a page of the documents."""
+    rows = "\n".join(f"| {word} | {sentence} |" for word, sentence in WORDS.items())
+    return f"# Words\n\nWhat the page says of them where they stand.\n\n| | |\n|---|---|\n{rows}\n"
+
+
 @cache
 def _patterns(language: str) -> tuple[list[str], re.Pattern[str]]:
     """Return all words, and a pattern with a group for each of them in turn, the longest first."""

@@ -22,7 +22,7 @@ from hookviz.capturing import engine
 from hookviz.capturing.inputs import prepare
 from hookviz.drawing.dimensions import middle_maps
 from hookviz.drawing.grid import Grid
-from hookviz.drawing.held_scale import Held, draw_on_scale, scale_of
+from hookviz.drawing.held_scale import Held, scale_of
 from hookviz.errors import ImageError
 from hookviz.images import formats, reading
 from hookviz.language.saying import say
@@ -108,17 +108,9 @@ def draw(
         capture = engine.capture(model, model_input, layer, progress=check)
         recorded = capture[subject.step]
     with timer.measure("grid"):
-        of = scale_of(model, recorded, subject.scale)
+        of = scale_of(model, recorded, subject.look.scale)
         known = held if held is not None and held.of == of else None
-        grid = draw_on_scale(
-            recorded,
-            sort=subject.sort,
-            top=subject.top,
-            scale=subject.scale,
-            colormap=subject.colormap,
-            signed_colormap=subject.signed_colormap,
-            held=known,
-        )
+        grid = subject.look.draw(recorded, known)
         if held is not None and known is None:
             signed = bool((recorded.values < 0).any())
             held.of, held.limits, held.signed = of, grid.limits, signed

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hookviz.errors import HookVizError, shorten
+from hookviz.explorer.look import Look
 from hookviz.language.catalogs import ENGLISH
 from hookviz.language.saying import say
 from hookviz.types import Model
@@ -24,11 +25,7 @@ class Subject:
         size: side of the input in pixels, as `hookviz.prepare` has it; None for the model's own.
         whole: whether the input is the whole frame instead of its centre crop.
         step: the `Address`, as text, whose output is drawn.
-        sort: as `make_grid` has it.
-        top: as `make_grid` has it.
-        scale: as `make_grid` has it; nothing automatic.
-        colormap: of a layer that is nowhere below zero, as `make_grid` has it.
-        signed_colormap: of maps that have values below zero; None for `colormap`.
+        look: how it is drawn.
         language: in which the frames are described.
     """
 
@@ -36,11 +33,7 @@ class Subject:
     size: int | None
     whole: bool
     step: str
-    sort: str
-    top: int | None
-    scale: str
-    colormap: str
-    signed_colormap: str | None = None
+    look: Look
     language: str = ENGLISH
 
 

@@ -17,8 +17,8 @@ from typing import TextIO
 
 FIELDS = frozenset(
     {
-        *("frames", "layer", "model", "ms", "outcome", "refused", "request", "runs", "session"),
-        *("skipped", "threads", "waited_ms"),
+        *("frames", "layer", "model", "ms", "outcome", "question", "refused", "request", "runs"),
+        *("session", "skipped", "threads", "waited_ms"),
     }
 )
 """Fields that an event may have."""

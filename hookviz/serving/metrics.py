@@ -48,6 +48,12 @@ class Metrics:
         )
         for outcome in ("done", "refused"):
             self._frames.labels(outcome)  # there from the start, at zero
+        self._questions = Counter(
+            "hookviz_questions",
+            "Questions of the explorer.",
+            ("question", "outcome"),
+            registry=self._registry,
+        )
         self._seconds = Histogram(
             "hookviz_run_seconds",
             "Time that a run took, without its wait.",
@@ -102,6 +108,15 @@ class Metrics:
             outcome: how it ended: one of a few words of the code.
         """
         self._frames.labels(outcome).inc()
+
+    def question(self, name: str, outcome: str) -> None:
+        """Count a question of the explorer.
+
+        Args:
+            name: one of those that there are, or ``""``; never a visitor's word.
+            outcome: how it ended: one of a few words of the code.
+        """
+        self._questions.labels(name, outcome).inc()
 
     @contextmanager
     def served(self, address: str, port: int) -> Iterator[int]:

@@ -56,7 +56,12 @@ class ModelPool:
 
     @contextmanager
     def use(
-        self, key: Hashable, title: str, size: int, load: Callable[[], Model]
+        self,
+        key: Hashable,
+        title: str,
+        size: int,
+        load: Callable[[], Model],
+        on_wait: Callable[[], object] = lambda: None,
     ) -> Iterator[Model]:
         """Hold the model under `key` for the block, loaded by `load` if it is not there.
 
@@ -65,11 +70,13 @@ class ModelPool:
             title: what to call it in an error.
             size: bytes that it will take, before it is loaded.
             load: makes the model; what it raises passes on, and leaves nothing behind.
+            on_wait: called before a wait for others, who load it or leave no room; what it raises
+                passes on in place of that.
 
         Raises:
             ModelError: it is larger than the limit, or models in use leave no room for it.
         """
-        entry = self._enter(key, title, size, load)
+        entry = self._enter(key, title, size, load, on_wait)
         try:
             assert entry.model is not None
             yield entry.model
@@ -86,8 +93,17 @@ class ModelPool:
                 del self._entries[key]
             return before - self._used()
 
-    def _enter(self, key: Hashable, title: str, size: int, load: Callable[[], Model]) -> _Entry:
+    def _enter(
+        self,
+        key: Hashable,
+        title: str,
+        size: int,
+        load: Callable[[], Model],
+        on_wait: Callable[[], object],
+    ) -> _Entry:
         with self._changed:
+            if not self._ready(key, size):
+                on_wait()
             ready = self._changed.wait_for(lambda: self._ready(key, size), self._patience)
             if size > self.limit:
                 raise ModelError(

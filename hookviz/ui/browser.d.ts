@@ -25,11 +25,17 @@ interface Window {
   hookvizHistory?: boolean;
   hookvizGo(query: string, kind: "push" | "replace"): void;
   hookvizGoes(): boolean;
+  /** history.js: writes choices of the explorer's client into the link, null for none. */
+  hookvizWrite(changes: Record<string, string | null>, how: "push" | "replace"): void;
+  /** The words of the link that the explorer's client answers, while it is on the page. */
+  hookvizExplorer?: Set<string>;
   /** presenting.js and slides.js: the presenter's view, and its list of slides. */
   hookvizPresenting?: any;
   hookvizSlides?: any;
   /** live.js: what a stream keeps over the runs of the page. */
   hookvizLive?: any;
+  /** explorer_tree.js: where the tree of layers is to stand. */
+  hookvizTree?: HTMLElement | ShadowRoot;
   /** terms.js is there. */
   hookvizTerms?: boolean;
 }

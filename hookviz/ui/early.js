@@ -1,7 +1,6 @@
 // Runs as soon as the page begins. Keys pressed before what they are for is there are kept for it:
-// N and P for the layer's buttons, all others for the grid, which takes them when it comes. It also
-// remembers in the browser whether hints are needed, and makes room in a small window. The space bar
-// goes on with a stream that was frozen.
+// N and P for the explorer or the layer's buttons, all others for the grid. It also makes room in a
+// small window. The space bar goes on with a stream that was frozen.
 if (!window.hookviz) {
   const kept = [];
   const STALE = 10000; // milliseconds after which nobody means it any more
@@ -31,31 +30,22 @@ if (!window.hookviz) {
       goOn.click();
       return;
     }
+    const { ready } = window.hookviz;
     const name = { n: "hv-next", p: "hv-previous" }[event.key.toLowerCase()];
-    if (name) {
-      const button = `.st-key-${name} button`;
-      if (!document.querySelector(button)) when(`${button}:enabled`, (found) => found.click());
-    } else if (!window.hookviz.ready && /^([/0-9]|Enter|Arrow.*)$/.test(event.key)) {
-      event.preventDefault();
-      kept.push({ key: event.key, at: performance.now() });
-    }
+    const button = name && `.st-key-${name} button`;
+    if (button ? (ready && window.hookvizExplorer) || document.querySelector(button) : ready) return;
+    if (!button && !/^([/0-9]|Enter|Arrow.*)$/.test(event.key)) return;
+    event.preventDefault();
+    const one = { key: event.key, at: performance.now() };
+    kept.push(one);
+    // The explorer takes it, or else what is there in its place has a button for it.
+    const click = (/** @type {HTMLElement} */ found) => {
+      const at = kept.indexOf(one);
+      if (at >= 0) kept.splice(at, 1);
+      if (at >= 0) found.click();
+    };
+    if (button) when(`${button}:enabled`, click);
   });
-  // The hints of the first visit are gone for good once a tile was picked up.
-  const SEEN = "hookviz-picked";
-  const seen = () => document.body.classList.add("hv-seen");
-  window.hookviz.picked = () => {
-    seen();
-    try {
-      localStorage.setItem(SEEN, "yes");
-    } catch {
-      /* who keeps nothing sees them again */
-    }
-  };
-  try {
-    if (localStorage.getItem(SEEN)) seen();
-  } catch {
-    /* as above */
-  }
   // A window between a phone's and a laptop's, such as a projector's at 150 %, is for the network.
   if (window.innerWidth > 768 && window.innerWidth <= 1100) {
     when("[data-testid='stSidebarCollapseButton'] button", (found) => found.click());

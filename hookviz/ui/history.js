@@ -6,27 +6,104 @@
   window.hookvizHistory = true;
   const add = history.pushState.bind(history);
   const replace = history.replaceState.bind(history);
+  let began = false; // whether the run for the last link was seen, or it needs none
   // Widgets may be there before this script is, and a person may have used them.
   let acted = navigator.userActivation?.hasBeenActive ?? false; // since the URL last changed
   for (const kind of ["pointerdown", "keydown", "change", "drop"]) {
     addEventListener(kind, () => (acted = true), true);
   }
   const tell = () => dispatchEvent(new Event("hookviz:link")); // to whatever shows what it says
+  // What the explorer's client shows by itself (`window.hookvizExplorer` is the words for it, while it
+  // is on the page): a step between links that differ in that alone is the client's, and no run.
+  let told = location.search; // the link as it was told last
+  const isClients = () => {
+    const names = Object.keys(differing());
+    return names.length > 0 && names.every((name) => window.hookvizExplorer?.has(name));
+  };
+  // What the link says otherwise than as it was told last; null is for a name that it left out.
+  const differing = () => {
+    const [before, now] = [told, location.search].map((query) => new URLSearchParams(query));
+    const names = [...new Set([...before.keys(), ...now.keys()])];
+    const changed = names.filter((name) => before.get(name) !== now.get(name));
+    return Object.fromEntries(changed.map((name) => [name, now.get(name)]));
+  };
   addEventListener(
     "popstate",
-    () => {
+    (event) => {
       acted = false;
+      if (isClients()) {
+        event.stopImmediatePropagation(); // Streamlit would run the page
+        began = true;
+        keep(differing());
+        remember();
+      } else unseen = {}; // the run for this link begins with all of it
+      told = location.search;
       tell();
     },
     true,
   );
+
+  // What the client wrote since the page asked for its last run: its server does not know it yet, and
+  // would write the link without it. With each value is how many runs were asked for before.
+  /** @type {{[name: string]: {value: string | null, asked: number}}} */
+  let unseen = {};
+  const keep = (/** @type {{[name: string]: string | null}} */ changes) => {
+    const asked = streamlit()?.rerunEpoch ?? 0;
+    for (const [name, value] of Object.entries(changes)) unseen[name] = { value, asked };
+  };
+  const withChanges = (/** @type {URL} */ url, /** @type {{[name: string]: string | null}} */ changes) => {
+    for (const [name, value] of Object.entries(changes)) {
+      if (value === null) url.searchParams.delete(name);
+      else url.searchParams.set(name, value);
+    }
+    return url.href;
+  };
+  // The page's outermost component, as React knows it.
+  const streamlit = () => {
+    const app = /** @type {any} */ (document.querySelector("[data-testid=stApp]") ?? {});
+    const key = Object.keys(app).find((name) => name.startsWith("__reactFiber$"));
+    let part = key && app[key];
+    while (part && !part.stateNode?.syncQueryParams) part = part.return;
+    return part?.stateNode;
+  };
+  // Streamlit says with each run what it remembers of the link, and not what stands in the address: it
+  // is told by its own function.
+  const remember = () => streamlit()?.syncQueryParams(location.search.slice(1));
+  // Of a step that is the client's it would run the page all the same, for it listened first: events of
+  // the window reach who listens in the order in which they began to.
+  const runPage = streamlit()?.onHistoryChange;
+  if (runPage) {
+    removeEventListener("popstate", runPage);
+    addEventListener("popstate", runPage);
+  }
+  let writing = false; // the client or a step to another view does, not Streamlit
   history.pushState = history.replaceState = (state, unused, url) => {
-    const elsewhere = url != null && new URL(url, location.href).href !== location.href;
-    (elsewhere && acted ? add : replace)(state, unused, url);
+    const left = Object.fromEntries(Object.entries(unseen).map(([name, { value }]) => [name, value]));
+    const written = url == null || writing ? url : withChanges(new URL(url, location.href), left);
+    const elsewhere = written != null && new URL(written, location.href).href !== location.href;
+    (elsewhere && acted ? add : replace)(state, unused, written);
     if (!elsewhere) return;
     acted = false;
+    told = location.search;
     tell();
   };
+  window.hookvizWrite = (changes, how) => {
+    keep(changes);
+    acted = how === "push"; // a person's change in the client's shadow root isn't heard here
+    writing = true;
+    try {
+      history.pushState(history.state, "", withChanges(new URL(location.href), changes));
+    } finally {
+      writing = false; // a browser may refuse so many
+    }
+    remember();
+  };
+  new MutationObserver(([{ target }]) => {
+    if (/** @type {HTMLElement} */ (target).dataset.testScriptState !== "running") return;
+    const runs = streamlit()?.rerunEpoch;
+    // What was written after the run was asked for is none of what it knows.
+    unseen = Object.fromEntries(Object.entries(unseen).filter(([, { asked }]) => runs === undefined || asked >= runs));
+  }).observe(document.body, { subtree: true, attributeFilter: ["data-test-script-state"] });
 
   // Another view, as the browser's Back brings it: the link changes, and the page follows. One at a
   // time and the newest last: Streamlit ends a run for the next link, and what both said of theirs
@@ -38,7 +115,6 @@
   /** @type {MutationObserver | undefined} */
   let watch;
   let [went, timer] = [-Infinity, 0];
-  let began = false; // whether the run for the last link was seen
   const app = () => /** @type {HTMLElement | null} */ (document.querySelector("[data-testid=stApp]"));
   const runs = () => app()?.dataset.testScriptState === "running";
   const arrive = () => {
@@ -53,7 +129,14 @@
     watch = new MutationObserver(() => (began ||= runs()));
     const observed = app();
     if (observed) watch.observe(observed, { attributeFilter: ["data-test-script-state"] });
-    history[`${kind}State`](history.state, "", location.pathname + (query && `?${query}`) + location.hash);
+    const before = told;
+    writing = true; // all of it: what the client wrote before is not kept
+    try {
+      history[`${kind}State`](history.state, "", location.pathname + (query && `?${query}`) + location.hash);
+    } finally {
+      writing = false;
+    }
+    told = before; // what is new in it decides whether the page runs
     dispatchEvent(new PopStateEvent("popstate", { state: history.state }));
   };
   window.hookvizGo = (query, kind) => {

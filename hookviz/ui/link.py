@@ -10,8 +10,9 @@ of these names is put back.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import parse_qsl
 
 import streamlit as st
 
@@ -21,7 +22,9 @@ from hookviz.ui import streamlit_internals
 HELD = frozenset(each.name for each in PARAMETERS if each.is_held)
 """Names that no widget binds on any page: what is bound is the browser's to change."""
 
+_LONGEST = 20_000  # letters of a link that are read
 _WRITTEN = "_written"  # a key of session_state that no widget has can't be set from outside
+_ON_ITS_WAY = 1.0  # seconds that a question may have been on its way when the link was written
 _LATEST = 30.0  # seconds after a change in which a click may still come with the link before
 
 
@@ -70,10 +73,30 @@ def restore_reverted() -> None:
     oldest = time.monotonic() - _LATEST
     undone = {}
     for name, one in written.items():
-        one.before = {value: ended for value, ended in one.before.items() if ended > oldest}
+        for value, ended in list(one.before.items()):  # which `link_watch` changes meanwhile
+            if ended <= oldest:
+                one.before.pop(value, None)
         if st.query_params.get(name) in one.before:
             undone[name] = one.value
     _write(undone)
+
+
+def link_watch() -> Callable[[str], None]:
+    """Return what tells this session, from any thread, of the link that its explorer shows.
+
+    That is the browser's own and newer than what was written here, so nothing of it is put back.
+    """
+    written = _written()
+
+    def seen(query: str) -> None:
+        link = dict(parse_qsl(query.removeprefix("?")[:_LONGEST]))
+        asked_since = time.monotonic() - _ON_ITS_WAY
+        for name, one in list(written.items()):
+            value = link.get(name)
+            if one.before.get(value, asked_since) < asked_since:
+                one.before.pop(value, None)
+
+    return seen
 
 
 def _written() -> dict[str, _Written]:

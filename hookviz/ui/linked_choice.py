@@ -28,6 +28,7 @@ def linked_choice(
     first: str | None,
     shown: Callable[[str], str] = say,
     english: dict[str, Any] | None = None,
+    is_bound: bool = True,
     **looks: Any,
 ) -> str | None:
     """Show the options, and return the one that a person chose.
@@ -40,9 +41,11 @@ def linked_choice(
         first: what is chosen where the link says nothing.
         shown: what an option looks like in the language.
         english: what the widget gets where the link is Streamlit's, beside `looks`.
+        is_bound: whether Streamlit may write the link. Where another page goes on with the choice
+            and shows it otherwise it may not: it takes out of the link what it binds no more.
         looks: what the widget gets in any language.
     """
-    if current() == ENGLISH:
+    if current() == ENGLISH and is_bound:
         if is_just_switched():  # the widget still holds a word of the other language
             asked, english = st.query_params.get(key), None
             st.session_state[key] = asked if asked in options else first

@@ -11,6 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.drawing.grid import make_grid
 from hookviz.errors import HookVizError
+from hookviz.explorer.layers import capture_layer, captured, no_layer, resolve
 from hookviz.language.saying import say
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lessons.lesson import Lesson
@@ -22,17 +23,18 @@ from hookviz.types import LayerInfo, Model, ModelInput
 from hookviz.ui.classroom.class_bar import show_class
 from hookviz.ui.classroom.class_code import link_of_taught
 from hookviz.ui.classroom.class_menu import offer_class
-from hookviz.ui.explorer.channels import ExplorerScene, show_channels
+from hookviz.ui.explorer.atlas_menu import show_atlases
 from hookviz.ui.explorer.compare_buttons import offer_pin, offer_silenced
 from hookviz.ui.explorer.copy_as_code import code_menu, lens_code_menu
 from hookviz.ui.explorer.grid_files import download_menu
 from hookviz.ui.explorer.layer_bar import show_layer
-from hookviz.ui.explorer.layer_capture import capture_layer
 from hookviz.ui.explorer.layer_choice import pick_list
 from hookviz.ui.explorer.layer_tree import show_tree
+from hookviz.ui.explorer.mounting import show_explorer
 from hookviz.ui.explorer.predictions import show_summary
+from hookviz.ui.explorer.scene import ExplorerScene, subject_now, view_in_link
 from hookviz.ui.explorer.share import share_menu
-from hookviz.ui.explorer.view_choice import pick_view, resolve_automatic
+from hookviz.ui.explorer.view_choice import pick_look
 from hookviz.ui.languages import pick_language, speak_as_asked
 from hookviz.ui.lenses.lens_choice import layers_for, pick_lens, start_at
 from hookviz.ui.lenses.lens_run import show_lens
@@ -45,6 +47,7 @@ from hookviz.ui.live.stream_view import is_live, leave, say_no_lens, show_stream
 from hookviz.ui.menu import show_menus
 from hookviz.ui.presenting.presenter import show_presenter
 from hookviz.ui.serving import resources, upload_limits
+from hookviz.ui.serving.class_cache import class_cache
 from hookviz.ui.serving.login import let_in
 from hookviz.ui.sidebar.image_choice import ask_for_image, pick_image
 from hookviz.ui.sidebar.input_choice import pick_input
@@ -161,49 +164,51 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
         lens = None if live else pick_lens()
     model_input, trace = _read(shown, model, size=size, whole=whole)
     start_at(lens, model, trace)
-    scene = partial(ExplorerScene, shown, choice, model_input, size, whole, trace)
+    scene = ExplorerScene(*(shown, choice, model_input, size, whole, held_scale(), class_cache()))
     if lens is not None:
-        # a lens that needs a conv layer says so itself
-        layers = layers_for(lens, trace) or trace.layers
-        _show_through(lens, scene(_some(layers, trace, model), None), model, header)
-        return
-    with st.sidebar:
-        listed = pick_list(trace)
-    layers = trace.convs if listed == "conv" else trace.maps
-    channels = scene(_some(layers, trace, model), listed, held_scale())
-    if live:
-        _show_live(channels, model)
-        return
-    drawing = show_channels(channels)
-    if drawing is None:
-        return
+        _show_through(lens, scene, model, header)
+    elif live:
+        _show_live(scene, model)
+    else:
+        _show_explorer(scene, model, header)
+
+
+def _show_explorer(scene: ExplorerScene, model: Model, header: DeltaGenerator) -> None:
+    """Draw the explorer, which from then on asks for what it shows, and no run of the page."""
+    show_atlases(model, scene.choice)
+    show_explorer(scene, model)  # first: it says itself what it waits for
+    subject = subject_now(scene, model)
     with header:
-        show_summary(model_input, drawing.capture, model, shown)
+        capture = captured(subject, resolve(subject, view_in_link()))
+        show_summary(scene.model_input, capture, model, scene.shown)
         choosing.offer_way_back()
         offer_way_back()
-        offer_pin(drawing, channels)
-        of_grid = [download_menu(drawing, model), code_menu(drawing, channels, model)]
-        show_menus(*(of_grid if drawing.grid is not None else ()), share_menu(shown))
-    _show_tree(channels, model, drawing.layer)
+        offer_pin(scene)
+        show_menus(download_menu(scene), code_menu(scene, model), share_menu(scene.shown))
 
 
 def _show_live(scene: ExplorerScene, model: Model) -> None:
     """Draw the stream in place of the channels of one image."""
-    layer, step = show_layer(scene.layers, scene.trace, scene.listed)
-    view = pick_view(layer.output_shape[0])
-    show_stream(
-        model, scene.choice, step, view, resolve_automatic(view), size=scene.size, whole=scene.whole
-    )
-    _show_tree(scene, model, layer)
+    trace = input_trace(model, scene.model_input)
+    with st.sidebar:
+        listed = pick_list(trace)
+    layers = _checked(trace.convs if listed == "conv" else trace.maps, trace, model)
+    layer, step = show_layer(layers, trace, listed)
+    look = pick_look(layer.output_shape[0])
+    show_stream(model, scene.choice, step, look, size=scene.size, whole=scene.whole)
+    show_tree(scene, model, layers, layer, listed)
 
 
 def _show_through(lens: Lens, scene: ExplorerScene, model: Model, header: DeltaGenerator) -> None:
     """Draw the lens in place of the channels."""
     shown, model_input = scene.shown, scene.model_input
+    trace = input_trace(model, model_input)
+    # a lens that needs a conv layer says so itself
+    layers = _checked(layers_for(lens, trace) or trace.layers, trace, model)
     around = st.container()  # as around the channels, so that what is alike takes its own place
     with around:
-        layer, step = show_layer(scene.layers, scene.trace, None)
-    capture = capture_layer(model, model_input, step.layer)
+        layer, step = show_layer(layers, trace, None)
+    capture = capture_layer(subject_now(scene, model), step.layer)
     with header:
         show_summary(model_input, capture, model, shown)
         choosing.offer_way_back()
@@ -215,15 +220,10 @@ def _show_through(lens: Lens, scene: ExplorerScene, model: Model, header: DeltaG
     if result is not None:
         with silenced:
             offer_silenced(result, scene, model)
-    _show_tree(scene, model, layer)
+    show_tree(scene, model, layers, layer, None)  # late: a network seen first takes a while
     with menus:
         code = [lens_code_menu(result, scene, model)] if result is not None else []
         show_menus(*code, share_menu(shown))
-
-
-def _show_tree(scene: ExplorerScene, model: Model, layer: LayerInfo) -> None:
-    with st.sidebar:  # after all else: a network that is seen first takes a while
-        show_tree(model, scene.model_input, scene.layers, layer, scene.listed)
 
 
 def _read(
@@ -239,7 +239,7 @@ def _read(
     return model_input, trace
 
 
-def _some(layers: Sequence[LayerInfo], trace: LayerTrace, model: Model) -> Sequence[LayerInfo]:
+def _checked(layers: Sequence[LayerInfo], trace: LayerTrace, model: Model) -> Sequence[LayerInfo]:
     """Return the layers; say so where there are none.
 
     Raises:
@@ -247,12 +247,4 @@ def _some(layers: Sequence[LayerInfo], trace: LayerTrace, model: Model) -> Seque
     """
     if layers:
         return layers
-    raise HookVizError(
-        say(
-            "{model} runs no layer whose channels could be shown. Lenses such as Step by "
-            "step and Summary look at its other layers.",
-            model=model.title,
-        )
-        if trace.layers
-        else say("{model} runs no layer to look at.", model=model.title)
-    )
+    raise HookVizError(no_layer(model, trace))

@@ -62,11 +62,6 @@ def queue_for_next_run(name: str, data: bytes, digest: str) -> None:
     st.session_state[_BROUGHT] = PendingImage(name, data, digest)
 
 
-def is_brought() -> bool:
-    """Return whether there is a file that the page has not looked at yet."""
-    return _BROUGHT in st.session_state
-
-
 def take_brought() -> PendingImage | None:
     """Return the file that was brought last, once."""
     brought: PendingImage | None = st.session_state.pop(_BROUGHT, None)

@@ -23,6 +23,7 @@ from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_N
 from streamlit.web.server.starlette.starlette_websocket import _is_origin_allowed
 
 __all__ = [
+    "LINK_METHODS",
     "PAGE_SOCKET",
     "SCRIPT_STATE",
     "TEST_IDS",
@@ -87,6 +88,10 @@ TEST_IDS = frozenset(
 
 SCRIPT_STATE = ("data-test-script-state", "running")
 """Attribute of ``stApp`` that says what the page's script does, and its value during a run."""
+
+LINK_METHODS = ("syncQueryParams", "onHistoryChange", "rerunEpoch")
+"""Methods of Streamlit's own page that `history.js` calls: what is told of a link that it did not
+write, and what listens to the browser's Back; and its count of the runs that it asked for."""
 
 
 def is_origin_allowed(origin: str | None, host: str | None) -> bool:

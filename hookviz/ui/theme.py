@@ -15,6 +15,7 @@ from hookviz.drawing.colormaps import (
     PROJECTED_SIGNED,
 )
 from hookviz.drawing.palette import palette_of
+from hookviz.explorer.subject import Colours
 from hookviz.language.catalogs import ENGLISH, script_words, signs
 from hookviz.language.saying import mark, say
 from hookviz.language.speaking import speaking
@@ -62,9 +63,9 @@ def sequential() -> str:
     return "inferno" if st.context.theme.type == "dark" else "gray_r"
 
 
-def signed_colour(value: float) -> str:
-    """Return the CSS colour of a bar for `value`: blue below zero, red from there on."""
-    return f"var(--hv-{diverging()}-{'below' if value < 0 else 'above'})"
+def colours() -> Colours:
+    """Return the page's colormaps, for what is drawn outside of its run."""
+    return Colours(diverging(), sequential())
 
 
 @cache

@@ -65,5 +65,5 @@ def test_what_is_too_much_or_no_link_is_refused(query: str) -> None:
 
 def test_every_choice_that_a_widget_binds_to_the_link_is_known() -> None:
     bound = in_code()
-    assert {"model", "layer", "compare", "cell"} <= bound
+    assert {"model", "layer", "lens"} <= bound
     assert bound - known_choices() - OF_ONE == set()

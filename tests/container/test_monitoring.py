@@ -113,7 +113,7 @@ def test_everything_of_ours_that_is_served_is_on_the_dashboard(served: Series) -
 
 
 def test_outcomes_that_a_query_names_are_the_codes_own() -> None:
-    code = (ROOT / "hookviz" / "ui" / "serving" / "queue_wait.py").read_text("utf-8")
+    code = (ROOT / "hookviz" / "serving" / "turns.py").read_text("utf-8")
     outcomes = set(re.findall(r'outcome = "([a-z ]+)"', code))
     assert len(outcomes) == 5
     named = {

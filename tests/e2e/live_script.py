@@ -8,6 +8,9 @@ from functools import partial
 
 import streamlit as st
 
+from hookviz.explorer.look import look_of
+from hookviz.explorer.subject import Colours
+from hookviz.explorer.view import View
 from hookviz.live.stream_options import Subject
 from hookviz.live.streams import streams
 from hookviz.models import catalog
@@ -35,11 +38,7 @@ subject = Subject(
     size=int(asked["size"]) if "size" in asked else None,
     whole=False,
     step=asked.get("step", "stem.first.conv"),
-    sort=asked.get("sort", "index"),
-    top=None,
-    scale="balanced",
-    colormap="inferno",
-    signed_colormap="RdBu_r",
+    look=look_of(View(sort=asked.get("sort", "index")), Colours("RdBu_r", "inferno"), 64),
 )
 cookie = st.context.cookies.get("_streamlit_xsrf", "")
 st.text(f"token:{streams().offer(session(), cookie, subject)}")

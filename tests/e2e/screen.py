@@ -34,6 +34,14 @@ window.WebSocket = class extends window.WebSocket {
     super.send(message);
   }
 };
+// How many of the explorer's questions have no answer yet.
+window.hvQuestions = 0;
+const ask = window.fetch;
+window.fetch = async (...given) => {
+  if (!String(given[0]).includes("/hookviz/explorer")) return ask(...given);
+  window.hvQuestions += 1;
+  try { return await ask(...given); } finally { window.hvQuestions -= 1; }
+};
 """
 
 # Whether nothing is on its way: no run, nothing left of the one before, nothing that fades or
@@ -43,7 +51,7 @@ _RESTS = """() => {
   const {asked, heard} = window.hvLine ?? {asked: 0, heard: 1};
   const now = performance.now();
   const rests = app !== null && app.dataset.testScriptState !== "running"
-    && (heard > asked || now - asked > 1000) && now - asked > 60
+    && (heard > asked || now - asked > 1000) && now - asked > 60 && !window.hvQuestions
     && document.querySelector("[data-stale=true], [data-testid=stSkeleton]") === null
     && !document.getAnimations().some((each) => each.playState === "running"
       && each.effect?.getComputedTiming().endTime !== Infinity);
@@ -89,11 +97,16 @@ def pixels(canvas: Locator) -> NDArray[np.uint8]:
 
 
 def choose(page: Page, label: str, option: str) -> None:
-    """Pick an option of a select box by typing it, as a person would; layers have a number too."""
+    """Pick an option of a select box, as a person would; layers have a number too."""
     box = page.get_by_role("combobox", name=label, exact=True)
+    wanted = re.compile(rf"(\d+ · )?{re.escape(option)}")
+    if box.evaluate("element => element.tagName") == "SELECT":
+        listed = box.locator("option").all_text_contents()
+        box.select_option(label=next(each for each in listed if wanted.fullmatch(each.strip())))
+        return
     box.click()
     box.fill(option)
-    page.get_by_role("option", name=re.compile(rf"^(\d+ · )?{re.escape(option)}$")).click()
+    page.get_by_role("option", name=re.compile(f"^{wanted.pattern}$")).click()
 
 
 def expect_caption(page: Page, text: str) -> None:

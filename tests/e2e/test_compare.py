@@ -12,8 +12,8 @@ from playwright.sync_api import Browser, Page, expect
 
 import hookviz
 from hookviz.images.samples import samples
-from scripts.browsing import STAGE, tiles, wait_for_grid
-from tests.e2e.screen import SHAPESNET, choose, expect_caption, new_context, pixels
+from scripts.browsing import STAGE, tile_centre, tiles, wait_for_grid
+from tests.e2e.screen import SHAPESNET, at_rest, choose, expect_caption, new_context, pixels
 from tests.pictures import encoded, picture
 
 LAYER = "stem.first.conv"
@@ -139,13 +139,22 @@ def test_the_difference_and_what_changed_most_and_a_channel_in_both(
     assert [lowest, mean, highest] == pytest.approx(
         [exact.min().item(), exact.mean().item(), exact.max().item()], rel=6e-3
     )
+    page.mouse.click(*tile_centre(page, expected.index(12)))  # for it is sorted by change
+    beside = page.locator(".in-common .hv-numbers")
+    expect(beside).to_contain_text("correlation")
+    at_rest(page)
+    of_both = [pixels(page.locator(f".{side} .single .picture")) for side in ("of-a", "of-b")]
+    assert all(each[..., 3].all() for each in of_both)
+    assert (of_both[0] != of_both[1]).any()  # neither is the difference, whose tiles are shown
+    page.get_by_role("button", name="Close").click()
 
     show(page, "B")
-    box = tiles(page).box(expected.index(12))  # for it is sorted by change
-    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.click(*tile_centre(page, expected.index(12)))
     expect(page.get_by_role("heading", name="Channel 12")).to_be_visible()
-    expect(page.locator(".single .picture")).to_have_count(2)
-    said = numbers(page.locator(".hv-numbers").first.inner_text())
+    expect(page.locator(".single .picture:visible")).to_have_count(2)
+    assert np.array_equal(pixels(page.locator(".of-b .single .picture")), of_both[1])
+    expect(beside).to_contain_text("correlation")
+    said = numbers(beside.inner_text())
     row, column = map(int, parse_qs(urlsplit(page.url).query)["cell"][0].split(",")[:2])
     a, b = values[12].double().numpy(), untrained[12].double().numpy()
     cosine = (a * b).sum() / np.sqrt((a**2).sum() * (b**2).sum())
@@ -169,10 +178,10 @@ def test_two_shapes_are_shown_one_after_the_other(
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     expect(page.get_by_role("heading", name="Channel 12 of A")).to_be_visible()
     row, column = map(int, parse_qs(urlsplit(page.url).query)["cell"][0].split(",")[:2])
-    line = page.locator(".single output")
+    line = page.locator(".single output:visible")
     expect(line).to_contain_text(f"row {row}, column {column}")
     assert numbers(line.inner_text())[-1] == pytest.approx(values[12, row, column].item(), rel=1e-4)
-    expect(page.get_by_text("What excites it")).to_have_count(0)
+    expect(page.get_by_text("What excites it")).to_be_hidden()
     group.get_by_text("B", exact=True).click()
     expect(page.get_by_role("heading", name="Channel 12", exact=True)).to_be_visible()
 

@@ -23,11 +23,12 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 import hookviz
-from hookviz.images.samples import samples
+from hookviz.images.samples import Sample, samples
 from hookviz.lenses import channels_that_matter
 from scripts.automatic_grid import automatic_grid
 from scripts.browsing import grid_bytes, wait_for_grid
 from scripts.children import child
+from scripts.explorer_client import RefusedError, exploring
 from scripts.servers import ROOT, Server, free_port, serve, written
 from scripts.visitor import Visitor, arrive
 from tests.container.test_running import until_healthy
@@ -65,8 +66,9 @@ def served() -> Iterator[Served]:
         assert server.errors() == []
 
 
-def grid_of(model: hookviz.Model, layer: str) -> bytes:
-    return automatic_grid(hookviz.capture(model, samples()[0].path, layer)[layer]).sprite
+def grid_of(model: hookviz.Model, layer: str, sample: Sample | None = None) -> bytes:
+    path = (sample or samples()[0]).path
+    return automatic_grid(hookviz.capture(model, path, layer)[layer]).sprite
 
 
 # What has come when the line is cut: nothing of the run, or its link and a bit of the page.
@@ -100,18 +102,20 @@ def rerun(query: str) -> bytes:
 
 
 async def clicks(visitor: Visitor, count: int) -> None:
-    """Somebody else clicks, and each time gets another grid."""
+    """Somebody else runs the page and explores, and each time gets the tiles."""
     for number in range(count):
-        visitor.forget_grid()
-        await visitor.choose("Layer", LAYERS[(number + 1) % 3])
-        assert visitor.grid
+        await visitor.run()
+        async with exploring(visitor) as explorer:
+            await explorer.choose_layer(LAYERS[(number + 1) % 3])
+            assert explorer.tiles
     assert visitor.problems == []
 
 
 def test_a_thousand_reruns_a_second_are_few_runs_and_others_go_on(
     served: Served, model: hookviz.Model
 ) -> None:
-    expected = grid_of(model, LAYERS[1])
+    *others, last = samples()
+    expected = grid_of(model, LAYERS[0], last)
 
     async def flood() -> tuple[int, int, float]:
         link = {"model": "ShapesNet"}
@@ -132,7 +136,8 @@ def test_a_thousand_reruns_a_second_are_few_runs_and_others_go_on(
                 while not over:
                     for _ in range(20):
                         sent += 1
-                        await line.send(rerun(f"model=ShapesNet&layer={LAYERS[sent % 3]}"))
+                        sample = others[sent % len(others)].name
+                        await line.send(rerun(f"model=ShapesNet&sample={sample}"))
                     await asyncio.sleep(0.02)
 
             begun = time.monotonic()
@@ -142,9 +147,11 @@ def test_a_thousand_reruns_a_second_are_few_runs_and_others_go_on(
                 await asyncio.sleep(0.02)
             over = True
             await writing
-            await line.send(rerun(f"model=ShapesNet&layer={LAYERS[1]}"))
-            async with asyncio.timeout(60):  # what is asked for last is seen in the end
-                while flooder.grid != expected:
+            await line.send(rerun(f"model=ShapesNet&sample={last.name}"))
+            async with asyncio.timeout(60), exploring(flooder) as explorer:
+                while explorer.tiles != expected:  # what is asked for last is seen in the end
+                    with suppress(RefusedError):  # about what is shown before
+                        await explorer.show()
                     await asyncio.sleep(0.05)
             reading.cancel()
             return sent, started, time.monotonic() - begun

@@ -9,7 +9,7 @@ from tests.e2e.test_accessibility import serious
 from tests.e2e.test_layout import LINK, expect_picked, lies_in, window
 
 EXPLAINED = (
-    (".st-key-hv-picked", "receptive field", "what the cell sees"),
+    (".hv-picked", "receptive field", "what the cell sees"),
     (".why", "batch norm", "BatchNorm2d"),
     ("[data-testid=stMain]", "multiply-adds", "multiply-adds"),
 )

@@ -19,7 +19,7 @@ def seen(page: Page) -> dict[str, object]:
     """What a person is shown: the link's choices, and what stands on the screen for them."""
     at_rest(page)
     checked = page.get_by_role("radiogroup", name="Sample image").get_by_role("radio", checked=True)
-    picked = page.get_by_text("Channel ", exact=False).locator("visible=true")
+    picked = page.get_by_role("heading", name=re.compile(r"^Channel \d+"))
     return {
         "link": dict(parse_qsl(urlsplit(page.url).query)),
         "sample": checked.get_attribute("aria-label"),

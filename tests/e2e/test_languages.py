@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 import hookviz
 from hookviz.language.catalogs import languages, own_name
@@ -139,6 +139,7 @@ def test_numbers_have_the_point_of_the_language(address: str, page: Page) -> Non
     for language, point, other in (("zh-CN", ".", r"\d,\d\d?\b"), ("eo", ",", r"\d\.\d")):
         page.goto(f"{address}/?lang={language}&model=ShapesNet&layer=stage1.first.conv&channel=5")
         expect(page.get_by_text(re.compile(rf"−\d\{point}\d{{5}}$"))).to_be_visible()
+        at_rest(page)
         numbers = page.evaluate(_NUMBERS)
         assert len(numbers) > 20
         assert [each for each in numbers if re.search(other, each)] == []
@@ -151,16 +152,16 @@ def test_the_switch_turns_the_page_and_links_stay_english(address: str, page: Pa
     expect(page.get_by_role("heading", name="通道 5")).to_be_visible()
     expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
     expect(page.get_by_text(re.compile("通道 5 · 最小")).first).to_be_visible()  # by a script
-    expect(page.locator(".st-key-sort input")).to_have_value("均值")
-    choose(page, "scale", "通道")
+    expect(chosen(page, "sort")).to_have_text("均值")
+    page.locator("[data-word=scale]").select_option("通道")
     expect(page).to_have_url(re.compile("scale=channel"))
     assert "sort=mean" in page.url
     page.reload()
-    expect(page.locator(".st-key-scale input")).to_have_value("通道")
+    expect(chosen(page, "scale")).to_have_text("通道")
     page.locator(".st-key-hv-name").get_by_text("English").click()
     expect(page.get_by_role("heading", name="Channel 5")).to_be_visible()
-    expect(page.locator(".st-key-scale input")).to_have_value("channel")
-    expect(page.locator(".st-key-sort input")).to_have_value("mean")
+    expect(chosen(page, "scale")).to_have_text("channel")
+    expect(chosen(page, "sort")).to_have_text("mean")
 
 
 def test_classes_have_chinese_names_and_links_do_not(address: str, page: Page) -> None:
@@ -179,8 +180,7 @@ def test_classes_have_chinese_names_and_links_do_not(address: str, page: Page) -
     expect(page.get_by_text(re.compile("^star: score"))).to_be_visible()
     expect(page).to_have_url(re.compile("grad-cam-target=star(&|$)"))
     page.goto(f"{address}/?patches=true&lang=zh-CN")  # an atlas of other classes than the model's
-    page.locator(".st-key-answers input").fill("三角")
-    page.get_by_role("option", name="三角形 · triangle", exact=True).click()
+    page.locator("select.answers").select_option("三角形 · triangle")
     expect(page).to_have_url(re.compile("answers=triangle"))
 
 
@@ -224,7 +224,6 @@ def test_the_page_in_chinese_is_as_wide_as_its_window_and_can_be_read_aloud(
             assert serious(page) == []
 
 
-def choose(page: Page, key: str, option: str) -> None:
-    """Choose one of a menu's options."""
-    page.locator(f".st-key-{key} input").click()
-    page.get_by_role("option", name=option, exact=True).click()
+def chosen(page: Page, word: str) -> Locator:
+    """The option that is chosen of how the tiles are drawn, by its word in a link."""
+    return page.locator(f"[data-word={word}] option:checked")

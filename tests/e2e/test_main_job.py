@@ -74,7 +74,7 @@ def test_model_layer_and_scale_change_the_pixels_as_they_should(page: Page, serv
     sample = samples()[0].path
     model = hookviz.load_model("resnet18", "random")
     assert second == automatic_grid(by_hand(sample, model, "conv1")).sprite
-    expect(page.get_by_text("random weights")).to_be_visible()
+    expect(page.get_by_text("random weights: these predictions")).to_be_visible()
 
     choose(page, "Layer", "layer1.0.conv2")
     third = wait_for_grid(page, second)

@@ -86,7 +86,7 @@ def test_ones_own_images_are_looked_through_and_lead_to_themselves(
         row, column = expected[0].cell
         assert query["cell"][0].split(",")[:2] == [str(row), str(column)]
         assert (query["image"], query["channel"]) == (["Upload"], [str(CHANNEL)])
-        line = page.locator(".single output").first
+        line = page.locator(".single output:visible")
         expect(line).to_contain_text(f"row {row}, column {column}")
         said = float(line.inner_text().rpartition("·")[2].replace("−", "-"))
         assert said == pytest.approx(expected[0].value, rel=1e-5)

@@ -267,6 +267,8 @@ def test_slides_are_kept_put_in_order_and_shown(
         page.keyboard.press("PageDown" if at == 0 else "n")
     at_rest(page)
     wait_for_link(page, kept[1] | {"present": "1"})  # at the end
+    page.mouse.click(*tile_centre(page, 3))  # which is none of the next slide's
+    page.wait_for_url("**channel=3**")
     page.keyboard.press("p")
     wait_for_link(page, kept[2] | {"present": "1"})
     expect(page.get_by_text("Channel 5", exact=True)).to_be_visible()

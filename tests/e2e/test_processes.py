@@ -26,6 +26,7 @@ from websockets.exceptions import ConnectionClosed
 
 from scripts.browsing import wait_for_grid
 from scripts.children import child
+from scripts.explorer_client import ExplorerClient, RefusedError, exploring
 from scripts.servers import ROOT, free_port, written
 from scripts.visitor import arrive
 from tests.container.test_running import until_healthy
@@ -123,10 +124,11 @@ def others(group: Group, copy: str) -> Iterator[list[str]]:
                     continue
                 await visitor.run()
                 while not over.is_set():
-                    for layer in LAYERS:
-                        visitor.forget_grid()
-                        await visitor.choose("Layer", layer)
-                        seen.append("" if visitor.grid else "no grid")
+                    async with exploring(visitor) as explorer:
+                        for layer in LAYERS:
+                            await explorer.choose_layer(layer)
+                            seen.append("" if explorer.tiles else "no tiles")
+                            await asyncio.sleep(0.25)  # more questions would be refused
                     await visitor.upload(MINE["buffer"])  # type: ignore[arg-type]
                 seen.extend(visitor.problems)
                 return
@@ -225,16 +227,17 @@ def test_visitors_of_a_killed_server_go_on_at_another_and_nobody_else_notices(
     (other,) = servers.keys() - {before}
     with others(group, other) as seen:
         os.kill(servers[before], signal.SIGKILL)
-        until(lambda: cookie_of(page) == other)
+        choose(page, "Layer", LAYERS[1])
         expect(page.get_by_text("Upload it again at the left")).to_be_visible()
+        assert cookie_of(page) == other
         expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)  # the page is at rest
         uploader = page.get_by_test_id("stFileUploader").locator("input[type=file]")
         uploader.set_input_files(MINE)  # type: ignore[arg-type]
         grid = wait_for_grid(page)  # of what the link says
-        expect(page.get_by_role("combobox", name="Layer")).to_have_value(SHOWN[0])
-        choose(page, "Layer", LAYERS[1])
-        wait_for_grid(page, grid)
         expect(page.get_by_role("combobox", name="Layer")).to_have_value(SHOWN[1])
+        choose(page, "Layer", LAYERS[0])
+        wait_for_grid(page, grid)
+        expect(page.get_by_role("combobox", name="Layer")).to_have_value(SHOWN[0])
         done = len(seen)
         until(lambda: len(seen) > done + 2)
     assert set(seen) == {""}
@@ -265,15 +268,20 @@ def test_sigterm_ends_all_while_forty_people_are_there(group: Group) -> None:
             arrivals = [arrive(group.address, {"model": "ShapesNet"}) for _ in range(40)]
             visitors = [await tabs.enter_async_context(each) for each in arrivals]
             await asyncio.gather(*(visitor.run() for visitor in visitors))
+            explorers = [ExplorerClient(visitor) for visitor in visitors]
             runs = [
-                asyncio.ensure_future(visitor.choose("Layer", LAYERS[0])) for visitor in visitors
+                asyncio.ensure_future(run)
+                for explorer, visitor in zip(explorers, visitors, strict=True)
+                for run in (visitor.run(), explorer.choose_layer(LAYERS[0]))
             ]
             await asyncio.sleep(0.1)
             os.kill(parent, signal.SIGTERM)
             status = await asyncio.to_thread(group.guard.wait, 10)
             for run in runs:
-                with suppress(ConnectionClosed):
+                with suppress(ConnectionClosed, OSError, EOFError, RefusedError):
                     await run
+            for explorer in explorers:
+                explorer.close()
             return status
 
     assert in_a_loop_of_its_own(forty()) == 0

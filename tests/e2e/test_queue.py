@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
+from hookviz.images.samples import samples
 from scripts.browsing import wait_for_grid
 from scripts.servers import Server
-from tests.e2e.screen import SHAPESNET, choose, new_context
+from tests.e2e.screen import SHAPESNET, new_context
 
 
 def get(address: str) -> tuple[int, dict[str, Any]]:
@@ -54,8 +55,8 @@ def test_people_see_their_place_move_up_and_are_served(browser: Browser, probed:
     expect(third.get_by_text("You are number 2 in the queue")).to_be_visible()
     until(lambda: waiting() == 2)
     # a click while one waits starts the page again, and keeps the place
-    choose(first, "Layer", "stage1.first.conv")
-    expect(first).to_have_url(re.compile("layer=stage1.first.conv"))
+    first.get_by_role("radio", name=samples()[1].title).click()
+    expect(first).to_have_url(re.compile(f"sample={samples()[1].name}"))
     expect(first.get_by_text("You are number 1 in the queue")).to_be_visible()
 
     get(f"{probed}/go")

@@ -59,7 +59,7 @@ def test_a_patch_leads_to_its_image_where_the_cell_has_that_value(
     query = parse_qs(urlsplit(page.url).query)
     assert query["cell"][0].split(",")[:2] == [str(row), str(column)]
     assert query["channel"] == [str(CHANNEL)]
-    line = page.locator(".single output").first
+    line = page.locator(".single output:visible")
     expect(line).to_contain_text(f"row {row}, column {column}")
     said = float(line.inner_text().rpartition("·")[2].replace("−", "-"))
     assert said == pytest.approx(first.value, rel=1e-5)

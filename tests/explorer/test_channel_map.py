@@ -18,8 +18,8 @@ def decoded(url: str) -> Image.Image:
 def test_values_and_picture_are_of_that_channel() -> None:
     maps = np.random.default_rng(1).normal(size=(3, 4, 5)).astype(np.float32)
     maps[1, 2, 3] = np.nan
-    facts = channel_map(make_grid(maps, scale="channel"), 1, maps[1], (2, 3))
-    assert (facts["rows"], facts["columns"], facts["cell"]) == (4, 5, [2, 3])
+    facts = channel_map(make_grid(maps, scale="channel"), 1, maps[1])
+    assert (facts["rows"], facts["columns"]) == (4, 5)
     read = np.frombuffer(base64.b64decode(facts["values"]), "<f4").reshape(4, 5)
     np.testing.assert_array_equal(read, maps[1])
     picture = np.asarray(decoded(facts["picture"]).convert("RGB"))
@@ -30,7 +30,7 @@ def test_values_and_picture_are_of_that_channel() -> None:
 
 def test_the_bars_ends_are_the_channels_own() -> None:
     maps = np.stack([np.full((2, 2), 9.0), np.array([[-1.0, 2.0], [0.0, 1.0]])]).astype(np.float32)
-    facts = channel_map(make_grid(maps, scale="channel"), 1, maps[1], (0, 0))
+    facts = channel_map(make_grid(maps, scale="channel"), 1, maps[1])
     ends = dict(facts["ticks"])
     assert float(ends[0.0].replace("−", "-")) == pytest.approx(-1)
     assert float(ends[1.0].replace("−", "-")) == pytest.approx(2)
@@ -40,6 +40,6 @@ def test_the_bars_ends_are_the_channels_own() -> None:
 def test_of_a_large_map_only_the_colours_are_sent() -> None:
     side = int(MOST_VALUES**0.5) + 1
     maps = np.zeros((1, side, side), np.float32)
-    assert channel_map(make_grid(maps), 0, maps[0], (0, 0))["values"] is None
+    assert channel_map(make_grid(maps), 0, maps[0])["values"] is None
     small = maps[:, : side - 1, : side - 1]
-    assert channel_map(make_grid(small), 0, small[0], (0, 0))["values"] is not None
+    assert channel_map(make_grid(small), 0, small[0])["values"] is not None

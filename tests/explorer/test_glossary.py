@@ -1,9 +1,20 @@
 """The glossary's words, and how they are found and explained in a text."""
 
+from pathlib import Path
+
 import pytest
 
-from hookviz.explorer.glossary import WORDS, explained, pieces
+from hookviz.explorer.glossary import WORDS, document, explained, pieces
 from hookviz.language.speaking import speaking
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "glossary.md"
+
+
+def test_the_document_has_the_same_words() -> None:
+    assert DOCUMENT.read_text("utf-8") == document(), (
+        "write it again: python -c 'from hookviz.explorer.glossary import document; "
+        f'print(document(), end="")\' > {DOCUMENT.name}'
+    )
 
 
 def test_the_words_are_in_order_with_one_plain_sentence_each() -> None:

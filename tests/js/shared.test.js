@@ -1,7 +1,7 @@
 // What every component uses: numbers and sentences for people, and what the server packed.
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { floats, inSigns, number, say, unpacked } from "../../hookviz/ui/components/shared.js";
+import { floats, inSigns, number, say, unpacked } from "../../hookviz/explorer/client/shared.js";
 
 beforeEach(() => {
   globalThis.window = {};

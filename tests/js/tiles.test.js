@@ -1,7 +1,7 @@
 // Where a tile is in the sprite, and the value that a pixel of it stands for.
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { inSprite, valueReader } from "../../hookviz/ui/components/tiles.js";
+import { colourReader, inSprite, nearly } from "../../hookviz/explorer/client/tiles.js";
 
 const sprite = { columns: 8, pitch: [15, 14], tile: [13, 12], height: 120 };
 
@@ -37,21 +37,21 @@ const data = {
 
 test("the value is the middle of the level whose colour the pixel has", () => {
   colour = [0, 0, 3, 255];
-  assert.equal(valueReader({}, data)(8, [2, 5]), "≈ 0.500"); // the third of four levels of −2…2
+  assert.equal(nearly(colourReader({}, data)(8, [2, 5])), "≈ 0.500"); // the third of four levels of −2…2
   assert.deepEqual(looks, [[5, 17]]);
 });
 
 test("NaN and infinity have colours of their own, and what is not painted has no value", () => {
   colour = [255, 0, 255, 255];
-  assert.equal(valueReader({}, data)(0, [0, 0]), "NaN");
+  assert.equal(nearly(colourReader({}, data)(0, [0, 0])), "NaN");
   colour = [0, 255, 255, 255];
-  assert.equal(valueReader({}, data)(0, [0, 0]), "infinite");
+  assert.equal(nearly(colourReader({}, data)(0, [0, 0])), "infinite");
   colour = [0, 0, 0, 0];
-  assert.equal(valueReader({}, data)(0, [0, 0]), null);
+  assert.equal(nearly(colourReader({}, data)(0, [0, 0])), null);
 });
 
 test("of a pair, A is read above B", () => {
   colour = [0, 0, 1, 255];
-  valueReader({}, data)(0, [1, 1], sprite.height);
+  colourReader({}, data)(0, [1, 1], sprite.height);
   assert.deepEqual(looks, [[1, 121]]);
 });

@@ -1,7 +1,7 @@
 // How tiles are laid out: all of them in the window where they can be, and never out of it.
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { fit, GAP } from "../../hookviz/ui/components/tiling.js";
+import { fit, GAP } from "../../hookviz/explorer/client/tiling.js";
 
 beforeEach(() => {
   globalThis.window = { innerWidth: 1440 };

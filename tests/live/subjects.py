@@ -4,11 +4,20 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import hookviz
+from hookviz.explorer.look import Look
 from hookviz.live.stream_options import Subject
 from hookviz.types import Model
 from tests.pictures import encoded, picture
 
 STEP = "stem.first.conv"
+DRAWN: dict[str, Any] = {
+    "sort": "index",
+    "top": None,
+    "scale": "balanced",
+    "colormap": "inferno",
+    "signed_colormap": "RdBu_r",
+    "of_difference": "RdBu_r",
+}
 
 
 def subject_of(model: Model, **chosen: Any) -> Subject:
@@ -23,11 +32,9 @@ def subject_of(model: Model, **chosen: Any) -> Subject:
             "size": None,
             "whole": False,
             "step": STEP,
-            "sort": "index",
-            "top": None,
-            "scale": "balanced",
-            "colormap": "inferno",
-            "signed_colormap": "RdBu_r",
+            "look": Look(
+                **DRAWN | {name: chosen.pop(name) for name in DRAWN.keys() & chosen.keys()}
+            ),
             **chosen,
         }
     )

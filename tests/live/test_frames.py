@@ -36,7 +36,7 @@ def drawn(
         {},
         {"step": "stage2.first.conv", "sort": "variance", "top": 7, "scale": "percentile"},
         {"whole": True, "size": 96, "scale": "channel"},
-        {"step": "stem.first", "signed_colormap": None, "scale": "layer", "colormap": "gray_r"},
+        {"step": "stem.first", "signed_colormap": "gray_r", "scale": "layer", "colormap": "gray_r"},
     ],
 )
 @pytest.mark.parametrize("kind", ["JPEG", "WEBP", "PNG"])
@@ -50,13 +50,13 @@ def test_a_frame_is_drawn_as_capture_and_make_grid_draw_it(
         model, data, Address.read(subject.step).layer, size=subject.size, whole=subject.whole
     )
     recorded = capture[subject.step]
-    signed = bool((recorded.values < 0).any())
+    signed, look = bool((recorded.values < 0).any()), subject.look
     grid = make_grid(
         recorded,
-        sort=subject.sort,
-        top=subject.top,
-        scale=subject.scale,
-        colormap=(subject.signed_colormap if signed else None) or subject.colormap,
+        sort=look.sort,
+        top=look.top,
+        scale=look.scale,
+        colormap=look.signed_colormap if signed else look.colormap,
     )
     assert result.grid.sprite == grid.sprite
     assert torch.equal(result.maps, recorded.values)

@@ -27,6 +27,7 @@ def test_what_is_counted_is_scraped() -> None:
         for _ in range(2):
             metrics.held_back()
         metrics.cut_off()
+        metrics.question("tiles", "answered")
         held["bytes"] = 9.0
         found = scraped(port)
     assert found["hookviz_runs_total", "capture", "done"] == 1
@@ -38,6 +39,7 @@ def test_what_is_counted_is_scraped() -> None:
     assert found["hookviz_errors_total",] == 1
     assert found["hookviz_held_back_total",] == 2
     assert found["hookviz_cut_off_total",] == 1
+    assert found["hookviz_questions_total", "answered", "tiles"] == 1
     assert found["hookviz_cache_bytes",] == 9
 
 

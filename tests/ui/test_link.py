@@ -8,8 +8,9 @@ from tests.ui.link_parameters import bound
 
 PAGE = """
 import streamlit as st
-from hookviz.ui.link import restore_reverted, update_link
+from hookviz.ui.link import link_watch, restore_reverted, update_link
 
+st.session_state["seen"] = link_watch()
 restore_reverted()
 st.button("five", on_click=update_link, kwargs={"channel": "5", "layer": "conv1"})
 st.button("none", on_click=update_link, kwargs={"channel": None})
@@ -59,6 +60,16 @@ def test_after_a_while_an_earlier_value_is_meant(
     click(page, "five", channel="3")
     monkeypatch.setattr("hookviz.ui.link._LATEST", 0.0)
     assert click(page, "star", channel="3") == {"channel": "3", "sample": "star"}
+
+
+def test_what_the_explorer_shows_is_meant_whatever_was_written_before(
+    page: AppTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hookviz.ui.link._ON_ITS_WAY", 0.0)
+    click(page, "five", channel="3")
+    page.session_state["seen"]("?channel=3&layer=conv2")
+    link = {"channel": "3", "layer": "conv2"}
+    assert click(page, "star", **link) == {**link, "sample": "star"}
 
 
 def test_what_a_widget_may_bind_is_not_held(page: AppTest) -> None:

@@ -18,6 +18,7 @@ from hookviz.models.fetching.retry_limits import RetryLimits
 from hookviz.settings import settings
 from scripts.servers import free_port
 from tests.networks import Tiny, seeded
+from tests.ui.questions import asked, words
 
 SCRIPT = Path(hookviz.__file__).parent / "ui" / "main.py"
 
@@ -49,14 +50,12 @@ def texts(elements: Any) -> str:
 def test_the_first_page_shows_a_model_that_knows_photographs_on_a_sample() -> None:
     page = opened()
     assert page.selectbox(key="model").value == "SqueezeNet (photographs)"
-    assert page.selectbox(key="layer").value == "features.0"
     assert not page.error
     assert not page.warning
-    captions = texts(page.caption)
-    assert "All 64 channels." in captions
-    assert (
-        "conv layer 1 of 26 · 3×3 convolution · stride 2 · 3 → 64 channels of 111×111" in captions
-    )
+    assert asked(page, "layers")["layer"] == "features.0"
+    assert "All 64 channels." in words(asked(page, "tiles")["legend"])
+    facts = "conv layer 1 of 26 · 3×3 convolution · stride 2 · 3 → 64 channels of 111×111"
+    assert facts in words(asked(page, "field")["facts"])
     assert not [button.label for button in page.button if "knows" in button.label]
 
 
@@ -80,72 +79,37 @@ def test_what_has_not_learned_from_either_offers_nothing(query: dict[str, str]) 
     assert not [button.label for button in page.button if "knows" in button.label]
 
 
-def test_what_was_not_seen_before_takes_one_pass() -> None:
+def test_the_page_records_what_its_explorer_asks_for() -> None:
     page = opened(sample="rainbow", size="192 px")
-    assert "one forward pass" in texts(page.caption)
-
-
-def test_another_layer_comes_from_the_cache() -> None:
-    page = opened(model="ShapesNet")
-    page.selectbox(key="layer").select("stage3.second.conv").run()
-    assert "from this session's cache" in texts(page.caption)
-    assert "All 128 channels." in texts(page.caption)
-
-
-def test_next_and_previous_walk_through_the_layers() -> None:
-    page = opened(model="ShapesNet")
-    buttons = {button.label: button for button in page.button}
-    assert buttons["Previous"].disabled
-    buttons["Next"].click().run()
-    assert page.selectbox(key="layer").value == "stage1.first.conv"
-    {button.label: button for button in page.button}["Previous"].click().run()
-    assert page.selectbox(key="layer").value == "stem.first.conv"
+    assert "from this session's cache" in asked(page, "tiles")["cost"]
+    page.query_params["layer"] = "features.3.squeeze"
+    assert "from this session's cache" in asked(page, "tiles")["cost"]
 
 
 def test_a_link_to_any_layer_with_maps_lists_them_all_by_itself() -> None:
     page = opened(model="ResNet-18", weights="random", layer="layer1", channel="3")
-    assert page.selectbox(key="layer").value == "layer1"
-    assert page.segmented_control(key="_list").value == "maps"
-    assert "layer 5 of 66 · Sequential · 64 → 64 channels of 56×56" in texts(page.caption)
-    assert "Sequential is a block of 10 layers" in texts(page.info)
-    assert not [control for control in page.segmented_control if control.key == "origin"]
-    {button.label: button for button in page.button}["Next"].click().run()
-    assert page.selectbox(key="layer").value == "layer1.0"
-    {button.label: button for button in page.button}["Next"].click().run()
-    assert page.selectbox(key="layer").value == "layer1.0.conv1"  # and the list stays as it is
-    assert page.segmented_control(key="_list").value == "maps"
-    assert page.segmented_control(key="origin").options == ["Kernel", "Walk", "Numbers"]
-
-
-def test_from_all_maps_back_to_conv_layers_the_one_before_is_shown() -> None:
-    page = opened(model="ResNet-18", weights="random", layer="layer1")
-    page.segmented_control(key="_list").set_value("conv").run()
-    assert page.selectbox(key="layer").value == "layer1.1.conv2"  # the last of the block
-    assert page.selectbox(key="layer").options[0] == "1 · conv1"
-    page.segmented_control(key="_list").set_value("maps").run()
-    assert page.selectbox(key="layer").value == "layer1.1.conv2"
-    assert page.selectbox(key="layer").options[2] == "3 · relu"
-
-
-def test_every_call_of_a_layer_can_be_looked_at() -> None:
-    page = opened(model="ResNet-18", weights="random", layer="layer1.0.relu")
-    first = texts(page.caption)
-    page.segmented_control(key="output").set_value("call 2").run()
-    assert texts(page.caption) != first
-    assert not page.exception
+    layers = asked(page, "layers")
+    assert (layers["layer"], layers["listed"]) == ("layer1", "maps")
+    assert (layers["before"], layers["after"]) == ("maxpool", "layer1.0")
+    facts = words(asked(page, "field")["facts"])
+    assert "layer 5 of 66 · Sequential · 64 → 64 channels of 56×56" in facts
+    why = asked(page, "cell", channel=3, row=0, column=0)
+    assert "Sequential is a block of 10 layers" in why["info"]
+    assert not why["canWalk"]
 
 
 def test_what_puts_out_no_maps_says_so_and_shows_the_layer_before() -> None:
     page = opened(model="ResNet-18", weights="random", layer="fc")
-    assert page.selectbox(key="layer").value == "layer4.1.conv2"
-    assert "fc puts out 1000 numbers, no maps" in texts(page.warning)
+    layers = asked(page, "layers")
+    assert layers["layer"] == "layer4.1.conv2"
+    assert "fc puts out 1000 numbers, no maps" in layers["warning"]
 
 
 def test_random_weights_are_always_labelled() -> None:
     page = opened(model="ResNet-18", weights="random")
     assert "random weights" in texts(page.markdown)
-    assert page.selectbox(key="layer").options[0] == "1 · conv1"
-    assert "All 64 channels." in texts(page.caption)
+    assert asked(page, "layers")["options"][0] == {"name": "conv1", "number": 1}
+    assert "All 64 channels." in words(asked(page, "tiles")["legend"])
 
 
 def test_a_family_narrows_the_models() -> None:
@@ -154,32 +118,12 @@ def test_a_family_narrows_the_models() -> None:
     assert all("VGG" in title for title in page.selectbox(key="model").options)
 
 
-def test_a_link_brings_back_the_view() -> None:
-    page = opened(
-        model="SqueezeNet 1.1",
-        weights="random",
-        layer="features.3.squeeze",
-        scale="symmetric",
-        sort="variance",
-        colours="cividis",
-    )
-    assert page.selectbox(key="layer").value == "features.3.squeeze"
-    assert page.selectbox(key="scale").value == "symmetric"
-    assert page.selectbox(key="sort").value == "variance"
-    assert page.selectbox(key="colours").value == "cividis"
-
-
-def test_top_channels_say_how_many_of_how_many() -> None:
-    page = opened(model="ShapesNet", layer="stage3.first.conv", top="16", sort="mean")
-    assert "16 of 128 shown." in texts(page.caption)
-
-
 def test_a_link_to_what_is_not_here_says_so_and_goes_on() -> None:
     page = opened(model="ResNet-35", layer="features.O")
     assert "model 'ResNet-35', which is not here. The nearest: ResNet-50, ResNet-34" in texts(
         page.warning
     )
-    assert "features.0" in texts(page.warning)
+    assert "features.0" in asked(page, "layers")["warning"]
     assert page.selectbox(key="model").value == "SqueezeNet (photographs)"
 
 
@@ -212,7 +156,7 @@ def test_weights_that_cannot_be_had_offer_what_works() -> None:
     assert "The pretrained weights of ResNet-18 (47 MB) are not on this" in texts(page.error)
     click(page, "ResNet-18 with random weights")
     assert not page.error
-    assert "All 64 channels." in texts(page.caption)
+    assert "All 64 channels." in words(asked(page, "tiles")["legend"])
 
 
 def test_no_download_begins_unasked(tmp_path: Path) -> None:
@@ -253,7 +197,7 @@ def test_a_failed_download_is_tried_again_only_when_asked() -> None:
     click(page, "ShapesNet")
     assert page.selectbox(key="model").value == "ShapesNet"
     assert not page.error
-    assert "All 32 channels." in texts(page.caption)
+    assert "All 32 channels." in words(asked(page, "tiles")["legend"])
 
 
 def test_a_checkpoint_is_asked_for() -> None:
@@ -267,7 +211,7 @@ def test_own_models_are_listed_first() -> None:
     try:
         page = opened()
         assert page.selectbox(key="model").options[0] == "mine"
-        assert page.selectbox(key="layer").options == ["1 · conv1", "2 · conv2"]
+        assert [each["name"] for each in asked(page, "layers")["options"]] == ["conv1", "conv2"]
         assert page.selectbox(key="model").value == "mine"
     finally:
         user_models.remove(model)
@@ -276,7 +220,7 @@ def test_own_models_are_listed_first() -> None:
 def test_input_size_and_whole_image_change_the_layers() -> None:
     page = opened(model="ShapesNet")
     page.selectbox(key="size").select("256 px").run()
-    assert "32 channels of 128×128" in texts(page.caption)
+    assert "32 channels of 128×128" in words(asked(page, "field")["facts"])
     page.toggle(key="whole").set_value(True).run()
     assert "256 of 451×300 pixels" in "".join(str(element.proto) for element in page.get("html"))
     assert not page.exception

@@ -215,6 +215,17 @@ def test_the_elements_that_style_and_scripts_find_are_listed_and_are_in_the_page
     assert not gone, changed(f"its page has no {', '.join(sorted(gone))}")
 
 
+def test_the_page_has_the_methods_by_which_it_is_told_of_a_link() -> None:
+    from hookviz.ui.streamlit_internals import LINK_METHODS  # noqa: PLC0415
+
+    ours = (PACKAGE / "ui" / "history.js").read_text("utf-8")
+    for method in LINK_METHODS:
+        assert f"?.{method}" in ours
+        assert f"this.{method}=" in frontend(), changed(f"its page has no {method}")
+    react = "__reactFiber$"
+    assert react in frontend(), changed(f"its page has no {react}, by which they are found")
+
+
 def test_the_paths_of_the_page_are_the_servers() -> None:
     from hookviz.ui.streamlit_internals import PAGE_SOCKET, UPLOAD_PATH  # noqa: PLC0415
 

@@ -9,6 +9,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import hookviz
+from hookviz.explorer.view import choices
 from hookviz.lenses.contract import parameters, running
 from hookviz.lenses.contract.lens import Lens, Subject
 from hookviz.models import labels, user_models
@@ -17,6 +18,7 @@ from scripts.servers import ROOT, free_port
 from tests.every_way import EVERY_WAY
 from tests.networks import Tiny, random_input, seeded
 from tests.pictures import encoded, picture
+from tests.ui.questions import asked
 
 # ── parameters that a link can carry ───────────────────────────────────────────────────────────
 
@@ -33,10 +35,7 @@ RUBBISH = (
     "x" * 1_000_000,
 )
 _LONGEST_LINK = 400_000  # Streamlit refuses more than 512 KB
-VIEW = (
-    "family", "model", "weights", "size", "whole", "layer", "scale", "colours", "sort", "top",
-    "image", "upload", "sample", "channel", "cell", "origin", "lens",
-)  # fmt: skip
+VIEW = (*(each.word for each in choices().values()), "lens")
 _TURNS = 5  # so that each parameter meets two pieces alone
 
 
@@ -70,7 +69,8 @@ def test_rubbish_in_every_parameter_of_the_view_leaves_a_page(offline: None, pla
         assert page.selectbox(key="model").value == model
         assert all(len(element.value) < 1000 for element in (*page.warning, *page.error))
     page = shown(**dict.fromkeys(VIEW, value))
-    assert page.selectbox(key="layer").value == "features.0"
+    assert asked(page, "layers")["layer"] == "features.0"
+    assert asked(page, "tiles")["order"] == list(range(64))
 
 
 def rubbish_by_lens() -> dict[str, list[str]]:

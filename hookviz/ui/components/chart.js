@@ -1,7 +1,8 @@
 // Bars or lines over places that have names, as wide as the page. A place that stands for a channel
 // is a button that leads to it; what is under the pointer or has the focus is read out above.
 
-import { frame, say, scrollUp, unpacked } from "./shared.js";
+import { frame, say, unpacked } from "../../explorer/client/shared.js";
+import { scrollUp } from "./page.js";
 
 const FRAME = `
   <figure>

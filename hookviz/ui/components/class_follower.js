@@ -1,8 +1,8 @@
 // The bar of a page that follows its teacher, and the question that the class is asked.
 // A new state is gone to as the browser's Back goes: the link changes, and the page follows it.
 
+import { frame, unpacked } from "../../explorer/client/shared.js";
 import { keepOfClass, keptOfClass, openClass } from "./class_wire.js";
-import { frame, unpacked } from "./shared.js";
 
 const followers = new WeakMap(); // bars and what runs on them
 

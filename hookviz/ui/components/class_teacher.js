@@ -1,8 +1,8 @@
 // The teacher's part of a class: the page's link is shared as it changes, those who follow are
 // counted, and the answers to a question too. A page that was loaded again takes its class up.
 
+import { frame, unpacked } from "../../explorer/client/shared.js";
 import { keepOfClass, keptOfClass, openClass } from "./class_wire.js";
-import { frame, unpacked } from "./shared.js";
 
 const teachers = new WeakMap(); // bars and what runs on them
 const SHARE_PAUSE = 40; // milliseconds in which several changes of the link are one

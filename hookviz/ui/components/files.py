@@ -1,4 +1,8 @@
-"""Read the components' JavaScript and CSS beside this file, and pack the data they are given."""
+"""Read the components' JavaScript and CSS, bundle it, and pack the data they are given.
+
+A component's own files stand beside this one; what it shares with the explorer is in the folder of
+the explorer's client.
+"""
 
 import json
 import re
@@ -13,44 +17,77 @@ import streamlit as st
 from hookviz.language.speaking import current
 
 _FOLDER = Path(__file__).parent
-_EXPORT = "export default function"
-_NAMED = re.compile(r"^export (?!default)", re.MULTILINE)
-_IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.]+)";\n', re.MULTILINE)
+
+_IMPORT = re.compile(r'^import \{([^}]*)\} from "([./\w]+)";\n', re.MULTILINE)
+_NAMED = re.compile(r"^export (?=(?:const|class|function|async function) (\w+))", re.MULTILINE)
+_DEFAULT = "export default function"
+_SHEET = re.compile(r'^@import "([^"]+)";\n', re.MULTILINE)
 
 
-def source(name: str) -> str:
-    """Return the text of a component's file."""
-    return (_FOLDER / name).read_text("utf-8")
+def sheet(name: str) -> str:
+    """Return the text of a component's style sheet, with those that it imports in their place."""
+    return _joined(_FOLDER / name)
+
+
+def _joined(file: Path) -> str:
+    return _SHEET.sub(lambda found: _joined(file.parent / found[1]), file.read_text("utf-8"))
 
 
 def script(name: str) -> str:
     """Bundle a component's module and those that it imports into one script without imports.
 
-    Each module stands after those that it imports, and ``shared.js``'s `afterHead` waits for the
-    page's head, whose colours and words a component draws with.
+    `afterHead` of ``page.js`` waits for the page's head, whose colours and words a component draws
+    with.
     """
-    modules: dict[str, str] = {}
-    _collect("shared.js", modules)
-    _collect(name, modules)
-    joined = "".join(modules.values()).replace(_EXPORT, "const draw = function")
-    return joined + "\nexport default afterHead(draw);\n"
+    modules = bundle(_FOLDER / "page.js", _FOLDER / name)
+    begin, draw = _scope(_FOLDER / "page.js"), _scope(_FOLDER / name)
+    return f"{modules}\nexport default {begin}.afterHead({draw}.main);\n"
 
 
-def _collect(name: str, modules: dict[str, str]) -> None:
-    """Add a module's text without its imports and exports, behind the modules that it imports."""
-    if name in modules:
+def bundle(*files: Path) -> str:
+    """Put modules and those that they import into one script, each in the scope of a function.
+
+    A module stands once, after those that it imports. What it exports are the fields of a constant,
+    called by its folder and its name: ``client_tiles.inSprite``. Its default is the field ``main``.
+    """
+    modules: dict[Path, str] = {}
+    for file in files:
+        _collect(file.resolve(), modules)
+    return "\n".join(modules.values())
+
+
+def _collect(file: Path, modules: dict[Path, str]) -> None:
+    """Add a module as a function's scope, behind the modules that it imports."""
+    if file in modules:
         return
-    text = source(name)
-    for imported in _IMPORT.findall(text):
-        _collect(imported, modules)
-    modules[name] = _NAMED.sub("", _IMPORT.sub("", text))
+    text = file.read_text("utf-8")
+    for _, path in _IMPORT.findall(text):
+        _collect((file.parent / path).resolve(), modules)
+
+    def taken(found: re.Match[str]) -> str:
+        names = found[1].strip().replace(" as ", ": ")
+        return f"const {{ {names} }} = {_scope((file.parent / found[2]).resolve())};\n"
+
+    exported = _NAMED.findall(text)
+    body = _NAMED.sub("", _IMPORT.sub(taken, text))
+    if _DEFAULT in body:
+        body = body.replace(_DEFAULT, "const main = function")
+        exported.append("main")
+    assert not re.search("^(import|export) ", body, re.MULTILINE), f"{file.name} can't be bundled"
+    modules[file] = (
+        f"const {_scope(file)} = (() => {{\n{body}\nreturn {{ {', '.join(exported)} }};\n}})();\n"
+    )
+
+
+def _scope(file: Path) -> str:
+    return f"{file.parent.name}_{file.stem}"
 
 
 @cache
 def component(name: str, *, js: str = "", css: str = "") -> Any:
     """Register a Streamlit component once, of ``NAME.js`` and ``NAME.css`` or the files named."""
     return st.components.v2.component(
-        f"hookviz_{name}", css=source(css or f"{name}.css"), js=script(js or f"{name}.js")
+        f"hookviz_{name}", css=sheet(css or f"{name}.css"), js=script(js or f"{name}.js")
     )
 
 

@@ -1,6 +1,6 @@
 // Thumbnails that behave as one group of radio buttons: Tab enters it, arrow keys move and choose.
 
-import { unpacked } from "./shared.js";
+import { unpacked } from "../../explorer/client/shared.js";
 
 export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const data = unpacked(bytes);

@@ -1,6 +1,6 @@
 // A kernel whose numbers can be typed over, with kernels to begin from, and stride and padding.
 
-import { frame, unpacked } from "./shared.js";
+import { frame, unpacked } from "../../explorer/client/shared.js";
 
 const FRAME = `
   <div class="editor" role="group">

@@ -1,7 +1,7 @@
 // The lessons there are, each with what was done of it in this browser.
 
+import { frame, unpacked } from "../../explorer/client/shared.js";
 import { progressOf } from "./progress.js";
-import { frame, unpacked } from "./shared.js";
 
 const FRAME = `<ol class="lessons"></ol>`;
 

@@ -1,8 +1,8 @@
 // The steps of a lesson as dots: which of them is shown, which were seen, and the way to each. It
 // moves the focus to the heading of a step that was gone to, and goes on with the arrow keys.
 
+import { frame, unpacked } from "../../explorer/client/shared.js";
 import { keepProgress, progressOf } from "./progress.js";
-import { frame, unpacked } from "./shared.js";
 
 const FRAME = `<nav class="steps"><ol></ol></nav>`;
 const shownIn = new WeakMap(); // the step that a place on the page showed before

@@ -3,6 +3,7 @@
 // A run of the page changes what is drawn and nothing else; the stream goes on over it.
 // Over 250 lines: all of it is about one state, the frame that is on its way.
 
+import { frame, say, unpacked } from "../../explorer/client/shared.js";
 import { FRAME } from "./live_frame.js";
 import { pressed } from "./live_keys.js";
 import { channelInLink } from "./live_link.js";
@@ -12,7 +13,6 @@ import { shooter } from "./live_shots.js";
 import { openCamera, openFile } from "./live_source.js";
 import { LONGEST_WAIT, openWire } from "./live_wire.js";
 import { showTrouble, TROUBLES } from "./live_words.js";
-import { frame, say, unpacked } from "./shared.js";
 
 const lives = new WeakMap(); // screens and what runs on them
 const LINK_PAUSE = 500; // milliseconds in which the arrows may go on before the link follows

@@ -1,7 +1,7 @@
 // The strip below the picked channel: its maximum over the last seconds.
 
+import { number, say } from "../../explorer/client/shared.js";
 import { sized } from "./live_paint.js";
-import { number, say } from "./shared.js";
 
 export const LASTS = 10000; // milliseconds that the strip shows
 

@@ -1,7 +1,7 @@
 // What is painted of an answer: the frame, every channel, and the one picked up.
 
-import { typeSize } from "./shared.js";
-import { inSprite } from "./tiles.js";
+import { typeSize } from "../../explorer/client/shared.js";
+import { inSprite } from "../../explorer/client/tiles.js";
 
 const NUMBERED = 40; // pixels from which a tile has room for its number
 const OPACITY = 0.6; // of the map on the frame

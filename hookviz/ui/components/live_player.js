@@ -1,6 +1,6 @@
 // What stops and moves a video, and the choice among several cameras.
 
-import { inSigns, say } from "./shared.js";
+import { inSigns, say } from "../../explorer/client/shared.js";
 
 export const playerBar = (find, current) => {
   const scrub = find(".scrub");

@@ -1,11 +1,11 @@
 // The screen of a stream: where everything lies, and what of an answer is shown. It knows neither
 // where frames come from nor how they travel.
 
+import { colourBar, inSigns, number, say } from "../../explorer/client/shared.js";
+import { inSprite } from "../../explorer/client/tiles.js";
+import { fit, GAP, onPhone } from "../../explorer/client/tiling.js";
 import { LASTS, paintHistory } from "./live_history.js";
 import { outline, paintMap, paintNumbers, paintOver, paintPhoto, paintTiles, sized } from "./live_paint.js";
-import { colourBar, inSigns, number, say } from "./shared.js";
-import { inSprite } from "./tiles.js";
-import { fit, GAP, onPhone } from "./tiling.js";
 
 const CALM = 120; // milliseconds between changes of text, which nobody reads faster
 

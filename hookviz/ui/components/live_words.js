@@ -1,6 +1,6 @@
 // What is said where a stream does not run: what is wrong, and what to do about it.
 
-import { say } from "./shared.js";
+import { say } from "../../explorer/client/shared.js";
 
 // Marked for the catalogs; `showTrouble` says it.
 const mark = (text) => text;

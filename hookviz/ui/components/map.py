@@ -27,8 +27,8 @@ def show_map(
             case [int(row), int(column)]:
                 on_pick((row, column))
 
-    component("map", css="mosaic.css")(
+    component("map")(
         key=key,
-        data=packed(channel_map(grid, channel, values, cell)),
+        data=packed(channel_map(grid, channel, values) | {"cell": list(cell)}),
         on_picked_change=picked,
     )

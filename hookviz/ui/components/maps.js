@@ -1,7 +1,8 @@
 // Maps of several images in the same colours, each beside its picture. One that leads somewhere is a
 // button.
 
-import { frame, say, scrollUp, unpacked } from "./shared.js";
+import { frame, say, unpacked } from "../../explorer/client/shared.js";
+import { scrollUp } from "./page.js";
 
 const FRAME = `<ul></ul>`;
 

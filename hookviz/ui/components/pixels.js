@@ -1,7 +1,7 @@
 // A picture and a small window of it, enlarged, with the numbers of each pixel. All of it happens in
 // the browser, from the picture's own exact pixels.
 
-import { frame, penOf, unpacked } from "./shared.js";
+import { frame, penOf, unpacked } from "../../explorer/client/shared.js";
 
 const FRAME = `
   <div class="pixels" role="group">

@@ -1,7 +1,7 @@
 // The presenter's buttons: into the view and to the slides, the bar while it is there, the slide
 // list, and the link for the class with its QR code. What they do is in ui/presenting/*.js.
 
-import { frame, unpacked } from "./shared.js";
+import { frame, unpacked } from "../../explorer/client/shared.js";
 
 const SIGNS = {
   start: '<path d="M3 4h18M4 4v11h16V4M12 15v3M8 21l4-3 4 3"/>',

@@ -1,7 +1,7 @@
 // A question with an answer to pick: what was picked, whether it is right, and why or why not. One
 // can try again as often as one likes.
 
-import { frame, unpacked } from "./shared.js";
+import { frame, unpacked } from "../../explorer/client/shared.js";
 
 const FRAME = `
   <section class="question">

@@ -2,7 +2,7 @@
 // on a coarse mask of cells. A pointer draws it; so do arrow keys. The text of a region is that of
 // hookviz/lenses/contract/regions.py.
 
-import { frame, inSigns, say, unpacked } from "./shared.js";
+import { frame, inSigns, say, unpacked } from "../../explorer/client/shared.js";
 
 const FRAME = `
   <div class="region">

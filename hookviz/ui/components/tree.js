@@ -1,7 +1,7 @@
 // Rows that fold: a click or Enter opens and closes one; ↑ ↓ go through those that are seen, → opens
 // or steps inside, ← closes or goes out, as in the tree grids of ARIA's authoring practices.
 
-import { frame } from "./shared.js";
+import { frame } from "../../explorer/client/shared.js";
 
 export default function ({ data, parentElement }) {
   const find = frame(

@@ -43,6 +43,17 @@ def shown_atlas(model: Model) -> Atlas | None:
     return own or atlas_of(model)
 
 
+def atlas_words(model: Model) -> str:
+    """Return among which images a model's atlas looks; empty without one."""
+    atlas = shown_atlas(model)
+    if atlas is None:
+        return ""
+    count = atlas.counts["tallied"]
+    if atlas is own_atlas(model):
+        return say("among your {count:,} images", count=count)
+    return say("among {count:,} images", count=count)
+
+
 def is_own_shown() -> bool:
     """Return whether the session's own atlas is shown where there is one."""
     return not st.session_state.get(_OTHERS)

@@ -1,6 +1,7 @@
 """Choose among which images the strongest are looked for, and make an atlas of one's own images.
 
-The line stands over the patches. While an atlas is made it is drawn again each second, by itself.
+The choice opens over the page. While an atlas is made a line over the explorer says how far it is,
+drawn again each second by itself.
 """
 
 from dataclasses import dataclass, field
@@ -31,13 +32,13 @@ from hookviz.wording import number, time_left
 
 _EVERY = 1.0  # seconds
 _UPLOADER = "own-atlas-files"
-_WIDTH = 320  # pixels
+_OPEN = "_choose-atlas"  # a key of session_state that no widget has can't be set from outside
 _MOST_NAMED = 8  # images that were left out
 
 
 @dataclass(frozen=True, slots=True)
-class _AtlasLine:
-    """What the line over the patches says, without the model: Streamlit keeps it.
+class _Atlases:
+    """The atlases there are of a network, without the model: Streamlit keeps it.
 
     Attributes:
         choice: the network.
@@ -56,10 +57,15 @@ class _AtlasLine:
     left_out: dict[str, str] = field(repr=False)
 
 
-def show_atlas_line(model: Model, choice: ModelChoice) -> None:
-    """Say among which images the channel is excited most, with a menu to choose others."""
+def open_atlases() -> None:
+    """Have the next run of the page open the choice, in a callback."""
+    st.session_state[_OPEN] = True
+
+
+def show_atlases(model: Model, choice: ModelChoice) -> None:
+    """Show how far an atlas of one's own is, and the choice of atlases where it was asked for."""
     own, others = own_atlas(model), atlas_of(model)
-    line = _AtlasLine(
+    atlases = _Atlases(
         choice,
         model.digest,
         None if own is None else own.counts["tallied"],
@@ -68,7 +74,10 @@ def show_atlas_line(model: Model, choice: ModelChoice) -> None:
         {} if own is None else dict(own.left_out),
     )
     state = _state(model.digest)
-    st.fragment(_show, run_every=_EVERY if state.running else None)(line, state)
+    if session_atlases().making is not None:
+        st.fragment(_show_line, run_every=_EVERY if state.running else None)(atlases, state)
+    if st.session_state.pop(_OPEN, False):
+        st.dialog(say("Among which images"))(_choose)(atlases, state)
 
 
 class _AtlasState(NamedTuple):
@@ -86,40 +95,23 @@ def _state(digest: str) -> _AtlasState:
     return _AtlasState(running, atlases.atlas(digest) is not None, is_own_shown())
 
 
-def _show(line: _AtlasLine, before: _AtlasState) -> None:
-    """Draw the line; `before` is the state in which the page drew it first."""
-    if _state(line.digest) != before:
-        st.rerun()
+def _show_line(atlases: _Atlases, before: _AtlasState) -> None:
+    """Draw the line of an atlas that is made; `before` is the state in which it was drawn first."""
     making = session_atlases().making
+    if _state(atlases.digest) != before or making is None:
+        st.rerun()
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="hv-excites"):
-        if making is not None and making.running:
+        if making.running:
             _show_running(making)
-            return
-        st.markdown(say("**What excites it**"), width="content")
-        menu = st.popover(
-            _label(line, making),
-            help=say("Among which images, and an atlas of images of your own"),
-            type="tertiary",
-            width="content",
-            on_change="rerun",
-            key="hv-atlas",
-        )
-        if menu.open:
-            with menu, st.container(width=_WIDTH):
-                _fill(line, making)
+        else:
+            _show_ended(atlases, making)
 
 
-def _label(line: _AtlasLine, making: BuildStatus | None) -> str:
-    if making is not None:
-        return say("yours: not finished")
-    count = line.own if line.shows_own else line.others
-    if count is None:
-        return say("among your images…")
-    return (
-        say("among your {count:,} images", count=count)
-        if line.shows_own
-        else say("among {count:,} images", count=count)
-    )
+def _choose(atlases: _Atlases, before: _AtlasState) -> None:
+    """Draw the choice; `before` is the state in which the page opened it."""
+    if _state(atlases.digest) != before:
+        st.rerun()
+    _fill(atlases)
 
 
 def _show_running(making: BuildStatus) -> None:
@@ -134,13 +126,10 @@ def _show_running(making: BuildStatus) -> None:
     )
 
 
-def _fill(line: _AtlasLine, making: BuildStatus | None) -> None:
-    """Show the atlas being made; else which one is shown, and an uploader for another one."""
-    if making is not None:
-        _show_ended(line, making)
-        return
-    if line.own is not None:
-        _show_own(line)
+def _fill(atlases: _Atlases) -> None:
+    """Show which atlas is shown, and an uploader for another one."""
+    if atlases.own is not None:
+        _show_own(atlases)
     offer = st.container()  # over the files, which can be many
     files = st.file_uploader(
         say("An atlas of your own images"),
@@ -153,7 +142,7 @@ def _fill(line: _AtlasLine, making: BuildStatus | None) -> None:
     if files:
         listed = [(file.name, file.file_id) for file in files[:MOST]]
         with offer:
-            _offer(say("Make it of {images}", images=_images(len(listed))), line, listed)
+            _offer(say("Make it of {images}", images=_images(len(listed))), atlases, listed)
             if len(files) > MOST:
                 st.caption(
                     say(
@@ -163,57 +152,57 @@ def _fill(line: _AtlasLine, making: BuildStatus | None) -> None:
                     )
                 )
         return
-    before = files_before(line.digest)
-    if before and line.own is None:
+    before = files_before(atlases.digest)
+    if before and atlases.own is None:
         with offer:
             _offer(
                 say("Make it of the {images} from before", images=_images(len(before))),
-                line,
+                atlases,
                 before,
             )
     st.caption(say("They stay in this session and go with it."))
 
 
-def _offer(label: str, line: _AtlasLine, files: list[File]) -> None:
+def _offer(label: str, atlases: _Atlases, files: list[File]) -> None:
     st.button(
         label,
         on_click=make_own,
-        args=(partial(resources.use_model, line.choice), line.digest, files),
+        args=(partial(resources.use_model, atlases.choice), atlases.digest, files),
         key="hv-make-atlas",
         type="primary",
     )
 
 
-def _show_own(line: _AtlasLine) -> None:
+def _show_own(atlases: _Atlases) -> None:
     """Show which of two atlases is shown, and which images are not in the session's own."""
-    assert line.own is not None
-    if line.others is not None:
+    assert atlases.own is not None
+    if atlases.others is not None:
         own, others = (
-            say("your {count:,}", count=line.own),
-            say("{count:,} others", count=line.others),
+            say("your {count:,}", count=atlases.own),
+            say("{count:,} others", count=atlases.others),
         )
         st.segmented_control(
             say("Among which images"),
             (own, others),
-            default=own if line.shows_own else others,
+            default=own if atlases.shows_own else others,
             required=True,
             key="own-or-others",
             on_change=lambda: show_own(st.session_state["own-or-others"] == own),
         )
-    for name, reason in list(line.left_out.items())[:_MOST_NAMED]:
+    for name, reason in list(atlases.left_out.items())[:_MOST_NAMED]:
         said = reason if name in reason else f"{name}: {reason}"
         st.caption(plain(say("Left out: {reason}", reason=said)))
-    if len(line.left_out) > _MOST_NAMED:
+    if len(atlases.left_out) > _MOST_NAMED:
         st.caption(
             say(
                 "And {count} more were left out.",
-                count=len(line.left_out) - _MOST_NAMED,
+                count=len(atlases.left_out) - _MOST_NAMED,
             )
         )
-    st.button(say("Drop it"), on_click=drop_own, args=(line.digest,), key="hv-drop-atlas")
+    st.button(say("Drop it"), on_click=drop_own, args=(atlases.digest,), key="hv-drop-atlas")
 
 
-def _show_ended(line: _AtlasLine, making: BuildStatus) -> None:
+def _show_ended(atlases: _Atlases, making: BuildStatus) -> None:
     """Say why the making ended, or where it was stopped, with a button to go on."""
     st.caption(
         plain(making.fault)
@@ -221,11 +210,11 @@ def _show_ended(line: _AtlasLine, making: BuildStatus) -> None:
         else say("Stopped: {progress}.", progress=_progress(making))
     )
     with st.container(horizontal=True):
-        before = files_before(line.digest)
+        before = files_before(atlases.digest)
         if not making.fault:
             st.button(say("Go on"), on_click=session_atlases().go_on, key="hv-go-on-atlas")
         elif before:
-            _offer(say("Make it again"), line, before)
+            _offer(say("Make it again"), atlases, before)
         st.button(say("Drop it"), on_click=drop_own, args=(making.digest,), key="hv-drop-atlas")
 
 

@@ -2,37 +2,41 @@
 
 import streamlit as st
 
+from hookviz.capturing.layer_trace import input_trace
 from hookviz.drawing.panels import GridPanel
 from hookviz.errors import HookVizError
 from hookviz.explaining.channel_mask import ChannelMask, copied_bytes
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Address, Model
-from hookviz.ui.explorer.channels import Drawing, ExplorerScene
 from hookviz.ui.explorer.pinned_view import pin
+from hookviz.ui.explorer.scene import ExplorerScene, step_now
 from hookviz.ui.link import update_link
-from hookviz.ui.state import SILENCED, choose
+from hookviz.ui.serving import resources
+from hookviz.ui.state import SILENCED, choose, plain
 
 _LENS, _MODE = "ablate", mark("switch off")
 
 
-def offer_pin(drawing: Drawing, scene: ExplorerScene) -> None:
-    """Show a button that pins the drawing as A, as it is when the button is pressed."""
+def offer_pin(scene: ExplorerScene) -> None:
+    """Show a button that pins what the explorer shows as A, as it is when the button is pressed."""
     st.button(
         say("Compare"),
         icon=":material/compare:",
         on_click=_pin,
-        args=(drawing, scene),
+        args=(scene,),
         help=say("Keep this as A: the image, model or layer that you choose next is B"),
         key="hv-pin",
-        disabled=drawing.grid is None,
     )
 
 
-def _pin(drawing: Drawing, scene: ExplorerScene) -> None:
-    if drawing.grid is not None and drawing.grid.address is not None:
-        address = drawing.grid.address
-        pin(scene.shown, scene.choice, address, size=scene.size, whole=scene.whole)
+def _pin(scene: ExplorerScene) -> None:
+    try:
+        step = step_now(scene)
+    except HookVizError as error:
+        st.toast(plain(str(error)), duration="long")
+        return
+    pin(scene.shown, scene.choice, step, size=scene.size, whole=scene.whole)
 
 
 def offer_silenced(result: LensResult, scene: ExplorerScene, model: Model) -> None:
@@ -81,7 +85,9 @@ def _why_not(scene: ExplorerScene, mask: ChannelMask, model: Model) -> str:
 def _compare(scene: ExplorerScene, mask: ChannelMask, layer: str) -> None:
     pin(scene.shown, scene.choice, Address(layer), size=scene.size, whole=scene.whole)
     choose(layer=layer)
-    first = next((conv.name for conv in scene.trace.convs), None)
+    with resources.use_model(scene.choice) as model:
+        convs = input_trace(model, scene.model_input).convs
+    first = convs[0].name if convs else None
     update_link(
         lens=None,
         layer=None if layer == first else layer,

@@ -13,7 +13,8 @@ from hookviz.lenses.contract.result import LensResult
 from hookviz.lenses.contract.running import find_lens
 from hookviz.models.bundled import BUNDLED
 from hookviz.types import Model
-from hookviz.ui.explorer.channels import Drawing, ExplorerScene
+from hookviz.ui.explorer.pinned_view import PIN
+from hookviz.ui.explorer.scene import ExplorerScene, drawn_now, view_in_link
 from hookviz.ui.menu import Menu
 from hookviz.ui.serving import resources
 from hookviz.ui.state import Shown
@@ -21,12 +22,11 @@ from hookviz.ui.state import Shown
 _WHERE = mark("run it in a folder that has the image, and the weights if they are no download.")
 
 
-def code_menu(drawing: Drawing, scene: ExplorerScene, model: Model) -> Menu:
+def code_menu(scene: ExplorerScene, model: Model) -> Menu:
     """Return a menu with the picture as a script to copy, and the files of ours that it reads."""
     if scene.choice.mask is not None:
         return _no_script()
-    write = partial(_write, drawing, scene)
-    return _menu(partial(_says, drawing), write, "hookviz_picture.py", scene.shown, model)
+    return _menu(_says, partial(_write, scene), "hookviz_picture.py", scene.shown, model)
 
 
 def _no_script() -> Menu:
@@ -38,11 +38,11 @@ def _show_no_script() -> None:
     st.caption(say("There is no script for a network with silent channels: bring them back first."))
 
 
-def _says(drawing: Drawing) -> str:
+def _says() -> str:
     what = (
-        say("the same picture")
-        if drawing.pair is None
-        else say("B by itself, on a scale of its own,")
+        say("B by itself, on a scale of its own,")
+        if st.query_params.get(PIN)
+        else say("the same picture")
     )
     return say(
         "This draws {picture} without HookViz, pixel for pixel: {how}",
@@ -51,16 +51,17 @@ def _says(drawing: Drawing) -> str:
     )
 
 
-def _write(drawing: Drawing, scene: ExplorerScene) -> str:
-    if drawing.grid is None:
-        return ""
+def _write(scene: ExplorerScene) -> str:
+    drawn, view = drawn_now(scene), view_in_link()
+    # of A, where it alone is shown, none is picked
+    channel = view.channel if view.channel in drawn.grid.order and not drawn.is_of_a else None
     with resources.use_model(scene.choice) as model:
         return picture_script(
             picture_facts_of(
-                *(model, _file_name(scene.shown), drawing.grid),
+                *(model, _file_name(scene.shown), drawn.own),
                 size=scene.size,
                 whole=scene.whole,
-                channel=drawing.channel,
+                channel=channel,
             )
         )
 

@@ -5,11 +5,12 @@ from collections.abc import Collection, Sequence
 import streamlit as st
 
 from hookviz.capturing.layer_trace import LayerTrace
+from hookviz.explorer.layers import before, list_of, why_another
+from hookviz.explorer.view import LISTS
 from hookviz.language.saying import mark, say
 from hookviz.types import LayerInfo
 from hookviz.ui.link import update_link
-from hookviz.ui.state import LISTS, choose, plain, warn_about_link
-from hookviz.wording import times
+from hookviz.ui.state import choose, warn
 
 _SEEN = "_layers"  # those that were looked at; a key that no widget has can't be set from outside
 _TITLES = {"conv": mark("Conv"), "maps": mark("All maps")}
@@ -18,10 +19,8 @@ _TITLES = {"conv": mark("Conv"), "maps": mark("All maps")}
 def pick_list(trace: LayerTrace) -> str:
     """Show the choice of `LISTS` above the tree, and return it; a link beyond convs chooses too."""
     convs = {layer.name for layer in trace.convs}
-    others = {layer.name for layer in trace.maps} - convs
     asked = st.query_params.get("layer")
-    beyond = asked in others or not convs
-    listed = "maps" if beyond or st.query_params.get("layers") == "maps" else "conv"
+    listed = list_of(trace, asked, st.query_params.get("layers"))
     _show("_list", listed)
     st.segmented_control(
         say("Layers"),
@@ -30,7 +29,7 @@ def pick_list(trace: LayerTrace) -> str:
         required=True,
         key="_list",
         on_change=_list_chosen,
-        args=(_before(asked, tuple(trace.calls), convs),),
+        args=(before(asked, tuple(trace.calls), convs),),
         disabled=not convs,
         label_visibility="collapsed",
         width="stretch",
@@ -54,13 +53,12 @@ def pick_layer(layers: Sequence[LayerInfo], trace: LayerTrace, listed: str | Non
     by_name = {layer.name: layer for layer in layers}
     asked = st.query_params.get("layer")
     seen: set[str] = st.session_state.setdefault(_SEEN, set())
-    if asked is not None and asked not in trace.calls:
-        if asked not in seen:  # and not where another model was chosen here
-            warn_about_link("layer", list(by_name))
+    is_gone = asked is not None and asked not in trace.calls
+    if (is_gone or listed) and asked not in seen:  # and not where another model was chosen here
+        warn(why_another(asked, trace, by_name))
+    if is_gone:
         update_link(layer=None)
-    elif listed and asked is not None and asked not in {*trace.map_outputs, *seen}:
-        _warn_of_no_maps(asked, trace)
-    name = _before(asked, tuple(trace.calls), by_name) or layers[0].name
+    name = before(asked, tuple(trace.calls), by_name) or layers[0].name
     seen.add(name)
     _show("layer", name)
     st.selectbox(
@@ -74,23 +72,6 @@ def pick_layer(layers: Sequence[LayerInfo], trace: LayerTrace, listed: str | Non
         width=300,
     )
     return by_name[name]
-
-
-def _warn_of_no_maps(asked: str, trace: LayerTrace) -> None:
-    """Say why a link to a layer without maps leads to another one."""
-    shape = next((layer.output_shape for layer in trace.layers if layer.name == asked), ())
-    numbers = say("{shape} numbers, no maps", shape=times(shape)) if shape else say("no maps")
-    st.warning(
-        plain(
-            say(
-                "{layer} puts out {output}: this is the layer before it. Summary and other lenses ",
-                layer=asked,
-                output=numbers,
-            )
-        )
-        + say("look at all layers."),
-        icon=":material/link_off:",
-    )
 
 
 def _layer_chosen(listed: str | None, names: Collection[str]) -> None:
@@ -111,12 +92,3 @@ def _show(key: str, value: str) -> None:
     """Set a widget to what is chosen in the URL."""
     if st.session_state.get(key) != value:
         st.session_state[key] = value
-
-
-def _before(asked: str | None, returned: Sequence[str], names: Collection[str]) -> str | None:
-    """Return `asked` if it is in `names`, else the one that returned last before it, or None."""
-    if asked in names or asked not in returned:
-        return asked if asked in names else None
-    return next(
-        (name for name in reversed(returned[: returned.index(asked)]) if name in names), None
-    )

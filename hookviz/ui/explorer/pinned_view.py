@@ -1,22 +1,19 @@
-"""Keep view A of a comparison in the link, and compute its maps again from there."""
+"""Keep view A of a comparison in the link, and find its image and network again from there."""
 
-from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
 import streamlit as st
-import torch
 
-from hookviz.drawing.dimensions import middle_maps
 from hookviz.errors import HookVizError, shorten
 from hookviz.explaining.channel_mask import ChannelMask, read_channel_mask
 from hookviz.images.samples import samples
 from hookviz.language.saying import say
 from hookviz.models import catalog, user_models
 from hookviz.types import Address, ModelSpec
-from hookviz.ui.explorer.layer_capture import capture_layer
 from hookviz.ui.link import update_link
 from hookviz.ui.recent_images import recent_images
 from hookviz.ui.serving import resources
+from hookviz.ui.serving.explorer_sessions import PinnedScene
 from hookviz.ui.state import WEIGHTS, ModelChoice, Shown, choose, chosen_upload
 
 PIN = "a"
@@ -24,23 +21,6 @@ PIN = "a"
 
 _CHOICE = "_pinned-model"  # a key of session_state that no widget has can't be set from outside
 _LONGEST = 1000  # letters of a pinned view in a link
-
-
-@dataclass(frozen=True, slots=True)
-class PinnedView:
-    """The image, model and step that were on the screen when they were pinned.
-
-    Attributes:
-        link: as the link holds it.
-        image: what its image is called.
-        title: of its model, with its weights where those are not the pretrained ones.
-        step: whose output was shown, an `Address` as text.
-    """
-
-    link: str
-    image: str
-    title: str
-    step: str
 
 
 def pin(shown: Shown, choice: ModelChoice, step: Address, *, size: int | None, whole: bool) -> None:
@@ -70,22 +50,32 @@ def pin(shown: Shown, choice: ModelChoice, step: Address, *, size: int | None, w
 def unpin() -> None:
     """Forget A, and look at one thing again."""
     st.session_state.pop(_CHOICE, None)
-    choose(compare="B")
-    update_link(**{PIN: None})
+    update_link(**{PIN: None}, compare=None)
 
 
-def pinned_view() -> PinnedView | None:
-    """Read what is pinned from the link alone; None where nothing is.
+def pinned_scene() -> PinnedScene | None:
+    """Return what is pinned, from the link alone; None where nothing is.
 
-    Raises:
-        HookVizError: the link names no view.
+    Where it can't be had, because image, network or weights are not here, it says so.
     """
     link = st.query_params.get(PIN)
     if not link:
         return None
-    parts = _parts(link)
-    title = model_title(parts["model"], parts["weights"], _mask(parts))
-    return PinnedView(link, parts["name"], title, parts["step"])
+    try:
+        parts = _parts(link)
+        shown, choice = _image(parts), _choice(link, parts)
+        with resources.use_model(choice) as model:
+            digest = model.digest
+            model_input = resources.prepare(
+                model,
+                shown.image,
+                size=int(parts["size"]) if parts["size"] else None,
+                whole=parts["whole"] == "1",
+            )
+        title = model_title(parts["model"], parts["weights"], _mask(parts))
+    except HookVizError as error:
+        return PinnedScene(link, error=str(error))
+    return PinnedScene(link, parts["name"], title, parts["step"], choice, digest, model_input)
 
 
 def image_title(shown: Shown) -> str:
@@ -99,28 +89,6 @@ def model_title(title: str, weights: str, mask: ChannelMask | None = None) -> st
     said = {"random": say(", random weights"), "yours": say(", your weights")}
     without = "" if mask is None else say(" without {channels}", channels=mask.words)
     return title + said.get(weights, "") + without
-
-
-def pinned_maps(view: PinnedView) -> torch.Tensor:
-    """Return the maps of A, ``(C, H, W)``, from the session's cache where they are there.
-
-    Raises:
-        HookVizError: the image is not here, or the model, or its layer.
-    """
-    cache, key = resources.session_cache(), ("pinned", view.link)
-    maps: torch.Tensor | None = cache.get(key)
-    if maps is None:
-        parts = _parts(view.link)
-        shown, choice = _image(parts), _choice(view.link, parts)
-        size = int(parts["size"]) if parts["size"] else None
-        with resources.use_model(choice) as model:
-            model_input = resources.prepare(
-                model, shown.image, size=size, whole=parts["whole"] == "1"
-            )
-            capture = capture_layer(model, model_input, parts["layer"])
-            maps = middle_maps(capture[view.step].values)
-        cache.put(key, maps, maps.nbytes)
-    return maps
 
 
 def _parts(link: str) -> dict[str, str]:

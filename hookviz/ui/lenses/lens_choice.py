@@ -3,6 +3,7 @@
 import streamlit as st
 
 from hookviz.capturing.layer_trace import LayerTrace
+from hookviz.explorer.layers import before
 from hookviz.language.saying import say
 from hookviz.lenses.contract import parameters as kinds
 from hookviz.lenses.contract.lens import Lens
@@ -70,12 +71,13 @@ def _look(slug: str | None) -> None:
     lens = next((lens for lens in list_lenses() if lens.slug == slug), None)
     offered = [layer.name for layer in (layers_for(lens, trace) if lens else trace.maps)]
     every = [layer.name for layer in trace.layers]
-    layer = st.session_state.get("layer")
+    asked = st.query_params.get("layer")
+    layer = asked if asked in trace.calls else next((conv.name for conv in trace.convs), None)
     at_side = layers_at_side(lens) if lens else []
     if "layer" not in st.query_params and at_side and offered:
         layer = at_side[0].start(trace)
-    elif layer in every and layer not in offered:  # the one of those before it
-        layer = next((name for name in every[every.index(layer) :: -1] if name in offered), None)
+    elif layer in every:
+        layer = before(layer, every, offered)
     if layer not in offered:
         update_link(lens=slug)
         return

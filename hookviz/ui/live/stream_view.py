@@ -6,6 +6,7 @@ from functools import partial
 import streamlit as st
 
 from hookviz.classroom.link_parameters import LIVE
+from hookviz.explorer.look import Look
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
 from hookviz.live.frames import CAMERA_WIDTH, MOST_BYTES
@@ -16,7 +17,7 @@ from hookviz.ui.components.live import live
 from hookviz.ui.live.frozen_frame import freeze
 from hookviz.ui.serving import live_route, resources
 from hookviz.ui.serving.queue_wait import session
-from hookviz.ui.state import ModelChoice, View, choose_channel
+from hookviz.ui.state import ModelChoice, choose_channel
 from hookviz.ui.streamlit_internals import XSRF_COOKIE_NAME
 
 _SIDE = 256  # pixels of a frame for a network that prepares its images by a function of its own
@@ -42,8 +43,7 @@ def show_stream(
     model: Model,
     choice: ModelChoice,
     step: Address,
-    view: View,
-    colours: tuple[str, str, str],
+    look: Look,
     *,
     size: int | None,
     whole: bool,
@@ -54,38 +54,22 @@ def show_stream(
         model: the network, loaded.
         choice: the same, as it was chosen.
         step: whose output is drawn.
-        view: how it is drawn.
-        colours: scale and colormaps of the view, by `hookviz.ui.explorer.view_choice.settled`.
+        look: how it is drawn.
         size: side of the input in pixels; None for the model's own.
         whole: whether the input is the whole frame.
     """
-    scale, colormap, signed_colormap = colours
     subject = Subject(
         use_model=partial(resources.use_model, choice),
         size=size,
         whole=whole,
         step=str(step),
-        sort=view.sort,
-        top=view.top,
-        scale=scale,
-        colormap=colormap,
-        signed_colormap=signed_colormap,
+        look=look,
         language=current(),
     )
     cookie = st.context.cookies.get(XSRF_COOKIE_NAME, "")  # the stream's socket has it too
     token = streams().offer(session(), cookie, subject)
     st.session_state[_OFFERED] = True
-    drawn = (
-        model.name,
-        model.digest,
-        size,
-        whole,
-        step,
-        view,
-        colormap,
-        signed_colormap,
-        current(),
-    )
+    drawn = (model.name, model.digest, size, whole, step, look, current())
     side, seen = frame_geometry(model, size=size, whole=whole)
     live(
         {

@@ -55,15 +55,10 @@
     true,
   );
 
-  // Through the slides if there are any, else through the steps of a lesson or the layers.
+  // Through the slides if there are any, else by the keys of a lesson's steps or of the layers.
   const step = (by) => {
     if (slides.list().length) slides.step(by);
-    else if (hasSteps()) press(by > 0 ? ["n", "KeyN"] : ["p", "KeyP"]);
-    else {
-      /** @type {HTMLElement | null} */
-      const button = document.querySelector(`.st-key-hv-${by > 0 ? "next" : "previous"} button:enabled`);
-      button?.click();
-    }
+    else press(by > 0 ? ["n", "KeyN"] : ["p", "KeyP"]);
   };
   const press = ([key, code]) => {
     for (const kind of ["keydown", "keyup"]) {

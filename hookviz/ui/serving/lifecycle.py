@@ -3,10 +3,12 @@
 import asyncio
 import logging
 import os
+import signal
 import threading
-from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import streamlit as st
@@ -20,14 +22,28 @@ from hookviz.language.saying import say
 from hookviz.models import catalog, user_models
 from hookviz.serving import capacity, logs
 from hookviz.settings import host_names, settings
-from hookviz.ui.serving import class_route, deep_health, go_route, live_route, resources
+from hookviz.ui.serving import (
+    class_route,
+    deep_health,
+    explorer_route,
+    go_route,
+    live_route,
+    resources,
+)
+from hookviz.ui.serving.explorer_sessions import explorer_sessions
 from hookviz.ui.state import ModelChoice
 from hookviz.ui.streamlit_internals import set_option
 
 SCRIPT = Path(__file__).parent.with_name("main.py")
 """The page's script."""
 
-ROUTES = [deep_health.route(), live_route.route(), go_route.route(), class_route.route()]
+ROUTES = [
+    deep_health.route(),
+    explorer_route.route(),
+    live_route.route(),
+    go_route.route(),
+    class_route.route(),
+]
 """What the server answers beside the page."""
 
 _FIRST_PAGE = 5.0  # seconds
@@ -39,8 +55,35 @@ _log = logging.getLogger("hookviz")
 async def lifespan(app: Any) -> AsyncIterator[None]:
     """Prepare a process that does nothing but serve; its garbage is collected between clicks."""
     async with guest_lifespan(app):
-        with capacity.garbage_collector().running():
+        with capacity.garbage_collector().running(), answers_end_with_the_server():
             yield
+
+
+@contextmanager
+def answers_end_with_the_server() -> Iterator[None]:
+    """End the explorer's answers in the block as soon as the process is told to end.
+
+    The server waits for all of them before it tells so by its lifespan.
+    """
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def end(number: int, frame: FrameType | None) -> None:
+        explorer_sessions().close()
+        handler = before[signal.Signals(number)]
+        if callable(handler):
+            handler(number, frame)
+
+    if threading.current_thread() is not threading.main_thread():  # where no signal comes
+        yield
+        return
+    for number in before:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if signal.getsignal(number) is end:
+                signal.signal(number, handler)
 
 
 @asynccontextmanager

@@ -94,7 +94,13 @@ def _start(port: int) -> int:
     import streamlit as st  # noqa: PLC0415 - the library does without these
     import uvicorn  # noqa: PLC0415
 
-    from hookviz.ui.serving import connections, go_route, lifecycle, live_route  # noqa: PLC0415
+    from hookviz.ui.serving import (  # noqa: PLC0415
+        connections,
+        explorer_route,
+        go_route,
+        lifecycle,
+        live_route,
+    )
     from hookviz.ui.streamlit_internals import set_option  # noqa: PLC0415
 
     listener = socket.socket()
@@ -109,7 +115,7 @@ def _start(port: int) -> int:
         middleware=connections.MIDDLEWARE,
         lifespan=lifecycle.guest_lifespan,
         on_script_error=lifecycle.on_script_error,
-        routes=[live_route.route(), go_route.route()],
+        routes=[explorer_route.route(), live_route.route(), go_route.route()],
     )
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)

@@ -1,19 +1,17 @@
-"""Give a page its turn to compute: show its place in the queue, and log and measure the run."""
+"""Give a page its turn to compute, and show its place in the queue on the screen."""
 
 import secrets
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import streamlit as st
 
 from hookviz.classroom.classes import classes
-from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.live.streams import streams
-from hookviz.serving import capacity, logs, out_of_memory
+from hookviz.serving import turns
 from hookviz.serving.run_slot import RunSlot
-from hookviz.serving.time_limit import TooLongError
+from hookviz.ui.serving.explorer_sessions import explorer_sessions
 
 
 @contextmanager
@@ -51,46 +49,12 @@ def turn(
             icon=":material/hourglass_top:",
         )
 
-    with (
-        logs.bound(session=session(), request=secrets.token_hex(4), model=model, layer=layer),
-        capacity.queue().turn(session(), on_position) as waited,
-    ):
+    with turns.turn(
+        session(), label, kind, model=model, layer=layer, on_position=on_position
+    ) as slot:
         if shown:
             line.empty()
-        slot = RunSlot(capacity.queue(), session(), label)
-        with _logged(kind, slot, waited), out_of_memory.translate_oom(label):
-            yield slot
-
-
-@contextmanager
-def _logged(kind: str, slot: RunSlot, waited: float) -> Iterator[None]:
-    """Log and measure a run, however it ends."""
-    started = time.perf_counter()
-    outcome = "stopped"  # by Streamlit, for a click or a closed tab
-    try:
-        yield
-        outcome = "done"
-    except TooLongError:
-        outcome = "too long"
-        raise
-    except HookVizError:
-        outcome = "refused"
-        raise
-    except Exception:
-        outcome = "failed"
-        raise
-    finally:
-        seconds = time.perf_counter() - started - slot.yielded
-        waited += slot.yielded
-        logs.event(
-            kind,
-            outcome=outcome,
-            ms=round(seconds * 1000, 1),
-            waited_ms=round(waited * 1000, 1),
-        )
-        metrics = capacity.metrics()
-        if metrics is not None:
-            metrics.run_ended(kind, outcome, seconds, waited)
+        yield slot
 
 
 def session() -> str:
@@ -102,11 +66,12 @@ def session() -> str:
 
 
 def _on_session_end(name: str) -> None:
+    explorer_sessions().withdraw(name)
     streams().withdraw(name)
     classes().session_ended(name)
 
 
 @st.cache_resource(scope="session", on_release=_on_session_end, show_spinner=False)
 def _own_name() -> str:
-    """Make the name where Streamlit tells of the session's end, which ends its stream of frames."""
+    """Make the name where Streamlit tells of the session's end, which ends what it was offered."""
     return secrets.token_hex(4)

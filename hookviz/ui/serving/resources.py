@@ -32,13 +32,16 @@ _digests: dict[str, str] = {}
 
 @contextmanager
 def use_model(
-    choice: ModelChoice, while_loading: Callable[[], AbstractContextManager[None]] = nullcontext
+    choice: ModelChoice,
+    while_loading: Callable[[], AbstractContextManager[None]] = nullcontext,
+    on_wait: Callable[[], object] = lambda: None,
 ) -> Iterator[Model]:
     """Hold the chosen model for the block; everybody who chose the same shares it.
 
     Args:
         choice: the model.
         while_loading: a block for the time of loading, where it is not loaded yet.
+        on_wait: called before a wait for others, who load the same or leave no room.
 
     Raises:
         ModelError: it does not fit into the memory for models.
@@ -48,7 +51,7 @@ def use_model(
         UnknownLayerError: it has no layer of that name to mask.
         SettingError: the layer has no such channels, or they can't be silenced.
     """
-    with _use_whole(choice, while_loading) as (key, model):
+    with _use_whole(choice, while_loading, on_wait) as (key, model):
         mask = choice.mask
         if mask is None:
             yield model
@@ -59,15 +62,27 @@ def use_model(
             ("silenced", *key, model.digest, str(mask)),
             title,
             copied_bytes(model, mask),
-            lambda: out_of_memory.with_retry(say("Loading {title}", title=title), mask_it),
+            lambda: _load_masked(title, mask_it, while_loading),
+            on_wait,
         )
         with silent as silenced_model:
             yield silenced_model
 
 
+def _load_masked(
+    title: str,
+    mask_it: Callable[[], Model],
+    while_loading: Callable[[], AbstractContextManager[None]],
+) -> Model:
+    with while_loading():
+        return out_of_memory.with_retry(say("Loading {title}", title=title), mask_it)
+
+
 @contextmanager
 def _use_whole(
-    choice: ModelChoice, while_loading: Callable[[], AbstractContextManager[None]]
+    choice: ModelChoice,
+    while_loading: Callable[[], AbstractContextManager[None]],
+    on_wait: Callable[[], object],
 ) -> Iterator[tuple[tuple[str, ...], Model]]:
     """Hold the chosen model with all its channels; yields its key in the pool, and the model."""
     spec = choice.spec
@@ -88,7 +103,7 @@ def _use_whole(
             return out_of_memory.with_retry(say("Loading {model}", model=spec.title), load)
 
     size = spec.parameters * _FLOAT_BYTES
-    with capacity.model_pool().use(key, spec.title, size, load_in_time) as model:
+    with capacity.model_pool().use(key, spec.title, size, load_in_time, on_wait) as model:
         yield key, model
 
 

@@ -39,6 +39,16 @@ class TokenBucket:
         self._tokens, self._at = refilled - 1, now
         return max(0.0, -self._tokens / self._rate)
 
+    def take_if_there(self) -> float:
+        """Take a token if there is one, and return 0; else the seconds until there is one.
+
+        One that is not there is not owed: whoever asks too often waits for no longer than that.
+        """
+        owed = self.take()
+        if owed:
+            self._tokens += 1
+        return owed
+
 
 class Throttle:
     """Message source of one connection, which gives its messages no faster than they may come."""

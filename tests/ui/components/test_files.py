@@ -1,5 +1,13 @@
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
 from hookviz.language.speaking import speaking
-from hookviz.ui.components.files import packed, script
+from hookviz.ui.components import files
+from hookviz.ui.components.files import bundle, packed, script
 from scripts.visitor import unpacked
 
 
@@ -19,4 +27,61 @@ def test_another_language_is_other_data_and_a_component_s_own_facts_stand() -> N
 
 def test_a_script_waits_for_the_head_of_the_page() -> None:
     assert script("gallery.js").count("export default") == 1
-    assert script("gallery.js").rstrip().endswith("export default afterHead(draw);")
+    end = "export default components_page.afterHead(components_gallery.main);"
+    assert script("gallery.js").rstrip().endswith(end)
+
+
+def test_modules_of_two_folders_keep_their_names_to_themselves(tmp_path: Path) -> None:
+    """Each has a FRAME of its own, one is imported twice, and runs once all the same."""
+    (one := tmp_path / "one").mkdir()
+    (two := tmp_path / "two").mkdir()
+    (two / "shared.js").write_text(
+        "// Shared.\nconst FRAME = 1;\n"
+        + "globalThis.runs = (globalThis.runs ?? 0) + 1;\n"
+        + "export const twice = (x) => 2 * x + FRAME;\nexport class Kept {}\n"
+    )
+    (one / "shared.js").write_text(
+        'import { Kept, twice as double } from "../two/shared.js";\n\n'
+        "const FRAME = 10;\n"
+        "export async function later() {\n  return new Kept() && double(FRAME);\n}\n"
+    )
+    (one / "main.js").write_text(
+        'import {\n  later,\n} from "./shared.js";\nimport { twice } from "../two/shared.js";\n'
+        "const FRAME = 100;\n"
+        "export default function () {\n  return later().then((x) => x + twice(FRAME));\n}\n"
+    )
+    script = bundle(one / "main.js", two / "shared.js")
+    ran = _node(
+        script + "one_main.main().then((x) => console.log(JSON.stringify([x, globalThis.runs])));"
+    )
+    assert json.loads(ran) == [21 + 201, 1]
+
+
+def test_a_module_that_can_t_be_bundled_is_a_bug(tmp_path: Path) -> None:
+    (tmp_path / "a.js").write_text("export let count = 0;\n")
+    with pytest.raises(AssertionError, match=r"a\.js can't be bundled"):
+        bundle(tmp_path / "a.js")
+
+
+@pytest.mark.parametrize("name", [f.name for f in sorted(Path(files.__file__).parent.glob("*.js"))])
+def test_every_component_is_one_script_that_runs(name: str) -> None:
+    """Modules run through once where they are loaded, each after those that it imports."""
+    text = (
+        script(name) if "export default" in _file(name).read_text("utf-8") else bundle(_file(name))
+    )
+    _node(
+        "globalThis.window = globalThis;\nglobalThis.document = { documentElement: {} };\n" + text
+    )
+
+
+def _file(name: str) -> Path:
+    return Path(files.__file__).parent / name
+
+
+def _node(script: str) -> str:
+    node = shutil.which("node") or str(Path(".venv/bin/node"))
+    done = subprocess.run(
+        [node, "--input-type=module"], input=script, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

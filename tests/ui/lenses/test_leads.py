@@ -9,7 +9,6 @@ from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.lenses.contract import running
 from hookviz.ui import recent_images
-from hookviz.ui.explorer.inspector import ACROSS
 from hookviz.ui.lenses.leads import _shown_at, lead_to_channel, lead_to_image
 from tests.pictures import picture
 
@@ -63,4 +62,4 @@ def test_a_sample_and_a_recent_image_are_chosen(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_lens_that_the_inspector_leads_to_is_there() -> None:
-    assert running.find_lens(ACROSS).title == "One channel across images"
+    assert running.find_lens("across-images").title == "One channel across images"

@@ -3,6 +3,7 @@
 import pytest
 
 from hookviz.lenses.contract import running
+from tests.ui.questions import asked, words
 from tests.ui.test_page import opened, texts
 
 GRAD_CAM = "grad-cam"
@@ -46,7 +47,7 @@ def test_a_block_can_be_asked_about(lens: str, layer: str, says: str) -> None:
     assert says in texts(page.markdown)
     assert not page.warning
     page.selectbox(key="lens").select("").run()
-    assert page.selectbox(key="layer").value == layer
+    assert asked(page, "layers")["layer"] == layer
 
 
 def test_a_lens_that_needs_a_conv_layer_begins_at_the_last_one_in_the_block() -> None:
@@ -59,10 +60,10 @@ def test_a_lens_that_needs_a_conv_layer_begins_at_the_last_one_in_the_block() ->
 def test_back_at_the_channels_the_same_layer_is_shown() -> None:
     page = opened(model="ShapesNet", lens=GRAD_CAM)
     page.selectbox(key="lens").select("").run()
-    assert page.selectbox(key="layer").value == "stage3.relu_out"
-    assert page.segmented_control(key="_list").value == "maps"
+    layers = asked(page, "layers")
+    assert (layers["layer"], layers["listed"]) == ("stage3.relu_out", "maps")
     assert not page.warning
-    assert "All 128 channels." in texts(page.caption)
+    assert "All 128 channels." in words(asked(page, "tiles")["legend"])
 
 
 def test_another_model_starts_the_lens_anew() -> None:

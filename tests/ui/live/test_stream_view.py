@@ -27,8 +27,8 @@ def test_the_stream_is_of_what_is_chosen_and_ends_with_another_source() -> None:
     assert not page.exception
     subject = offered(page)
     assert subject is not None
-    assert (subject.step, subject.sort, subject.top) == ("stem.first.conv", "max", 16)
-    assert (subject.scale, subject.size, subject.whole) == ("balanced", None, False)
+    assert (subject.step, subject.look.sort, subject.look.top) == ("stem.first.conv", "max", 16)
+    assert (subject.look.scale, subject.size, subject.whole) == ("balanced", None, False)
     with subject.use_model() as model:
         assert model.name == "shapesnet"
     assert "freeze a frame" in "".join(caption.value for caption in page.caption)

@@ -1,4 +1,5 @@
 import logging
+import signal
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 from hookviz.hooking import replicas
 from hookviz.models import bundled, catalog
 from hookviz.ui.serving import lifecycle, resources
+from hookviz.ui.serving.explorer_sessions import explorer_sessions
 from hookviz.ui.state import ModelChoice
 
 
@@ -35,3 +37,17 @@ def test_an_error_of_ours_is_logged_and_shown_without_its_traceback(
     assert "Something went wrong on our side" in page.error[0].value
     assert "secret" not in page.error[0].value
     assert caplog.records[0].exc_info is not None
+
+
+def test_a_signal_to_end_ends_the_answers_first_and_then_does_what_it_did_before() -> None:
+    heard: list[bool] = []
+    before = signal.signal(signal.SIGTERM, lambda *_: heard.append(explorer_sessions().is_closing))
+    own = signal.getsignal(signal.SIGTERM)
+    try:
+        with lifecycle.answers_end_with_the_server():
+            signal.raise_signal(signal.SIGTERM)
+        assert heard == [True]
+        assert signal.getsignal(signal.SIGTERM) is own
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        explorer_sessions().is_closing = False

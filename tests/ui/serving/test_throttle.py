@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 
 import pytest
 from starlette.types import Message
@@ -9,7 +10,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from hookviz.ui.serving.messages import rerun_request
-from hookviz.ui.serving.throttle import Throttle
+from hookviz.ui.serving.throttle import Throttle, TokenBucket
 from tests.loops import in_a_loop_of_its_own
 
 GONE: Message = {"type": "websocket.disconnect", "code": 1001}
@@ -103,3 +104,12 @@ def test_a_flood_that_can_not_be_put_together_ends_the_connection(
         got = passed(*[STOP] * 500, burst=2, rate=0.001)
     assert got[2:] == [{"type": "websocket.disconnect", "code": 1008}]
     assert "more than 100 messages waited" in caplog.text
+
+
+def test_a_token_that_is_not_there_is_not_owed() -> None:
+    bucket = TokenBucket(2, 10.0)
+    due = [bucket.take_if_there() for _ in range(200)]
+    assert due[:2] == [0.0, 0.0]
+    assert all(0 < each <= 0.1 for each in due[2:])
+    time.sleep(0.15)
+    assert bucket.take_if_there() == 0.0

@@ -7,6 +7,7 @@ import numpy as np
 import streamlit as st
 
 from hookviz.errors import HookVizError
+from hookviz.explorer.excites import patches_of
 from hookviz.language.saying import mark, say
 from hookviz.lessons.maps import maps_of, strongest_first
 from hookviz.lessons.part import LessonScene, Options
@@ -16,9 +17,9 @@ from hookviz.types import Model
 from hookviz.ui.components.map import show_map
 from hookviz.ui.components.mosaic import mosaic
 from hookviz.ui.explorer.atlas_choice import shown_atlas
-from hookviz.ui.explorer.top_activations import patches_of
 from hookviz.ui.lessons.maps import grid_of
 from hookviz.ui.lessons.picks import pick, picked, picked_cell, remember_link
+from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import Cell, plain
 
 _STRONGEST = 12  # channels that are shown of a layer
@@ -109,7 +110,7 @@ def _show_excitations(model: Model, level: Level, channel: int) -> None:
     if atlas is None or name not in atlas.layers:
         return
     try:
-        strongest = atlas.top_activations(name, channel)
+        strongest = patches_of(session_cache(), atlas, name, channel)
     except HookVizError as error:
         st.caption(plain(str(error)))
         return
@@ -117,7 +118,7 @@ def _show_excitations(model: Model, level: Level, channel: int) -> None:
         st.caption(say("The parts of images that excite channel {channel} most", channel=channel))
         pictures = "".join(
             f'<img src="{patch.picture}" alt="{escape(patch.title)}" title="{escape(patch.title)}">'
-            for patch in patches_of(atlas, strongest, (name, channel))
+            for patch in strongest
             if patch.picture
         )
         st.html(f'<div class="hv-lesson-patches">{pictures}</div>')

@@ -1,0 +1,81 @@
+"""Answer the explorer's questions: a subject, a view and a question in, an answer out.
+
+Pure functions of what they are given. An answer is a dictionary for JSON and, beside it, one file
+of bytes such as a picture. A question that takes seconds reports answers on its way.
+"""
+
+from collections.abc import Mapping
+
+from hookviz.errors import nearest_names, shorten
+from hookviz.explorer.changes import answer_changes
+from hookviz.explorer.channel import answer_channel
+from hookviz.explorer.excites import answer_excites
+from hookviz.explorer.field import answer_field
+from hookviz.explorer.files import answer_file
+from hookviz.explorer.kernel import answer_kernel
+from hookviz.explorer.layer_choices import answer_layers
+from hookviz.explorer.origin import answer_cell
+from hookviz.explorer.own_picture import answer_own_picture, answer_stopped
+from hookviz.explorer.photograph import answer_photograph
+from hookviz.explorer.question import (
+    Answer,
+    Answerer,
+    Question,
+    QuestionError,
+    Report,
+    ignore_report,
+)
+from hookviz.explorer.subject import Subject
+from hookviz.explorer.tiles import answer_tiles
+from hookviz.explorer.tree import answer_tree
+from hookviz.explorer.view import View
+from hookviz.explorer.walk import answer_walk
+from hookviz.language.saying import say
+
+
+def answer(
+    subject: Subject, view: View, question: Question, report: Report = ignore_report
+) -> Answer:
+    """Answer a question about what a view shows of a subject.
+
+    Args:
+        subject: the network, the image and what is kept.
+        view: what is chosen.
+        question: what is asked.
+        report: gets answers on the way, of a question that takes long.
+
+    Raises:
+        QuestionError: it is no question that there is.
+        NotThereError: the layer, channel, cell or picture is not there.
+        HookVizError: it can't be computed.
+    """
+    answerer = QUESTIONS.get(question.name)
+    if answerer is None:
+        near = nearest_names(question.name, QUESTIONS, count=1)
+        raise QuestionError(
+            say(
+                "There is no question {name!r}. The nearest is {suggestion!r}.",
+                name=shorten(question.name, 40),
+                suggestion=near[0] if near else next(iter(QUESTIONS)),
+            )
+        )
+    return answerer(subject, view, question.facts, report)
+
+
+QUESTIONS: Mapping[str, Answerer] = {
+    "layers": answer_layers,
+    "tree": answer_tree,
+    "tiles": answer_tiles,
+    "field": answer_field,
+    "photograph": answer_photograph,
+    "channel": answer_channel,
+    "changes": answer_changes,
+    "cell": answer_cell,
+    "kernel": answer_kernel,
+    "walk": answer_walk,
+    "excites": answer_excites,
+    "own_picture": answer_own_picture,
+    "stopped": answer_stopped,
+    "file": answer_file,
+}
+"""The questions that can be asked, and what answers each."""

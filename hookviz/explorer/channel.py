@@ -1,0 +1,133 @@
+"""Answer what one channel is: its map with exact values, its numbers, its histogram, A beside B."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hookviz.drawing.channel_page import numbers
+from hookviz.drawing.chosen_channels import with_channels
+from hookviz.drawing.grid import Grid
+from hookviz.drawing.histogram import histogram
+from hookviz.errors import one_of
+from hookviz.explorer.asked import asked_number
+from hookviz.explorer.channel_map import channel_map
+from hookviz.explorer.drawn import Compared, Drawn, drawn
+from hookviz.explorer.glossary import WORDS
+from hookviz.explorer.pair import pair_facts
+from hookviz.explorer.question import Answer, NotThereError, Report
+from hookviz.explorer.subject import Subject
+from hookviz.explorer.view import View
+from hookviz.language.saying import say
+from hookviz.wording import number
+
+_OF = ("a", "b")
+_NO_CELL, _WHOLE = 1.0, 100.0  # percent of the height: of a bar that would not be seen, of all
+
+
+def answer_channel(
+    subject: Subject, view: View, facts: Mapping[str, Any], _report: Report
+) -> Answer:
+    """Answer what a channel of the layer is; with `of` ``"a"``, a channel of what is pinned.
+
+    Of a pair of one shape it says how far both agree, too. A channel that the tiles leave out is
+    answered like any other.
+
+    Raises:
+        NotThereError: there is no such channel, or nothing is pinned.
+        SettingError: `of` is neither ``"a"`` nor ``"b"``.
+        HookVizError: as `drawn`.
+    """
+    shown = drawn(subject, view)
+    if one_of("of", facts.get("of", "b"), _OF) == "a":
+        of_a = _of_a(_pinned(shown), facts)
+        return Answer(of_a | {"colours": subject.colours.diverging})
+    maps, compared = shown.maps.numpy(), shown.compared
+    channel = asked_number(facts, "channel", len(maps), shown.looked.step)
+    said = {
+        "title": say("Channel {channel}", channel=channel),
+        "colours": subject.colours.diverging,  # of the histogram's bars
+        **described(shown.grid, maps, channel),
+    }
+    if compared is not None and compared.pair.alike:
+        of_a = _map_of(compared.pair.a, compared.maps.a, channel)
+        said["pair"] = pair_facts(compared.maps, compared.pair, channel) | {"a": of_a}
+    return Answer(said)
+
+
+def described(grid: Grid, maps: NDArray[np.float32], channel: int) -> dict[str, Any]:
+    """Describe a channel of `maps`, ``(C, H, W)``, which the grid draws: its map and its numbers.
+
+    The bars of the histogram are percent of the highest one, and below or above zero.
+    """
+    values = maps[channel]
+    said = {"channel": channel, **_map_of(grid, maps, channel)}
+    if not np.isfinite(values).any():
+        none = say("No cell of this map is a finite number.")
+        return said | {
+            "numbers": [],
+            "histogram": None,
+            "dead": "",
+            "deadHint": "",
+            "noFinite": none,
+        }
+    stats = grid.stats
+    dead = values.size > 1 and stats.minimum[channel] == stats.maximum[channel]
+    return said | {
+        "numbers": [[name, value] for name, value in numbers(grid, channel, values).items()],
+        "histogram": _histogram(values),
+        "dead": say("dead: every cell has the same value") if dead else "",
+        "deadHint": say(WORDS["dead channel"]) if dead else "",
+        "noFinite": "",
+    }
+
+
+def with_channel(grid: Grid, maps: NDArray[np.float32], channel: int) -> Grid:
+    """Return a grid that shows the channel, in the colours of this one, which may leave it out."""
+    return grid if channel in grid.order else with_channels(grid, maps, [channel])
+
+
+def _pinned(shown: Drawn) -> Compared:
+    if shown.compared is None:
+        raise NotThereError(
+            shown.warning
+            or say("Nothing is pinned as A: pin what is on the screen with Compare first.")
+        )
+    return shown.compared
+
+
+def _of_a(compared: Compared, facts: Mapping[str, Any]) -> dict[str, Any]:
+    pinned, maps = compared.maps.pinned, compared.maps.a
+    channel = asked_number(facts, "channel", len(maps), pinned.step)
+    return {
+        "title": say("Channel {channel} of A", channel=channel),
+        "caption": f"{pinned.image} · {pinned.title}",
+        **described(compared.pair.a, maps, channel),
+    }
+
+
+def _map_of(grid: Grid, maps: NDArray[np.float32], channel: int) -> dict[str, Any]:
+    return channel_map(with_channel(grid, maps, channel), channel, maps[channel])
+
+
+def _histogram(values: NDArray[np.float32]) -> dict[str, Any]:
+    """Describe how many finite cells have which value, as bars from the lowest to the highest."""
+    bins = histogram(values)
+    heights = np.where(bins.counts, _WHOLE * bins.counts / bins.counts.max(), 0.0)
+    heights = np.where(bins.counts, heights.clip(_NO_CELL), 0.0)
+    low, high = number(bins.edges[0]), number(bins.edges[-1])
+    return {
+        "bars": [
+            [float(f"{height:.1f}"), "below" if middle < 0 else "above"]
+            for height, middle in zip(heights.tolist(), bins.middles.tolist(), strict=True)
+        ],
+        "low": low,
+        "high": high,
+        "says": say(
+            "Histogram of {size:,} cells from {low} to {high}",
+            size=int(bins.counts.sum()),
+            low=low,
+            high=high,
+        ),
+    }

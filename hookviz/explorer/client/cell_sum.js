@@ -1,0 +1,105 @@
+// Why a cell has its value: a row for each input, patch × kernel = product, the product as a bar to
+// the left or the right of zero; then the bias, the sum, and what followed. Of a layer that has no
+// such sum, a sentence on what it does.
+
+import { explain, frame, number, penOf, say, signedColours } from "./shared.js";
+
+const FRAME = `
+  <div class="why">
+    <h4></h4>
+    <div class="rows" role="list"></div>
+    <p class="rest"></p>
+    <p class="sum"></p>
+    <ol class="steps"></ol>
+    <p class="info" hidden></p>
+  </div>`;
+
+/**
+ * @param {HTMLElement | ShadowRoot} parent
+ * @param {(input: number, layer: string) => void} followed gets the input that a person follows to
+ * the layer before
+ */
+export function cellSum(parent, followed) {
+  const find = frame(parent, FRAME);
+  const why = find(".why");
+
+  const small = (values, most, says, colour) => {
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [values[0].length, values.length];
+    const pen = penOf(canvas);
+    values.forEach((row, y) =>
+      row.forEach((value, x) => {
+        pen.fillStyle = colour(value, most);
+        pen.fillRect(x, y, 1, 1);
+      }),
+    );
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", says);
+    canvas.title = `${says}: ${values.map((row) => row.map((value) => number(value)).join(" ")).join(" | ")}`;
+    return canvas;
+  };
+  const span = (text, name = "") => {
+    const element = document.createElement("span");
+    element.className = name;
+    element.textContent = text;
+    return element;
+  };
+  const barOf = (term, most, colours) => {
+    const [bar, fill] = [span("", "bar"), span("")];
+    fill.style.width = `${most ? (50 * Math.abs(term)) / most : 0}%`;
+    fill.style[term < 0 ? "right" : "left"] = "50%";
+    fill.style.background = `var(--hv-${colours}-${term < 0 ? "below" : "above"})`;
+    bar.append(fill);
+    return bar;
+  };
+  const rowOf = (row, data, colour) => {
+    const line = document.createElement(data.upstream ? "button" : "div");
+    line.className = "row";
+    const item = document.createElement("div");
+    item.setAttribute("role", "listitem");
+    if (data.upstream) {
+      line.setAttribute("type", "button");
+      line.title = say("Go to channel {channel} of {layer}", { channel: row.input, layer: data.upstream });
+      line.onclick = () => followed(row.input, data.upstream);
+    }
+    line.append(
+      span(say("in {input}", { input: row.input }), "name"),
+      small(row.patch, data.patchMost, say("input {input} under the kernel", { input: row.input }), colour),
+      span("×"),
+      small(row.kernel, data.kernelMost, say("kernel"), colour),
+      span("="),
+      barOf(row.term, data.most, data.colours),
+      span(number(row.term), "term"),
+    );
+    item.append(line);
+    return item;
+  };
+
+  const inform = (/** @type {string} */ text) => {
+    why.classList.remove("stale");
+    for (const part of why.children) part.hidden = Boolean(text) !== part.matches(".info");
+    find(".info").textContent = text;
+  };
+  return {
+    /** @param {Facts} data the answer to the question "cell" */
+    show(data) {
+      inform(data.info ?? "");
+      if (data.info) return;
+      const colour = signedColours(why, data.colours);
+      find("h4").textContent = data.title;
+      find(".rows").replaceChildren(...data.rows.map((row) => rowOf(row, data, colour)));
+      find(".rest").textContent = data.rest;
+      explain(find(".sum"), data.sum);
+      find(".steps").replaceChildren(
+        ...data.steps.map((text) => {
+          const step = document.createElement("li");
+          explain(step, text);
+          return step;
+        }),
+      );
+    },
+    /** What is shown is of another cell than the one that is looked at now. */
+    stale: () => why.classList.add("stale"),
+    inform,
+  };
+}

@@ -1,0 +1,47 @@
+// What excites a channel most among the images of an atlas: parts of them, each a way to its image,
+// and a button for other images.
+
+import { patches } from "./patches.js";
+import { rich } from "./rich.js";
+import { frame, say } from "./shared.js";
+
+const FRAME = `
+  <div class="excites">
+    <div class="row-of"><span class="says"></span><button type="button" class="plain among"
+      title="Among which images, and an atlas of images of your own"></button></div>
+    <p class="error small"></p>
+    <div class="found"></div>
+  </div>`;
+
+/**
+ * @param {HTMLElement} parent
+ * @param {{led: (leads: Facts) => void, asked: () => void}} heard where the patch that is clicked
+ * leads, and that a person wants other images
+ */
+export function excites(parent, heard) {
+  const find = frame(parent, FRAME);
+  /** @type {Facts[]} */
+  let found = [];
+  const row = patches(find(".found"), (rank) => found[rank] && heard.led(found[rank].leads));
+  rich(find(".says"), [[say("**What excites it**"), ""]]);
+  find(".among").onclick = heard.asked;
+  return {
+    /** Room for the patches, as long as they are on their way. */
+    waits(isKnown) {
+      found = [];
+      find(".found").hidden = !isKnown;
+      find(".excites").classList.toggle("known", isKnown);
+      find(".found").firstElementChild.classList.add("stale");
+    },
+    /** @param {Facts} data the answer to the question "excites" */
+    show(data) {
+      find(".among").textContent = data.among || say("among your images…");
+      find(".error").textContent = data.error ?? "";
+      found = data.patches ?? [];
+      find(".found").hidden = !found.length;
+      find(".excites").classList.toggle("known", found.length > 0);
+      row.show(data.label ?? "", /** @type {any} */ (found), data.columns ?? 1);
+      find(".found").firstElementChild.classList.remove("stale");
+    },
+  };
+}

@@ -1,0 +1,245 @@
+// The explorer: which layer, its channels as tiles, and the one that is picked up. All that is chosen is
+// one view, in one place; what a view looks like is asked for, and what is known is shown at once.
+
+import { newest } from "./asking.js";
+import { compareRow } from "./compare_row.js";
+import { inspector } from "./inspector.js";
+import { layerRow } from "./layer_row.js";
+import { changed, channelOf, isSame, ofLayer } from "./link.js";
+import { roomBelow } from "./place.js";
+import { explain, frame } from "./shared.js";
+import { tileGrid } from "./tile_grid.js";
+import { onPhone } from "./tiling.js";
+import { treePlace } from "./tree_place.js";
+import { viewRow } from "./view_row.js";
+import { waits } from "./waits.js";
+
+const PAGER = 52; // pixels for what turns the pages on a phone
+const LEAST = 240; // pixels down that the tiles take, however small the window is
+const TYPED = "input:not([type='checkbox'], [type='radio'], [type='range']), textarea, select, [contenteditable]";
+
+const FRAME = `
+  <div class="explorer">
+    <p class="warning" role="alert" hidden></p>
+    <div class="layer-place"></div>
+    <div class="compare-place"></div>
+    <div class="columns">
+      <div class="main">
+        <div class="view-place"></div>
+        <p class="error" role="alert" hidden></p>
+        <div class="grid-place"></div>
+        <p class="caption legend"></p>
+        <div class="notes"></div>
+        <p class="caption field"></p>
+        <p class="caption cost"></p>
+      </div>
+      <div class="inspector-place"></div>
+    </div>
+    <p class="status" role="status" hidden></p>
+  </div>`;
+
+const caption = (/** @type {string} */ words) => {
+  const line = document.createElement("p");
+  line.className = "caption";
+  line.textContent = words;
+  return line;
+};
+
+/**
+ * What is around the explorer: it knows nothing of it but this.
+ * @typedef {object} Surroundings
+ * @property {Record<string, string>} view what a link says of the explorer
+ * @property {import("./link.js").Field[]} fields all that can be chosen
+ * @property {string} subject tells what questions are about from what they were about before
+ * @property {(question: Facts, options: {signal: AbortSignal, view: Record<string, string>, subject: string,
+ *   on: (message: any) => void}) => Promise<{facts: Facts, data: Uint8Array<ArrayBuffer>}>} ask fails with
+ *   an Error in a person's words
+ * @property {(view: Record<string, string>, how: "push" | "replace", words: string[]) => void} changed a
+ *   person chose: the view as it is now, and the words of it that the choice is about
+ * @property {(facts: Facts) => void} opened something that only the page can do
+ * @property {HTMLElement | ShadowRoot | null} [treeElement] where the tree of layers is to stand, if anywhere
+ * @property {() => string[]} [early] the keys that were pressed before the tiles were there
+ */
+
+/**
+ * Put the explorer into an element.
+ * @param {ParentNode & Node} element
+ * @param {Surroundings} surroundings
+ */
+export const mount = (element, surroundings) => {
+  const { fields, opened } = surroundings;
+  const find = frame(element, FRAME);
+  const [root, main, side] = [".explorer", ".main", ".inspector-place"].map(find);
+  let { view, subject } = surroundings;
+  /** @type {any} */
+  let layers = null;
+  /** @type {any} */
+  let tiles = null;
+  const shown = { layers: "", tiles: "" }; // what they are of
+  /** @type {string | undefined} */
+  let stayed; // the layer, while another subject was chosen
+  /** @type {(() => string[]) | undefined} */
+  let early = surroundings.early;
+
+  const waiting = waits(find(".status"));
+  const over = new AbortController(); // of all that is asked
+  const ask = async (
+    /** @type {Facts} */ question,
+    /** @type {any} */ { signal, on, view: ofView, subject: of } = {},
+  ) => {
+    if ((of ?? subject) !== subject) throw new DOMException("nobody is asked about it any more", "AbortError");
+    return waiting.during(question.name, (heard) =>
+      surroundings.ask(question, {
+        signal: signal ?? over.signal,
+        view: ofLayer(ofView ?? view),
+        subject,
+        on: (message) => {
+          heard(message);
+          on?.(message);
+        },
+      }),
+    );
+  };
+  const questions = newest(ask);
+
+  const change = (/** @type {Record<string, string | number | null>} */ choices, how = "push") => {
+    const next = changed(view, choices, fields);
+    if (isSame(next, view)) return;
+    view = next;
+    try {
+      surroundings.changed(view, /** @type {"push" | "replace"} */ (how), Object.keys(choices));
+    } finally {
+      refresh();
+    }
+  };
+
+  const layer = layerRow(find(".layer-place"), { change });
+  const compare = compareRow(find(".compare-place"), { change, unpin: () => opened({ unpin: true }) });
+  const look = viewRow(find(".view-place"), { change });
+  const grid = tileGrid(find(".grid-place"), {
+    pick: (channel, cell) => {
+      const size = [tiles.rows, tiles.columns];
+      if (cell && !tiles.isPatches) change({ channel, cell: [...cell, ...size].join(",") });
+      else change({ channel });
+    },
+    room: (place) => Math.max(LEAST, roomBelow(place) - (onPhone() ? PAGER : 16)),
+    turn: (by) => layer.turn(by),
+    painted: () => picked(),
+    failed: (words) => failed(words),
+  });
+  const inspected = inspector(side, {
+    ask,
+    change,
+    opened,
+    tileOf: grid.tileOf,
+    valueAt: grid.valueAt,
+    narrow: onPhone,
+  });
+  const about = () => JSON.stringify([subject, ofLayer(view)]);
+  const tree = treePlace({ ask, change, about });
+  tree.stand(surroundings.treeElement ?? null);
+
+  // The channel beside the tiles; of tiles that are on their way it comes with them.
+  const picked = () => {
+    if (shown.layers !== about() || shown.tiles !== about()) return;
+    side.classList.toggle("picked", tiles.order.includes(channelOf(view)));
+    inspected.show(view, layers, tiles, subject);
+  };
+
+  const write = (selector, words) => {
+    const place = find(selector);
+    place.hidden = !words;
+    if (place.textContent !== words) place.textContent = words; // else it would be read out again
+  };
+  const failed = (words) => {
+    write(".error", words);
+    main.classList.remove("stale");
+  };
+
+  const showLayers = (facts) => {
+    if (facts.warning && view.layer && view.layer === stayed) {
+      // of the network before: no link asks for it
+      change({ layer: facts.layer === facts.options[0].name ? null : facts.layer }, "replace");
+      return;
+    }
+    layers = facts;
+    shown.layers = about();
+    layer.show(layers, view);
+    look.show(layers, view);
+    write(".warning", layers.warning);
+    tree.show(layers, view, subject);
+    picked();
+  };
+
+  const showTiles = ({ facts, data }) => {
+    tiles = facts;
+    shown.tiles = about();
+    main.classList.remove("stale");
+    write(".error", "");
+    compare.show(tiles.compare);
+    explain(find(".legend"), tiles.legend);
+    find(".notes").replaceChildren(...tiles.notes.map(caption));
+    find(".cost").textContent = tiles.cost;
+    grid.show(tiles, data, channelOf(view));
+    picked();
+    for (const key of early?.() ?? []) press(key) || grid.press(key);
+    early = undefined;
+    // after all else: it takes a while for a network that is seen first
+    questions.ask({ name: "field" }, about(), {
+      answered: ({ facts: field }) => explain(find(".field"), field.facts),
+      failed: (words) => explain(find(".field"), [[words, ""]]),
+    });
+  };
+
+  const refresh = () => {
+    grid.choose(channelOf(view));
+    if (view.layer) layer.mark(view.layer);
+    if (shown.layers === about()) questions.leave("layers");
+    else questions.ask({ name: "layers" }, about(), { answered: ({ facts }) => showLayers(facts), failed });
+    if (shown.tiles === about()) {
+      questions.leave("tiles");
+      write(".error", "");
+    } else questions.ask({ name: "tiles" }, about(), { answered: showTiles, failed });
+    main.classList.toggle("stale", shown.tiles !== about());
+    picked();
+  };
+
+  // N and P lead to the next layer and the one before from anywhere that nobody types.
+  const press = (key, isHeld = false) => {
+    const by = { n: 1, p: -1 }[key.toLowerCase()];
+    if (by) layer.turn(by, isHeld);
+    return Boolean(by);
+  };
+  const pressed = (/** @type {KeyboardEvent} */ event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    const target = /** @type {Element} */ (event.composedPath()[0]);
+    if (!target.closest?.(TYPED) && press(event.key, event.repeat)) event.preventDefault();
+  };
+  document.addEventListener("keydown", pressed);
+
+  root.dataset.mounted = "yes";
+  refresh();
+  return {
+    /**
+     * Show another view, or another subject: the link or the page around has changed.
+     * @param {Record<string, string>} next
+     * @param {string} [other]
+     */
+    show: (next, other = subject) => {
+      if (isSame(next, view) && other === subject) return;
+      stayed = other !== subject && next.layer === view.layer ? next.layer : undefined;
+      [view, subject] = [next, other];
+      refresh();
+    },
+    tree: tree.stand,
+    end: () => {
+      document.removeEventListener("keydown", pressed);
+      over.abort();
+      questions.end();
+      inspected.end();
+      grid.end();
+      tree.end();
+      root.remove();
+    },
+  };
+};

@@ -1,0 +1,284 @@
+// One channel picked up: its map, its place on the photograph, why a cell has its value, and more of
+// it. What the browser has is shown at once; the rest is asked for, and comes when it comes.
+
+import { layerOf } from "./address.js";
+import { newest } from "./asking.js";
+import { bothMaps } from "./both_maps.js";
+import { boxOf } from "./boxes.js";
+import { cellOf, inLink } from "./cells.js";
+import { excites } from "./excites.js";
+import { hints, picked as hintsKnown } from "./hints.js";
+import { keepMenu } from "./keep.js";
+import { onPhotograph } from "./on_photograph.js";
+import { origin } from "./origin.js";
+import { ownPicture } from "./own_picture.js";
+import { urls } from "./pictures.js";
+import { frame, say } from "./shared.js";
+import { sign } from "./signs.js";
+
+const OPACITY = 60; // percent
+const LONGEST = 20; // steps of the way back
+// What a link says of the explorer; all else in it is about the image and the network.
+const OWN = "layers layer after output sort top scale colours patches answers channel cell origin made a compare".split(
+  " ",
+);
+
+const FRAME = `
+  <section class="inspector">
+    <div class="hints-place"></div>
+    <div class="hv-picked" hidden>
+      <header class="title-line">
+        <h3></h3>
+        <div class="keep-place"></div>
+        <button type="button" class="across" title="This channel on the samples and on your images">
+          <span class="unseen">Across images</span></button>
+        <button type="button" class="close" title="Back to all channels"><span class="unseen">Close</span></button>
+      </header>
+      <button type="button" class="plain trail" hidden></button>
+      <div class="two">
+        <div class="of-a"><p class="name">A</p><div class="map-a"></div></div>
+        <div class="of-b"><p class="name">B</p><div class="map-b"></div></div>
+        <div class="photograph-place"></div>
+        <div class="in-common"></div>
+      </div>
+      <p class="small caption"></p>
+      <p class="error small" role="status"></p>
+      <div class="rest">
+        <div class="excites-place"></div>
+        <div class="own-place"></div>
+        <div class="origin-place"></div>
+      </div>
+    </div>
+  </section>`;
+
+/**
+ * The channel that a link names, if it is among those that are shown; else null.
+ * @param {string | undefined} text
+ * @param {number[]} order
+ * @returns {number | null}
+ */
+export const channelOf = (text, order) =>
+  /^\d{1,6}$/.test(text ?? "") && order.includes(Number(text)) ? Number(text) : null;
+
+/**
+ * What surrounds the inspector.
+ * @typedef {object} Context
+ * @property {(question: Facts, options?: any) => Promise<{facts: Facts, data: Uint8Array<ArrayBuffer>}>} ask
+ * @property {(words: Record<string, string | null>) => void} change writes words of the link
+ * @property {(facts: Facts) => void} opened something that only the page can do
+ * @property {(channel: number, of?: "a" | "b") => HTMLCanvasElement | null} tileOf a pixel for each cell
+ * @property {(channel: number, row: number, column: number) => number | null} valueAt by its colour
+ * @property {() => boolean} narrow whether the window is a phone's
+ */
+
+/**
+ * @param {HTMLElement} parent
+ * @param {Context} context
+ */
+export function inspector(parent, context) {
+  const find = frame(parent, FRAME);
+  const [place, title, trailed, error] = [".hv-picked", "h3", ".trail", ".error"].map(find);
+  // About what is shown, be the page's newest view another, whose answers are on their way.
+  const asks = (/** @type {Facts} */ question, options = {}) => context.ask(question, { ...options, view, subject });
+  const questions = newest(asks);
+  const url = urls("image/jpeg");
+  let [view, layers, tiles] = [/** @type {Record<string, string>} */ ({}), null, null].map(
+    (each) => /** @type {any} */ (each),
+  );
+  let subject = "";
+  let opacity = OPACITY;
+  let wasPut = false; // no channel was picked up a while ago
+  /** @type {{channel: number, rows: number, columns: number, cell: [number, number], isOfA: boolean} | null} */
+  let at = null;
+  /** @type {[string, number][]} */
+  const trail = [];
+
+  // What answers depend on: image and network; and the layer; and how it is drawn.
+  const page = () => {
+    const others = Object.entries(view).filter(([word]) => !OWN.includes(word));
+    return [subject, ...others.sort()];
+  };
+  const ofLayer = () => [page(), layers.listed, layers.layer, layers.step, view.a ?? ""];
+  const asDrawn = () => [ofLayer(), tiles.key, view.scale, view.colours, view.top, view.compare];
+
+  const change = (/** @type {Record<string, string | null>} */ words) => {
+    view = Object.fromEntries(Object.entries({ ...view, ...words }).filter(([, word]) => word !== null));
+    draw(); // at once; the page around follows
+    context.change(words);
+  };
+  const look = (/** @type {[number, number]} */ cell) => at && change({ cell: inLink(cell, at.rows, at.columns) });
+  const go = (/** @type {number} */ input, /** @type {string} */ layer) =>
+    context.change({ layer: layerOf(layer), channel: String(input) });
+  const lens = (/** @type {string} */ name, /** @type {Record<string, string>} */ settings = {}) =>
+    context.opened({ lens: { lens: name, layer: layers.layer, ...settings } });
+
+  const ofHints = hints(find(".hints-place"), (isFirst) => parent.classList.toggle("hints-first", isFirst));
+  const maps = bothMaps(find, {
+    tileOf: context.tileOf,
+    valueAt: context.valueAt,
+    picked: look,
+    came: () => drawMaps(),
+  });
+  const photograph = onPhotograph(find(".photograph-place"));
+  const found = excites(find(".excites-place"), {
+    led: (leads) => context.opened({ leads }),
+    asked: () => context.opened({ atlas: true }),
+  });
+  const own = ownPicture(find(".own-place"), {
+    questions,
+    ask: asks,
+    change: (made) => change({ made }),
+    lens: ({ channel, ...settings }) => {
+      const named = Object.entries(settings).map(([name, value]) => [`maximize-${name}`, value]);
+      lens("maximize", { channel, ...Object.fromEntries(named) });
+    },
+  });
+  const more = origin(find(".origin-place"), {
+    questions,
+    followed: (input, layer) => {
+      if (at) trail.push([layers.layer, at.channel]);
+      trail.splice(0, trail.length - LONGEST);
+      go(input, layer);
+    },
+    went: go,
+    picked: look,
+    faded: (percent) => {
+      opacity = percent;
+      photograph.opacity(percent);
+    },
+    change: (word) => change({ origin: word }),
+  });
+  const keep = keepMenu(find(".keep-place"), (kind) => asks({ name: "file", kind, channel: at?.channel }));
+
+  find(".across").insertAdjacentHTML("afterbegin", sign("across"));
+  find(".across").onclick = () => at && lens("across-images", { channel: String(at.channel) });
+  find(".close").insertAdjacentHTML("afterbegin", sign("close"));
+  find(".close").onclick = () => change({ channel: null });
+  trailed.onclick = () => {
+    const step = trail.pop();
+    if (step) context.change({ layer: step[0], channel: String(step[1]) });
+  };
+  const pressed = (/** @type {KeyboardEvent} */ event) => {
+    const typed = /** @type {Element} */ (event.composedPath()[0]);
+    const isTyped = typed.matches?.("input[type='text'], [contenteditable]");
+    if (event.key === "Escape" && at && !isTyped && !event.defaultPrevented && context.narrow())
+      change({ channel: null });
+  };
+  document.addEventListener("keydown", pressed);
+
+  const isPair = () => Boolean(tiles.compare?.alike && (tiles.pair || tiles.isDifference));
+
+  const drawMaps = () => {
+    if (!at) return;
+    const answer = questions.known(asked(), asDrawn())?.facts ?? null;
+    const picture = maps.show(at, { key: JSON.stringify(asDrawn()), answer, tiles, isPair: isPair() });
+    if (at.isOfA) return;
+    if (picture) {
+      const { alt } = questions.known({ name: "photograph" }, page())?.facts ?? { alt: "" };
+      const says = say("The map of channel {channel} laid over the image: {alt}", { channel: at.channel, alt });
+      photograph.lay(picture, at.rows, at.columns, says);
+    }
+    photograph.opacity(opacity);
+    const field = questions.known({ name: "field" }, ofLayer())?.facts ?? null;
+    photograph.frame(field && boxOf(field, at.cell), field?.says);
+  };
+  const asked = () => ({ name: "channel", channel: at?.channel, ...(at?.isOfA ? { of: "a" } : {}) });
+  const failed = (/** @type {string} */ words) => {
+    error.textContent = words;
+  };
+
+  const ask = () => {
+    if (!at) return;
+    const { channel, isOfA } = at;
+    questions.ask(asked(), asDrawn(), {
+      answered: ({ facts }) => {
+        find(".caption").textContent = facts.caption ?? "";
+        more.numbers(facts, facts.colours ?? "RdBu_r");
+        drawMaps();
+      },
+      failed,
+    });
+    if (isOfA) return;
+    questions.ask({ name: "field" }, ofLayer(), { answered: drawMaps, failed });
+    if (!layers.patches && !layers.isConv) return;
+    const question = { name: "excites", channel };
+    if (!questions.known(question, ofLayer())) found.waits(Boolean(layers.patches));
+    questions.ask(question, ofLayer(), { answered: ({ facts }) => found.show(facts), failed });
+  };
+
+  const drawHints = () => {
+    at = null;
+    for (const name of ["channel", "cell", "kernel", "walk", "excites", "own_picture"]) questions.leave(name);
+    keep.close();
+    if (tiles.isOfA) ofHints.ofA();
+    else if (isPair()) {
+      questions.ask({ name: "changes" }, asDrawn(), {
+        answered: ({ facts }) => ofHints.ofPair(facts),
+        failed: ofHints.fails,
+      });
+    } else ofHints.ofTiles(layers.shape?.[0] ?? tiles.order.length);
+  };
+
+  const draw = () => {
+    if (!layers || !tiles) return;
+    if (!tiles.isOfA) {
+      questions.ask({ name: "photograph" }, page(), {
+        answered: ({ facts, data }) => {
+          photograph.of(facts, url.of(data));
+          drawMaps();
+        },
+        failed,
+      });
+    }
+    const channel = channelOf(view.channel, tiles.order);
+    place.hidden = channel === null;
+    find(".hints-place").hidden = channel !== null;
+    if (channel === null) {
+      wasPut = true;
+      drawHints();
+      return;
+    }
+    if (wasPut) hintsKnown();
+    parent.classList.remove("hints-first");
+    const { rows, columns } = tiles;
+    const isOfA = Boolean(tiles.isOfA);
+    at = { channel, rows, columns, cell: cellOf(view.cell, rows, columns), isOfA };
+    title.textContent = isOfA ? say("Channel {channel} of A", { channel }) : say("Channel {channel}", { channel });
+    const last = trail.at(-1);
+    trailed.hidden = !last || isOfA;
+    if (last) {
+      trailed.innerHTML = sign("back");
+      trailed.append(say("channel {channel} of {layer}", { channel: last[1], layer: last[0] }));
+    }
+    place.classList.toggle("of-pair", isPair());
+    place.classList.toggle("of-a-alone", isOfA);
+    find(".excites-place").hidden = !layers.patches && !layers.isConv;
+    error.textContent = "";
+    drawMaps();
+    ask();
+    if (isOfA) return;
+    own.show(channel, view.made, tiles.order, [page(), layers.layer, layers.step]);
+    more.show({ ...at, isConv: layers.isConv, origin: view.origin, opacity, about: ofLayer() });
+  };
+
+  return {
+    /**
+     * @param {Record<string, string>} newView a link's words
+     * @param {Facts | null} newLayers the answer to the question "layers" about it
+     * @param {Facts | null} newTiles the answer to the question "tiles" about it
+     * @param {string} newSubject what all three are about
+     */
+    show(newView, newLayers, newTiles, newSubject) {
+      [view, layers, tiles, subject] = [newView, newLayers, newTiles, newSubject];
+      draw();
+    },
+    end() {
+      questions.end();
+      more.end();
+      own.end();
+      keep.end();
+      url.end();
+      document.removeEventListener("keydown", pressed);
+    },
+  };
+}

@@ -1,0 +1,76 @@
+// A menu of files of the picked channel, each made when it is asked for.
+
+import { frame, say } from "./shared.js";
+import { sign } from "./signs.js";
+
+const FRAME = `
+  <div class="keep">
+    <button type="button" class="opens" aria-haspopup="true" aria-expanded="false" title="This channel as a file">
+      <span class="word">Keep</span></button>
+    <div class="menu" role="group" hidden>
+      <button type="button" data-kind="channel-png">Channel as PNG</button>
+      <button type="button" data-kind="channel-pdf">Channel as PDF</button>
+      <button type="button" data-kind="channel-csv">Numbers as CSV</button>
+      <p class="small" role="status"></p>
+    </div>
+  </div>`;
+
+/**
+ * Hands a file to the person, as a download.
+ * @param {BlobPart} data
+ * @param {{name: string, mime: string}} of
+ */
+const saved = (data, { name, mime }) => {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([data], { type: mime }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // milliseconds, for a slow disk
+};
+
+/**
+ * @param {HTMLElement} parent
+ * @param {(kind: string) => Promise<{facts: Facts, data: Uint8Array<ArrayBuffer>}>} ask
+ */
+export function keepMenu(parent, ask) {
+  const find = frame(parent, FRAME);
+  const [root, opens, menu, status] = [find(".keep"), find(".opens"), find(".menu"), find("[role=status]")];
+  opens.insertAdjacentHTML("afterbegin", sign("keep"));
+  menu.setAttribute("aria-label", say("This channel as a file"));
+  const open = (/** @type {boolean} */ isOpen) => {
+    menu.hidden = !isOpen;
+    opens.setAttribute("aria-expanded", String(isOpen));
+    status.textContent = "";
+  };
+  opens.onclick = () => open(menu.hidden);
+  const pressed = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key !== "Escape" || menu.hidden) return;
+    event.preventDefault(); // it closes the menu alone
+    open(false);
+    opens.focus();
+  };
+  document.addEventListener("keydown", pressed);
+  const elsewhere = (event) => menu.hidden || event.composedPath().includes(root) || open(false);
+  document.addEventListener("pointerdown", elsewhere);
+  for (const button of menu.querySelectorAll("button")) {
+    button.onclick = async () => {
+      button.disabled = true;
+      try {
+        const { facts, data } = await ask(button.dataset.kind);
+        saved(data, /** @type {any} */ (facts));
+        status.textContent = "";
+      } catch (error) {
+        const { name, message } = /** @type {Error} */ (error);
+        if (name !== "AbortError") status.textContent = message;
+      }
+      button.disabled = false;
+    };
+  }
+  return {
+    close: () => open(false),
+    end() {
+      document.removeEventListener("pointerdown", elsewhere);
+      document.removeEventListener("keydown", pressed);
+    },
+  };
+}

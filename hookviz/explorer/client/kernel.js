@@ -1,0 +1,59 @@
+// The kernel that made a channel: its slices, in colour where they see colours, and its strongest
+// inputs, each a button to that channel of the layer before.
+
+import { explain, frame } from "./shared.js";
+
+const FRAME = `
+  <div class="kernel-view">
+    <p class="says"></p>
+    <div class="slices">
+      <figure><img class="drawn" alt=""><figcaption class="ends"></figcaption></figure>
+      <figure class="coloured" hidden><img alt=""><figcaption></figcaption></figure>
+    </div>
+    <div class="inputs"><div class="by-weight"></div><div class="by-contribution"></div></div>
+    <p class="note small"></p>
+  </div>`;
+
+/**
+ * @param {HTMLElement} parent
+ * @param {(input: number, layer: string) => void} followed gets the input that a person goes to
+ */
+export function kernel(parent, followed) {
+  const find = frame(parent, FRAME);
+
+  const ranking = (place, { caption, rows }, upstream) => {
+    const words = document.createElement("p");
+    words.className = "small";
+    words.textContent = caption;
+    const row = document.createElement("div");
+    row.className = "row-of";
+    row.append(
+      ...rows.map(({ input, says, hint }) => {
+        const button = document.createElement("button");
+        [button.type, button.textContent, button.title] = ["button", says, hint];
+        button.disabled = !upstream;
+        button.onclick = () => followed(input, upstream);
+        return button;
+      }),
+    );
+    place.replaceChildren(words, row);
+  };
+
+  return {
+    /** @param {Facts} data the answer to the question "kernel" */
+    show(data) {
+      explain(find(".says"), data.says);
+      [find(".drawn").src, find(".drawn").alt] = [data.slices, data.slicesAlt];
+      find(".ends").textContent = data.ends;
+      find(".coloured").hidden = !data.colour;
+      if (data.colour) {
+        const picture = find(".coloured img");
+        [picture.src, picture.alt] = [data.colour.picture, data.colour.alt];
+        find(".coloured figcaption").textContent = data.colour.caption;
+      }
+      ranking(find(".by-weight"), data.byWeight, data.upstream);
+      ranking(find(".by-contribution"), data.byContribution, data.upstream);
+      find(".note").textContent = data.note;
+    },
+  };
+}

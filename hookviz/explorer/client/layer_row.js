@@ -1,0 +1,125 @@
+// The row that says which layer is looked at: the list of layers, its neighbours, what followed it, and
+// whether each tile shows what excites its channel.
+
+import { fill } from "./choice.js";
+import { segmented } from "./segmented.js";
+import { frame, say } from "./shared.js";
+
+const FRAME = `
+  <div class="layer-row">
+    <button type="button" class="step previous" aria-keyshortcuts="P"><i aria-hidden="true">‹</i><span>Previous</span><kbd aria-hidden="true">P</kbd></button>
+    <select class="layers" aria-label="Layer"></select>
+    <button type="button" class="step next" aria-keyshortcuts="N"><span>Next</span><i aria-hidden="true">›</i><kbd aria-hidden="true">N</kbd></button>
+    <div class="steps" hidden></div>
+    <label class="switch" hidden><input type="checkbox" role="switch"><span>What excites each</span></label>
+    <select class="answers" aria-label="Which channels" hidden></select>
+  </div>`;
+
+const HELD = 350; // milliseconds a layer while N or P is held: a browser refuses more than 100 entries in 30 s
+
+// A neighbour's button says by its name where it leads.
+const SIDES = /** @type {const} */ ([
+  [".previous", "Previous", -1],
+  [".next", "Next", 1],
+]);
+
+/**
+ * The row of the layer; `change` is told what a person chooses, as words of a link.
+ * @param {ParentNode & Node} parent
+ * @param {{change: (choices: Record<string, string | null>, how?: "push" | "replace") => void}} callbacks
+ */
+export const layerRow = (parent, { change }) => {
+  const find = frame(parent, FRAME);
+  const [row, list, kinds, toggle, on, answers] = [
+    ".layer-row",
+    ".layers",
+    ".steps",
+    ".switch",
+    ".switch input",
+    ".answers",
+  ].map(find);
+  /** @type {any} */
+  let facts = null;
+  let name = ""; // of the layer that is looked at, which may be on its way
+  let word = "after";
+
+  // The layer's own output is shown without a choice, and a link need not say so.
+  const steps = segmented(kinds, (value) => change({ [word]: value === facts.steps.options[0].value ? null : value }));
+  toggle.title = say("In each tile the part of an image that excites its channel most");
+  answers.title = say("Only channels that have this image, or images of a class, among their strongest");
+  on.onchange = () => change({ patches: String(on.checked) });
+  answers.onchange = () => change({ answers: answers.value });
+
+  // Of the list that the layer is in; what is beyond conv layers is in the list of all maps.
+  const go = (layer, how) => change({ layer, ...(facts.listed === "maps" ? { layers: "maps" } : {}) }, how);
+  const at = () => facts?.options.findIndex((option) => option.name === name) ?? -1;
+  const neighbour = (by) => facts?.options[at() + by]?.name;
+  let turned = -Infinity;
+  // A key that is held is one step of the history, however many layers it leads through.
+  const turn = (/** @type {number} */ by, isHeld = false) => {
+    const next = at() >= 0 ? neighbour(by) : undefined;
+    const now = performance.now();
+    if (!next || (isHeld && now - turned < HELD)) return;
+    turned = now;
+    go(next, isHeld ? "replace" : "push");
+  };
+  list.onchange = () => go(facts.options[list.selectedIndex].name);
+  // Layers are numbered, so that a letter is no way to one of them.
+  list.onkeydown = (event) => {
+    const by = { n: 1, p: -1 }[event.key.toLowerCase()];
+    if (!by || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    turn(by, event.repeat);
+  };
+
+  const mark = (layer) => {
+    name = layer;
+    list.selectedIndex = at();
+    for (const [selector, label, by] of SIDES) {
+      const [button, there] = [find(selector), neighbour(by)];
+      button.disabled = at() < 0 || !there;
+      button.title = there ? say("{neighbour} layer: {name}", { neighbour: say(label), name: there }) : "";
+      button.onclick = () => turn(by);
+    }
+  };
+  for (const [selector] of SIDES) find(selector).disabled = true;
+
+  return {
+    /**
+     * Show the server's answer about the layers, and of a view whether patches are shown.
+     * @param {any} next
+     * @param {Record<string, string>} view
+     */
+    show: (next, view) => {
+      facts = next;
+      fill(
+        list,
+        facts.options.map((option) => {
+          const says = `${option.number} · ${option.name}`;
+          return { value: says, says };
+        }),
+        "",
+      );
+      mark(facts.layer);
+      word = facts.steps?.word ?? word;
+      steps.show(facts.steps);
+      const isOn = view.patches === "true";
+      toggle.hidden = !facts.patches;
+      on.checked = isOn;
+      answers.hidden = !facts.patches || !isOn;
+      if (facts.patches) {
+        const known = fill(answers, facts.patches.answers, view.answers ?? facts.patches.answers[0].value);
+        if (!known) answers.selectedIndex = 0;
+      }
+      row.dataset.layer = facts.layer;
+    },
+    /**
+     * Say at once which layer is asked for; the rest of the row comes with the answer.
+     * @param {string} layer
+     */
+    mark: (layer) => {
+      if (facts?.options.some((option) => option.name === layer)) mark(layer);
+    },
+    turn,
+  };
+};

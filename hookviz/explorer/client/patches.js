@@ -1,0 +1,35 @@
+// Patches of images in a row, each a way to its image.
+
+import { frame } from "./shared.js";
+
+/**
+ * @param {HTMLElement | ShadowRoot} parent
+ * @param {(rank: number) => void} picked gets the place of the patch that is clicked, from 0
+ */
+export function patches(parent, picked) {
+  const group = frame(parent, `<div class="patches" role="group"></div>`)("[role=group]");
+  return {
+    /**
+     * @param {string} label what the group is called to those who do not see it
+     * @param {{title: string, picture: string}[]} items
+     * @param {number} columns
+     */
+    show(label, items, columns) {
+      group.setAttribute("aria-label", label);
+      group.style.setProperty("--columns", String(columns));
+      group.replaceChildren(
+        ...items.map(({ title, picture }, rank) => {
+          const button = document.createElement("button");
+          const image = document.createElement("img");
+          image.alt = "";
+          if (picture) image.src = picture;
+          [button.type, button.title] = ["button", title];
+          button.setAttribute("aria-label", title);
+          button.append(image);
+          button.onclick = () => picked(rank);
+          return button;
+        }),
+      );
+    },
+  };
+}

@@ -1,0 +1,35 @@
+// Where an element stands: what scrolls it, and how much of the window is left below it.
+
+/**
+ * The element around it, also out of a shadow root.
+ * @param {Node} node
+ * @returns {Element | null}
+ */
+const around = (node) => /** @type {any} */ (node).assignedSlot ?? node.parentElement ?? hostOf(node.getRootNode());
+
+/** @param {Node} root */
+const hostOf = (root) => (root instanceof ShadowRoot ? root.host : null);
+
+/**
+ * What scrolls an element, and which of that one's own children it stands in: null for the window.
+ * @param {Element} element
+ * @returns {{scroller: Element | null, inside: Element}}
+ */
+export const scrolledBy = (element) => {
+  let inside = element;
+  for (let outer = around(element); outer; outer = around(outer)) {
+    if (/auto|scroll/.test(getComputedStyle(outer).overflowY)) return { scroller: outer, inside };
+    inside = outer;
+  }
+  return { scroller: null, inside };
+};
+
+/**
+ * Pixels from an element's upper edge to the lower one of the window, where nothing is scrolled.
+ * @param {Element} element
+ */
+export const roomBelow = (element) => {
+  const { scroller } = scrolledBy(element);
+  const scrolled = scroller ? scroller.scrollTop : window.scrollY;
+  return window.innerHeight - element.getBoundingClientRect().top - scrolled;
+};

@@ -1,0 +1,153 @@
+// The tiles as painted: the server's sprite holds every one once, a pixel for a cell; it is cut up and
+// painted where the layout says.
+
+import { penOf, typeSize } from "./shared.js";
+import { inSprite, tilePainter } from "./tiles.js";
+import { fit, GAP } from "./tiling.js";
+
+const NUMBERED = 40; // pixels from which a tile has room for its number
+const MOST_PIXELS = 24e6; // of the canvas, however far one zooms in
+
+/**
+ * The board of a grid. What it is of comes with `show`, where the tiles lie with `layOut`.
+ * @param {(selector: string) => any} find in the grid's frame
+ * @param {{is: () => string, paint: Function}} faces
+ */
+export const tileBoard = (find, faces) => {
+  const [stage, canvas, picture] = [".stage", "canvas", ".picture"].map(find);
+  const pen = penOf(canvas);
+  const board = penOf(document.createElement("canvas")); // the tiles without frames
+  const style = getComputedStyle(stage);
+  let painted = ""; // what the board was painted for
+  /** @type {any} */
+  let facts = null;
+  /** @type {Function} */
+  let paintTile = () => {};
+  const lie = { columns: 1, wide: 1, high: 1, page: 1, first: 0, last: 1 };
+
+  const corner = (at) => [
+    ((at - lie.first) % lie.columns) * (lie.wide + GAP),
+    Math.floor((at - lie.first) / lie.columns) * (lie.high + GAP),
+  ];
+
+  // Whether the picture that is there is the one that the facts are of: it takes a moment to come.
+  const isThere = () => facts !== null && picture.dataset.key === facts.key;
+
+  const box = (at, outer, inner) => {
+    const [x, y] = corner(at);
+    pen.lineWidth = 3;
+    pen.strokeStyle = outer;
+    pen.strokeRect(x + 1.5, y + 1.5, lie.wide - 3, lie.high - 3);
+    pen.lineWidth = 1.5;
+    pen.strokeStyle = inner;
+    pen.strokeRect(x + 3.5, y + 3.5, lie.wide - 7, lie.high - 7);
+  };
+
+  const write = (pen, at, inset) => {
+    const size = typeSize(stage, Math.max(9, Math.min(12, lie.wide / 8)));
+    if (lie.wide < Math.max(NUMBERED, 4 * size) || facts.order.length === 1) return;
+    pen.font = `${size}px ${style.fontFamily}`;
+    const [x, y] = corner(at).map((side) => side + inset);
+    const text = String(facts.order[at]);
+    pen.fillStyle = "rgba(0, 0, 0, 0.6)";
+    pen.fillRect(x, y, pen.measureText(text).width + 6, Math.max(14, size + 2));
+    pen.fillStyle = "#fff";
+    pen.fillText(text, x + 3, y + Math.max(11, size - 1));
+  };
+
+  // The tiles with their numbers; painted again only where they are others, or lie elsewhere.
+  const paintTiles = () => {
+    const key = `${facts.key} ${facts.order} ${stage.dataset.layout} ${devicePixelRatio} ${typeSize(stage, 9)} ${faces.is()}`;
+    if (painted === key) return;
+    painted = key;
+    [board.canvas.width, board.canvas.height] = [canvas.width, canvas.height];
+    board.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+    const size = [lie.wide, lie.high];
+    for (let at = lie.first; at < lie.last; at += 1) {
+      faces.paint(paintTile, board, inSprite(facts.geometry, at), corner(at), size, devicePixelRatio);
+      write(board, at, 0);
+    }
+  };
+
+  return {
+    lie,
+    corner,
+    isThere,
+    show: (next) => {
+      facts = next;
+      paintTile = tilePainter(picture, facts.geometry);
+    },
+    /**
+     * Find columns and sizes, so that the page of tiles with `position` is in view.
+     * @param {number} room pixels across
+     * @param {number} free pixels down
+     * @param {number} position
+     * @param {number} zoom
+     */
+    layOut: (room, free, position, zoom) => {
+      const [count, tile] = [facts.order.length, facts.geometry.tile];
+      const aspect = tile[0] / tile[1];
+      const plan = fit(count, aspect, room, free);
+      const { columns, page } = plan;
+      const first = Math.floor(position / page) * page;
+      const shown = Math.min(count, page);
+      const most = Math.sqrt(MOST_PIXELS / ((room * shown * plan.tile * aspect) / columns + 1)) / devicePixelRatio;
+      const factor = Math.max(1, Math.min(zoom, most));
+      const [wide, high] = [Math.round(plan.tile * factor), Math.round(plan.tile * aspect * factor)];
+      Object.assign(lie, { columns, page, first, last: Math.min(count, first + page), wide, high });
+      const [across, down] = [columns * (wide + GAP) - GAP, Math.ceil(shown / columns) * (high + GAP) - GAP];
+      canvas.style.width = `${across}px`;
+      canvas.style.height = `${down}px`;
+      canvas.width = Math.round(across * devicePixelRatio);
+      canvas.height = Math.round(down * devicePixelRatio);
+      pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+      stage.dataset.layout = JSON.stringify({ columns, wide, high, gap: GAP, first, page });
+    },
+    /**
+     * Paint the tiles, and frames about the one under the cursor and the one that is picked; −1 for none.
+     * @param {number} cursor
+     * @param {number} chosen
+     */
+    paint: (cursor, chosen) => {
+      if (!isThere()) return; // it is of the tiles before, cut otherwise
+      paintTiles();
+      pen.save();
+      pen.setTransform(1, 0, 0, 1, 0, 0);
+      pen.clearRect(0, 0, canvas.width, canvas.height);
+      pen.drawImage(board.canvas, 0, 0);
+      pen.restore();
+      if (cursor >= 0) box(cursor, "#000", "#fff");
+      if (chosen >= lie.first && chosen < lie.last) {
+        box(chosen, "#fff", "#000");
+        write(pen, chosen, 5); // beside the frame, which covers it
+      }
+      stage.dataset.painted = facts.key;
+      stage.dataset.face = faces.is();
+    },
+    /**
+     * The tile and the cell under the pointer; between two tiles it is the nearest.
+     * @param {MouseEvent} event
+     * @returns {{at: number, cell: number[]} | null}
+     */
+    under: (event) => {
+      if (!isThere()) return null;
+      const { columns, wide, high, first, last } = lie;
+      const view = canvas.getBoundingClientRect();
+      const [x, y] = [event.clientX - view.left, event.clientY - view.top];
+      const rows = Math.ceil((last - first) / columns);
+      const [row, column] = [
+        Math.min(rows - 1, Math.max(0, Math.floor((y + GAP / 2) / (high + GAP)))),
+        Math.min(columns - 1, Math.max(0, Math.floor((x + GAP / 2) / (wide + GAP)))),
+      ];
+      const at = first + row * columns + column;
+      if (at >= last) return null;
+      const share = (offset, size) => Math.min(0.999, Math.max(0, offset / size));
+      const cells = facts.geometry.tile;
+      const cell = [
+        Math.floor(share(y - row * (high + GAP), high) * cells[0]),
+        Math.floor(share(x - column * (wide + GAP), wide) * cells[1]),
+      ];
+      return { at, cell };
+    },
+  };
+};

@@ -1,0 +1,167 @@
+// The network as a tree: stages, or blocks, that open and close, and in them their layers, each with
+// a small picture of its mean activation and its facts. A field above narrows it to what is typed.
+
+import { frame, say } from "./shared.js";
+
+const FRAME = `
+  <nav aria-label="Layers of the network">
+    <input type="search" placeholder="Find a layer" aria-label="Find a layer">
+    <div class="tree"></div>
+    <p class="none" hidden>No layer of that name.</p>
+  </nav>`;
+
+const SIDE = 32; // pixels of a small picture
+
+/**
+ * The tree of layers; `pick(name)` is told which one a person picks.
+ * @param {ParentNode & Node} parent
+ * @param {{pick: (name: string) => void}} callbacks
+ */
+export const layerTree = (parent, { pick }) => {
+  const find = frame(parent, FRAME);
+  const [nav, tree, search, none] = ["nav", ".tree", "input", ".none"].map(find);
+  /** @type {any[]} */
+  let buttons = [];
+  let [network, marked] = ["", ""];
+
+  const stage = ({ stage: name, parts }) => {
+    const part = document.createElement("details");
+    const title = document.createElement("summary");
+    title.textContent = name;
+    const count = document.createElement("span");
+    count.textContent = parts.length;
+    title.append(count);
+    part.append(title, ...parts.map(row));
+    return part;
+  };
+
+  // A layer; a block with its parts below it, which a button of its own folds and unfolds.
+  const branch = (layer) => {
+    if (!layer.parts) return row(layer);
+    const [part, head, fold, inner] = ["div", "div", "button", "div"].map((kind) => document.createElement(kind));
+    [part.className, head.className, fold.className] = ["block", "head", "fold"];
+    inner.className = "parts";
+    fold.setAttribute("type", "button");
+    fold.setAttribute("aria-label", say("Parts of {name}", { name: layer.name }));
+    fold.onclick = () => unfold(part, inner.hidden);
+    inner.append(...layer.parts.map(branch));
+    head.append(fold, row(layer));
+    part.append(head, inner);
+    unfold(part, false);
+    return part;
+  };
+
+  const unfold = (part, open) => {
+    part.querySelector(":scope > .parts").hidden = !open;
+    const fold = part.querySelector(":scope > .head > .fold");
+    fold.setAttribute("aria-expanded", open);
+    fold.textContent = open ? "▼" : "▶";
+  };
+
+  const row = (layer) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.dataset.name = layer.name;
+    button.dataset.number = layer.number;
+    const picture = document.createElement("span");
+    picture.className = "preview";
+    const words = document.createElement("span");
+    words.className = "words";
+    const [name, shape, work] = ["b", "span", "span"].map((kind) => document.createElement(kind));
+    name.textContent = layer.short;
+    const number = document.createElement("i");
+    number.textContent = layer.number;
+    shape.textContent = layer.shape;
+    work.textContent = layer.work;
+    words.append(name, shape, work);
+    button.title = layer.title;
+    button.append(picture, words, number);
+    button.onclick = () => pick(layer.name);
+    button.onkeydown = (event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      const seen = buttons.filter((other) => other.offsetParent);
+      seen[seen.indexOf(button) + step]?.focus();
+    };
+    return button;
+  };
+
+  const paint = (previews) => {
+    for (const button of buttons) {
+      const look = button.firstElementChild.style;
+      const corner = previews?.corners[button.dataset.name];
+      look.backgroundImage = corner ? `url(${previews.picture})` : "none";
+      if (!corner) continue;
+      const zoom = SIDE / previews.side;
+      look.backgroundSize = previews.size.map((side) => `${side * zoom}px`).join(" ");
+      look.backgroundPosition = corner.map((side) => `${-side * zoom}px`).join(" ");
+    }
+  };
+
+  const open = (part) => (part.matches("details") ? (part.open = true) : unfold(part, true));
+
+  const narrow = () => {
+    const wanted = search.value.trim().toLowerCase();
+    for (const button of buttons) {
+      const { name, number } = button.dataset;
+      button.hidden = number !== wanted && !name.toLowerCase().includes(wanted);
+    }
+    for (const part of tree.querySelectorAll("details, .block")) {
+      const left = [...part.querySelectorAll("button[data-name]")].some((button) => !button.hidden);
+      part.hidden = !left;
+      if (wanted && left) open(part);
+    }
+    none.hidden = buttons.some((button) => !button.hidden);
+  };
+  search.oninput = narrow;
+  search.onkeydown = (event) => event.stopPropagation(); // P and N are letters here
+
+  const show = (button) => {
+    for (let part = button; part && part !== tree; part = part.parentElement) {
+      // A block that is chosen itself may stay folded.
+      if (part.matches("details, .block") && !part.querySelector(":scope > .head")?.contains(button)) open(part);
+    }
+    const [box, view] = [button.getBoundingClientRect(), tree.getBoundingClientRect()];
+    if (box.top < view.top || box.bottom > view.bottom) {
+      tree.scrollTop += box.top - view.top - (view.height - box.height) / 2; // and not the page
+    }
+  };
+
+  const mark = (name) => {
+    const moved = marked !== name;
+    marked = name;
+    for (const button of buttons) {
+      const here = button.dataset.name === name;
+      button.setAttribute("aria-current", here);
+      if (here && moved) show(button);
+    }
+  };
+
+  return {
+    /**
+     * Show the layers as `layer_tree` of the server describes them, and mark the one looked at.
+     * @param {any} facts
+     */
+    show: (facts) => {
+      // Built anew only for another network: a tree that is rebuilt would close and jump.
+      if (network !== facts.network) {
+        network = facts.network;
+        search.value = "";
+        tree.replaceChildren(...facts.parts.map((part) => (part.stage ? stage(part) : branch(part))));
+        buttons = [...tree.querySelectorAll("button[data-name]")];
+        marked = ""; // so that the way to it is opened again
+      }
+      paint(facts.previews);
+      narrow();
+      mark(facts.chosen);
+    },
+    /**
+     * Mark the layer that is looked at; the tree may not have come yet, or be of another list.
+     * @param {string} name
+     */
+    mark,
+    has: (/** @type {string | null} */ name) => buttons.some((button) => button.dataset.name === name),
+    end: () => nav.remove(),
+  };
+};

@@ -1,0 +1,46 @@
+// The row that says how the channels are drawn: order, how many, what the colours span, which they are.
+
+import { fill } from "./choice.js";
+import { frame } from "./shared.js";
+
+const FRAME = `
+  <div class="view-row">
+    <label><span>sort:</span><select data-word="sort" aria-label="Sort by"></select></label>
+    <label><span>show:</span><select data-word="top" aria-label="Channels"></select></label>
+    <label><span>scale:</span><select data-word="scale" aria-label="Scale"></select></label>
+    <label><span>colours:</span><select data-word="colours" aria-label="Colours"></select></label>
+  </div>`;
+
+const CHOICES = /** @type {const} */ ([
+  ["sort", "sorts"],
+  ["top", "tops"],
+  ["scale", "scales"],
+  ["colours", "colourMaps"],
+]);
+
+/**
+ * The row of how channels are drawn; `change` is told what a person chooses, as words of a link.
+ * @param {ParentNode & Node} parent
+ * @param {{change: (choices: Record<string, string | null>) => void}} callbacks
+ */
+export const viewRow = (parent, { change }) => {
+  const find = frame(parent, FRAME);
+  const lists = CHOICES.map(([word, among]) => {
+    const list = find(`[data-word="${word}"]`);
+    list.onchange = () => change({ [word]: list.value });
+    return { word, among, list };
+  });
+  return {
+    /**
+     * Show what can be chosen, from the server's answer about the layers, and what is.
+     * @param {any} layers
+     * @param {Record<string, string>} view
+     */
+    show: (layers, view) => {
+      for (const { word, among, list } of lists) {
+        // What a link asks for may not be there, such as the order of a pair: then it is the first.
+        if (!fill(list, layers[among], view[word] ?? layers[among][0].value)) list.selectedIndex = 0;
+      }
+    },
+  };
+};

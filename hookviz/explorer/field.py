@@ -1,0 +1,96 @@
+"""Answer what each cell of a map sees: its receptive field, as a part of the photograph."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hookviz.explaining.layer_facts import facts
+from hookviz.explaining.receptive_field import ReceptiveField
+from hookviz.explorer.channel_map import MOST_VALUES
+from hookviz.explorer.glossary import explained
+from hookviz.explorer.layers import resolve
+from hookviz.explorer.question import Answer, Report
+from hookviz.explorer.subject import Subject
+from hookviz.explorer.view import View
+from hookviz.language.saying import say
+
+_Shares = list[Any]
+
+
+def answer_field(
+    subject: Subject, view: View, _facts: Mapping[str, Any], _report: Report
+) -> Answer:
+    """Return the layer's facts in a sentence, and where on the photograph each cell looks.
+
+    It takes a while for a network that is seen first.
+
+    Raises:
+        HookVizError: the network runs no layer that puts out maps.
+    """
+    looked = resolve(subject, view)
+    fields = subject.fields()
+    field = fields.get(str(looked.step))
+    sentence = say(
+        "{kind} {number} of {layer_count} · {facts}",
+        kind=say("conv layer") if looked.listed == "conv" else say("layer"),
+        number=looked.layer.index + 1,
+        layer_count=len(looked.layers),
+        facts=facts(looked.layer, fields.get(looked.layer.name)),
+    )
+    return Answer(
+        {
+            "facts": explained(sentence),
+            "says": [] if subject.model_input.crop is None else explained(_says(field)),
+            "size": list(field.size) if field is not None and field.size is not None else None,
+            **_places(subject, field),
+        }
+    )
+
+
+def _says(field: ReceptiveField | None) -> str:
+    """Say what is framed on the photograph, if anything is."""
+    if field is None:
+        return say("on the image")
+    size = (
+        say("{height}×{width} px", height=field.size[0], width=field.size[1])
+        if field.size
+        else say("all of the image")
+    )
+    return say("framed: what the cell sees, {size}", size=size)
+
+
+def _places(subject: Subject, field: ReceptiveField | None) -> dict[str, _Shares | None]:
+    """Return where each cell looks, as shares of the whole image: its sides, or else its boxes.
+
+    Rows have top and bottom where all cells of a row look at the same rows of the image, and so
+    columns; else each cell has a box of its own, unless there are too many to send.
+    """
+    crop = subject.model_input.crop
+    if field is None or crop is None:
+        return {"rows": None, "columns": None, "boxes": None}
+    top, left, bottom, right = field.boxes
+    height, width = subject.image.height, subject.image.width
+    down = (crop.bottom - crop.top) / crop.height / height
+    across = (crop.right - crop.left) / crop.width / width
+    sides = [crop.top / height + each * down for each in (top, bottom)]
+    ends = [crop.left / width + each * across for each in (left, right)]
+    if all((each == each[:, :1]).all() for each in (top, bottom)) and all(
+        (each == each[:1]).all() for each in (left, right)
+    ):
+        return {
+            "rows": _listed(*(each[:, 0] for each in sides)),
+            "columns": _listed(*(each[0] for each in ends)),
+            "boxes": None,
+        }
+    boxes = None
+    if top.size <= MOST_VALUES:
+        boxes = _listed(sides[0], ends[0], sides[1], ends[1])
+    return {"rows": None, "columns": None, "boxes": boxes}
+
+
+def _listed(*edges: NDArray[Any]) -> _Shares:
+    """Return the edges of each place together, as numbers for JSON."""
+    shares: _Shares = np.stack(edges, axis=-1).tolist()
+    return shares

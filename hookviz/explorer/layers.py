@@ -1,0 +1,232 @@
+"""Resolve which layer a view means, and record what that puts out.
+
+A link may name a layer that this network lacks, or one that is not in the list that is shown: what
+is shown then is the layer before it, or the first one, with a sentence that says so.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import torch
+
+from hookviz.capturing import engine
+from hookviz.capturing.layer_trace import LayerTrace, steps_after
+from hookviz.drawing.dimensions import middle_maps
+from hookviz.errors import HookVizError, nearest_names, shorten
+from hookviz.explorer.subject import Subject
+from hookviz.explorer.view import View
+from hookviz.language.saying import say
+from hookviz.types import Activation, Address, Capture, LayerInfo, Model
+from hookviz.wording import times
+
+Listed = Literal["conv", "maps"]
+
+
+class Looked(NamedTuple):
+    """Layer that a view looks at.
+
+    Attributes:
+        layer: the layer.
+        step: whose output is shown: the layer's own, or that of a step after it.
+        listed: which list of layers it is in, one of `hookviz.explorer.view.LISTS`.
+        layers: all of that list, in order of execution.
+        warning: why it is not the one that was asked for; empty where it is.
+    """
+
+    layer: LayerInfo
+    step: Address
+    listed: Listed
+    layers: Sequence[LayerInfo]
+    warning: str = ""
+
+
+class Steps(NamedTuple):
+    """What can be shown of one layer: its own output, or that of a step after it.
+
+    Attributes:
+        word: the field of a view that chooses among them.
+        outputs: the addresses by the English words of a link; the first is shown without a choice.
+    """
+
+    word: Literal["after", "output"]
+    outputs: Mapping[str, Address]
+
+
+def resolve(subject: Subject, view: View) -> Looked:
+    """Return the layer that a view looks at, or the nearest that there is.
+
+    A layer that runs but is not in the list leads to the one of it that returned last before: of a
+    block to the last of its parts. One that does not run leads to the first.
+
+    Raises:
+        HookVizError: the network runs no layer that puts out maps.
+    """
+    trace, asked = subject.trace, view.layer
+    listed = list_of(trace, asked, view.layers)
+    layers = trace.convs if listed == "conv" else trace.maps
+    if not layers:
+        raise HookVizError(no_layer(subject.model, trace))
+    by_name = {layer.name: layer for layer in layers}
+    name = before(asked, tuple(trace.calls), by_name) or layers[0].name
+    steps = steps_of(trace, by_name[name])
+    chosen = view.after if steps.word == "after" else view.output
+    step = steps.outputs.get(chosen or "", next(iter(steps.outputs.values())))
+    return Looked(by_name[name], step, listed, layers, why_another(asked, trace, by_name))
+
+
+def list_of(trace: LayerTrace, asked: str | None, layers: str | None) -> Listed:
+    """Return the list that a link means: of all with maps where `asked` is beyond conv layers."""
+    convs = {layer.name for layer in trace.convs}
+    beyond = asked in {layer.name for layer in trace.maps} - convs or not convs
+    return "maps" if beyond or layers == "maps" else "conv"
+
+
+def before(asked: str | None, returned: Sequence[str], names: Collection[str]) -> str | None:
+    """Return `asked` if it is in `names`, else the one that returned last before it, or None.
+
+    >>> before("block.add", ["conv1", "conv2", "block.add"], {"conv1", "conv2"})
+    'conv2'
+    """
+    if asked in names or asked not in returned:
+        return asked if asked in names else None
+    return next(
+        (name for name in reversed(returned[: returned.index(asked)]) if name in names), None
+    )
+
+
+def steps_of(trace: LayerTrace, layer: LayerInfo) -> Steps:
+    """Return what can be shown of a layer.
+
+    Of a convolution that is its own output and what batch norm, activation and pooling made of it,
+    by kind; of another layer or a block each of its calls, and each part of what it puts out.
+    """
+    if all(conv.name != layer.name for conv in trace.convs):
+        outputs = trace.map_outputs[layer.name]
+        return Steps("output", {_call_words(address): address for address in outputs})
+    kinds = {info.name: info.kind for info in trace.layers}
+    steps = {layer.kind: Address(layer.name)}
+    for address in steps_after(trace, layer.name):
+        steps[_unique(kinds[address.layer], steps)] = address
+    return Steps("after", steps)
+
+
+def captured(subject: Subject, looked: Looked) -> Capture:
+    """Return the capture of what is shown.
+
+    Raises:
+        HookVizError: as `capture_layer`.
+    """
+    return capture_layer(subject, looked.step.layer)
+
+
+def capture_layer(subject: Subject, layer: str) -> Capture:
+    """Return the capture of a layer: from the cache, the class's, or a pass in a turn.
+
+    Raises:
+        HookVizError: the pass can't be run, or takes longer than one may.
+    """
+    model, model_input, of_class = subject.model, subject.model_input, subject.of_class
+    cache, key = subject.cache, subject.key
+    if of_class is not None and not engine.is_cached(model, model_input, layer, cache):
+        of_class.hand_over(cache, key)
+    kept = kept_capture(subject, layer)  # which needs no turn
+    if kept is not None:
+        return kept
+    with subject.take_turn(model.title, "capture", layer) as run:
+        if of_class is not None:  # who had the turn before may have been of the class
+            of_class.hand_over(cache, key)
+        capture = engine.capture(
+            model, model_input, layer, cache=cache, progress=run.limit.within()
+        )
+        if of_class is not None and capture.forward_passes:
+            cache.hand_over(of_class, key)
+    return capture
+
+
+def kept_capture(
+    subject: Subject, layers: str | Sequence[str], *, logits: bool = True
+) -> Capture | None:
+    """Return the capture of layers that are all in the cache; None where one is not."""
+    model, model_input, cache = subject.model, subject.model_input, subject.cache
+    if not engine.is_cached(model, model_input, layers, cache, logits=logits):
+        return None
+    try:
+        return engine.capture(
+            *(model, model_input, layers), logits=logits, cache=cache, progress=_run_nothing
+        )
+    except _NotKeptError:  # it gave way to another session's in between
+        return None
+
+
+class _NotKeptError(Exception):
+    """Ends a pass that was not to be run."""
+
+
+def _run_nothing(_share: float) -> None:
+    raise _NotKeptError
+
+
+def recorded(subject: Subject, looked: Looked) -> Activation:
+    """Return the activation that is shown, as it was recorded.
+
+    Raises:
+        HookVizError: as `captured`.
+    """
+    return captured(subject, looked)[str(looked.step)]
+
+
+def maps(subject: Subject, looked: Looked) -> torch.Tensor:
+    """Return the maps that are shown, float32 ``(C, H, W)``: of a volume those of its middle slice.
+
+    Raises:
+        HookVizError: as `captured`.
+    """
+    return middle_maps(recorded(subject, looked).values)
+
+
+def _call_words(address: Address) -> str:
+    """Name a call, counted from 1, and a part of what it returned, in few signs."""
+    return " ".join((f"call {address.call + 1}", *address.path))
+
+
+def _unique(kind: str, steps: Collection[str]) -> str:
+    """Return the kind, numbered where there is one of it already."""
+    name, number = kind, 2
+    while name in steps:
+        name, number = f"{kind} {number}", number + 1
+    return name
+
+
+def not_here(parameter: str, asked: str, known: Collection[str]) -> str:
+    """Say that a link asks for something that there is not, and the nearest of what there is."""
+    near = nearest_names(asked, known, count=2)
+    return say(
+        "This link asks for the {parameter} {value!r}, which is not here.",
+        parameter=say(parameter),
+        value=shorten(asked, 60),
+    ) + (say(" The nearest: {names}.", names=", ".join(near)) if near else "")
+
+
+def why_another(asked: str | None, trace: LayerTrace, names: Collection[str]) -> str:
+    """Say why the layer that was asked for is not the one that is shown; empty where it is."""
+    if asked is None or asked in trace.map_outputs:
+        return ""
+    if asked not in trace.calls:
+        return not_here("layer", asked, names)
+    shape = next((layer.output_shape for layer in trace.layers if layer.name == asked), ())
+    return say(
+        "{layer} puts out {output}: this is the layer before it. Summary and other lenses ",
+        layer=asked,
+        output=say("{shape} numbers, no maps", shape=times(shape)) if shape else say("no maps"),
+    ) + say("look at all layers.")
+
+
+def no_layer(model: Model, trace: LayerTrace) -> str:
+    """Say that a network runs no layer that could be shown, or none at all."""
+    if trace.layers:
+        return say(
+            "{model} runs no layer whose channels could be shown. Lenses such as Step by "
+            "step and Summary look at its other layers.",
+            model=model.title,
+        )
+    return say("{model} runs no layer to look at.", model=model.title)

@@ -1,0 +1,109 @@
+"""Answer why a cell has its value, by the layer's call as it was recorded once."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from hookviz.errors import ModelError, SettingError
+from hookviz.explaining import ranking
+from hookviz.explaining.cell_sum import explain_cell
+from hookviz.explaining.layer_call import LayerCall
+from hookviz.explaining.layer_description import describe_layer
+from hookviz.explaining.layer_recorder import record_layer_call
+from hookviz.explorer.asked import asked_cell, asked_number
+from hookviz.explorer.cell_sum import cell_sum
+from hookviz.explorer.layers import Looked, maps, resolve
+from hookviz.explorer.question import Answer, Report
+from hookviz.explorer.subject import Subject
+from hookviz.explorer.view import Cell, View
+from hookviz.language.saying import say
+from hookviz.types import Address, LayerInfo
+
+
+class Place(NamedTuple):
+    """Cell of a channel, on the map that is shown.
+
+    Attributes:
+        channel, row, column: which it is.
+        rows, columns: of that map.
+    """
+
+    channel: int
+    row: int
+    column: int
+    rows: int
+    columns: int
+
+    def on(self, call: LayerCall) -> tuple[int, int]:
+        """Return row and column of the same place on what the layer itself put out.
+
+        The map that is shown may be of a pooling that followed, and smaller.
+        """
+        rows, columns = call.output.shape[1:]
+        return Cell(self.row, self.column, self.rows, self.columns).on(rows, columns)
+
+
+def answer_cell(subject: Subject, view: View, facts: Mapping[str, Any], _report: Report) -> Answer:
+    """Answer why a cell has its value: the sum that made it, and what followed.
+
+    Of a layer that is no plain convolution, a sentence says what it does, or why there is no sum.
+
+    Raises:
+        NotThereError: there is no such channel or cell.
+        HookVizError: the pass can't be run, or takes longer than one may.
+    """
+    looked = resolve(subject, view)
+    place = asked_place(subject, looked, facts)
+    layer = looked.layer
+    if not layer.kernel_size:
+        return _unexplained(describe_layer(subject.model, layer))
+    try:
+        call = layer_call(subject, looked)
+    except (SettingError, ModelError) as error:
+        return _unexplained(str(error))
+    cell = explain_cell(call, place.channel, *place.on(call))
+    said = cell_sum(cell, upstream_of(subject, layer), subject.colours.diverging)
+    return Answer(said | {"hasKernel": True, "canWalk": True})
+
+
+def asked_place(subject: Subject, looked: Looked, facts: Mapping[str, Any]) -> Place:
+    """Return the channel and the cell that a question is about.
+
+    Raises:
+        NotThereError: they are not on the maps that are shown.
+        HookVizError: the maps can't be recorded.
+    """
+    channels, rows, columns = maps(subject, looked).shape
+    channel = asked_number(facts, "channel", channels, looked.step)
+    return Place(channel, *asked_cell(facts, (rows, columns), looked.step), rows, columns)
+
+
+def layer_call(subject: Subject, looked: Looked) -> LayerCall:
+    """Return the layer's call with its input, from the cache or recorded in a turn.
+
+    Raises:
+        SettingError: the layer is no ordinary convolution.
+        ModelError: its values can't be written as a sum.
+        HookVizError: the pass takes longer than one may.
+    """
+    name = looked.layer.name
+
+    def record() -> LayerCall:
+        turn = subject.take_turn(say("Recording the input"), "input", name)
+        with turn as run, run.limit.over_torch():
+            kept: LayerCall | None = subject.cache.get(("call", name, *subject.key))
+            if kept is not None:  # whoever had the turn before recorded it
+                return kept
+            return record_layer_call(subject.model, subject.model_input, name)
+
+    call: LayerCall = subject.cached("call", name, compute=record, size=lambda kept: kept.nbytes)
+    return call
+
+
+def upstream_of(subject: Subject, layer: LayerInfo) -> str | None:
+    """Return the conv layer whose channels a conv layer's inputs are; None without any one."""
+    source = ranking.source_of(subject.model, layer.name)
+    return None if source is None else Address.read(source).layer
+
+
+def _unexplained(text: str) -> Answer:
+    return Answer({"info": text, "hasKernel": False, "canWalk": False})

@@ -1,0 +1,47 @@
+"""Answer with the photograph, as large as it is shown, and the part of it that the network saw."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hookviz.drawing.overlay import shrunk
+from hookviz.drawing.pictures import encode_jpeg
+from hookviz.explorer.question import Answer, Report
+from hookviz.explorer.subject import Subject
+from hookviz.explorer.view import View
+from hookviz.language.saying import say
+
+_SIDE = 480  # pixels of its longer side, twice what it takes on a laptop's screen
+_QUALITY = 90
+
+
+def answer_photograph(
+    subject: Subject, _view: View, _facts: Mapping[str, Any], _report: Report
+) -> Answer:
+    """Return the whole photograph as a JPEG, and where on it the network's input lies.
+
+    The crop is in shares of the image, and can reach past it, as `hookviz.types.Crop` says.
+    """
+    image, crop = subject.image, subject.model_input.crop
+    key = ("photograph", image.digest, "jpeg")
+    kept: tuple[bytes, int, int] | None = subject.cache.get(key)
+    if kept is None:
+        small = shrunk(image.pixels, _SIDE)
+        kept = encode_jpeg(small, quality=_QUALITY), small.shape[1], small.shape[0]
+        subject.cache.put(key, kept, len(kept[0]))
+    data, width, height = kept
+    facts = {
+        "alt": subject.alt,
+        "width": width,
+        "height": height,
+        "crop": None,
+        "missing": say("Where this lies on the image is not known."),
+    }
+    if crop is not None:
+        facts["missing"] = ""
+        facts["crop"] = {
+            "top": crop.top / image.height,
+            "left": crop.left / image.width,
+            "bottom": crop.bottom / image.height,
+            "right": crop.right / image.width,
+        }
+    return Answer(facts, data)

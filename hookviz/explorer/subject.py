@@ -1,0 +1,171 @@
+"""Say what questions are answered about: a network, what it was given, and what is kept of it."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import torch
+
+from hookviz.atlas.atlas import Atlas
+from hookviz.capturing.cache import ByteCache
+from hookviz.capturing.layer_trace import LayerTrace, input_trace
+from hookviz.drawing.held_scale import Held
+from hookviz.explaining.receptive_field import Fields, are_fields_known, receptive_fields
+from hookviz.types import InputImage, Model, ModelInput, Progress, ignore
+
+
+class Limit(Protocol):
+    """Time limit of a run, as `hookviz.serving.time_limit.TimeLimit` is one."""
+
+    def within(self, progress: Progress = ignore) -> Progress:
+        """Return `progress` as one that raises once the time is over."""
+
+    def over_torch(self) -> AbstractContextManager[None]:
+        """Return a block in which any function of torch raises once the time is over."""
+
+
+class Run(Protocol):
+    """Turn to compute, as `hookviz.serving.run_slot.RunSlot` is one."""
+
+    @property
+    def limit(self) -> Limit:
+        """Return when the run has to be over."""
+
+    def yielding(self, progress: Progress = ignore) -> Progress:
+        """Return a progress callback that lets others compute meanwhile."""
+
+
+class _Unlimited:
+    """Run that nobody else waits for, such as in a notebook."""
+
+    @property
+    def limit(self) -> "_Unlimited":
+        return self
+
+    def within(self, progress: Progress = ignore) -> Progress:
+        return progress
+
+    def over_torch(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def yielding(self, progress: Progress = ignore) -> Progress:
+        return progress
+
+
+TakeTurn = Callable[[str, str, str], AbstractContextManager[Run]]
+"""Waits for a turn to compute, and holds it for the block. Gets what is run in a person's words, in
+a word for logs, and the layer's name or ``""``."""
+
+
+def at_once(_label: str, _kind: str, _layer: str) -> AbstractContextManager[Run]:
+    """Take a turn where nobody else computes."""
+    return nullcontext(_Unlimited())
+
+
+class Colours(NamedTuple):
+    """Colormaps of the page: of signed values, and of values nowhere negative.
+
+    Zero is the page's own ground in both, which may be dark, light, or projected.
+    """
+
+    diverging: str = "RdBu_r"
+    sequential: str = "gray_r"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pinned:
+    """What is pinned as A.
+
+    Attributes:
+        link: as a view's `pinned` has it.
+        digest: of its network and input, which with the link tells one from another.
+        image: what its image is called.
+        title: of its network, with its weights where those are not the pretrained ones.
+        step: whose output it is, an `Address` as text.
+        read: computes its maps, ``(C, H, W)``; raises a `HookVizError` where they can't be had.
+    """
+
+    link: str
+    digest: str
+    image: str
+    title: str
+    step: str
+    read: Callable[[], torch.Tensor] = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Subject:
+    """What questions are answered about.
+
+    Attributes:
+        model: the network.
+        model_input: what it is given.
+        image: the image that this was made of.
+        alt: what the image shows, in words.
+        image_title: what the image is called.
+        model_title: what the network is called, with its weights where they are not its own.
+        cache: keeps what was computed.
+        of_class: keeps what the screens of a class compute alike; None outside of a class.
+        take_turn: waits for a turn to compute.
+        colours: the page's colormaps.
+        pinned: what is pinned as A; None without it.
+        held: a stream's scale, where the image is a frame of it that was frozen.
+        atlas: of the network's most activating images, where there is one.
+        atlas_words: among which images that is, in a person's words.
+        image_names: what a patch's image leads to, by the digest of its pixels: the name of a
+            sample.
+    """
+
+    model: Model
+    model_input: ModelInput
+    image: InputImage
+    cache: ByteCache
+    alt: str = ""
+    image_title: str = ""
+    model_title: str = ""
+    of_class: ByteCache | None = None
+    take_turn: TakeTurn = at_once
+    colours: Colours = field(default_factory=Colours)
+    pinned: Pinned | None = None
+    held: Held | None = None
+    atlas: Atlas | None = None
+    atlas_words: str = ""
+    image_names: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def trace(self) -> LayerTrace:
+        """Return the network's layers, as it runs on that input."""
+        return input_trace(self.model, self.model_input)
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Return what tells recordings of this network on this input from others in a cache."""
+        return self.model.name, self.model.digest, self.model_input.digest
+
+    def fields(self) -> Fields:
+        """Return the receptive fields of the network's layers, traced in a turn where they are new.
+
+        Raises:
+            HookVizError: the turn is not had.
+        """
+        shape = tuple(self.model_input.tensor.shape[1:])
+        known = are_fields_known(self.model, shape)
+        turn = nullcontext() if known else self.take_turn(self.model.title, "fields", "")
+        with turn:
+            return receptive_fields(self.model, shape)
+
+    def cached(self, *key: object, compute: Callable[[], Any], size: Callable[[Any], int]) -> Any:
+        """Return what the cache has under a key, or else compute and keep it.
+
+        Args:
+            key: beside `Subject.key`.
+            compute: makes the value.
+            size: of a value in bytes.
+        """
+        whole = (*key, *self.key)
+        value = self.cache.get(whole)
+        if value is None:
+            value = compute()
+            self.cache.put(whole, value, size(value))
+        return value

@@ -1,0 +1,141 @@
+"""Answer with the tiles: every channel in one picture, with what lays, colours and reads them."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from hookviz.drawing.grid import Grid
+from hookviz.drawing.pair import Pair, why_unlike
+from hookviz.drawing.tile_facts import channel_facts, geometry_facts, tile_facts
+from hookviz.explorer.drawn import Compared, Drawn, drawn
+from hookviz.explorer.emphasis import emphasised, plainly
+from hookviz.explorer.glossary import explained
+from hookviz.explorer.patches import PatchTiles, atlas_of_step, patch_tiles
+from hookviz.explorer.question import Answer, Report
+from hookviz.explorer.subject import Subject
+from hookviz.explorer.view import DIFFERENCE, SPLIT, View
+from hookviz.language.saying import mark, say
+from hookviz.types import Capture
+
+_FACES = {"A": "a", "B": "b", SPLIT: "split"}
+_OF_PATCHES = mark("Each tile is what excites its channel most among the atlas's images.")
+
+
+def answer_tiles(
+    subject: Subject, view: View, _facts: Mapping[str, Any], _report: Report
+) -> Answer:
+    """Return every channel that a view shows; the picture is the sprite, a pixel for a cell.
+
+    Raises:
+        HookVizError: the network shows no channels, or the pass can't be run.
+    """
+    shown = drawn(subject, view)
+    grid, pair = _tiles(shown)
+    patches, notes = _patches(subject, view, shown), []
+    if patches is not None:
+        grid = patches.grid
+        notes = [patches.note] if patches.note else []
+    sprite = patches.sheet.png if patches else pair.sprite if pair else grid.sprite
+    facts = tile_facts(grid, _says(subject, grid), sprite) | {
+        "legend": explained(_legend(grid, of_patches=patches is not None)),
+        "shown": grid.shown,
+        "isPatches": patches is not None,
+        "notes": notes,
+        "pair": pair and {"face": _face(shown.compared), "stats": channel_facts(pair.a)},
+        "compare": _compare(subject, shown),
+        "isDifference": shown.compared is not None and shown.compared.shown == DIFFERENCE,
+        "isOfA": shown.is_of_a,
+        "rows": grid.shape[1],
+        "columns": grid.shape[2],
+    }
+    if patches is not None:  # whose colours are no values
+        facts |= {"geometry": geometry_facts(patches.sheet.geometry), "palette": []}
+    facts["cost"] = _cost(subject, shown.capture, time.perf_counter() - shown.began)
+    return Answer(facts, sprite)
+
+
+def _tiles(shown: Drawn) -> tuple[Grid, Pair | None]:
+    """Return what the tiles are of, and the pair where they are of both."""
+    if shown.compared is None:
+        return shown.own, None
+    pair = shown.compared.pair
+    if shown.compared.shown == DIFFERENCE and pair.difference is not None:
+        return pair.difference, None
+    return (pair.a if shown.is_of_a else pair.b), (pair if pair.alike else None)
+
+
+def _face(compared: Compared | None) -> str:
+    return _FACES.get(compared.shown, "b") if compared is not None else "b"
+
+
+def _patches(subject: Subject, view: View, shown: Drawn) -> PatchTiles | None:
+    """Return what excites each channel, where that is asked for and known; not of a pair."""
+    atlas = atlas_of_step(subject, shown.own.title) if view.patches else None
+    if atlas is None or shown.compared is not None:
+        return None
+    return patch_tiles(subject, atlas, shown.own, shown.maps.numpy(), view.answers)
+
+
+def _says(subject: Subject, grid: Grid) -> str:
+    """Say what the picture shows, for who can't see it."""
+    return say(
+        "{channels} of layer {layer} for: {alt}. {legend}",
+        channels=grid.shown,
+        layer=grid.title,
+        alt=subject.alt,
+        legend=grid.legend,
+    )
+
+
+def _legend(grid: Grid, *, of_patches: bool) -> str:
+    """Say what the tiles mean, and how many there are."""
+    how_many = say("{meaning}.", meaning=f"{grid.shown[0].upper()}{grid.shown[1:]}")
+    return f"{say(_OF_PATCHES) if of_patches else grid.legend} {how_many}"
+
+
+def _compare(subject: Subject, shown: Drawn) -> dict[str, Any] | None:
+    """Describe the row that says what A is and which of the two is shown; None without A."""
+    if subject.pinned is None:
+        return None
+    compared = shown.compared
+    row = {"options": [], "chosen": "", "says": {}, "alike": False, "hint": ""}
+    if compared is None:
+        return row | {"warning": shown.warning}
+    alike = compared.pair.alike
+    return row | {
+        "options": [{"value": each, "says": say(each)} for each in compared.maps.choices],
+        "chosen": compared.shown,
+        "says": _sides(subject, shown, compared),
+        "alike": alike,
+        "hint": say("Hold F to flip between the two.") if alike else "",
+        "warning": "",
+    }
+
+
+def _sides(subject: Subject, shown: Drawn, compared: Compared) -> dict[str, Any]:
+    """Say what A is, and of B what is not the same."""
+    pinned, both = compared.maps.pinned, compared.maps
+    of_a = (pinned.image, pinned.title, pinned.step)
+    of_b = (subject.image_title, subject.model_title, str(shown.looked.step))
+    others = [ours for theirs, ours in zip(of_a, of_b, strict=True) if theirs != ours]
+    if not others:
+        same = say(
+            "**A** is what you look at: choose another image, model or layer, and that is B."
+        )
+        return {"same": plainly(same), "parts": emphasised(same)}
+    more = "" if both.alike else why_unlike(both.a.shape, both.b.shape)
+    return {"a": " · ".join(of_a), "b": " · ".join(others), "more": more}
+
+
+def _cost(subject: Subject, capture: Capture, seconds: float) -> str:
+    """Say what the tiles cost in time and memory."""
+    how = say("one forward pass") if capture.forward_passes else say("from this session's cache")
+    return say(
+        "{origin} {capture_ms:.0f} ms · drawn in {drawing_ms:.0f} ms · {used:.0f} of "
+        "{limit:.0f} MB kept",
+        origin=how,
+        capture_ms=capture.seconds * 1000,
+        drawing_ms=seconds * 1000,
+        used=subject.cache.used / 1e6,
+        limit=subject.cache.limit / 1e6,
+    )

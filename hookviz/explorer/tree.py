@@ -1,0 +1,95 @@
+"""Answer with the tree of layers, and the mean activation of each as a small picture."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hookviz.capturing import engine
+from hookviz.drawing.grid import make_grid
+from hookviz.drawing.pictures import Resampling, resize
+from hookviz.explorer.layer_tree import Previews, layer_tree, previews_of
+from hookviz.explorer.layers import kept_capture, resolve
+from hookviz.explorer.question import Answer, Report
+from hookviz.explorer.subject import Subject
+from hookviz.explorer.view import View
+from hookviz.types import LayerInfo
+
+_SIDE = 32  # pixels of a small picture
+
+
+def answer_tree(subject: Subject, view: View, _facts: Mapping[str, Any], _report: Report) -> Answer:
+    """Return the layers by stage, or in the blocks that they are parts of, with small pictures.
+
+    It takes a while for a network that is seen first.
+
+    Raises:
+        HookVizError: the network runs no layer that puts out maps, or the pass can't be run.
+    """
+    looked = resolve(subject, view)
+    of_all = looked.listed == "maps"
+    return Answer(tree_of(subject, looked.layers, looked.layer.name, of_all=of_all))
+
+
+def tree_of(
+    subject: Subject, layers: Sequence[LayerInfo], chosen: str, *, of_all: bool
+) -> dict[str, Any]:
+    """Return some layers of a network as a tree, `chosen` marked.
+
+    Args:
+        subject: the network, and what it was given.
+        layers: the layers.
+        chosen: name of one of them.
+        of_all: whether they are all that put out maps, which stand in blocks.
+
+    Raises:
+        HookVizError: the pass can't be run.
+    """
+    names = {each.name for each in layers}
+    has_blocks = any(name.rpartition(".")[0] in names for name in names)
+    return layer_tree(
+        subject.model,
+        layers,
+        subject.fields(),
+        _previews(subject, of_all=of_all),
+        chosen=chosen,
+        by_block=has_blocks or of_all,
+    )
+
+
+def _previews(subject: Subject, *, of_all: bool) -> Previews | None:
+    """Return the mean of each conv layer's first maps, or `of_all` with maps, each on its scale.
+
+    None where the cache can't hold all layers: they would be computed at every question.
+    """
+    model, model_input, cache = subject.model, subject.model_input, subject.cache
+    key = ("previews", *subject.key, of_all)
+    cached: Previews | None = cache.get(key)
+    if cached is not None:
+        return cached
+    trace = subject.trace
+    names = [layer.name for layer in (trace.maps if of_all else trace.convs)]
+    if sum(trace.nbytes[name] for name in names) > cache.limit // 2:
+        return _previews(subject, of_all=False) if of_all else None
+    capture = kept_capture(subject, names, logits=False)
+    if capture is None:
+        with subject.take_turn(model.title, "previews", "") as run:
+            capture = engine.capture(
+                model, model_input, names, logits=False, cache=cache, progress=run.limit.within()
+            )
+    first = [str(trace.map_outputs[name][0]) for name in names]
+    small = np.stack([_small(capture[address].values.numpy()) for address in first])
+    pictures = previews_of(make_grid(small, scale="channel", aspect=1.0), names)
+    cache.put(key, pictures, len(pictures.picture))
+    return pictures
+
+
+def _small(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the mean over all but the last two dimensions, resized to a small square."""
+    if values.ndim < 2:
+        return np.zeros((_SIDE, _SIDE), np.float32)
+    mean = values.reshape(-1, *values.shape[-2:]).mean(0, dtype=np.float32)
+    mean = np.nan_to_num(mean, nan=0.0, posinf=0.0, neginf=0.0)
+    method = Resampling.BOX if min(mean.shape) > _SIDE else Resampling.NEAREST
+    return resize(mean, (_SIDE, _SIDE), method)

@@ -1,0 +1,61 @@
+// What a component does with the page around it.
+
+/**
+ * A component that draws as soon as the head of the page is there, and ends with the last of it.
+ * @param {Draw} draw
+ * @returns {Draw}
+ */
+export const afterHead = (draw) => (component) => {
+  if (window.hookvizWords) return draw(component);
+  let ended = false;
+  /** @type {void | (() => void)} */
+  let end;
+  const begin = () => {
+    if (!ended) end = draw(component);
+  };
+  window.addEventListener("hookviz:head", begin, { once: true });
+  return () => {
+    ended = true;
+    end?.();
+  };
+};
+
+// To the top of the page, where what a click in a lens leads to is shown.
+export const scrollUp = () => document.querySelector("[data-testid='stMain']")?.scrollTo(0, 0);
+
+/** @type {WeakMap<object, any>} */
+const parts = new WeakMap(); // of components, by the element that they are in
+
+/**
+ * A part of the explorer in a component, made at its first run and kept over the later ones.
+ *
+ * What `make` returns gets `tell(name, value)`, the trigger of the newest run; `follow(act)`, which
+ * calls it whenever the link changes, and no other; and `leave`, which ends it.
+ * @param {Component} component
+ * @param {(held: {tell: (name: string, value: unknown) => void}) => any} make
+ */
+export const kept = ({ parentElement, setTriggerValue }, make) => {
+  let held = parts.get(parentElement);
+  if (held?.language !== document.documentElement.lang || !held.built.isConnected) {
+    held?.leave();
+    /** @type {any} */
+    const made = {};
+    Object.assign(made, make({ tell: (name, value) => made.tell(name, value) }));
+    held = made;
+    held.language = document.documentElement.lang;
+    held.built = parentElement.querySelector("[data-built]");
+    held.follow = (act) => {
+      held.unfollow?.();
+      window.addEventListener("hookviz:link", act);
+      held.unfollow = () => window.removeEventListener("hookviz:link", act);
+    };
+    held.leave = () => {
+      held.unfollow?.();
+      held.end();
+      parts.delete(parentElement);
+    };
+    parts.set(parentElement, held);
+  }
+  held.tell = setTriggerValue;
+  return held;
+};

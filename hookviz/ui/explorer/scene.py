@@ -1,0 +1,128 @@
+"""Put together what the explorer is about, out of what the page's widgets chose."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import streamlit as st
+
+from hookviz.capturing.cache import ByteCache
+from hookviz.drawing.held_scale import Held
+from hookviz.explorer.drawn import Drawn, drawn
+from hookviz.explorer.layers import resolve
+from hookviz.explorer.subject import Run, Subject
+from hookviz.explorer.view import View
+from hookviz.language.saying import say
+from hookviz.serving.watched_run import WatchedRun
+from hookviz.types import Address, Model, ModelInput, Progress
+from hookviz.ui.explorer.atlas_choice import atlas_words, shown_atlas
+from hookviz.ui.explorer.image_of_patch import sample_names
+from hookviz.ui.explorer.pinned_view import image_title, model_title, pinned_scene
+from hookviz.ui.serving import resources
+from hookviz.ui.serving.explorer_answers import subject_of
+from hookviz.ui.serving.explorer_sessions import Scene
+from hookviz.ui.serving.queue_wait import turn
+from hookviz.ui.state import ModelChoice, Shown
+from hookviz.ui.theme import colours
+
+_PATIENCE = 0.5  # seconds after which a person wants to know how far it is
+
+
+@dataclass(frozen=True, slots=True)
+class ExplorerScene:
+    """The image and network that the page's widgets chose.
+
+    Streamlit keeps what a fragment is given until the page runs again, so no model is in it.
+
+    Attributes:
+        shown: the image.
+        choice: the network.
+        model_input: what the network is given.
+        size: side of the input in pixels; None for the model's own.
+        whole: whether the input is the whole image.
+        held: the scale that a stream held whose frame this is, if it did.
+        of_class: keeps what the screens of a class compute alike; None outside of a class, and for
+            an image of one's own.
+    """
+
+    shown: Shown
+    choice: ModelChoice
+    model_input: ModelInput
+    size: int | None
+    whole: bool
+    held: Held | None = None
+    of_class: ByteCache | None = None
+
+    def handed_over(self, model: Model) -> Scene:
+        """Return all that questions are about, for the threads that answer them."""
+        return Scene(
+            choice=self.choice,
+            model_digest=model.digest,
+            model_input=self.model_input,
+            image=self.shown.image,
+            cache=resources.session_cache(),
+            alt=self.shown.alt,
+            image_title=image_title(self.shown),
+            model_title=model_title(self.choice.spec.title, self.choice.weights, self.choice.mask),
+            of_class=self.of_class,
+            colours=colours(),
+            pinned=pinned_scene(),
+            held=self.held,
+            atlas=shown_atlas(model),
+            atlas_words=atlas_words(model),
+            image_names=sample_names(),
+        )
+
+
+def view_in_link() -> View:
+    """Return what the link says of the explorer, as it is now."""
+    return View.of_link(dict(st.query_params.items()))
+
+
+def step_now(scene: ExplorerScene) -> Address:
+    """Return whose output the explorer shows now; no pass is run for it.
+
+    Raises:
+        HookVizError: it shows nothing, or the network can't be had.
+    """
+    with resources.use_model(scene.choice) as model:
+        return resolve(subject_now(scene, model), view_in_link()).step
+
+
+def drawn_now(scene: ExplorerScene) -> Drawn:
+    """Return what the explorer shows now, for a menu that is opened or a button that is pressed.
+
+    Raises:
+        HookVizError: it shows nothing.
+    """
+    with resources.use_model(scene.choice) as model:
+        return drawn(subject_now(scene, model), view_in_link())
+
+
+def subject_now(scene: ExplorerScene, model: Model) -> Subject:
+    """Return what the explorer's answers are about, for the page's own run."""
+
+    @contextmanager
+    def take_turn(label: str, kind: str, layer: str) -> Iterator[Run]:
+        place = st.empty()  # and again in the end, so that what follows stands where it stood
+        with place.container(), turn(label, kind, model=model.name, layer=layer) as slot:
+            yield WatchedRun(slot, _ignore, _progress_bar(label), _ignore)
+        place.empty()
+
+    return subject_of(scene.handed_over(model), model, take_turn)
+
+
+def _ignore(*_values: object) -> None:
+    """Do nothing: Streamlit's own calls end a run that nobody waits for."""
+
+
+def _progress_bar(label: str) -> Progress:
+    """Return what shows a progress bar, only where a run takes longer than half a second."""
+    bar, started = st.empty(), time.perf_counter()
+
+    def report(share: float) -> None:
+        if time.perf_counter() - started > _PATIENCE:
+            bar.progress(share, say("Running {model}…", model=label))
+
+    return report

@@ -1,0 +1,280 @@
+"""Answer one question of a session's explorer in threads, and tell what comes of it as messages.
+
+What is kept is answered at once (`ExplorerAnswer.from_cache`), by whichever thread is free. What
+has to be computed takes a turn, and is told on its way (`ExplorerAnswer.compute`). It ends at its
+next word about how far it is where nobody waits for it any more.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import torch
+
+from hookviz.drawing.dimensions import middle_maps
+from hookviz.errors import HookVizError
+from hookviz.explorer.answering import QUESTIONS, answer
+from hookviz.explorer.layers import capture_layer
+from hookviz.explorer.question import Answer, NotThereError, Question, QuestionError
+from hookviz.explorer.subject import Pinned, Run, Subject, TakeTurn
+from hookviz.explorer.view import View
+from hookviz.language.saying import say
+from hookviz.language.speaking import speaking
+from hookviz.serving import capacity, logs, turns
+from hookviz.serving.out_of_memory import OutOfMemoryError
+from hookviz.serving.watched_run import WatchedRun
+from hookviz.types import Address, Model
+from hookviz.ui.serving.explorer_messages import (
+    Message,
+    message,
+    refusal,
+    server_ends,
+    session_is_over,
+)
+from hookviz.ui.serving.explorer_sessions import (
+    ExplorerOffer,
+    PinnedScene,
+    Scene,
+    explorer_sessions,
+)
+from hookviz.ui.serving.resources import use_model
+
+_PATIENCE = 0.3  # seconds after which a person wants to know what is waited for
+_PAUSE = 0.25  # seconds between two messages about it
+_OWN_PLACE = {"own_picture"}  # questions that take long, beside which the others are answered
+
+_log = logging.getLogger("hookviz")
+
+
+class _MustComputeError(BaseException):
+    """Ends an answer out of what is kept; no handler of errors on its way catches it."""
+
+
+class _NobodyWaitsError(BaseException):
+    """Ends an answer that nobody waits for any more, likewise."""
+
+
+class ExplorerAnswer:
+    """Answer to one question, on its way.
+
+    Attributes:
+        is_gone: whether whoever asked has gone; set in whatever thread.
+    """
+
+    def __init__(
+        self,
+        offer: ExplorerOffer,
+        scene: Scene,
+        view: View,
+        question: Question,
+        *,
+        language: str,
+        tell: Callable[[Message], None],
+    ) -> None:
+        """Answer nothing yet.
+
+        Args:
+            offer: whose question it is.
+            scene: what it is about.
+            view: what is chosen.
+            question: what is asked.
+            language: in which it is answered.
+            tell: gets the messages of `compute`, in its thread.
+        """
+        self._offer, self._scene = offer, scene
+        self._view, self._question, self._language = view, question, language
+        self._tell = tell
+        self._started = self._told = time.monotonic()
+        self._owner = ("explorer", offer.owner) if question.name in _OWN_PLACE else offer.owner
+        self._computes = False
+        self.is_gone = False
+
+    def from_cache(self) -> Message | None:
+        """Return the last message, where nothing has to be computed for it; else None."""
+        return self._answered(_no_turn)
+
+    def compute(self) -> None:
+        """Tell of the answer until the last message, waiting for turns."""
+        self._computes = True
+        last = self._answered(self._take_turn)
+        seconds = time.monotonic() - self._started
+        with logs.bound(session=self._offer.owner):
+            logs.event(
+                "answer",
+                question=self.known_name,
+                outcome=last.kind if last is not None else "stopped",
+                ms=round(seconds * 1000, 1),
+            )
+        if last is not None:
+            self._tell(last)
+
+    @property
+    def known_name(self) -> str:
+        """Question's name, where there is one of that name; else empty."""
+        return self._question.name if self._question.name in QUESTIONS else ""
+
+    def _answered(self, take_turn: TakeTurn) -> Message | None:
+        """Return the last message; None where it has to be computed, or nobody waits."""
+        metrics = capacity.metrics()
+        last: Message | None
+        outcome = "refused"
+        try:
+            self._check()
+            with (
+                speaking(self._language),
+                capacity.garbage_collector().at_work(),
+                self._model() as model,
+            ):
+                if model.digest != self._scene.model_digest:  # another one by the same name
+                    return refusal(409, say("The page shows something else now."))
+                subject = subject_of(self._scene, model, take_turn)
+                facts, data = answer(subject, self._view, self._question, self._report)
+                last = message("answer", facts, data)
+            outcome = "answered"
+        except _MustComputeError:
+            return None
+        except _NobodyWaitsError:
+            outcome = "stopped"
+            last = self._end()
+        except HookVizError as error:
+            last = refusal(_status(error), str(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is logged
+            outcome = "failed"
+            _log.error("A question failed", exc_info=error)
+            if metrics is not None:
+                metrics.failed()
+            with speaking(self._language):
+                last = refusal(
+                    500, say("Something went wrong on our side, and it has been logged.")
+                )
+        if metrics is not None:
+            metrics.question(self.known_name, outcome)
+        return last
+
+    def _end(self) -> Message | None:
+        """Return why nobody should wait any more; None where nobody does."""
+        if self.is_gone:
+            return None
+        with speaking(self._language):
+            return server_ends() if explorer_sessions().is_closing else session_is_over()
+
+    def _check(self) -> None:
+        if self.is_gone or self._offer.is_over or explorer_sessions().is_closing:
+            raise _NobodyWaitsError
+
+    def _report(self, partial: Answer) -> None:
+        if not self._computes:
+            raise _MustComputeError
+        self._check()
+        self._tell(message("partial", *partial))
+
+    @contextmanager
+    def _take_turn(self, label: str, kind: str, layer: str) -> Iterator[Run]:
+        self._check()
+        spec = self._scene.choice.spec
+        running = say("Running {model}…", model=label) if kind in _OF_MODEL else label
+
+        def on_position(position: int) -> None:
+            self._check()
+            says = say(
+                "You are number {position} in the queue. This starts by itself.", position=position
+            )
+            self._tell_sometimes("waits", {"position": position, "says": says})
+
+        def report(share: float) -> None:
+            if self._question.name in _OWN_PLACE:  # which says itself how far it is
+                return
+            self._tell_sometimes("progress", {"share": share, "says": running})
+
+        with turns.turn(
+            self._offer.owner,
+            label,
+            kind,
+            model=spec.name,
+            layer=layer,
+            owner=self._owner,
+            on_position=on_position,
+        ) as slot:
+            yield WatchedRun(slot, self._check, report, on_position)
+
+    def _model(self) -> AbstractContextManager[Model]:
+        """Hold the network; where that takes long, it has to be computed."""
+        if self._computes:
+            return use_model(self._scene.choice, self._while_loading, self._tell_of_loading)
+        return use_model(self._scene.choice, _must_compute, _must_compute)
+
+    @contextmanager
+    def _while_loading(self) -> Iterator[None]:
+        self._tell_of_loading()
+        yield
+
+    def _tell_of_loading(self) -> None:
+        self._check()
+        says = say("Loading {model}", model=self._scene.choice.spec.title)
+        self._tell(message("progress", {"share": 0.0, "says": says}))
+
+    def _tell_sometimes(self, kind: str, facts: Mapping[str, Any]) -> None:
+        now = time.monotonic()
+        if now - self._started < _PATIENCE or now - self._told < _PAUSE:
+            return
+        self._told = now
+        self._tell(message(kind, facts))
+
+
+_OF_MODEL = {"capture", "fields", "previews"}  # kinds of turns whose label is the network's title
+
+
+def _no_turn(_label: str, _kind: str, _layer: str) -> AbstractContextManager[Run]:
+    raise _MustComputeError
+
+
+def _must_compute() -> AbstractContextManager[None]:
+    raise _MustComputeError
+
+
+def subject_of(scene: Scene, model: Model, take_turn: TakeTurn) -> Subject:
+    """Return what questions are answered about: a scene with its network."""
+    return Subject(
+        model=model,
+        model_input=scene.model_input,
+        image=scene.image,
+        cache=scene.cache,
+        alt=scene.alt,
+        image_title=scene.image_title,
+        model_title=scene.model_title,
+        of_class=scene.of_class,
+        take_turn=take_turn,
+        colours=scene.colours,
+        pinned=None if scene.pinned is None else _pinned(scene, scene.pinned, take_turn),
+        held=scene.held,
+        atlas=scene.atlas,
+        atlas_words=scene.atlas_words,
+        image_names=scene.image_names,
+    )
+
+
+def _pinned(scene: Scene, pinned: PinnedScene, take_turn: TakeTurn) -> Pinned:
+    def read() -> torch.Tensor:
+        choice, model_input = pinned.choice, pinned.model_input
+        if choice is None or model_input is None:
+            raise HookVizError(pinned.error)
+        waits = (_must_compute, _must_compute) if take_turn is _no_turn else ()
+        with use_model(choice, *waits) as model:
+            if model.digest != pinned.model_digest:
+                raise HookVizError(say("The network of A is another one now: pin it again."))
+            # Nothing of it for the class: its image can be somebody's own.
+            subject = Subject(model, model_input, scene.image, scene.cache, take_turn=take_turn)
+            layer = Address.read(pinned.step).layer
+            return middle_maps(capture_layer(subject, layer)[pinned.step].values)
+
+    given = "" if pinned.model_input is None else pinned.model_input.digest
+    digest = f"{pinned.model_digest} {given}"
+    return Pinned(pinned.link, digest, pinned.image, pinned.title, pinned.step, read)
+
+
+def _status(error: HookVizError) -> int:
+    """Return the HTTP status of what can't be answered."""
+    kinds = {QuestionError: 400, NotThereError: 404, OutOfMemoryError: 507}
+    return next((status for kind, status in kinds.items() if isinstance(error, kind)), 422)

@@ -1,0 +1,214 @@
+"""One channel as an answer, against the capture and NumPy."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import hookviz
+from hookviz.drawing.grid import make_grid
+from hookviz.errors import SettingError
+from hookviz.explorer.question import NotThereError
+from hookviz.explorer.subject import Subject
+from hookviz.explorer.view import View
+from hookviz.language.speaking import speaking
+from hookviz.types import Model
+from hookviz.wording import number
+from tests.explorer.asking import NO_NUMBERS, ask, decoded, floats, read
+from tests.explorer.subjects import Turns, pinned, subject_of
+from tests.networks import Tiny, as_model, seeded
+
+VIEW = View(layer="conv2")
+
+
+def changed(change: "torch.Tensor | float", channel: int = 1) -> Model:
+    """A network whose second layer has other weights in one channel."""
+    network = seeded(Tiny).eval()
+    with torch.no_grad():
+        network.conv2.weight[channel] = change
+    return as_model(network)
+
+
+@pytest.fixture
+def model() -> Model:
+    return as_model(seeded(Tiny).eval())
+
+
+@pytest.fixture
+def subject(model: Model) -> Subject:
+    return subject_of(model)
+
+
+def maps_of(subject: Subject, layer: str) -> "np.ndarray[tuple[int, ...], np.dtype[np.float32]]":
+    """What a layer puts out, by a pass of its own."""
+    return hookviz.capture(subject.model, subject.model_input)[layer].values.numpy()
+
+
+def test_the_values_are_the_captures_bit_for_bit(subject: Subject) -> None:
+    maps = maps_of(subject, "conv2")
+    for channel, values in enumerate(maps):
+        facts = ask(subject, "channel", VIEW, channel=channel).facts
+        assert facts["channel"] == channel
+        assert facts["title"] == f"Channel {channel}"
+        rows, columns = facts["rows"], facts["columns"]
+        assert (rows, columns) == values.shape
+        np.testing.assert_array_equal(floats(facts["values"], rows, columns), values)
+
+
+def test_a_step_after_the_layer_has_its_own_values() -> None:
+    network = seeded(lambda: nn.Sequential(nn.Conv2d(3, 5, 3), nn.ReLU())).eval()
+    subject = subject_of(as_model(network))
+    facts = ask(subject, "channel", View(after="ReLU"), channel=4).facts
+    expected = np.maximum(maps_of(subject, "0")[4], 0)
+    np.testing.assert_array_equal(floats(facts["values"], *expected.shape), expected)
+
+
+def test_the_numbers_are_numpys(subject: Subject) -> None:
+    maps = maps_of(subject, "conv2")
+    for channel, values in enumerate(maps.astype(np.float64)):
+        said = dict(ask(subject, "channel", VIEW, channel=channel).facts["numbers"])
+        assert said["minimum"] == number(values.min())
+        assert said["mean"] == number(values.mean())
+        assert said["maximum"] == number(values.max())
+        assert said["standard deviation"] == number(values.std())
+        assert said["zeros"] == f"{100 * (values == 0).mean():.0f} %"
+        rank = 1 + int((maps.max((1, 2)) > values.max()).sum())
+        assert said["rank by maximum"] == f"{rank} of 6"
+
+
+def test_the_histogram_is_numpys(subject: Subject) -> None:
+    values = maps_of(subject, "conv2")[2].astype(np.float64)
+    counts, edges = np.histogram(values, 48)
+    facts = ask(subject, "channel", VIEW, channel=2).facts["histogram"]
+    heights = np.array([height for height, _ in facts["bars"]])
+    np.testing.assert_array_equal(np.rint(heights * counts.max() / 100), counts)
+    assert all((height > 0) == (count > 0) for height, count in zip(heights, counts, strict=True))
+    middles = (edges[1:] + edges[:-1]) / 2
+    sides = [side for _, side in facts["bars"]]
+    assert sides == ["below" if middle < 0 else "above" for middle in middles]
+    assert {"below", "above"} == set(sides)
+    assert read(facts["low"]) == pytest.approx(values.min(), rel=1e-2)
+    assert read(facts["high"]) == pytest.approx(values.max(), rel=1e-2)
+    assert f"{values.size} cells" in facts["says"]
+
+
+def test_a_bar_of_few_cells_is_seen() -> None:
+    conv = nn.Conv2d(3, 1, 1)
+    with torch.no_grad():
+        conv.weight[:] = torch.tensor([1.0, 0, 0])[:, None, None]  # nearly all is one colour
+    network = nn.Sequential(conv).eval()
+    subject = subject_of(hookviz.wrap(network, hookviz.Preprocess(resize=256, crop=256)))
+    bars = ask(subject, "channel", channel=0).facts["histogram"]["bars"]
+    assert min(height for height, _ in bars if height) == 1.0
+
+
+def test_the_picture_and_the_bar_are_the_layers(subject: Subject) -> None:
+    grid = make_grid(
+        maps_of(subject, "conv2"), scale="balanced", colormap=subject.colours.diverging
+    )
+    facts = ask(subject, "channel", VIEW, channel=3).facts
+    np.testing.assert_array_equal(decoded(facts["picture"]), grid.channel_pixels(3))
+    assert facts["ticks"] == [[at, label] for at, label in grid.ticks_of(3)]
+    assert decoded(facts["bar"]).shape[1] == 256
+
+
+def test_a_channel_that_the_tiles_leave_out_is_answered_in_the_layers_colours() -> None:
+    network = nn.Sequential(nn.Conv2d(3, 40, 3)).eval()
+    subject = subject_of(as_model(network))
+    few = ask(subject, "channel", View(top=16), channel=39).facts
+    assert few == ask(subject, "channel", View(), channel=39).facts
+
+
+def test_a_channel_of_one_value_is_dead() -> None:
+    subject = subject_of(changed(0.0))
+    facts = ask(subject, "channel", VIEW, channel=1).facts
+    assert facts["dead"] == "dead: every cell has the same value"
+    assert facts["deadHint"]
+    with speaking("zh_CN"):
+        assert ask(subject, "channel", VIEW, channel=1).facts["deadHint"] != facts["deadHint"]
+    assert ask(subject, "channel", VIEW, channel=0).facts["dead"] == ""
+
+
+def test_a_channel_without_a_finite_number_says_so() -> None:
+    facts = ask(subject_of(changed(float("nan"))), "channel", VIEW, channel=1).facts
+    assert facts["noFinite"] == "No cell of this map is a finite number."
+    assert facts["histogram"] is None
+    assert facts["numbers"] == []
+    assert np.isnan(floats(facts["values"], facts["rows"], facts["columns"])).all()
+
+
+@pytest.mark.parametrize("given", [*NO_NUMBERS, 6])
+def test_a_channel_that_is_not_there_is_refused(subject: Subject, given: object) -> None:
+    with pytest.raises(NotThereError, match=r"conv2 has no channel .*: its channels are 0 to 5\."):
+        ask(subject, "channel", VIEW, channel=given)
+
+
+def test_what_is_kept_needs_no_turn(model: Model) -> None:
+    turns = Turns()
+    subject = subject_of(model, take_turn=turns)
+    for channel in range(6):
+        ask(subject, "channel", VIEW, channel=channel)
+    assert len(turns.taken) == 1
+
+
+class TestPair:
+    """A channel beside that of what is pinned as A."""
+
+    @pytest.fixture
+    def of_a(self, model: Model) -> Subject:
+        return subject_of(model, "cat")
+
+    @pytest.fixture
+    def both(self, model: Model, of_a: Subject) -> Subject:
+        return subject_of(model, pinned=pinned(of_a, "conv2"))
+
+    @pytest.mark.parametrize("shown", ["A", "B", "Split", "Difference"])
+    def test_both_are_there_with_how_far_they_agree(
+        self, both: Subject, of_a: Subject, shown: str
+    ) -> None:
+        facts = ask(both, "channel", View(layer="conv2", compared=shown), channel=3).facts
+        a, b = maps_of(of_a, "conv2")[3], maps_of(both, "conv2")[3]
+        np.testing.assert_array_equal(floats(facts["values"], *b.shape), b)
+        np.testing.assert_array_equal(floats(facts["pair"]["a"]["values"], *a.shape), a)
+        assert decoded(facts["pair"]["a"]["picture"]).shape[:2] == a.shape
+        x, y = (each.astype(np.float64).ravel() for each in (a, b))
+        pair = facts["pair"]
+        assert read(pair["correlation"]) == pytest.approx(np.corrcoef(x, y)[0, 1], abs=1e-3)
+        cosine = x @ y / np.linalg.norm(x) / np.linalg.norm(y)
+        assert read(pair["cosine"]) == pytest.approx(cosine, abs=1e-3)
+        assert read(pair["meanDifference"]) == pytest.approx(np.abs(y - x).mean(), rel=1e-2)
+
+    def test_both_are_in_the_colours_of_one_scale(self, subject: Subject, of_a: Subject) -> None:
+        view = View(layer="conv2", scale="layer")
+        alone = ask(of_a, "channel", view, channel=3).facts
+        both = replace(of_a, pinned=pinned(subject, "conv2"))  # whose values are larger
+        facts = ask(both, "channel", view, channel=3).facts
+        assert facts["ticks"] == facts["pair"]["a"]["ticks"] != alone["ticks"]
+
+    def test_as_channel_can_be_asked_for_by_itself(self, both: Subject, of_a: Subject) -> None:
+        facts = ask(both, "channel", VIEW, channel=3, of="a").facts
+        a = maps_of(of_a, "conv2")[3]
+        np.testing.assert_array_equal(floats(facts["values"], *a.shape), a)
+        assert facts["title"] == "Channel 3 of A"
+        assert facts["caption"] == f"cat · {of_a.model_title}"
+        assert "pair" not in facts
+
+    def test_of_two_shapes_each_is_shown_by_itself(self, model: Model, of_a: Subject) -> None:
+        subject = subject_of(model, pinned=pinned(of_a, "conv1"))
+        assert "pair" not in ask(subject, "channel", VIEW, channel=3).facts
+        a = maps_of(of_a, "conv1")[3]
+        facts = ask(subject, "channel", VIEW, channel=3, of="a").facts
+        np.testing.assert_array_equal(floats(facts["values"], *a.shape), a)
+        with pytest.raises(NotThereError, match="conv1 has no channel 4: its channels are 0 to 3"):
+            ask(subject, "channel", VIEW, channel=4, of="a")
+
+    def test_where_nothing_is_pinned_there_is_no_a(self, subject: Subject) -> None:
+        with pytest.raises(NotThereError, match="Nothing is pinned as A"):
+            ask(subject, "channel", VIEW, channel=0, of="a")
+
+    @pytest.mark.parametrize("of", ["c", "", 1, None, ["a"]])
+    def test_there_is_no_third(self, both: Subject, of: object) -> None:
+        with pytest.raises(SettingError, match="Choose from a, b"):
+            ask(both, "channel", VIEW, channel=0, of=of)

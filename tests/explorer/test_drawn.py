@@ -1,0 +1,118 @@
+"""What a view shows, against `make_grid` and `draw_pair`, and that it is drawn once."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import hookviz
+from hookviz.drawing.grid import make_grid
+from hookviz.drawing.held_scale import Held, scale_of
+from hookviz.drawing.pair import draw_pair
+from hookviz.explorer.drawn import drawn
+from hookviz.explorer.subject import Colours, Subject
+from hookviz.explorer.view import View
+from hookviz.types import Model
+from tests.explorer.subjects import pinned, subject_of
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return hookviz.load_model("shapesnet")
+
+
+@pytest.fixture
+def subject(model: Model) -> Subject:
+    return subject_of(model, colours=Colours("berlin", "inferno"))
+
+
+@pytest.mark.parametrize(
+    ("view", "options"),
+    [
+        (View(), {"scale": "balanced", "colormap": "berlin"}),
+        (View(after="ReLU"), {"scale": "balanced", "colormap": "inferno"}),
+        (
+            View(sort="variance", top=16, scale="channel", colours="cividis"),
+            {"sort": "variance", "top": 16, "scale": "channel", "colormap": "cividis"},
+        ),
+        (View(sort="change"), {"scale": "balanced", "colormap": "berlin"}),
+        (View(layer="stage3"), {"scale": "balanced", "colormap": "inferno"}),
+    ],
+)
+def test_it_is_drawn_as_the_library_draws_it(
+    subject: Subject, model: Model, view: View, options: dict[str, Any]
+) -> None:
+    shown = drawn(subject, view)
+    step = str(shown.looked.step)
+    activation = hookviz.capture(model, subject.model_input, shown.looked.step.layer)[step]
+    assert shown.grid.sprite == make_grid(activation, **options).sprite
+    assert (shown.grid.title, shown.compared, shown.warning) == (step, None, "")
+    np.testing.assert_array_equal(shown.maps, activation.values)
+
+
+def test_it_is_drawn_once_for_each_way_to_look(subject: Subject) -> None:
+    first = drawn(subject, View(channel=3)).own
+    assert drawn(subject, View(channel=4, layer="stem.first.conv")).own is first
+    assert drawn(subject, View(top=64)).own is first  # of 32 channels
+    others = [
+        drawn(subject, view).own
+        for view in (View(sort="max"), View(scale="layer"), View(top=16), View(after="ReLU"))
+    ]
+    others.append(drawn(replace(subject, colours=Colours()), View()).own)
+    assert len({id(each) for each in (first, *others)}) == 6
+
+
+def test_a_held_scale_is_that_of_its_own_layer(subject: Subject) -> None:
+    own = drawn(subject, View()).own
+    limits = replace(own.limits, low=own.limits.low * 2, high=own.limits.high * 2)
+    activation = drawn(subject, View()).activation
+    held = Held(scale_of(subject.model, activation, "balanced"), limits, signed=True)
+    frozen = replace(subject, held=held)
+    assert drawn(frozen, View()).own.limits.high[0] == limits.high[0]
+    alone, other = (drawn(each, View(layer="stage1")).own for each in (subject, frozen))
+    assert other.sprite == alone.sprite
+
+
+@pytest.mark.parametrize("view", [View(), View(sort="change", top=16), View(colours="cividis")])
+def test_a_pair_is_on_one_scale(subject: Subject, model: Model, view: View) -> None:
+    shown = drawn(replace(subject, pinned=pinned(subject, "stem.first.norm")), view)
+    capture = hookviz.capture(model, subject.model_input, ["stem.first.conv", "stem.first.norm"])
+    b, a = (capture[name].values.numpy() for name in ("stem.first.conv", "stem.first.norm"))
+    order = np.argsort(-np.abs(b.astype(float) - a).mean((1, 2)), kind="stable")
+    expected = draw_pair(
+        a,
+        b,
+        titles=("stem.first.norm", "stem.first.conv"),
+        channels=order.tolist() if view.sort == "change" else None,
+        top=view.top,
+        scale="balanced",
+        signed_colormap="berlin",
+    )
+    assert shown.compared is not None
+    assert shown.compared.pair.sprite == expected.sprite
+    np.testing.assert_array_equal(shown.grid.order, expected.b.order)
+    assert shown.compared.pair.difference is not None
+    assert expected.difference is not None
+    assert shown.compared.pair.difference.sprite == expected.difference.sprite
+    again = drawn(replace(subject, pinned=pinned(subject, "stem.first.norm")), view).compared
+    assert again is not None
+    assert again.pair is shown.compared.pair
+
+
+def test_a_that_is_gone_leaves_the_layer_as_it_is_and_says_why(subject: Subject) -> None:
+    def gone() -> torch.Tensor:
+        raise hookviz.HookVizError("A is of somebody's own photograph")
+
+    lost = replace(subject, pinned=replace(pinned(subject, "stage1"), read=gone))
+    shown = drawn(lost, View(compared="A"))
+    assert (shown.compared, shown.warning) == (None, "A is of somebody's own photograph")
+    assert shown.grid.sprite == drawn(subject, View()).grid.sprite
+
+
+def test_of_two_shapes_a_can_be_shown_alone(subject: Subject) -> None:
+    unlike = replace(subject, pinned=pinned(subject, "stage1"))
+    assert drawn(unlike, View(compared="A")).is_of_a
+    assert not drawn(unlike, View(compared="Split")).is_of_a
+    assert not drawn(subject, View(compared="A")).is_of_a

@@ -1,0 +1,119 @@
+"""The layer's row, against the library's own list of layers."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+import torch
+from torch import nn
+
+import hookviz
+from hookviz.atlas.known_atlases import atlas_of
+from hookviz.drawing.colormaps import COLORMAPS
+from hookviz.explorer.subject import Subject
+from hookviz.explorer.view import View, choices
+from hookviz.language.speaking import speaking
+from hookviz.types import Model
+from tests.explorer.subjects import asked, pinned, subject_of
+from tests.networks import as_model
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return hookviz.load_model("shapesnet")
+
+
+@pytest.fixture(scope="module")
+def subject(model: Model) -> Subject:
+    return subject_of(model, atlas=atlas_of(model))
+
+
+@pytest.mark.parametrize("listed", ["conv", "maps"])
+def test_every_layer_has_its_neighbours(subject: Subject, model: Model, listed: str) -> None:
+    kind = "conv" if listed == "conv" else "maps"
+    names = [each.name for each in hookviz.list_layers(model, kind=kind)]
+    for at, name in enumerate(names):
+        row = asked(subject, "layers", View(layer=name, layers=listed))
+        assert [each["name"] for each in row["options"]] == names
+        assert [each["number"] for each in row["options"]] == list(range(1, len(names) + 1))
+        assert (row["layer"], row["number"], row["count"]) == (name, at + 1, len(names))
+        assert row["before"] == (names[at - 1] if at else None)
+        assert row["after"] == dict(pairwise(names)).get(name)
+        assert row["listed"] == listed
+
+
+def test_it_says_what_the_layer_is(subject: Subject) -> None:
+    row = asked(subject, "layers", View(layer="stage1"))
+    assert (row["isConv"], row["hasConvs"]) == (False, True)
+    assert (row["steps"], row["warning"]) == (None, "")
+    conv = asked(subject, "layers")
+    assert (conv["isConv"], conv["shape"]) == (True, [32, 64, 64])
+    assert asked(subject, "layers", View(layer="no"))["warning"].startswith("This link asks for")
+
+
+def test_the_steps_after_a_conv_layer_are_offered(subject: Subject) -> None:
+    steps = asked(subject, "layers", View(after="ReLU"))["steps"]
+    assert (steps["word"], steps["chosen"], steps["label"]) == ("after", "ReLU", "What is shown")
+    assert [each["value"] for each in steps["options"]] == ["Conv2d", "BatchNorm2d", "ReLU"]
+    assert asked(subject, "layers", View(after="?"))["steps"]["chosen"] == "Conv2d"
+
+
+def test_links_stay_english_in_another_language(subject: Subject) -> None:
+    with speaking("zh_CN"):
+        row = asked(subject, "layers")
+    sorts = {each["value"]: each["says"] for each in row["sorts"]}
+    assert list(sorts) == ["index", "max", "mean", "variance", "zeros"]
+    assert sorts["mean"] != "mean"
+
+
+def test_what_is_offered_can_be_in_a_link(subject: Subject) -> None:
+    row = asked(subject, "layers", View(layer="stage3.second.conv"))
+    for name, word in (
+        ("sorts", "sort"),
+        ("tops", "top"),
+        ("scales", "scale"),
+        ("colourMaps", "colours"),
+    ):
+        offered = [each["value"] for each in row[name]]
+        assert all(
+            View.of_link({word: each}).link().get(word, offered[0]) == each for each in offered
+        )
+    assert [each["value"] for each in row["tops"]] == ["all", "16", "64"]  # of 128 channels
+    assert len(row["colourMaps"]) == len(COLORMAPS) + 1
+    assert {each.word for each in choices().values()} > {"sort", "top", "scale", "colours"}
+
+
+@pytest.mark.parametrize("count", [8, 16, 17, 64, 65, 256, 257])
+def test_fewer_channels_can_be_shown_than_there_are(count: int) -> None:
+    network = subject_of(as_model(nn.Sequential(nn.Conv2d(3, count, 3)).eval()))
+    fewer = [str(each) for each in (16, 64, 256) if each < count]
+    assert [each["value"] for each in asked(network, "layers")["tops"]] == ["all", *fewer]
+
+
+def test_a_pair_of_one_shape_can_be_sorted_by_change(subject: Subject) -> None:
+    alike = replace(subject, pinned=pinned(subject, "stem.first.norm"))
+    assert asked(alike, "layers")["sorts"][-1]["value"] == "change"
+    unlike = replace(subject, pinned=pinned(subject, "stage1"))
+    assert asked(unlike, "layers")["sorts"][-1]["value"] == "zeros"
+
+
+def test_what_is_pinned_and_gone_is_no_matter_of_the_layers(subject: Subject) -> None:
+    def gone() -> torch.Tensor:
+        raise hookviz.HookVizError("A is not here")
+
+    lost = replace(subject, pinned=replace(pinned(subject, "stage1"), link="gone", read=gone))
+    assert asked(lost, "layers")["layer"] == "stem.first.conv"
+
+
+def test_an_atlas_offers_its_classes_where_it_has_the_layer(subject: Subject) -> None:
+    assert subject.atlas is not None
+    answers = asked(subject, "layers")["patches"]["answers"]
+    values = [each["value"] for each in answers]
+    assert [each for each in values if each in subject.atlas.classes] == [*subject.atlas.classes]
+    assert values[0] == "every channel"
+    known = any(each.digest == subject.image.digest for each in subject.atlas.images)
+    assert ("those for this image" in values) == known
+    assert asked(replace(subject, atlas=None), "layers")["patches"] is None
+    with speaking("zh_CN"):
+        said = {e["value"]: e["says"] for e in asked(subject, "layers")["patches"]["answers"]}
+    assert said["circle"] == "圆形 · circle"

@@ -1,0 +1,156 @@
+"""Why a cell has its value, against a convolution of the recorded input."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.explorer.question import NotThereError
+from hookviz.explorer.view import View
+from hookviz.types import Preprocess
+from hookviz.wording import number
+from tests.explorer.asking import NO_NUMBERS, ask, floats
+from tests.explorer.subjects import Turns, subject_of, words
+from tests.networks import Tiny, as_model, seeded
+
+
+class Pooled(nn.Module):
+    """A convolution, a norm, an activation, and pooling to half of the size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spread = nn.Conv2d(3, 9, 1)
+        self.conv = nn.Conv2d(9, 4, 3, padding=1)
+        self.norm = nn.BatchNorm2d(4)
+        self.relu = nn.ReLU()
+        self.pool = nn.MaxPool2d(2)
+        self.up = nn.ConvTranspose2d(4, 2, 2, stride=2)
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.pool(self.relu(self.norm(self.conv(self.spread(images)))))
+        scores: Tensor = self.up(maps).mean((2, 3))
+        return scores
+
+
+@pytest.fixture
+def network() -> Pooled:
+    return seeded(Pooled).eval()
+
+
+@pytest.mark.parametrize("cell", [(0, 0), (7, 3), (15, 15)])
+@pytest.mark.parametrize("channel", [0, 3])
+def test_the_sum_is_a_convolution_of_the_recorded_input(
+    network: Pooled, channel: int, cell: tuple[int, int]
+) -> None:
+    row, column = cell
+    subject = subject_of(as_model(network))
+    facts = ask(subject, "cell", View(layer="conv"), channel=channel, row=row, column=column).facts
+    capture = hookviz.capture(subject.model, subject.model_input, inputs=True)
+    given = F.pad(capture.inputs("conv")[0].values, (1, 1, 1, 1)).double()
+    products = given[:, row : row + 3, column : column + 3] * network.conv.weight[channel].double()
+    terms = products.sum((1, 2)).detach().numpy()
+    largest = np.argsort(-np.abs(terms))[:5]
+    assert [each["input"] for each in facts["rows"]] == largest.tolist()
+    np.testing.assert_allclose([each["term"] for each in facts["rows"]], terms[largest], rtol=1e-6)
+    value = capture["conv"].values[channel, row, column]
+    title = f"Why {number(float(value))} at row {row}, column {column}?"
+    assert facts["title"] == title
+    assert words(facts["sum"]).endswith("as the network computed")
+    assert facts["upstream"] == "spread"
+    assert facts["colours"] == subject.colours.diverging
+    assert (facts["hasKernel"], facts["canWalk"]) == (True, True)
+    norm, relu = map(words, facts["steps"])
+    assert norm.startswith("BatchNorm2d norm (value − ")
+    assert relu.startswith("ReLU relu gives ")
+
+
+def test_a_cell_of_a_pooled_map_is_explained_at_the_same_place(network: Pooled) -> None:
+    subject = subject_of(as_model(network))
+    pooled = View(layer="conv", after="MaxPool2d")
+    facts = ask(subject, "cell", pooled, channel=2, row=7, column=2).facts
+    assert facts["title"].endswith("at row 15, column 5?")
+    with pytest.raises(NotThereError, match="pool has no row 8: its rows are 0 to 7"):
+        ask(subject, "cell", pooled, channel=2, row=8, column=0)
+
+
+def test_the_layers_call_is_recorded_once(network: Pooled) -> None:
+    turns = Turns()
+    subject = subject_of(as_model(network), take_turn=turns)
+    for column in range(4):
+        ask(subject, "cell", View(layer="conv"), channel=1, row=2, column=column)
+    ask(subject, "kernel", View(layer="conv"), channel=3)
+    ask(subject, "walk", View(layer="conv"), channel=3, row=2, column=2)
+    assert [kind for _, kind, _ in turns.taken] == ["capture", "input"]
+    assert turns.taken[1] == ("Recording the input", "input", "conv")
+
+
+def test_a_layer_without_a_kernel_says_what_it_does(network: Pooled) -> None:
+    view = View(layers="maps", layer="pool")
+    facts = ask(subject_of(as_model(network)), "cell", view, channel=0, row=0, column=0).facts
+    assert facts["info"].startswith("MaxPool2d keeps the largest of each 2×2 cells")
+    assert (facts["hasKernel"], facts["canWalk"]) == (False, False)
+
+
+def test_another_kind_of_convolution_says_why_it_has_no_sum(network: Pooled) -> None:
+    view = View(layer="up")
+    facts = ask(subject_of(as_model(network)), "cell", view, channel=0, row=0, column=0).facts
+    assert "is a ConvTranspose2d. Only ordinary two-dimensional convolutions" in facts["info"]
+    assert not facts["canWalk"]
+
+
+def test_an_activation_is_explained_by_its_layer(network: Pooled) -> None:
+    subject = subject_of(as_model(network))
+    cell: dict[str, Any] = {"channel": 3, "row": 6, "column": 0}
+    facts = ask(subject, "cell", View(layer="conv"), **cell).facts
+    assert ask(subject, "cell", View(layer="conv", after="ReLU"), **cell).facts == facts
+    shown = ask(subject, "channel", View(layer="conv", after="ReLU"), channel=3).facts
+    value = floats(shown["values"], 16, 16)[6, 0]  # what the last step gives is what is shown
+    assert words(facts["steps"][-1]).endswith(number(float(value)))
+
+
+class Shared(nn.Module):
+    """A convolution that runs twice, and what comes from its second call alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.twice = nn.Conv2d(3, 3, 3, padding=1)
+        self.after = nn.Conv2d(3, 2, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        scores: Tensor = self.after(self.twice(self.twice(images))).mean((2, 3))
+        return scores
+
+
+def test_upstream_is_a_layer_that_a_link_can_name() -> None:
+    subject = subject_of(as_model(seeded(Shared).eval()))
+    facts = ask(subject, "cell", View(layer="after"), channel=0, row=0, column=0).facts
+    assert facts["upstream"] == "twice"
+
+
+@pytest.mark.parametrize("given", [*NO_NUMBERS, 16])
+@pytest.mark.parametrize("axis", ["channel", "row", "column"])
+def test_what_is_not_there_is_refused(axis: str, given: object) -> None:
+    subject = subject_of(as_model(seeded(Tiny).eval()))
+    facts: dict[str, Any] = {"channel": 0, "row": 0, "column": 0, axis: given}
+    with pytest.raises(NotThereError, match=f"conv1 has no {axis} .*: its {axis}s are 0 to"):
+        ask(subject, "cell", View(layer="conv1"), **facts)
+
+
+def test_the_weights_are_those_of_that_network() -> None:
+    """Two networks of one name in one cache are told apart by their weights."""
+    first, second = seeded(Tiny).eval(), seeded(Tiny).eval()
+    with torch.no_grad():
+        second.conv1.weight *= 2
+    plain = Preprocess(resize=16, crop=16)
+    one = subject_of(hookviz.wrap(first, plain))
+    two = subject_of(hookviz.wrap(second, plain), cache=one.cache)
+    cell: dict[str, Any] = {"channel": 0, "row": 4, "column": 4}
+    terms = [
+        [row["term"] for row in ask(each, "cell", View(layer="conv1"), **cell).facts["rows"]]
+        for each in (one, two)
+    ]
+    np.testing.assert_allclose(terms[1], 2 * np.array(terms[0]), rtol=1e-5)

@@ -1,0 +1,99 @@
+"""A beside B: their numbers against NumPy's, and A's maps computed once."""
+
+import base64
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import hookviz
+from hookviz.explorer.drawn import Compared, drawn
+from hookviz.explorer.pair import pair_facts, pinned_pair
+from hookviz.explorer.subject import Pinned, Subject
+from hookviz.explorer.view import View
+from tests.explorer.subjects import pinned, subject_of
+from tests.networks import Tiny, as_model, seeded
+
+
+@pytest.fixture
+def subject() -> Subject:
+    return subject_of(as_model(seeded(Tiny).eval()))
+
+
+def compared(subject: Subject, view: View | None = None) -> Compared:
+    found = drawn(subject, view or View()).compared
+    assert found is not None
+    return found
+
+
+def of_other_image(subject: Subject) -> Subject:
+    other = subject_of(subject.model, "cat")
+    return replace(subject, pinned=pinned(other, "conv1"))
+
+
+def test_the_numbers_of_a_channel_are_numpys(subject: Subject) -> None:
+    subject = of_other_image(subject)
+    both = compared(subject)
+    for channel in range(4):
+        facts = pair_facts(both.maps, both.pair, channel)
+        a, b = (maps[channel].astype(float).ravel() for maps in (both.maps.a, both.maps.b))
+        numbers = {
+            "meanDifference": np.abs(b - a).mean(),
+            "correlation": np.corrcoef(a, b)[0, 1],
+            "cosine": a @ b / np.linalg.norm(a) / np.linalg.norm(b),
+        }
+        for name, value in numbers.items():
+            assert float(facts[name].replace("−", "-")) == pytest.approx(value, rel=6e-3, abs=6e-3)
+        of_a = facts["a"]
+        sent = np.frombuffer(base64.b64decode(of_a["values"]), "<f4")
+        np.testing.assert_array_equal(
+            sent.reshape(of_a["rows"], of_a["columns"]), both.maps.a[channel]
+        )
+        assert of_a["ticks"][0][0] == 0.0
+        assert of_a["bar"].startswith("data:image/png;base64,")
+
+
+def test_the_maps_of_a_large_one_stay_where_they_are(subject: Subject) -> None:
+    large = torch.zeros(4, 257, 256)
+    maps = pinned_pair(
+        replace(subject, pinned=Pinned("l", "d", "i", "m", "s", lambda: large)), "s", large
+    )
+    assert maps is not None
+    view = drawn(replace(subject, pinned=None), View())
+    assert pair_facts(maps, maps.draw(view.look, "s"), 1)["a"]["values"] is None
+
+
+def test_a_is_read_once(subject: Subject) -> None:
+    read = []
+    subject = of_other_image(subject)
+    assert subject.pinned is not None
+    own = subject.pinned.read
+
+    def counted() -> torch.Tensor:
+        read.append(1)
+        return own()
+
+    subject = replace(subject, pinned=replace(subject.pinned, read=counted))
+    first, again = compared(subject), compared(subject, View(channel=2))
+    assert (len(read), first.pair is again.pair) == (1, True)
+    assert first.maps.channels is again.maps.channels
+    assert subject.pinned is not None
+    compared(replace(subject, pinned=replace(subject.pinned, link="another")))
+    assert len(read) == 2
+
+
+def test_what_is_asked_for_of_two_shapes_is_b(subject: Subject) -> None:
+    unlike = replace(subject, pinned=pinned(subject, "conv2"))
+    assert compared(unlike).maps.choices == ("A", "B")
+    assert [compared(unlike, View(compared=each)).shown for each in ("A", "B", "Split")] == [
+        *("A", "B", "B")
+    ]
+    alike = of_other_image(subject)
+    assert compared(alike, View(compared="Difference")).shown == "Difference"
+    with pytest.raises(hookviz.HookVizError):
+        _ = compared(unlike).maps.channels
+
+
+def test_nothing_pinned_is_no_pair(subject: Subject) -> None:
+    assert pinned_pair(subject, "conv1", torch.zeros(4, 2, 2)) is None

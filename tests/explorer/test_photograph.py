@@ -1,0 +1,54 @@
+"""The photograph, against Pillow's own resizing, and the crop in shares of it."""
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import hookviz
+from hookviz.explorer.subject import Subject
+from tests.explorer.subjects import asked, subject_of, whole
+
+
+@pytest.fixture(scope="module")
+def subject() -> Subject:
+    return subject_of(hookviz.load_model("squeezenet1_1", weights="random"), "cat")
+
+
+def test_it_is_the_whole_photograph(subject: Subject) -> None:
+    found = whole(subject, "photograph")
+    picture = Image.open(io.BytesIO(found.data))
+    assert picture.format == "JPEG"
+    assert picture.size == (found.facts["width"], found.facts["height"])
+    assert max(picture.size) == 480
+    expected = Image.fromarray(subject.image.pixels).resize(picture.size, Image.Resampling.BILINEAR)
+    off = np.asarray(picture).astype(int) - np.asarray(expected)
+    assert np.abs(off).mean() < 3
+    assert found.facts["alt"] == "a yellow star"
+
+
+def test_the_crop_is_what_the_network_saw(subject: Subject) -> None:
+    facts = asked(subject, "photograph")
+    crop, image = facts["crop"], subject.image
+    assert facts["missing"] == ""
+    top, bottom = (round(crop[side] * image.height) for side in ("top", "bottom"))
+    left, right = (round(crop[side] * image.width) for side in ("left", "right"))
+    part = Image.fromarray(image.pixels[max(top, 0) : bottom, max(left, 0) : right])
+    assert subject.model_input.picture is not None
+    shown = np.asarray(part.resize((224, 224), Image.Resampling.BILINEAR)).astype(int)
+    assert np.abs(shown - subject.model_input.picture).mean() < 6
+    assert crop["bottom"] - crop["top"] < 1
+
+
+def test_a_crop_that_is_not_known_is_said(subject: Subject) -> None:
+    facts = asked(
+        replace(subject, model_input=replace(subject.model_input, crop=None)), "photograph"
+    )
+    assert facts["crop"] is None
+    assert facts["missing"] == "Where this lies on the image is not known."
+
+
+def test_it_is_made_once(subject: Subject) -> None:
+    assert whole(subject, "photograph").data is whole(subject, "photograph").data

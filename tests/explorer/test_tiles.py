@@ -1,0 +1,222 @@
+"""The tiles, against the pixels of the library's own grid, read out of the PNG by Pillow."""
+
+import io
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+import hookviz
+from hookviz.atlas.known_atlases import atlas_of
+from hookviz.explorer.question import Answer
+from hookviz.explorer.subject import Subject
+from hookviz.explorer.view import View
+from hookviz.types import Model
+from tests.explorer.subjects import asked, pinned, subject_of, whole, words
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return hookviz.load_model("shapesnet")
+
+
+@pytest.fixture
+def subject(model: Model) -> Subject:
+    return subject_of(model)
+
+
+def values(subject: Subject, step: str = "stem.first.conv") -> NDArray[np.float32]:
+    capture = hookviz.capture(subject.model, subject.model_input, step)
+    return capture[step].values.numpy()
+
+
+def tile(found: Answer, position: int, below: int = 0) -> NDArray[np.uint8]:
+    """The pixels of one tile, cut out by the answer's geometry; `below` it a whole picture."""
+    geometry = found.facts["geometry"]
+    row, column = divmod(position, geometry["columns"])
+    top, left = (place * step for place, step in zip((row, column), geometry["pitch"], strict=True))
+    height, width = geometry["tile"]
+    top += below * geometry["height"]
+    picture = np.asarray(Image.open(io.BytesIO(found.data)).convert("RGB"))
+    return picture[top : top + height, left : left + width]
+
+
+def assert_signs(pixels: NDArray[np.uint8], numbers: NDArray[np.float32]) -> None:
+    """Each pixel is red above zero and blue below."""
+    redness = pixels[:, 0].astype(int) - pixels[:, 2]
+    assert len(numbers)
+    np.testing.assert_array_equal(np.sign(redness), np.sign(numbers))
+
+
+@pytest.mark.parametrize(
+    "view", [View(), View(sort="max", top=16, scale="channel", colours="viridis")]
+)
+def test_each_tile_has_its_channels_colours(subject: Subject, view: View) -> None:
+    found = whole(subject, "tiles", view)
+    grid = hookviz.make_grid(
+        values(subject),
+        sort=view.sort,
+        top=view.top,
+        scale="balanced" if view.scale == "automatic" else view.scale,
+        colormap="RdBu_r" if view.colours == "automatic" else view.colours,
+    )
+    assert found.facts["order"] == grid.order.tolist()
+    for position, channel in enumerate(found.facts["order"]):
+        np.testing.assert_array_equal(tile(found, position), grid.channel_pixels(channel))
+
+
+@pytest.mark.parametrize("sort", ["max", "mean", "variance", "zeros"])
+@pytest.mark.parametrize("after", ["Conv2d", "ReLU"])
+def test_the_order_is_that_of_the_numbers(subject: Subject, sort: str, after: str) -> None:
+    maps = values(subject, {"Conv2d": "stem.first.conv", "ReLU": "stem.relu"}[after]).astype(float)
+    key = {
+        "max": maps.max((1, 2)),
+        "mean": maps.mean((1, 2)),
+        "variance": maps.var((1, 2)),
+        "zeros": (maps == 0).mean((1, 2)),
+    }[sort]
+    facts = asked(subject, "tiles", View(sort=sort, after=after))
+    np.testing.assert_allclose(key[facts["order"]], np.sort(key)[::-1], rtol=1e-12)
+    assert sorted(facts["order"]) == list(range(32))
+    np.testing.assert_allclose(
+        facts["stats"]["mean"], maps.mean((1, 2))[facts["order"]], rtol=1e-6, atol=1e-7
+    )
+
+
+def test_it_says_in_words_what_is_seen(subject: Subject) -> None:
+    facts = asked(subject, "tiles", View(top=16))
+    assert facts["alt"].startswith("16 of 32 shown of layer stem.first.conv for: a yellow star.")
+    assert words(facts["legend"]).startswith("Blue is below zero")
+    assert words(facts["legend"]).endswith(" 16 of 32 shown.")
+    assert facts["shown"] == "16 of 32 shown"
+    assert (facts["rows"], facts["columns"]) == (64, 64)
+    assert facts["compare"] is facts["pair"] is None
+    assert (facts["isPatches"], facts["isDifference"], facts["isOfA"]) == (False, False, False)
+    assert facts["notes"] == []
+
+
+def test_it_says_what_it_cost(subject: Subject) -> None:
+    assert asked(subject, "tiles")["cost"].startswith("one forward pass ")
+    again = asked(subject, "tiles")["cost"]
+    assert again.startswith("from this session's cache 0 ms · drawn in ")
+    assert again.endswith(" of 67 MB kept")
+
+
+def test_another_picture_has_another_key(subject: Subject) -> None:
+    keys = [
+        asked(subject, "tiles", view)["key"] for view in (View(), View(channel=1), View(top=16))
+    ]
+    assert keys[0] == keys[1] != keys[2]
+
+
+@pytest.mark.parametrize(("shown", "face"), [("A", "a"), ("B", "b"), ("Split", "split")])
+def test_a_pair_has_the_tiles_of_both(subject: Subject, shown: str, face: str) -> None:
+    subject = replace(subject, pinned=pinned(subject, "stem.first.norm", image="cat"))
+    found = whole(subject, "tiles", View(compared=shown))
+    facts = found.facts
+    assert (facts["pair"]["face"], facts["isDifference"], facts["isOfA"]) == (face, False, False)
+    both = values(subject), values(subject, "stem.first.norm")
+    size = np.percentile(np.abs(np.stack(both)), 99)  # on one scale
+    assert facts["limits"]["high"][5] == pytest.approx(size, rel=1e-3)
+    for below, maps in enumerate(both):
+        strong = np.abs(maps[5]) > size / 20
+        assert_signs(tile(found, 5, below)[strong], maps[5][strong])
+    np.testing.assert_allclose(facts["pair"]["stats"]["mean"], both[1].mean((1, 2)), rtol=1e-4)
+    assert facts["compare"] == {
+        "options": [{"value": v, "says": v} for v in ("A", "B", "Split", "Difference")],
+        "chosen": shown,
+        "says": {
+            "a": "cat · ShapesNet · stem.first.norm",
+            "b": "star · stem.first.conv",
+            "more": "",
+        },
+        "alike": True,
+        "hint": "Hold F to flip between the two.",
+        "warning": "",
+    }
+
+
+def test_the_difference_is_red_where_b_is_higher(subject: Subject) -> None:
+    subject = replace(subject, pinned=pinned(subject, "stem.first.norm"))
+    found = whole(subject, "tiles", View(compared="Difference"))
+    assert found.facts["isDifference"]
+    assert found.facts["pair"] is None
+    changed = values(subject)[7] - values(subject, "stem.first.norm")[7]
+    most = np.abs(values(subject) - values(subject, "stem.first.norm")).max()
+    assert found.facts["limits"]["high"][0] == pytest.approx(most)
+    strong = np.abs(changed) > most / 20
+    assert_signs(tile(found, 7)[strong], changed[strong])
+
+
+def test_what_is_the_same_says_so(subject: Subject) -> None:
+    subject = replace(subject, pinned=pinned(subject, "stem.first.conv"))
+    says = asked(subject, "tiles")["compare"]["says"]
+    assert says["same"].startswith("A is what you look at: choose another image")
+    assert says["parts"][0] == ("A", "", True)
+
+
+@pytest.mark.parametrize(("shown", "of_a"), [("A", True), ("B", False), ("Difference", False)])
+def test_of_two_shapes_one_is_shown(subject: Subject, shown: str, of_a: bool) -> None:
+    subject = replace(subject, pinned=pinned(subject, "stage3"))
+    found = whole(subject, "tiles", View(compared=shown, sort="change"))
+    facts, compare = found.facts, found.facts["compare"]
+    maps = values(subject, "stage3" if of_a else "stem.first.conv")
+    assert (facts["isOfA"], facts["pair"], facts["isDifference"]) == (of_a, None, False)
+    assert facts["geometry"]["tile"] == [*maps.shape[1:]] == [facts["rows"], facts["columns"]]
+    np.testing.assert_allclose(facts["stats"]["highest"], maps.max((1, 2)), rtol=1e-6)
+    assert [each["value"] for each in compare["options"]] == ["A", "B"]
+    assert (compare["chosen"], compare["alike"], compare["hint"]) == (
+        "A" if of_a else "B",
+        False,
+        "",
+    )
+    assert "A has 128 maps of 8×8 and B 32 of 64×64" in compare["says"]["more"]
+
+
+def test_a_that_can_not_be_had_is_said(subject: Subject) -> None:
+    def gone() -> torch.Tensor:
+        raise hookviz.HookVizError("Its image is gone.")
+
+    lost = replace(subject, pinned=replace(pinned(subject, "stage1"), read=gone))
+    found = whole(lost, "tiles", View(compared="A"))
+    assert found.facts["compare"]["warning"] == "Its image is gone."
+    assert found.data == whole(subject, "tiles").data
+
+
+def test_nothing_but_json_is_in_it(subject: Subject) -> None:
+    def check(value: Any) -> None:
+        json.dumps(value, allow_nan=False)
+
+    check(dict(asked(replace(subject, pinned=pinned(subject, "stem")), "tiles")))
+    hollow = subject.model_input.tensor.clone()
+    hollow[0, :, :40] = np.nan
+    found = asked(
+        replace(subject, model_input=replace(subject.model_input, tensor=hollow, digest="hollow")),
+        "tiles",
+    )
+    check(dict(found))
+
+
+def test_patches_take_the_place_of_maps(model: Model) -> None:
+    atlas = atlas_of(model)
+    assert atlas is not None
+    subject = subject_of(model, atlas=atlas)
+    found = whole(subject, "tiles", View(patches=True, sort="max", top=16))
+    assert found.facts["isPatches"]
+    assert found.facts["palette"] == []
+    assert words(found.facts["legend"]).startswith("Each tile is what excites its channel most")
+    patches = atlas.first_patches("stem.first.conv")
+    for position, channel in enumerate(found.facts["order"]):
+        patch = patches[channel]
+        assert patch is not None
+        assert tile(found, position).shape == (32, 32, 3)
+        if patch.shape == (32, 32, 3):
+            np.testing.assert_array_equal(tile(found, position), patch)
+    assert not asked(replace(subject, atlas=None), "tiles", View(patches=True))["isPatches"]
+    pair = replace(subject, pinned=pinned(subject, "stem"))
+    assert not asked(pair, "tiles", View(patches=True))["isPatches"]

@@ -1,0 +1,212 @@
+"""A server of the explorer's route on loopback, in this process, and sessions that ask it."""
+
+import http.client
+import json
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+from urllib.parse import urlencode
+
+import uvicorn
+from starlette.applications import Starlette
+from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
+
+from hookviz.capturing import inputs
+from hookviz.explorer.subject import Subject
+from hookviz.hooking import replicas
+from hookviz.images import reading
+from hookviz.images.samples import samples
+from hookviz.models import catalog
+from hookviz.serving import capacity
+from hookviz.settings import MEGABYTE
+from hookviz.types import InputImage, Model
+from hookviz.ui.serving import explorer_route, resources
+from hookviz.ui.serving.explorer_sessions import Scene, explorer_sessions
+from hookviz.ui.state import ModelChoice
+from tests.pictures import encoded, picture
+
+
+@dataclass(frozen=True)
+class Heard:
+    """One message of an answer."""
+
+    kind: str
+    facts: dict[str, Any]
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came of a question: the HTTP status, and the messages or the words."""
+
+    status: int
+    headers: dict[str, str]
+    messages: tuple[Heard, ...] = ()
+    says: str = ""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The answer's."""
+        assert (self.status, self.messages[-1].kind) == (200, "answer"), self
+        return self.messages[-1].facts
+
+    @property
+    def data(self) -> bytes:
+        """The answer's file."""
+        return self.messages[-1].data
+
+
+def heard(body: bytes) -> Iterator[Heard]:
+    """The messages in a body, to its last byte."""
+    at = 0
+    while at < len(body):
+        rest, length = struct.unpack_from("<II", body, at)
+        text = json.loads(body[at + 8 : at + 8 + length])
+        yield Heard(text.pop("kind"), text, body[at + 8 + length : at + 4 + rest])
+        at += 4 + rest
+    assert at == len(body)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """One session's page: where it asks, by which token and cookie, and about what."""
+
+    port: int
+    token: str
+    key: str
+    cookie: str
+    owner: str
+
+    def body(self, name: str, view: Any = None, **facts: Any) -> bytes:
+        """A question as the client sends it, in the view of a link's parameters."""
+        asked = {"subject": self.key, "view": view or {}, "question": {"name": name, **facts}}
+        return json.dumps(asked).encode()
+
+    def ask(self, name: str, view: Any = None, **facts: Any) -> Reply:
+        """The reply to a question."""
+        return self.send(self.body(name, view, **facts))
+
+    def send(self, body: bytes, method: str = "POST", **headers: str) -> Reply:
+        """The reply to whatever is sent."""
+        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            line.request(method, self.path(), body, self.headers() | headers)
+            return read(line.getresponse())
+        finally:
+            line.close()
+
+    def path(self, language: str = "en") -> str:
+        """The path with its parameters."""
+        return f"{explorer_route.PATH}?{urlencode({'token': self.token, 'lang': language})}"
+
+    def headers(self) -> dict[str, str]:
+        """What a browser says with each question."""
+        return {
+            "Cookie": f"_streamlit_xsrf={self.cookie}",
+            "Origin": f"http://127.0.0.1:{self.port}",
+            "Accept-Encoding": "gzip",
+        }
+
+    @contextmanager
+    def line(self, body: bytes) -> Iterator[socket.socket]:
+        """A bare connection on which a question was sent, to be cut off or not to be read."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as line:
+            head = f"POST {self.path()} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n"
+            head += "".join(f"{name}: {value}\r\n" for name, value in self.headers().items())
+            line.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            yield line
+
+    def __or__(self, other: dict[str, str]) -> "Asking":
+        return replace(self, **other)  # type: ignore[arg-type]
+
+
+def read(answer: http.client.HTTPResponse) -> Reply:
+    """The reply in an answer."""
+    body = answer.read()
+    headers = {name.lower(): value for name, value in answer.getheaders()}
+    if answer.status == 200:
+        return Reply(200, headers, tuple(heard(body)))
+    says = json.loads(body)["says"] if "json" in headers["content-type"] else body.decode()
+    return Reply(answer.status, headers, says=says)
+
+
+@contextmanager
+def serving() -> Iterator[int]:
+    """A server of the route alone, and its port."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
+    app = Starlette(routes=[explorer_route.route()])
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+    thread.start()
+    try:
+        yield int(listener.getsockname()[1])
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+CHOICE = ModelChoice(catalog.find_model("shapesnet"), "pretrained")
+
+
+@cache
+def model() -> Model:
+    """The network of most tests."""
+    with resources.use_model(CHOICE) as held:
+        return held
+
+
+def scene(seed: int | None = None, **changes: Any) -> Scene:
+    """A scene of an image of one's own, or of the first sample; nothing is kept of it."""
+    path = samples()[0].path
+    data = path.read_bytes() if seed is None else encoded(picture(seed, 160, 120))
+    image: InputImage = reading.decode(data, path.name)
+    whole: dict[str, Any] = {
+        "choice": CHOICE,
+        "model_digest": model().digest,
+        "model_input": inputs.prepare(model(), image),
+        "image": image,
+        "cache": capacity.activation_budget().cache(200 * MEGABYTE),
+        "alt": "a picture",
+        **changes,
+    }
+    return Scene(**whole)
+
+
+def subject(shown: Scene) -> Subject:
+    """The same as answers are computed from without any server, and with a cache of its own."""
+    cache = capacity.activation_budget().cache(200 * MEGABYTE)
+    return Subject(model(), shown.model_input, shown.image, cache, alt=shown.alt)
+
+
+def session(port: int, owner: str, shown: Scene, cookie: str = "") -> Asking:
+    """A session whose page has offered that scene."""
+    cookie = cookie or generate_xsrf_token_string()
+    token, key = explorer_sessions().offer(owner, cookie, shown)
+    return Asking(port, token, key, cookie, owner)
+
+
+def threads() -> list[str]:
+    """The names of the threads that compute answers now."""
+    return [each.name for each in threading.enumerate() if each.name == "explorer"]
+
+
+def until_nothing_is_left(seconds: float = 10) -> None:
+    """Return once no answer computes, waits, or has left a hook."""
+    deadline = time.monotonic() + seconds
+    while (found := _left()) != (0, 0, 0, 0):
+        assert time.monotonic() < deadline, found
+        time.sleep(0.02)
+
+
+def _left() -> tuple[int, int, int, int]:
+    fair_queue = capacity.queue()
+    idle = [replica.network for pool in list(replicas._idle.values()) for replica in pool]
+    hooks = sum(len(module._forward_hooks) for network in idle for module in network.modules())
+    return len(threads()), fair_queue.running, fair_queue.waiting, hooks
