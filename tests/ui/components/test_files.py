@@ -57,6 +57,20 @@ def test_modules_of_two_folders_keep_their_names_to_themselves(tmp_path: Path) -
     assert json.loads(ran) == [21 + 201, 1]
 
 
+def test_comments_stay_in_the_files_and_what_stands_beside_them_does_not(tmp_path: Path) -> None:
+    (tmp_path / "a.js").write_text(
+        "// A line.\n/**\n * Types.\n * @param {number} x\n */\nexport const a = (x) =>\n"
+        '  /** @type {any} */ (x) + "// no comment"; // beside code\n  // indented\n'
+        "/** one */\nconst b = `\n  http://x`;\n"
+    )
+    text = bundle(tmp_path / "a.js")
+    assert "A line" not in text
+    assert "Types" not in text
+    assert "indented" not in text
+    assert '(x) + "// no comment"' in text
+    assert "http://x" in text
+
+
 def test_a_module_that_can_t_be_bundled_is_a_bug(tmp_path: Path) -> None:
     (tmp_path / "a.js").write_text("export let count = 0;\n")
     with pytest.raises(AssertionError, match=r"a\.js can't be bundled"):
