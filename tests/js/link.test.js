@@ -1,7 +1,16 @@
 // A view and a link are two ways to write the same choices; what is not the explorer's stays as it is.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changed, channelOf, forLink, isSame, ofLayer, viewOf } from "../../hookviz/explorer/client/link.js";
+import {
+  changed,
+  channelOf,
+  faceOf,
+  forLink,
+  isSame,
+  ofLayer,
+  ofStep,
+  viewOf,
+} from "../../hookviz/explorer/client/link.js";
 
 const FIELDS = [
   { word: "model", default: null, values: null, isPage: true },
@@ -48,6 +57,20 @@ test("views are the same by what they say, in any order", () => {
 test("an answer about the layer depends on nothing that is picked", () => {
   const view = { layer: "a", sort: "max", channel: "1", cell: "1,2", origin: "Kernel", made: "256-0" };
   assert.deepEqual(ofLayer(view), { layer: "a", sort: "max" });
+});
+
+test("what a layer is depends on neither what is picked nor how it is drawn, in whatever order it was chosen", () => {
+  const one = { sort: "max", layer: "a", compare: "Split", after: "relu", channel: "1" };
+  const other = { after: "relu", channel: "2", layer: "a", patches: "true" };
+  assert.equal(JSON.stringify(ofStep(one)), JSON.stringify(ofStep(other)));
+  assert.deepEqual(ofStep(one), { layer: "a", after: "relu" });
+  const turned = { after: "relu", compare: "Split", layer: "a", sort: "max" };
+  assert.equal(JSON.stringify(ofLayer(one)), JSON.stringify(ofLayer(turned)));
+});
+
+test("a pair has the face that the link says, B's where it says none; the difference is neither's", () => {
+  const faces = [{ compare: "A" }, {}, { compare: "Split" }, { compare: "Difference" }, { compare: "a" }].map(faceOf);
+  assert.deepEqual(faces, ["a", "b", "split", null, null]);
 });
 
 test("a channel is a number of digits", () => {

@@ -5,7 +5,7 @@ import { newest } from "./asking.js";
 import { compareRow } from "./compare_row.js";
 import { inspector } from "./inspector.js";
 import { layerRow } from "./layer_row.js";
-import { changed, channelOf, isSame, ofLayer } from "./link.js";
+import { changed, channelOf, faceOf, isSame, ofLayer, ofStep } from "./link.js";
 import { roomBelow } from "./place.js";
 import { explain, frame } from "./shared.js";
 import { tileGrid } from "./tile_grid.js";
@@ -75,7 +75,7 @@ export const mount = (element, surroundings) => {
   let layers = null;
   /** @type {any} */
   let tiles = null;
-  const shown = { layers: "", tiles: "" }; // what they are of
+  const shown = { layers: "", tiles: "", step: "", compare: "" }; // what they are of
   /** @type {string | undefined} */
   let stayed; // the layer, while another subject was chosen
   /** @type {(() => string[]) | undefined} */
@@ -118,6 +118,7 @@ export const mount = (element, surroundings) => {
   const look = viewRow(find(".view-place"), { change });
   const grid = tileGrid(find(".grid-place"), {
     pick: (channel, cell) => {
+      if (shown.step !== aboutStep()) return; // another layer is on its way
       const size = [tiles.rows, tiles.columns];
       if (cell && !tiles.isPatches) change({ channel, cell: [...cell, ...size].join(",") });
       else change({ channel });
@@ -125,7 +126,10 @@ export const mount = (element, surroundings) => {
     room: (place) => Math.max(LEAST, roomBelow(place) - (onPhone() ? PAGER : 16)),
     turn: (by) => layer.turn(by),
     painted: () => picked(),
-    failed: (words) => failed(words),
+    failed: (words) => {
+      shown.tiles = ""; // so that they are tried again
+      failed(words);
+    },
   });
   const inspected = inspector(side, {
     ask,
@@ -135,13 +139,15 @@ export const mount = (element, surroundings) => {
     valueAt: grid.valueAt,
     narrow: onPhone,
   });
-  const about = () => JSON.stringify([subject, ofLayer(view)]);
+  const about = (of = view) => JSON.stringify([subject, ofLayer(of)]);
+  const aboutStep = () => JSON.stringify([subject, ofStep(view)]);
   const tree = treePlace({ ask, change, about });
   tree.stand(surroundings.treeElement ?? null);
 
   // The channel beside the tiles; of tiles that are on their way it comes with them.
   const picked = () => {
-    if (shown.layers !== about() || shown.tiles !== about()) return;
+    if (channelOf(view) === null) side.classList.remove("picked"); // at once, whatever is on its way
+    if (shown.layers !== aboutStep() || shown.tiles !== about()) return;
     side.classList.toggle("picked", tiles.order.includes(channelOf(view)));
     inspected.show(view, layers, tiles, subject);
   };
@@ -151,9 +157,12 @@ export const mount = (element, surroundings) => {
     place.hidden = !words;
     if (place.textContent !== words) place.textContent = words; // else it would be read out again
   };
+  // Without an answer what is shown is of another view, and looks so.
+  const fails = (/** @type {boolean} */ is) => root.classList.toggle("failed", is);
   const failed = (words) => {
     write(".error", words);
     main.classList.remove("stale");
+    fails(true);
   };
 
   const showLayers = (facts) => {
@@ -163,7 +172,7 @@ export const mount = (element, surroundings) => {
       return;
     }
     layers = facts;
-    shown.layers = about();
+    shown.layers = aboutStep();
     layer.show(layers, view);
     look.show(layers, view);
     write(".warning", layers.warning);
@@ -173,9 +182,12 @@ export const mount = (element, surroundings) => {
 
   const showTiles = ({ facts, data }) => {
     tiles = facts;
-    shown.tiles = about();
+    Object.assign(shown, { tiles: about(), step: aboutStep(), compare: view.compare });
     main.classList.remove("stale");
     write(".error", "");
+    fails(false);
+    const seen = { name: "field" };
+    inspected.sees(questions.known(seen, aboutStep())?.facts ?? null);
     compare.show(tiles.compare);
     explain(find(".legend"), tiles.legend);
     find(".notes").replaceChildren(...tiles.notes.map(caption));
@@ -185,20 +197,38 @@ export const mount = (element, surroundings) => {
     for (const key of early?.() ?? []) press(key) || grid.press(key);
     early = undefined;
     // after all else: it takes a while for a network that is seen first
-    questions.ask({ name: "field" }, about(), {
-      answered: ({ facts: field }) => explain(find(".field"), field.facts),
+    questions.ask(seen, aboutStep(), {
+      answered: ({ facts: field }) => {
+        explain(find(".field"), field.facts);
+        inspected.sees(field);
+      },
       failed: (words) => explain(find(".field"), [[words, ""]]),
     });
+  };
+
+  // The picture of a pair's tiles holds both: to show the other one nobody is asked.
+  const turnFace = () => {
+    const face = faceOf(view);
+    if (!tiles?.pair || !face || shown.tiles !== about({ ...view, compare: shown.compare })) return;
+    tiles = { ...tiles, pair: { ...tiles.pair, face }, compare: { ...tiles.compare, chosen: view.compare ?? "B" } };
+    Object.assign(shown, { tiles: about(), compare: view.compare });
+    compare.show(tiles.compare);
+    grid.turn(face);
   };
 
   const refresh = () => {
     grid.choose(channelOf(view));
     if (view.layer) layer.mark(view.layer);
-    if (shown.layers === about()) questions.leave("layers");
-    else questions.ask({ name: "layers" }, about(), { answered: ({ facts }) => showLayers(facts), failed });
+    turnFace();
+    if (shown.layers === aboutStep()) {
+      questions.leave("layers");
+      layer.show(layers, view);
+      look.show(layers, view);
+    } else questions.ask({ name: "layers" }, aboutStep(), { answered: ({ facts }) => showLayers(facts), failed });
     if (shown.tiles === about()) {
       questions.leave("tiles");
       write(".error", "");
+      fails(false);
     } else questions.ask({ name: "tiles" }, about(), { answered: showTiles, failed });
     main.classList.toggle("stale", shown.tiles !== about());
     picked();

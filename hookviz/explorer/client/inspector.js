@@ -86,6 +86,8 @@ export function inspector(parent, context) {
     (each) => /** @type {any} */ (each),
   );
   let subject = "";
+  /** @type {Facts | null} */
+  let field = null;
   let opacity = OPACITY;
   let wasPut = false; // no channel was picked up a while ago
   /** @type {{channel: number, rows: number, columns: number, cell: [number, number], isOfA: boolean} | null} */
@@ -99,7 +101,7 @@ export function inspector(parent, context) {
     return [subject, ...others.sort()];
   };
   const ofLayer = () => [page(), layers.listed, layers.layer, layers.step, view.a ?? ""];
-  const asDrawn = () => [ofLayer(), tiles.key, view.scale, view.colours, view.top, view.compare];
+  const asDrawn = () => [ofLayer(), tiles.key, view.scale, view.colours, view.top];
 
   const change = (/** @type {Record<string, string | null>} */ words) => {
     view = Object.fromEntries(Object.entries({ ...view, ...words }).filter(([, word]) => word !== null));
@@ -179,7 +181,6 @@ export function inspector(parent, context) {
       photograph.lay(picture, at.rows, at.columns, says);
     }
     photograph.opacity(opacity);
-    const field = questions.known({ name: "field" }, ofLayer())?.facts ?? null;
     photograph.frame(field && boxOf(field, at.cell), field?.says);
   };
   const asked = () => ({ name: "channel", channel: at?.channel, ...(at?.isOfA ? { of: "a" } : {}) });
@@ -199,7 +200,6 @@ export function inspector(parent, context) {
       failed,
     });
     if (isOfA) return;
-    questions.ask({ name: "field" }, ofLayer(), { answered: drawMaps, failed });
     if (!layers.patches && !layers.isConv) return;
     const question = { name: "excites", channel };
     if (!questions.known(question, ofLayer())) found.waits(Boolean(layers.patches));
@@ -271,6 +271,14 @@ export function inspector(parent, context) {
     show(newView, newLayers, newTiles, newSubject) {
       [view, layers, tiles, subject] = [newView, newLayers, newTiles, newSubject];
       draw();
+    },
+    /**
+     * What the layer's cells see of the photograph, as soon as it is known.
+     * @param {Facts | null} facts the answer to the question "field"
+     */
+    sees(facts) {
+      field = facts;
+      if (facts) drawMaps();
     },
     end() {
       questions.end();

@@ -4,6 +4,9 @@
 const LONGEST = 1000; // letters of one value
 // What is picked on the tiles: an answer about the layer is the same whatever these say.
 const PICKED = ["channel", "cell", "origin", "made"];
+// How the tiles are drawn: what the layer is and sees is the same whatever these say.
+const DRAWN = ["sort", "top", "scale", "colours", "compare", "patches", "answers"];
+const FACES = /** @type {const} */ ({ A: "a", B: "b", Split: "split" }); // of a pair, by the link's words
 
 /**
  * @typedef {{word: string, default: string | null, values: string[] | null, isPage?: boolean}} Field what
@@ -66,12 +69,31 @@ export const forLink = (view, words, query) => {
 export const isSame = (one, other) =>
   [...new Set([...Object.keys(one), ...Object.keys(other)])].every((word) => one[word] === other[word]);
 
+// Its words in one order, so that what is written from two of the same is the same.
+const without = (/** @type {View} */ view, /** @type {string[]} */ words) => {
+  const others = Object.entries(view).filter(([word]) => !words.includes(word));
+  return Object.fromEntries(others.sort(([one], [other]) => (one < other ? -1 : 1)));
+};
+
 /**
  * The view without what is picked on the tiles.
  * @param {View} view
  * @returns {View}
  */
-export const ofLayer = (view) => Object.fromEntries(Object.entries(view).filter(([word]) => !PICKED.includes(word)));
+export const ofLayer = (view) => without(view, PICKED);
+
+/**
+ * The view without how its layer is drawn, either.
+ * @param {View} view
+ * @returns {View}
+ */
+export const ofStep = (view) => without(view, [...PICKED, ...DRAWN]);
+
+/**
+ * Which face of a pair's tiles a view shows; null where it is neither's, as of their difference.
+ * @param {View} view
+ */
+export const faceOf = (view) => FACES[/** @type {keyof typeof FACES} */ (view.compare ?? "B")] ?? null;
 
 /**
  * The channel that is picked, or null.

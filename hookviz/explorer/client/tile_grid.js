@@ -2,13 +2,13 @@
 // that reads out what is under the pointer, the colour bar.
 
 import { scrolledBy } from "./place.js";
-import { colourBar, frame, number, penOf, say } from "./shared.js";
+import { colourBar, frame, penOf, say } from "./shared.js";
 import { leaveSprite, loadSprite } from "./sprite.js";
 import { swiped } from "./swipe.js";
 import { tileBoard } from "./tile_board.js";
 import { twoFaces } from "./tile_faces.js";
 import { gridKeys } from "./tile_keys.js";
-import { colourReader, inSprite, nearly } from "./tiles.js";
+import { colourReader, described, inSprite, nearly } from "./tiles.js";
 import { onPhone } from "./tiling.js";
 
 const MOST_ZOOM = 16;
@@ -101,24 +101,8 @@ export const tileGrid = (parent, { pick, room, turn, painted, failed = () => {} 
     paint();
   };
 
-  const describe = () => {
-    const channel = facts.order[position];
-    if (facts.pair) {
-      const [a, b] = [facts.pair.stats, facts.stats].map((of) => number(of.mean[position]));
-      return say("channel {channel} · mean A {a} · B {b}", { channel, a, b });
-    }
-    const { lowest, mean, highest, zeros } = facts.stats;
-    return say("channel {channel} · min {low} · mean {mean} · max {high} · {zeros} % zeros", {
-      channel,
-      low: number(lowest[position]),
-      mean: number(mean[position]),
-      high: number(highest[position]),
-      zeros: Math.round(zeros[position] * 100),
-    });
-  };
-
   const read = (value = "") => {
-    const text = describe();
+    const text = described(facts, position);
     output.textContent = value ? say("channel {channel} · {value}", { channel: facts.order[position], value }) : text;
     stage.setAttribute("aria-valuemax", facts.order.length - 1);
     stage.setAttribute("aria-valuenow", position);
@@ -281,6 +265,11 @@ export const tileGrid = (parent, { pick, room, turn, painted, failed = () => {} 
     valueAt: (channel, row, column, of = "b") => {
       const at = atOf(channel);
       return at < 0 ? null : readValue(at, [row, column], of === "a" ? faces.below() : 0);
+    },
+    turn: (/** @type {string} */ face) => {
+      facts = { ...facts, pair: { ...facts.pair, face } };
+      faces.show(facts);
+      paint();
     },
     press: keys.press,
     focus: () => stage.focus({ preventScroll: true }),

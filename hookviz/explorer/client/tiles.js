@@ -1,7 +1,7 @@
 // The sprite that holds every tile once, a pixel for a cell: where a tile is in it, how it is painted,
 // and how a value is read from its colour.
 
-import { number, penOf } from "./shared.js";
+import { number, penOf, say } from "./shared.js";
 
 // The corner of a tile in the sprite.
 export const inSprite = (sprite, at) => [
@@ -60,4 +60,25 @@ export const nearly = (value) => {
   if (value === null) return null;
   if (Number.isNaN(value)) return "NaN";
   return Number.isFinite(value) ? `≈ ${number(value)}` : "infinite";
+};
+
+/**
+ * What is said of a tile where nothing points into it.
+ * @param {any} facts of the tiles
+ * @param {number} position
+ */
+export const described = ({ order, pair, stats }, position) => {
+  const channel = order[position];
+  if (pair) {
+    const [a, b] = [pair.stats, stats].map((of) => number(of.mean[position]));
+    return say("channel {channel} · mean A {a} · B {b}", { channel, a, b });
+  }
+  const { lowest, mean, highest, zeros } = stats;
+  return say("channel {channel} · min {low} · mean {mean} · max {high} · {zeros} % zeros", {
+    channel,
+    low: number(lowest[position]),
+    mean: number(mean[position]),
+    high: number(highest[position]),
+    zeros: Math.round(zeros[position] * 100),
+  });
 };
