@@ -81,3 +81,31 @@ test("what is told on the way is heard of the newest alone, and at the end nothi
   questions.end();
   assert.equal(asked[1].signal.aborted, true);
 });
+
+test("the oldest answers go as soon as all weigh too much, the newest never", async () => {
+  const asked = [];
+  const ask = async (question) => {
+    asked.push(question.row);
+    return { facts: { says: "x".repeat(20) }, data: new Uint8Array(question.row === 9 ? 500 : 67) };
+  };
+  const questions = newest(ask, 250); // two of 100 bytes each
+  const isKnown = (row) => questions.known({ name: "cell", row }, "a") !== null;
+  for (const row of [1, 2]) {
+    questions.ask({ name: "cell", row }, "a", { answered: () => {} });
+    await later();
+  }
+  questions.ask({ name: "cell", row: 1 }, "a", { answered: () => {} }); // looked at again, so it is newer
+  questions.ask({ name: "cell", row: 3 }, "a", { answered: () => {} });
+  await later();
+  assert.deepEqual([1, 2, 3].map(isKnown), [true, false, true]);
+  questions.ask({ name: "cell", row: 9 }, "a", { answered: () => {} });
+  await later();
+  assert.deepEqual([1, 3, 9].map(isKnown), [false, false, true]);
+  questions.forget();
+  questions.ask({ name: "cell", row: 1 }, "a", { answered: () => {} });
+  await later();
+  questions.ask({ name: "cell", row: 2 }, "a", { answered: () => {} });
+  await later();
+  assert.deepEqual([1, 2, 9].map(isKnown), [true, true, false], "what was forgotten weighs nothing");
+  assert.deepEqual(asked, [1, 2, 3, 9, 1, 2]);
+});

@@ -1,6 +1,6 @@
 // Of the questions of one name only the newest is open, and what was answered a while ago is kept.
 
-const KEPT = 96; // answers; the largest has a map of 350 kB
+const KEPT = 32e6; // bytes of answers; the tiles of a large layer take a few million
 
 /**
  * @typedef {{facts: Facts, data: Uint8Array<ArrayBuffer>}} Answered
@@ -13,21 +13,38 @@ const KEPT = 96; // answers; the largest has a map of 350 kB
 /**
  * Asks questions about something, such as a layer of a network on an image.
  * @param {(question: Facts, options: {signal: AbortSignal, on?: (message: any) => void}) => Promise<Answered>} ask
+ * @param {number} [most] bytes of what is kept; the newest answer is, however large
  */
-export const newest = (ask) => {
+export const newest = (ask, most = KEPT) => {
   /** @type {Map<string, {key: string, heard: Heard, ends: AbortController}>} */
   const open = new Map();
   /** @type {Map<string, Answered>} */
   const kept = new Map();
+  let weight = 0; // bytes of all that is kept
+  /** @type {WeakMap<Answered, number>} */
+  const weights = new WeakMap();
+  const weightOf = (/** @type {Answered} */ answer) => {
+    const known = weights.get(answer) ?? answer.data.length + JSON.stringify(answer.facts).length;
+    weights.set(answer, known);
+    return known;
+  };
+  const drop = (/** @type {string} */ key) => {
+    const answer = kept.get(key);
+    if (answer && kept.delete(key)) weight -= weightOf(answer);
+  };
   const leave = (/** @type {string} */ name) => {
     open.get(name)?.ends.abort();
     open.delete(name);
   };
   const keyOf = (/** @type {Facts} */ question, /** @type {unknown} */ about) => JSON.stringify([question, about]);
   const keep = (/** @type {string} */ key, /** @type {Answered} */ answer) => {
-    kept.delete(key);
+    drop(key);
     kept.set(key, answer);
-    if (kept.size > KEPT) kept.delete(/** @type {string} */ (kept.keys().next().value));
+    weight += weightOf(answer);
+    for (const oldest of kept.keys()) {
+      if (weight <= most || oldest === key) break;
+      drop(oldest);
+    }
   };
 
   return {
@@ -73,6 +90,11 @@ export const newest = (ask) => {
     /** The answer, if it is known. */
     known: (/** @type {Facts} */ question, /** @type {unknown} */ about) => kept.get(keyOf(question, about)) ?? null,
     leave,
+    /** Keep nothing any more: all of it was about something else. */
+    forget: () => {
+      kept.clear();
+      weight = 0;
+    },
     end: () => [...open.keys()].forEach(leave),
   };
 };

@@ -258,6 +258,7 @@ export const mount = (element, surroundings) => {
     show: (next, other = subject) => {
       if (isSame(next, view) && other === subject) return;
       stayed = other !== subject && next.layer === view.layer ? next.layer : undefined;
+      if (other !== subject) questions.forget();
       [view, subject] = [next, other];
       refresh();
     },

@@ -269,6 +269,7 @@ export function inspector(parent, context) {
      * @param {string} newSubject what all three are about
      */
     show(newView, newLayers, newTiles, newSubject) {
+      if (newSubject !== subject) questions.forget();
       [view, layers, tiles, subject] = [newView, newLayers, newTiles, newSubject];
       draw();
     },

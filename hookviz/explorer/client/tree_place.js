@@ -87,6 +87,7 @@ export const treePlace = ({ ask, change, about }) => {
      * @param {string} ofSubject
      */
     show: (facts, ofView, ofSubject) => {
+      if (ofSubject !== subject) questions.forget();
       [layers, view, subject] = [facts, ofView, ofSubject];
       draw();
     },
