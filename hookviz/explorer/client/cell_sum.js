@@ -22,6 +22,8 @@ const FRAME = `
 export function cellSum(parent, followed) {
   const find = frame(parent, FRAME);
   const why = find(".why");
+  /** @type {Facts | null} */
+  let shown = null;
 
   const small = (values, most, says, colour) => {
     const canvas = document.createElement("canvas");
@@ -84,7 +86,8 @@ export function cellSum(parent, followed) {
     /** @param {Facts} data the answer to the question "cell" */
     show(data) {
       inform(data.info ?? "");
-      if (data.info) return;
+      if (data.info || data === shown) return;
+      shown = data;
       const colour = signedColours(why, data.colours);
       find("h4").textContent = data.title;
       find(".rows").replaceChildren(...data.rows.map((row) => rowOf(row, data, colour)));

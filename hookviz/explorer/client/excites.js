@@ -22,19 +22,23 @@ export function excites(parent, heard) {
   const find = frame(parent, FRAME);
   /** @type {Facts[]} */
   let found = [];
+  /** @type {Facts | null} */
+  let shown = null;
   const row = patches(find(".found"), (rank) => found[rank] && heard.led(found[rank].leads));
   rich(find(".says"), [[say("**What excites it**"), ""]]);
   find(".among").onclick = heard.asked;
   return {
     /** Room for the patches, as long as they are on their way. */
     waits(isKnown) {
-      found = [];
+      [found, shown] = [[], null];
       find(".found").hidden = !isKnown;
       find(".excites").classList.toggle("known", isKnown);
       find(".found").firstElementChild.classList.add("stale");
     },
     /** @param {Facts} data the answer to the question "excites" */
     show(data) {
+      if (data === shown) return;
+      shown = data;
       find(".among").textContent = data.among || say("among your images…");
       find(".error").textContent = data.error ?? "";
       found = data.patches ?? [];

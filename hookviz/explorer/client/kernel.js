@@ -20,6 +20,8 @@ const FRAME = `
  */
 export function kernel(parent, followed) {
   const find = frame(parent, FRAME);
+  /** @type {Facts | null} */
+  let shown = null;
 
   const ranking = (place, { caption, rows }, upstream) => {
     const words = document.createElement("p");
@@ -42,6 +44,8 @@ export function kernel(parent, followed) {
   return {
     /** @param {Facts} data the answer to the question "kernel" */
     show(data) {
+      if (data === shown) return;
+      shown = data;
       explain(find(".says"), data.says);
       [find(".drawn").src, find(".drawn").alt] = [data.slices, data.slicesAlt];
       find(".ends").textContent = data.ends;

@@ -39,6 +39,8 @@ export function numbers(parent, heard) {
     heard.faded(Number(slider.value));
   };
 
+  /** @type {Facts | null} */
+  let shown = null;
   return {
     /**
      * @param {[number, number]} cell the one that is looked at
@@ -56,7 +58,10 @@ export function numbers(parent, heard) {
      * @param {Facts} data the answer to the question "channel"
      * @param {string} colours name of the colormap whose blue and red the bars have
      */
-    show({ numbers: rows, histogram, dead, deadHint, noFinite }, colours) {
+    show(data, colours) {
+      if (data === shown) return;
+      shown = data;
+      const { numbers: rows, histogram, dead, deadHint, noFinite } = data;
       const badge = find(".dead");
       badge.hidden = !dead;
       badge.title = deadHint ?? "";

@@ -2,6 +2,7 @@
 // the channel: its kernel, its kernel's walk, or its numbers.
 
 import { cellSum } from "./cell_sum.js";
+import { fill } from "./choice.js";
 import { kernel } from "./kernel.js";
 import { numbers } from "./numbers.js";
 import { frame } from "./shared.js";
@@ -107,8 +108,7 @@ export function origin(parent, heard) {
       if (kept !== key) [kept, ofInput] = [key, ""]; // of another channel it is the strongest
       const input = ofInput === "" ? {} : { input: Number(ofInput) };
       ask(find(".walk-place"), { name: "walk", channel, row, column, ...input }, (facts) => {
-        select.replaceChildren(...facts.inputs.map(({ value, says }) => new Option(says, value)));
-        select.value = String(facts.chosen);
+        fill(select, facts.inputs, String(facts.chosen));
         ofWalk.show(facts);
       });
     } else {

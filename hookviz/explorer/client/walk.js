@@ -46,13 +46,20 @@ const inkOn = (colour) => {
 export function walk(parent) {
   const find = frame(parent, FRAME);
   let end = () => {};
+  /** @type {Facts | null} */
+  let shown = null;
   return {
     /** @param {Facts} data the answer to the question "walk" */
     show(data) {
+      if (data === shown) return; // it goes on
       end();
+      shown = data;
       end = begin(find, data);
     },
-    end: () => end(),
+    end: () => {
+      shown = null;
+      end();
+    },
   };
 }
 
