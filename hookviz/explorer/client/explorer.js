@@ -113,8 +113,12 @@ export const mount = (element, surroundings) => {
     }
   };
 
+  const unpin = () => {
+    grid.focus(); // the button goes
+    opened({ unpin: true });
+  };
   const layer = layerRow(find(".layer-place"), { change });
-  const compare = compareRow(find(".compare-place"), { change, unpin: () => opened({ unpin: true }) });
+  const compare = compareRow(find(".compare-place"), { change, unpin });
   const look = viewRow(find(".view-place"), { change });
   const grid = tileGrid(find(".grid-place"), {
     pick: (channel, cell) => {
@@ -138,6 +142,7 @@ export const mount = (element, surroundings) => {
     tileOf: grid.tileOf,
     valueAt: grid.valueAt,
     narrow: onPhone,
+    closed: () => grid.focus(),
   });
   const about = (of = view) => JSON.stringify([subject, ofLayer(of)]);
   const aboutStep = () => JSON.stringify([subject, ofStep(view)]);

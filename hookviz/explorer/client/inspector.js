@@ -15,9 +15,9 @@ import { ownPicture } from "./own_picture.js";
 import { urls } from "./pictures.js";
 import { frame, say } from "./shared.js";
 import { sign } from "./signs.js";
+import { wayBack } from "./trail.js";
 
 const OPACITY = 60; // percent
-const LONGEST = 20; // steps of the way back
 // What a link says of the explorer; all else in it is about the image and the network.
 const OWN = "layers layer after output sort top scale colours patches answers channel cell origin made a compare".split(
   " ",
@@ -28,7 +28,7 @@ const FRAME = `
     <div class="hints-place"></div>
     <div class="hv-picked" hidden>
       <header class="title-line">
-        <h3></h3>
+        <h3 tabindex="-1"></h3>
         <div class="keep-place"></div>
         <button type="button" class="across" title="This channel on the samples and on your images">
           <span class="unseen">Across images</span></button>
@@ -68,6 +68,7 @@ export const channelOf = (text, order) =>
  * @property {(facts: Facts) => void} opened something that only the page can do
  * @property {(channel: number, of?: "a" | "b") => HTMLCanvasElement | null} tileOf a pixel for each cell
  * @property {(channel: number, row: number, column: number) => number | null} valueAt by its colour
+ * @property {() => void} closed takes the focus
  * @property {() => boolean} narrow whether the window is a phone's
  */
 
@@ -77,7 +78,7 @@ export const channelOf = (text, order) =>
  */
 export function inspector(parent, context) {
   const find = frame(parent, FRAME);
-  const [place, title, trailed, error] = [".hv-picked", "h3", ".trail", ".error"].map(find);
+  const [place, title, error] = [".hv-picked", "h3", ".error"].map(find);
   // About what is shown, be the page's newest view another, whose answers are on their way.
   const asks = (/** @type {Facts} */ question, options = {}) => context.ask(question, { ...options, view, subject });
   const questions = newest(asks);
@@ -88,12 +89,12 @@ export function inspector(parent, context) {
   let subject = "";
   /** @type {Facts | null} */
   let field = null;
+  /** @type {Facts | null} */
+  let ground = null; // of the photograph
   let opacity = OPACITY;
   let wasPut = false; // no channel was picked up a while ago
   /** @type {{channel: number, rows: number, columns: number, cell: [number, number], isOfA: boolean} | null} */
   let at = null;
-  /** @type {[string, number][]} */
-  const trail = [];
 
   // What answers depend on: image and network; and the layer; and how it is drawn.
   const page = () => {
@@ -109,8 +110,17 @@ export function inspector(parent, context) {
     context.change(words);
   };
   const look = (/** @type {[number, number]} */ cell) => at && change({ cell: inLink(cell, at.rows, at.columns) });
-  const go = (/** @type {number} */ input, /** @type {string} */ layer) =>
-    context.change({ layer: layerOf(layer), channel: String(input) });
+  const close = () => {
+    context.closed();
+    change({ channel: null });
+  };
+  // What was pressed for it goes or is about something else then; the title says what is looked at.
+  const go = (/** @type {number} */ input, /** @type {string} */ layer) => {
+    title.focus({ preventScroll: true });
+    context.change({ layer, channel: String(input) });
+  };
+  const went = (/** @type {number} */ input, /** @type {string} */ address) => go(input, layerOf(address));
+  const trail = wayBack(find(".trail"), go);
   const lens = (/** @type {string} */ name, /** @type {Record<string, string>} */ settings = {}) =>
     context.opened({ lens: { lens: name, layer: layers.layer, ...settings } });
 
@@ -138,11 +148,10 @@ export function inspector(parent, context) {
   const more = origin(find(".origin-place"), {
     questions,
     followed: (input, layer) => {
-      if (at) trail.push([layers.layer, at.channel]);
-      trail.splice(0, trail.length - LONGEST);
-      go(input, layer);
+      if (at) trail.add(at.channel, layers.layer);
+      went(input, layer);
     },
-    went: go,
+    went,
     picked: look,
     faded: (percent) => {
       opacity = percent;
@@ -155,16 +164,11 @@ export function inspector(parent, context) {
   find(".across").insertAdjacentHTML("afterbegin", sign("across"));
   find(".across").onclick = () => at && lens("across-images", { channel: String(at.channel) });
   find(".close").insertAdjacentHTML("afterbegin", sign("close"));
-  find(".close").onclick = () => change({ channel: null });
-  trailed.onclick = () => {
-    const step = trail.pop();
-    if (step) context.change({ layer: step[0], channel: String(step[1]) });
-  };
+  find(".close").onclick = close;
   const pressed = (/** @type {KeyboardEvent} */ event) => {
     const typed = /** @type {Element} */ (event.composedPath()[0]);
     const isTyped = typed.matches?.("input[type='text'], [contenteditable]");
-    if (event.key === "Escape" && at && !isTyped && !event.defaultPrevented && context.narrow())
-      change({ channel: null });
+    if (event.key === "Escape" && at && !isTyped && !event.defaultPrevented && context.narrow()) close();
   };
   document.addEventListener("keydown", pressed);
 
@@ -224,6 +228,8 @@ export function inspector(parent, context) {
     if (!tiles.isOfA) {
       questions.ask({ name: "photograph" }, page(), {
         answered: ({ facts, data }) => {
+          if (facts === ground) return;
+          ground = facts;
           photograph.of(facts, url.of(data));
           drawMaps();
         },
@@ -244,12 +250,7 @@ export function inspector(parent, context) {
     const isOfA = Boolean(tiles.isOfA);
     at = { channel, rows, columns, cell: cellOf(view.cell, rows, columns), isOfA };
     title.textContent = isOfA ? say("Channel {channel} of A", { channel }) : say("Channel {channel}", { channel });
-    const last = trail.at(-1);
-    trailed.hidden = !last || isOfA;
-    if (last) {
-      trailed.innerHTML = sign("back");
-      trailed.append(say("channel {channel} of {layer}", { channel: last[1], layer: last[0] }));
-    }
+    trail.show(!isOfA);
     place.classList.toggle("of-pair", isPair());
     place.classList.toggle("of-a-alone", isOfA);
     find(".excites-place").hidden = !layers.patches && !layers.isConv;

@@ -54,7 +54,8 @@ export function keepMenu(parent, ask) {
   document.addEventListener("pointerdown", elsewhere);
   for (const button of menu.querySelectorAll("button")) {
     button.onclick = async () => {
-      button.disabled = true;
+      if (button.getAttribute("aria-disabled") === "true") return;
+      button.setAttribute("aria-disabled", "true"); // and it keeps the focus
       try {
         const { facts, data } = await ask(button.dataset.kind);
         saved(data, /** @type {any} */ (facts));
@@ -63,7 +64,7 @@ export function keepMenu(parent, ask) {
         const { name, message } = /** @type {Error} */ (error);
         if (name !== "AbortError") status.textContent = message;
       }
-      button.disabled = false;
+      button.removeAttribute("aria-disabled");
     };
   }
   return {

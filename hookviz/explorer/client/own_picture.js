@@ -72,9 +72,17 @@ export function ownPicture(parent, heard) {
   }
   rich(find(".heading"), [[say("**What it looks for**"), ""]]);
 
+  // A button that goes leaves the focus to the one that comes in its place.
+  const keepFocus = () => {
+    const focused = /** @type {ShadowRoot} */ (parent.getRootNode()).activeElement;
+    if (!focused || !parent.contains(focused) || !focused.closest("[hidden]")) return;
+    const buttons = /** @type {HTMLButtonElement[]} */ ([stop, find(".more"), find(".another"), make]);
+    buttons.find((button) => !button.closest("[hidden]") && !button.disabled)?.focus({ preventScroll: true });
+  };
   const ends = (/** @type {boolean} */ isRunning) => {
     stop.hidden = !isRunning;
     offers.hidden = isRunning;
+    keepFocus();
   };
   const draw = (/** @type {Facts} */ facts, data) => {
     [image.src, image.alt, image.hidden] = [url.of(data), facts.alt, false];
@@ -94,7 +102,8 @@ export function ownPicture(parent, heard) {
   stop.onclick = async () => {
     const [of, { seed }] = [shown, request];
     const isStill = () => shown === of; // what is looked at: another picture goes on
-    stop.disabled = true;
+    if (stop.getAttribute("aria-disabled") === "true") return;
+    stop.setAttribute("aria-disabled", "true"); // and it keeps the focus
     heard.questions.leave("own_picture");
     try {
       const { facts } = await heard.ask({ name: "stopped", channel, seed });
@@ -102,7 +111,7 @@ export function ownPicture(parent, heard) {
     } catch (error) {
       if (isStill() && /** @type {Error} */ (error).name !== "AbortError") fails(/** @type {Error} */ (error).message);
     }
-    stop.disabled = false;
+    stop.removeAttribute("aria-disabled");
   };
   const closer = (/** @type {Record<string, string>} */ settings) =>
     heard.lens({ channel: String(channel), steps: String(request.steps), seed: String(request.seed), ...settings });
@@ -123,6 +132,7 @@ export function ownPicture(parent, heard) {
       if (!asked) {
         heard.questions.leave("own_picture");
         shown = "";
+        keepFocus();
         return;
       }
       const key = JSON.stringify([picked, asked.seed, about]);

@@ -17,13 +17,19 @@ export const twoFaces = (find, repaint) => {
   const hold = (now) => {
     if (!pair || held === now) return;
     held = now;
+    flip.setAttribute("aria-pressed", String(held));
     repaint();
   };
   const face = () => (!pair ? "b" : !held ? pair.face : pair.face === "a" ? "b" : "a");
   slider.value = 50;
   slider.oninput = repaint;
   flip.onpointerdown = () => hold(true);
-  flip.onpointerup = flip.onpointerleave = flip.onpointercancel = () => hold(false);
+  flip.onpointerup = flip.onpointerleave = flip.onpointercancel = flip.onblur = () => hold(false);
+  flip.onkeydown = flip.onkeyup = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key !== " " && event.key !== "Enter") return;
+    event.preventDefault();
+    hold(event.type === "keydown");
+  };
   const key = (event) => {
     if (event.key.toLowerCase() !== "f" || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.composedPath()[0].closest?.(TYPED)) return;

@@ -24,7 +24,7 @@ const FRAME = `
       </span>
       <label class="jump" hidden>channel <input type="text" inputmode="numeric" size="5"></label>
       <label class="split" hidden>A <input type="range" aria-label="Where A ends and B begins"> B</label>
-      <button type="button" class="flip" title="Hold to see the other one (F)" hidden>Flip</button>
+      <button type="button" class="flip" title="Hold to see the other one (F)" aria-pressed="false" hidden>Flip</button>
     </div>
     <div class="window">
       <div class="stage" tabindex="0" role="slider" aria-label="Channel" aria-valuemin="0">
