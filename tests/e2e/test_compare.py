@@ -86,6 +86,13 @@ def test_flip_and_split_show_the_tiles_of_either_and_the_link_holds_both(
     page: Page, browser: Browser, server: str
 ) -> None:
     against_random(page, server)
+    asked: list[str] = []
+    page.on(
+        "request",
+        lambda sent: (
+            "/explorer?" in sent.url and asked.append(sent.post_data_json["question"]["name"])
+        ),
+    )
     show(page, "A")
     only_a = canvas(page)
     show(page, "B")
@@ -95,7 +102,15 @@ def test_flip_and_split_show_the_tiles_of_either_and_the_link_holds_both(
     assert np.array_equal(canvas(page), only_a)
     page.keyboard.up("f")
     assert np.array_equal(canvas(page), only_b)
+    flip = page.get_by_role("button", name="Flip")
+    flip.focus()
+    page.keyboard.down(" ")
+    expect(flip).to_have_attribute("aria-pressed", "true")
+    assert np.array_equal(canvas(page), only_a)
+    page.keyboard.up(" ")
+    expect(flip).to_have_attribute("aria-pressed", "false")
     show(page, "Split")
+    assert not asked  # for the picture holds both
     page.locator(".split input").fill("25")
     split, first = canvas(page), tiles(page)
     edge = round(first.wide / 4)

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 import hookviz
 from hookviz.images.samples import samples
 from scripts.automatic_grid import automatic_grid
 from scripts.browsing import settled_box, tiles, wait_for_grid
-from tests.e2e.screen import SHAPESNET, choose, pixels
+from tests.e2e.screen import SHAPESNET, at_rest, choose, pixels
 from tests.e2e.test_accessibility import serious
 
 LAYER = "stem.first.conv"
@@ -151,6 +151,65 @@ def test_the_large_map_reads_exact_values_and_picks_cells(
     page.wait_for_url("**cell=30%2C40**")
     expect(page.get_by_text("framed: what the cell sees, 7×7 px")).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("channel 9 laid over"))).to_be_visible()
+
+
+def test_a_click_while_another_layer_is_on_its_way_is_about_the_one_that_is_shown(
+    page: Page, server: str, values: torch.Tensor
+) -> None:
+    asked: list[tuple[str, str]] = []
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        sent = route.request.post_data_json
+        asked.append((sent["question"]["name"], sent["view"].get("layer", LAYER)))
+        if sent["question"]["name"] == "tiles":
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.goto(f"{server}/{SHAPESNET}&channel=9&cell=3,4")
+    wait_for_grid(page)
+    stage = page.get_by_role("application", name=re.compile("The map of channel 9"))
+    expect(page.locator(".why .sum")).not_to_be_empty()
+    page.route("**/hookviz/explorer?*", hold)
+    page.keyboard.press("n")
+    expect(page.get_by_role("combobox", name="Layer")).not_to_have_value(f"1 · {LAYER}")
+    stage.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("spinbutton", name="Row")).to_have_value("4")
+    line = page.locator(".single output:visible")
+    expect(line).to_contain_text(f"row 4, column 4 · {_six(values[9, 4, 4])}")
+    page.wait_for_function("() => window.hvQuestions >= 1")
+    expect(page.locator(".why.stale")).to_have_count(0)
+    assert ("cell", LAYER) in asked
+    assert all(layer == LAYER for name, layer in asked if name == "cell")
+    page.locator("figure .stage").click(position={"x": 5, "y": 5})  # of no layer that is chosen
+    assert "channel=9" in page.url
+    for route in held:
+        route.continue_()
+    page.unroute("**/hookviz/explorer?*")
+    at_rest(page)
+    expect(page.get_by_role("heading", name="Channel 9")).to_be_visible()
+    assert any(name == "tiles" and layer != LAYER for name, layer in asked)
+
+
+def test_the_focus_goes_on_where_a_button_goes(page: Page, server: str) -> None:
+    page.goto(f"{server}/{SHAPESNET}&layer=stage2.second.conv&channel=3")
+    wait_for_grid(page)
+    page.locator(".why button.row").first.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**layer=stage2.first.conv**")
+    expect(page.get_by_role("heading", name=re.compile(r"^Channel \d+$"))).to_be_focused()
+    back = page.get_by_role("button", name="channel 3 of stage2.second.conv")
+    back.focus()
+    page.keyboard.press("Enter")
+    title = page.get_by_role("heading", name="Channel 3")
+    expect(title).to_be_focused()
+    page.get_by_role("button", name="Close").focus()
+    page.keyboard.press("Enter")
+    expect(title).to_be_hidden()
+    expect(page.locator("figure .stage")).to_be_focused()
 
 
 def _six(value: torch.Tensor) -> str:
