@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from scripts.browsing import tiles, wait_for_grid
 from tests.e2e.screen import new_context
@@ -74,3 +74,25 @@ def test_a_swipe_changes_the_layer_and_a_scroll_does_not(phone: Page, server: st
     swipe(phone, (box["x"] + 20, box["y"]), (box["x"] + 150, box["y"] + 10))
     assert wait_for_grid(phone, after) == before
     assert "channel" not in query_of(phone)  # no tap on the way
+
+
+def test_the_sheet_closes_while_another_layer_is_on_its_way(phone: Page, server: str) -> None:
+    phone.goto(f"{server}/?{LINK}&channel=3")
+    wait_for_grid(phone)
+    sheet = phone.locator(".inspector-place.picked")
+    expect(sheet).to_be_visible()
+    held: list[Route] = []
+    phone.route(
+        "**/hookviz/explorer?*",
+        lambda route: (
+            held.append(route)
+            if route.request.post_data_json["question"]["name"] == "tiles"
+            else route.continue_()
+        ),
+    )
+    phone.keyboard.press("n")
+    phone.wait_for_function("() => window.hvQuestions > 0")
+    phone.get_by_role("button", name="Close").click()
+    expect(sheet).to_have_count(0)
+    for route in held:
+        route.continue_()
