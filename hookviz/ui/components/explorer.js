@@ -24,6 +24,13 @@ const ofPage = (fields) => {
   return link.toString();
 };
 
+// A lens with its settings: by the link, for its widgets begin with what stands there.
+const goTo = (words) => {
+  const link = new URLSearchParams(location.search);
+  for (const [word, text] of Object.entries(words)) link.set(word, text);
+  window.hookvizGo(link.toString(), "push");
+};
+
 const begin = (component, data, tell) => {
   const made = { data };
   let [about, timer] = [ofPage(data.fields), 0];
@@ -35,7 +42,7 @@ const begin = (component, data, tell) => {
     subject: data.subject,
     ask,
     changed: write,
-    opened: (facts) => tell("opened", facts),
+    opened: (facts) => (facts.lens ? goTo(facts.lens) : tell("opened", facts)),
     treeElement: window.hookvizTree ?? null,
     early: () => {
       if (!window.hookviz) return [];

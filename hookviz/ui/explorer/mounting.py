@@ -5,7 +5,6 @@ from typing import Any
 
 import streamlit as st
 
-from hookviz.classroom.shared_state import known_choices
 from hookviz.types import Model
 from hookviz.ui.components.explorer import explorer, explorer_tree
 from hookviz.ui.explorer.atlas_menu import open_atlases
@@ -33,8 +32,6 @@ def show_explorer(scene: ExplorerScene, model: Model) -> None:
                 unpin()
             case {"atlas": True}:
                 open_atlases()
-            case {"lens": dict(link)} if _is_link(link):
-                update_link(**link)
             case {"leads": {"sample": str(name), "cell": str(cell), "channel": int(channel)}}:
                 choose(image="Samples")
                 choose_sample(name)
@@ -46,9 +43,3 @@ def show_explorer(scene: ExplorerScene, model: Model) -> None:
     explorer(explorer_route.PATH, token, key, opened)
     with st.sidebar:
         explorer_tree()
-
-
-def _is_link(link: dict[Any, Any]) -> bool:
-    """Return whether these are parameters of a lens, as a link has them."""
-    known = known_choices()
-    return all(name in known and isinstance(value, str) for name, value in link.items())
