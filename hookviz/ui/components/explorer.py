@@ -20,7 +20,7 @@ def explorer(path: str, token: str, subject: str, on_opened: Callable[[Any], Non
         subject: key of what is asked about; another one has the client ask anew.
         on_opened: gets what only the page can do, as facts that come from a browser and can be
             anything: ``{"unpin": true}``, ``{"atlas": true}``, ``{"leads": …}`` to a patch's image,
-            , or ``{"anew": true}`` for a run of the page alone.
+            or ``{"anew": true}`` for a run of the page alone.
     """
     facts = {"path": path, "token": token, "subject": subject, "fields": declared_fields()}
     component("explorer")(
