@@ -56,7 +56,7 @@ LARGEST = 20_000
 _PATIENCE = 10.0  # seconds in which a request has to have come
 _MOST_PARAMETERS = 60  # of a view
 _MOST_ASKED = 24  # questions of a session that are computed at once; the client asks fewer kinds
-_MOST_COMPUTED = 128  # of all sessions, each in a thread that mostly waits for its turn
+_MOST_COMPUTED = 256  # of all sessions, each in a thread that mostly waits for its turn
 _QUICK_THREADS = 2  # that answer out of what is kept: more of them only wait for each other
 
 
