@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Request, expect
 
 from scripts.browsing import grid_bytes
 from scripts.servers import Server
@@ -107,6 +108,11 @@ def choose(page: Page, label: str, option: str) -> None:
     box.click()
     box.fill(option)
     page.get_by_role("option", name=re.compile(f"^{wanted.pattern}$")).click()
+
+
+def asked_in(request: Request) -> Any:
+    """What a request asks of the explorer, with the view that it is about."""
+    return json.loads(request.post_data or "{}")
 
 
 def expect_caption(page: Page, text: str) -> None:

@@ -8,12 +8,20 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Request, expect
 
 import hookviz
 from hookviz.images.samples import samples
 from scripts.browsing import STAGE, tile_centre, tiles, wait_for_grid
-from tests.e2e.screen import SHAPESNET, at_rest, choose, expect_caption, new_context, pixels
+from tests.e2e.screen import (
+    SHAPESNET,
+    asked_in,
+    at_rest,
+    choose,
+    expect_caption,
+    new_context,
+    pixels,
+)
 from tests.pictures import encoded, picture
 
 LAYER = "stem.first.conv"
@@ -87,12 +95,12 @@ def test_flip_and_split_show_the_tiles_of_either_and_the_link_holds_both(
 ) -> None:
     against_random(page, server)
     asked: list[str] = []
-    page.on(
-        "request",
-        lambda sent: (
-            "/explorer?" in sent.url and asked.append(sent.post_data_json["question"]["name"])
-        ),
-    )
+
+    def note(sent: Request) -> None:
+        if "/explorer?" in sent.url:
+            asked.append(asked_in(sent)["question"]["name"])
+
+    page.on("request", note)
     show(page, "A")
     only_a = canvas(page)
     show(page, "B")

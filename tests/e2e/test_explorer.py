@@ -16,7 +16,7 @@ import hookviz
 from hookviz.images.samples import samples
 from scripts.automatic_grid import automatic_grid
 from scripts.browsing import settled_box, tile_centre, tiles, wait_for_grid
-from tests.e2e.screen import SHAPESNET, at_rest, choose, pixels
+from tests.e2e.screen import SHAPESNET, asked_in, at_rest, choose, pixels
 from tests.e2e.test_accessibility import serious
 
 LAYER = "stem.first.conv"
@@ -160,7 +160,7 @@ def test_a_click_while_another_layer_is_on_its_way_is_about_the_one_that_is_show
     held: list[Route] = []
 
     def hold(route: Route) -> None:
-        sent = route.request.post_data_json
+        sent = asked_in(route.request)
         asked.append((sent["question"]["name"], sent["view"].get("layer", LAYER)))
         if sent["question"]["name"] == "tiles":
             held.append(route)
@@ -199,7 +199,7 @@ def test_tiles_that_do_not_come_are_told_from_those_that_are_shown(page: Page, s
     before = wait_for_grid(page)
 
     def refuse(route: Route) -> None:
-        if route.request.post_data_json["question"]["name"] == "tiles":
+        if asked_in(route.request)["question"]["name"] == "tiles":
             route.fulfill(status=507, json={"says": "There is too little memory."})
         else:
             route.continue_()
