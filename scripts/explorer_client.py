@@ -54,6 +54,7 @@ class ExplorerClient:
         self.tiles = b""
         self.asked = 0
         self._known: dict[str, Told] = {}
+        self._is_closed = False
         self._lines: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     async def show(self) -> None:
@@ -160,13 +161,14 @@ class ExplorerClient:
             is_whole = headers.get("connection") != "close"
             return int(first.split()[1]), body
         finally:
-            if is_whole:
+            if is_whole and not self._is_closed:
                 self._lines.append(line)
             else:
                 writer.close()
 
     def close(self) -> None:
-        """Close the lines."""
+        """Close the lines; one that is in use closes after its answer."""
+        self._is_closed = True
         for _, writer in self._lines:
             writer.close()
 

@@ -54,6 +54,7 @@ class Metrics:
             ("question", "outcome"),
             registry=self._registry,
         )
+        self._questions.labels("tiles", "answered")  # likewise
         self._seconds = Histogram(
             "hookviz_run_seconds",
             "Time that a run took, without its wait.",
