@@ -15,7 +15,7 @@ from playwright.sync_api import Page, Route, expect
 import hookviz
 from hookviz.images.samples import samples
 from scripts.automatic_grid import automatic_grid
-from scripts.browsing import settled_box, tile_centre, tiles, wait_for_grid
+from scripts.browsing import settled_box, tiles, wait_for_grid
 from tests.e2e.screen import SHAPESNET, asked_in, at_rest, choose, pixels
 from tests.e2e.test_accessibility import serious
 
