@@ -2,10 +2,10 @@
 
 import re
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
-from scripts.browsing import wait_for_grid
-from tests.e2e.screen import at_rest
+from scripts.browsing import STAGE, wait_for_grid
+from tests.e2e.screen import asked_in, at_rest
 from tests.e2e.test_layout import LINK, expect_picked, query_of
 
 
@@ -40,3 +40,29 @@ def test_n_leads_to_the_next_layer_once(page: Page, server: str) -> None:
     wait_for_grid(page)
     at_rest(page)
     assert query_of(page)["layer"] == ["stage1.second.conv"]
+
+
+def test_keys_between_the_tiles_and_the_layers_are_taken_once_both_are_there(
+    page: Page, server: str
+) -> None:
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if asked_in(route.request)["question"]["name"] == "layers":
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/hookviz/explorer?*", hold)
+    page.goto(f"{server}/?{LINK}")
+    wait_for_grid(page)
+    for key in ("ArrowRight", "n"):
+        page.keyboard.press(key)
+    for route in held:
+        route.continue_()
+    page.unroute("**/hookviz/explorer?*")
+    expect(page.get_by_role("combobox", name="Layer")).to_have_value(
+        re.compile(r"· stage1\.second\.conv$")
+    )
+    at_rest(page)
+    expect(page.locator(STAGE)).to_have_attribute("aria-valuenow", "1")

@@ -15,7 +15,7 @@ from playwright.sync_api import Page, Route, expect
 import hookviz
 from hookviz.images.samples import samples
 from scripts.automatic_grid import automatic_grid
-from scripts.browsing import settled_box, tiles, wait_for_grid
+from scripts.browsing import settled_box, tile_centre, tiles, wait_for_grid
 from tests.e2e.screen import SHAPESNET, asked_in, at_rest, choose, pixels
 from tests.e2e.test_accessibility import serious
 
@@ -192,6 +192,47 @@ def test_a_click_while_another_layer_is_on_its_way_is_about_the_one_that_is_show
     at_rest(page)
     expect(page.get_by_role("heading", name="Channel 9")).to_be_visible()
     assert any(name == "tiles" and layer != LAYER for name, layer in asked)
+
+
+def test_tiles_that_do_not_come_are_told_from_those_that_are_shown(page: Page, server: str) -> None:
+    page.goto(f"{server}/{SHAPESNET}")
+    before = wait_for_grid(page)
+
+    def refuse(route: Route) -> None:
+        if asked_in(route.request)["question"]["name"] == "tiles":
+            route.fulfill(status=507, json={"says": "There is too little memory."})
+        else:
+            route.continue_()
+
+    page.route("**/hookviz/explorer?*", refuse)
+    page.keyboard.press("n")
+    alert = page.get_by_role("alert").filter(has_text="There is too little memory.")
+    expect(alert).to_be_visible()
+    expect(page.locator(".grid-place")).to_have_css("opacity", "0.35")
+    page.mouse.click(*tile_centre(page, 3))
+    assert "channel" not in page.url  # of which layer?
+    page.go_back()  # to what is known
+    expect(alert).to_be_hidden()
+    expect(page.locator(".grid-place")).to_have_css("opacity", "1")
+    page.mouse.click(*tile_centre(page, 3))
+    expect(page.get_by_role("heading", name="Channel 3")).to_be_visible()
+    page.unroute("**/hookviz/explorer?*")
+
+    page.evaluate("""() => {
+      const decode = Image.prototype.decode;
+      Image.prototype.decode = function () {
+        Image.prototype.decode = decode;
+        return Promise.reject(new DOMException("", "EncodingError"));
+      };
+    }""")
+    page.keyboard.press("n")
+    broken = page.get_by_role("alert").filter(has_text="can't show the picture of the tiles")
+    expect(broken).to_be_visible()
+    page.keyboard.press("p")
+    expect(broken).to_be_hidden()
+    assert wait_for_grid(page) == before
+    page.keyboard.press("n")
+    assert wait_for_grid(page, before) != before
 
 
 def test_the_focus_goes_on_where_a_button_goes(page: Page, server: str) -> None:

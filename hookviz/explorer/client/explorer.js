@@ -58,7 +58,7 @@ const caption = (/** @type {string} */ words) => {
  *   person chose: the view as it is now, and the words of it that the choice is about
  * @property {(facts: Facts) => void} opened something that only the page can do
  * @property {HTMLElement | ShadowRoot | null} [treeElement] where the tree of layers is to stand, if anywhere
- * @property {() => string[]} [early] the keys that were pressed before the tiles were there
+ * @property {() => string[]} [early] the keys that were pressed before layers and tiles were there
  */
 
 /**
@@ -183,6 +183,15 @@ export const mount = (element, surroundings) => {
     write(".warning", layers.warning);
     tree.show(layers, view, subject);
     picked();
+    replay();
+  };
+
+  // Keys that were pressed early: for the row of the layer and for the tiles, so when both are there.
+  const replay = () => {
+    if (!early || !layers || !tiles) return;
+    const keys = early();
+    early = undefined;
+    for (const key of keys) press(key) || grid.press(key);
   };
 
   const showTiles = ({ facts, data }) => {
@@ -199,8 +208,7 @@ export const mount = (element, surroundings) => {
     find(".cost").textContent = tiles.cost;
     grid.show(tiles, data, channelOf(view));
     picked();
-    for (const key of early?.() ?? []) press(key) || grid.press(key);
-    early = undefined;
+    replay();
     // after all else: it takes a while for a network that is seen first
     questions.ask(seen, aboutStep(), {
       answered: ({ facts: field }) => {

@@ -70,6 +70,7 @@ export const gridKeys = (find, grid) => {
   return {
     // "/" and the arrows work from anywhere on the page where nobody types.
     anywhere: (event) => {
+      if (event.defaultPrevented) return; // it is kept for later
       const target = event.composedPath()[0];
       if (target !== document.body && (target.closest?.(BUSY) || target.getRootNode() !== document)) return;
       if (event.key !== "/" && !event.key.startsWith("Arrow")) return;
