@@ -9,6 +9,7 @@ import { cellOf, inLink } from "./cells.js";
 import { excites } from "./excites.js";
 import { hints, picked as hintsKnown } from "./hints.js";
 import { keepMenu } from "./keep.js";
+import { channelOf as picked } from "./link.js";
 import { onPhotograph } from "./on_photograph.js";
 import { origin } from "./origin.js";
 import { ownPicture } from "./own_picture.js";
@@ -18,10 +19,6 @@ import { sign } from "./signs.js";
 import { wayBack } from "./trail.js";
 
 const OPACITY = 60; // percent
-// What a link says of the explorer; all else in it is about the image and the network.
-const OWN = "layers layer after output sort top scale colours patches answers channel cell origin made a compare".split(
-  " ",
-);
 
 const FRAME = `
   <section class="inspector">
@@ -57,8 +54,10 @@ const FRAME = `
  * @param {number[]} order
  * @returns {number | null}
  */
-export const channelOf = (text, order) =>
-  /^\d{1,6}$/.test(text ?? "") && order.includes(Number(text)) ? Number(text) : null;
+export const channelOf = (text, order) => {
+  const channel = picked({ channel: text ?? "" });
+  return channel !== null && order.includes(channel) ? channel : null;
+};
 
 /**
  * What surrounds the inspector.
@@ -96,12 +95,8 @@ export function inspector(parent, context) {
   /** @type {{channel: number, rows: number, columns: number, cell: [number, number], isOfA: boolean} | null} */
   let at = null;
 
-  // What answers depend on: image and network; and the layer; and how it is drawn.
-  const page = () => {
-    const others = Object.entries(view).filter(([word]) => !OWN.includes(word));
-    return [subject, ...others.sort()];
-  };
-  const ofLayer = () => [page(), layers.listed, layers.layer, layers.step, view.a ?? ""];
+  // What answers depend on beside image and network, which are the subject: the layer; and how it is drawn.
+  const ofLayer = () => [subject, layers.listed, layers.layer, layers.step];
   const asDrawn = () => [ofLayer(), tiles.key, view.scale, view.colours, view.top];
 
   const change = (/** @type {Record<string, string | null>} */ words) => {
@@ -180,7 +175,7 @@ export function inspector(parent, context) {
     const picture = maps.show(at, { key: JSON.stringify(asDrawn()), answer, tiles, isPair: isPair() });
     if (at.isOfA) return;
     if (picture) {
-      const { alt } = questions.known({ name: "photograph" }, page())?.facts ?? { alt: "" };
+      const { alt } = questions.known({ name: "photograph" }, subject)?.facts ?? { alt: "" };
       const says = say("The map of channel {channel} laid over the image: {alt}", { channel: at.channel, alt });
       photograph.lay(picture, at.rows, at.columns, says);
     }
@@ -226,7 +221,7 @@ export function inspector(parent, context) {
   const draw = () => {
     if (!layers || !tiles) return;
     if (!tiles.isOfA) {
-      questions.ask({ name: "photograph" }, page(), {
+      questions.ask({ name: "photograph" }, subject, {
         answered: ({ facts, data }) => {
           if (facts === ground) return;
           ground = facts;
@@ -258,7 +253,7 @@ export function inspector(parent, context) {
     drawMaps();
     ask();
     if (isOfA) return;
-    own.show(channel, view.made, tiles.order, [page(), layers.layer, layers.step]);
+    own.show(channel, view.made, tiles.order, [subject, layers.layer, layers.step]);
     more.show({ ...at, isConv: layers.isConv, origin: view.origin, opacity, about: ofLayer() });
   };
 
