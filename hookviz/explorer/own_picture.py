@@ -11,7 +11,7 @@ from typing import Any
 
 from hookviz.drawing.pictures import encode_jpeg, enlarged
 from hookviz.explorer.asked import asked_number, is_below, written
-from hookviz.explorer.layers import maps, resolve
+from hookviz.explorer.layers import Looked, maps, resolve
 from hookviz.explorer.question import Answer, QuestionError, Report
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import MOST_STEPS, View
@@ -82,7 +82,7 @@ def answer_own_picture(
     steps = _asked(facts, "steps", 1, MOST_STEPS)
     looked = resolve(subject, view)
     address = looked.step
-    wanted = _wanted(subject, view, facts)
+    wanted = _wanted(subject, looked, facts)
     if address.call or address.path:
         return Answer(
             {
@@ -109,13 +109,12 @@ def answer_stopped(
         QuestionError: `seed` is none.
         HookVizError: the layer can't be recorded.
     """
-    kept = _wanted(subject, view, facts).kept
+    kept = _wanted(subject, resolve(subject, view), facts).kept
     return Answer({"steps": 0 if kept is None else kept.steps})
 
 
-def _wanted(subject: Subject, view: View, facts: Mapping[str, Any]) -> _Wanted:
+def _wanted(subject: Subject, looked: Looked, facts: Mapping[str, Any]) -> _Wanted:
     seed = _asked(facts, "seed", 0, _MOST_SEED)
-    looked = resolve(subject, view)
     channel = asked_number(facts, "channel", len(maps(subject, looked)), looked.step)
     return _Wanted(subject, looked.step.layer, channel, seed)
 

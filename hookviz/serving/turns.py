@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
 from hookviz.errors import HookVizError
+from hookviz.language.saying import say
 from hookviz.serving import capacity, logs, out_of_memory
 from hookviz.serving.fair_queue import OnPosition
 from hookviz.serving.run_slot import RunSlot
@@ -51,6 +52,11 @@ def turn(
         slot = RunSlot(capacity.queue(), owner, label)
         with _logged(kind, slot, waited), out_of_memory.translate_oom(label):
             yield slot
+
+
+def says_position(position: int) -> str:
+    """Say to a person who waits which place in the queue is theirs."""
+    return say("You are number {position} in the queue. This starts by itself.", position=position)
 
 
 @contextmanager

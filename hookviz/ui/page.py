@@ -176,8 +176,9 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
 def _show_explorer(scene: ExplorerScene, model: Model, header: DeltaGenerator) -> None:
     """Draw the explorer, which from then on asks for what it shows, and no run of the page."""
     show_atlases(model, scene.choice)
-    show_explorer(scene, model)  # first: it says itself what it waits for
-    subject = subject_now(scene, model)
+    handed_over = scene.handed_over(model)
+    show_explorer(scene, handed_over)  # first: it says itself what it waits for
+    subject = subject_now(handed_over, model)
     with header:
         capture = captured(subject, resolve(subject, view_in_link()))
         show_summary(scene.model_input, capture, model, scene.shown)
@@ -189,26 +190,28 @@ def _show_explorer(scene: ExplorerScene, model: Model, header: DeltaGenerator) -
 
 def _show_live(scene: ExplorerScene, model: Model) -> None:
     """Draw the stream in place of the channels of one image."""
-    trace = input_trace(model, scene.model_input)
+    subject = subject_now(scene.handed_over(model, is_compared=False), model)
+    trace = subject.trace
     with st.sidebar:
         listed = pick_list(trace)
     layers = _checked(trace.convs if listed == "conv" else trace.maps, trace, model)
     layer, step = show_layer(layers, trace, listed)
     look = pick_look(layer.output_shape[0])
     show_stream(model, scene.choice, step, look, size=scene.size, whole=scene.whole)
-    show_tree(scene, model, layers, layer, listed)
+    show_tree(subject, layers, layer, listed)
 
 
 def _show_through(lens: Lens, scene: ExplorerScene, model: Model, header: DeltaGenerator) -> None:
     """Draw the lens in place of the channels."""
     shown, model_input = scene.shown, scene.model_input
-    trace = input_trace(model, model_input)
+    subject = subject_now(scene.handed_over(model, is_compared=False), model)
+    trace = subject.trace
     # a lens that needs a conv layer says so itself
     layers = _checked(layers_for(lens, trace) or trace.layers, trace, model)
     around = st.container()  # as around the channels, so that what is alike takes its own place
     with around:
         layer, step = show_layer(layers, trace, None)
-    capture = capture_layer(subject_now(scene, model), step.layer)
+    capture = capture_layer(subject, step.layer)
     with header:
         show_summary(model_input, capture, model, shown)
         choosing.offer_way_back()
@@ -220,7 +223,7 @@ def _show_through(lens: Lens, scene: ExplorerScene, model: Model, header: DeltaG
     if result is not None:
         with silenced:
             offer_silenced(result, scene, model)
-    show_tree(scene, model, layers, layer, None)  # late: a network seen first takes a while
+    show_tree(subject, layers, layer, None)  # late: a network seen first takes a while
     with menus:
         code = [lens_code_menu(result, scene, model)] if result is not None else []
         show_menus(*code, share_menu(shown))

@@ -12,6 +12,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from hookviz.explaining.channel_mask import ChannelMask
+from hookviz.explorer import view
 from hookviz.explorer.layers import not_here
 from hookviz.images.samples import Sample, samples
 from hookviz.language.catalogs import ENGLISH
@@ -120,7 +121,7 @@ def choose_cell(cell: Cell, size: Cell, channel: int) -> None:
 
     Both go into the URL at once, so that it is one entry in the browser's history.
     """
-    update_link(cell=",".join(map(str, (*cell, *size))), channel=str(channel))
+    update_link(cell=str(view.Cell(*cell, *size)), channel=str(channel))
 
 
 def warn_about_link(parameter: str, known: list[str]) -> None:

@@ -4,16 +4,15 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from hookviz.explorer.subject import Subject
 from hookviz.explorer.tree import tree_of
-from hookviz.types import LayerInfo, Model
+from hookviz.types import LayerInfo
 from hookviz.ui.components.navigator import navigator
 from hookviz.ui.explorer.layer_choice import choose_layer
-from hookviz.ui.explorer.scene import ExplorerScene, subject_now
 
 
 def show_tree(
-    scene: ExplorerScene,
-    model: Model,
+    subject: Subject,
     layers: Sequence[LayerInfo],
     layer: LayerInfo,
     listed: str | None,
@@ -25,5 +24,5 @@ def show_tree(
     """
     names = {each.name for each in layers}
     with st.sidebar:
-        facts = tree_of(subject_now(scene, model), layers, layer.name, of_all=listed == "maps")
+        facts = tree_of(subject, layers, layer.name, of_all=listed == "maps")
         navigator(facts, lambda name: choose_layer(name, names, listed))

@@ -5,7 +5,6 @@ from typing import Any
 
 import streamlit as st
 
-from hookviz.types import Model
 from hookviz.ui.components.explorer import explorer, explorer_tree
 from hookviz.ui.explorer.atlas_menu import open_atlases
 from hookviz.ui.explorer.image_of_patch import look_at
@@ -13,15 +12,14 @@ from hookviz.ui.explorer.pinned_view import unpin
 from hookviz.ui.explorer.scene import ExplorerScene, step_now
 from hookviz.ui.link import link_watch, update_link
 from hookviz.ui.serving import explorer_route
-from hookviz.ui.serving.explorer_sessions import explorer_sessions
+from hookviz.ui.serving.explorer_sessions import Scene, explorer_sessions
 from hookviz.ui.serving.queue_wait import session
 from hookviz.ui.state import choose, choose_sample
 from hookviz.ui.streamlit_internals import XSRF_COOKIE_NAME
 
 
-def show_explorer(scene: ExplorerScene, model: Model) -> None:
+def show_explorer(scene: ExplorerScene, handed_over: Scene) -> None:
     """Show the explorer, and the tree of layers at the side; both ask for what they show."""
-    handed_over = scene.handed_over(model)
     cookie = st.context.cookies.get(XSRF_COOKIE_NAME, "")  # the client's questions have it too
     token, key = explorer_sessions().offer(session(), cookie, handed_over, link_watch())
 

@@ -54,8 +54,11 @@ class ExplorerScene:
     held: Held | None = None
     of_class: ByteCache | None = None
 
-    def handed_over(self, model: Model) -> Scene:
-        """Return all that questions are about, for the threads that answer them."""
+    def handed_over(self, model: Model, *, is_compared: bool = True) -> Scene:
+        """Return all that questions are about, for the threads that answer them.
+
+        To find what is pinned loads its network: where nothing is compared it is left out.
+        """
         return Scene(
             choice=self.choice,
             model_digest=model.digest,
@@ -67,7 +70,7 @@ class ExplorerScene:
             model_title=model_title(self.choice.spec.title, self.choice.weights, self.choice.mask),
             of_class=self.of_class,
             colours=colours(),
-            pinned=pinned_scene(),
+            pinned=pinned_scene() if is_compared else None,
             held=self.held,
             atlas=shown_atlas(model),
             atlas_words=atlas_words(model),
@@ -87,7 +90,7 @@ def step_now(scene: ExplorerScene) -> Address:
         HookVizError: it shows nothing, or the network can't be had.
     """
     with resources.use_model(scene.choice) as model:
-        return resolve(subject_now(scene, model), view_in_link()).step
+        return resolve(subject_now(scene.handed_over(model), model), view_in_link()).step
 
 
 def drawn_now(scene: ExplorerScene) -> Drawn:
@@ -97,11 +100,11 @@ def drawn_now(scene: ExplorerScene) -> Drawn:
         HookVizError: it shows nothing.
     """
     with resources.use_model(scene.choice) as model:
-        return drawn(subject_now(scene, model), view_in_link())
+        return drawn(subject_now(scene.handed_over(model), model), view_in_link())
 
 
-def subject_now(scene: ExplorerScene, model: Model) -> Subject:
-    """Return what the explorer's answers are about, for the page's own run."""
+def subject_now(handed_over: Scene, model: Model) -> Subject:
+    """Return what answers about a scene are about, for the page's own run."""
 
     @contextmanager
     def take_turn(label: str, kind: str, layer: str) -> Iterator[Run]:
@@ -110,7 +113,7 @@ def subject_now(scene: ExplorerScene, model: Model) -> Subject:
             yield WatchedRun(slot, _ignore, _progress_bar(label), _ignore)
         place.empty()
 
-    return subject_of(scene.handed_over(model), model, take_turn)
+    return subject_of(handed_over, model, take_turn)
 
 
 def _ignore(*_values: object) -> None:

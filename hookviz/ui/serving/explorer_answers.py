@@ -32,6 +32,7 @@ from hookviz.ui.serving.explorer_messages import (
     refusal,
     server_ends,
     session_is_over,
+    shows_another,
 )
 from hookviz.ui.serving.explorer_sessions import (
     ExplorerOffer,
@@ -127,12 +128,12 @@ class ExplorerAnswer:
                 capacity.garbage_collector().at_work(),
                 self._model() as model,
             ):
-                if model.digest != self._scene.model_digest:  # another one by the same name
-                    return refusal(409, say("The page shows something else now."))
-                subject = subject_of(self._scene, model, take_turn)
-                facts, data = answer(subject, self._view, self._question, self._report)
-                last = message("answer", facts, data)
-            outcome = "answered"
+                if model.digest == self._scene.model_digest:
+                    subject = subject_of(self._scene, model, take_turn)
+                    facts, data = answer(subject, self._view, self._question, self._report)
+                    last, outcome = message("answer", facts, data), "answered"
+                else:  # another one by the same name
+                    last = shows_another()
         except _MustComputeError:
             return None
         except _NobodyWaitsError:
@@ -178,9 +179,7 @@ class ExplorerAnswer:
 
         def on_position(position: int) -> None:
             self._check()
-            says = say(
-                "You are number {position} in the queue. This starts by itself.", position=position
-            )
+            says = turns.says_position(position)
             self._tell_sometimes("waits", {"position": position, "says": says})
 
         def report(share: float) -> None:

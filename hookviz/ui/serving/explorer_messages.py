@@ -66,6 +66,16 @@ def session_is_over() -> Message:
     return refusal(410, say("This page's session is over. Load it again to go on."))
 
 
+def shows_another() -> Message:
+    """Return the refusal where the page has gone on to another image or network."""
+    return refusal(409, say("The page shows something else now."))
+
+
+def too_much(status: int) -> Message:
+    """Return the refusal where no more is computed now."""
+    return refusal(status, say("Too much is being computed now. Try again in a moment."))
+
+
 def server_ends() -> Message:
     """Return the refusal where the server is about to end."""
     return refusal(503, say("The server is being started again. Wait a moment, and try again."))

@@ -38,6 +38,8 @@ from hookviz.ui.serving.explorer_messages import (
     send_one,
     server_ends,
     session_is_over,
+    shows_another,
+    too_much,
 )
 from hookviz.ui.serving.explorer_sessions import ExplorerOffer, explorer_sessions
 from hookviz.ui.serving.messages import MessageReader
@@ -106,7 +108,7 @@ class ExplorerQuestions:
         asked = _read(await _body(request, incoming))
         scene = offer.scene  # once: a run of the page may put another one in its place
         if asked.key != scene.key:
-            raise _RefusedError(refusal(409, say("The page shows something else now.")))
+            raise _RefusedError(shows_another())
         offer.on_link(asked.link)
         loop, outbox = asyncio.get_running_loop(), Outbox()
         answering = ExplorerAnswer(
@@ -132,10 +134,7 @@ class ExplorerQuestions:
             _RefusedError: too much is computed already.
         """
         if offer.asked >= _MOST_ASKED or self._computed >= _MOST_COMPUTED:
-            raise _RefusedError(
-                refusal(429, say("Too much is being computed now. Try again in a moment.")),
-                **{"Retry-After": "1"},
-            )
+            raise _RefusedError(too_much(429), **{"Retry-After": "1"})
         loop = asyncio.get_running_loop()
         offer.asked += 1
         self._computed += 1
@@ -154,8 +153,7 @@ class ExplorerQuestions:
             threading.Thread(target=compute, name="explorer", daemon=True).start()
         except RuntimeError as error:  # the system has no more of them
             ended()
-            words = say("Too much is being computed now. Try again in a moment.")
-            raise _RefusedError(refusal(503, words)) from error
+            raise _RefusedError(too_much(503)) from error
 
 
 async def _unless_gone(

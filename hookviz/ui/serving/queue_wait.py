@@ -7,7 +7,6 @@ from contextlib import contextmanager
 import streamlit as st
 
 from hookviz.classroom.classes import classes
-from hookviz.language.saying import say
 from hookviz.live.streams import streams
 from hookviz.serving import turns
 from hookviz.serving.run_slot import RunSlot
@@ -42,12 +41,7 @@ def turn(
     def on_position(position: int) -> None:
         nonlocal shown
         shown = True
-        line.info(
-            say(
-                "You are number {position} in the queue. This starts by itself.", position=position
-            ),
-            icon=":material/hourglass_top:",
-        )
+        line.info(turns.says_position(position), icon=":material/hourglass_top:")
 
     with turns.turn(
         session(), label, kind, model=model, layer=layer, on_position=on_position
