@@ -120,26 +120,26 @@ def captured(subject: Subject, looked: Looked) -> Capture:
 
 
 def capture_layer(subject: Subject, layer: str) -> Capture:
-    """Return the capture of a layer: from the cache, the class's, or a pass in a turn.
+    """Return the capture of a layer: from the cache, the shared one, or a pass in a turn.
 
     Raises:
         HookVizError: the pass can't be run, or takes longer than one may.
     """
-    model, model_input, of_class = subject.model, subject.model_input, subject.of_class
+    model, model_input, shared = subject.model, subject.model_input, subject.shared
     cache, key = subject.cache, subject.key
-    if of_class is not None and not engine.is_cached(model, model_input, layer, cache):
-        of_class.hand_over(cache, key)
+    if shared is not None and not engine.is_cached(model, model_input, layer, cache):
+        shared.hand_over(cache, key)
     kept = kept_capture(subject, layer)  # which needs no turn
     if kept is not None:
         return kept
     with subject.take_turn(model.title, "capture", layer) as run:
-        if of_class is not None:  # who had the turn before may have been of the class
-            of_class.hand_over(cache, key)
+        if shared is not None:  # who had the turn before may have run it
+            shared.hand_over(cache, key)
         capture = engine.capture(
             model, model_input, layer, cache=cache, progress=run.limit.within()
         )
-        if of_class is not None and capture.forward_passes:
-            cache.hand_over(of_class, key)
+        if shared is not None and capture.forward_passes:
+            cache.hand_over(shared, key)
     return capture
 
 

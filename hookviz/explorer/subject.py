@@ -106,7 +106,7 @@ class Subject:
         image_title: what the image is called.
         model_title: what the network is called, with its weights where they are not its own.
         cache: keeps what was computed.
-        of_class: keeps what the screens of a class compute alike; None outside of a class.
+        shared: keeps what everybody's passes over a sample put out; None for what is one's own.
         take_turn: waits for a turn to compute.
         colours: the page's colormaps.
         pinned: what is pinned as A; None without it.
@@ -124,7 +124,7 @@ class Subject:
     alt: str = ""
     image_title: str = ""
     model_title: str = ""
-    of_class: ByteCache | None = None
+    shared: ByteCache | None = None
     take_turn: TakeTurn = at_once
     colours: Colours = field(default_factory=Colours)
     pinned: Pinned | None = None
@@ -156,7 +156,7 @@ class Subject:
             return receptive_fields(self.model, shape)
 
     def cached(self, *key: object, compute: Callable[[], Any], size: Callable[[Any], int]) -> Any:
-        """Return what the cache has under a key, or else compute and keep it.
+        """Return what the cache or the shared one has under a key, or else compute and keep it.
 
         Args:
             key: beside `Subject.key`.
@@ -164,8 +164,10 @@ class Subject:
             size: of a value in bytes.
         """
         whole = (*key, *self.key)
-        value = self.cache.get(whole)
+        caches = [self.cache] if self.shared is None else [self.cache, self.shared]
+        value = next((kept for each in caches if (kept := each.get(whole)) is not None), None)
         if value is None:
             value = compute()
-            self.cache.put(whole, value, size(value))
+            for each in caches:
+                each.put(whole, value, size(value))
         return value

@@ -6,7 +6,7 @@ Each is made when it is first asked for, after the settings were read.
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from hookviz.capturing.cache import Budget
+from hookviz.capturing.cache import Budget, ByteCache
 from hookviz.machine import memory
 from hookviz.machine.memory import Memory
 from hookviz.serving.fair_queue import FairQueue
@@ -28,6 +28,15 @@ def model_pool() -> ModelPool:
 def activation_budget() -> Budget:
     """Return the bound in bytes on what the caches of all sessions hold together."""
     return Budget(settings().cache_mb * MEGABYTE)
+
+
+@cache
+def sample_activations() -> ByteCache:
+    """Return the cache of what samples gave, which all sessions share, as large as one session's.
+
+    It is within what all sessions may keep.
+    """
+    return activation_budget().cache(settings().session_mb * MEGABYTE)
 
 
 @cache

@@ -47,7 +47,6 @@ from hookviz.ui.live.stream_view import is_live, leave, say_no_lens, show_stream
 from hookviz.ui.menu import show_menus
 from hookviz.ui.presenting.presenter import show_presenter
 from hookviz.ui.serving import resources, upload_limits
-from hookviz.ui.serving.class_cache import class_cache
 from hookviz.ui.serving.login import let_in
 from hookviz.ui.sidebar.image_choice import ask_for_image, pick_image
 from hookviz.ui.sidebar.input_choice import pick_input
@@ -164,7 +163,8 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
         lens = None if live else pick_lens()
     model_input, trace = _read(shown, model, size=size, whole=whole)
     start_at(lens, model, trace)
-    scene = ExplorerScene(*(shown, choice, model_input, size, whole, held_scale(), class_cache()))
+    shared = resources.sample_cache(choice)
+    scene = ExplorerScene(*(shown, choice, model_input, size, whole, held_scale(), shared))
     if lens is not None:
         _show_through(lens, scene, model, header)
     elif live:

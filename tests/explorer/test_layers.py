@@ -155,8 +155,8 @@ def test_a_pass_takes_one_turn_and_what_is_kept_takes_none(model: Model) -> None
 
 
 def test_what_the_class_has_is_taken_from_it_and_given_to_it(model: Model) -> None:
-    of_class, turns = cache(), Turns()
-    one, other = (subject_of(model, take_turn=turns, of_class=of_class) for _ in range(2))
+    shared, turns = cache(), Turns()
+    one, other = (subject_of(model, take_turn=turns, shared=shared) for _ in range(2))
     looked = resolve(one, View())
     expected = captured(one, looked)
     found = captured(other, looked)

@@ -42,8 +42,8 @@ class ExplorerScene:
         size: side of the input in pixels; None for the model's own.
         whole: whether the input is the whole image.
         held: the scale that a stream held whose frame this is, if it did.
-        of_class: keeps what the screens of a class compute alike; None outside of a class, and for
-            an image of one's own.
+        shared: keeps what everybody's passes over a sample put out; None for an image or weights
+            of one's own.
     """
 
     shown: Shown
@@ -52,7 +52,7 @@ class ExplorerScene:
     size: int | None
     whole: bool
     held: Held | None = None
-    of_class: ByteCache | None = None
+    shared: ByteCache | None = None
 
     def handed_over(self, model: Model, *, is_compared: bool = True) -> Scene:
         """Return all that questions are about, for the threads that answer them.
@@ -68,7 +68,7 @@ class ExplorerScene:
             alt=self.shown.alt,
             image_title=image_title(self.shown),
             model_title=model_title(self.choice.spec.title, self.choice.weights, self.choice.mask),
-            of_class=self.of_class,
+            shared=self.shared,
             colours=colours(),
             pinned=pinned_scene() if is_compared else None,
             held=self.held,

@@ -243,7 +243,7 @@ def subject_of(scene: Scene, model: Model, take_turn: TakeTurn) -> Subject:
         alt=scene.alt,
         image_title=scene.image_title,
         model_title=scene.model_title,
-        of_class=scene.of_class,
+        shared=scene.shared,
         take_turn=take_turn,
         colours=scene.colours,
         pinned=None if scene.pinned is None else _pinned(scene, scene.pinned, take_turn),

@@ -66,7 +66,7 @@ class Scene:
         alt: what the image shows, in words.
         image_title: what the image is called.
         model_title: what the network is called, with its weights.
-        of_class: keeps what the screens of a class compute alike; None outside of a class.
+        shared: keeps what everybody's passes over a sample put out; None for what is one's own.
         colours: the page's colormaps.
         pinned: what is pinned as A; None without it.
         held: a stream's scale, where the image is a frame of it that was frozen.
@@ -83,7 +83,7 @@ class Scene:
     alt: str = ""
     image_title: str = ""
     model_title: str = ""
-    of_class: ByteCache | None = field(default=None, repr=False)
+    shared: ByteCache | None = field(default=None, repr=False)
     colours: Colours = field(default_factory=Colours)
     pinned: PinnedScene | None = None
     held: Held | None = None

@@ -10,6 +10,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
+from hookviz.classroom.link_parameters import OWN_IMAGES
 from hookviz.explaining.channel_mask import copied_bytes, mask_channels
 from hookviz.images import reading
 from hookviz.language.saying import say
@@ -128,6 +129,15 @@ def _digest(file: UploadedFile) -> str:
 def session_cache() -> ByteCache:
     """Return the session's cache of activations; its bytes come back when the session ends."""
     return capacity.activation_budget().cache(settings().session_mb * MEGABYTE)
+
+
+def sample_cache(choice: ModelChoice) -> ByteCache | None:
+    """Return what everybody shares of a sample; None where the image or the weights are one's own.
+
+    A hundred who come within seconds look at the same sample, and one pass is enough for them.
+    """
+    is_own = st.session_state.get("image") in OWN_IMAGES or choice.checkpoint is not None
+    return None if is_own else capacity.sample_activations()
 
 
 def prepare(model: Model, image: InputImage, *, size: int | None, whole: bool) -> ModelInput:
