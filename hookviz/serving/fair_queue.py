@@ -1,4 +1,8 @@
-"""Queue runs fairly, and let a bounded number of them compute at once."""
+"""Queue runs fairly, and let a bounded number of them compute at once.
+
+Only who is next is woken when a slot gets free. All others look at the clock: with 300 who wait,
+waking each of them at every change, to say a new position, took more than the runs themselves.
+"""
 
 import threading
 import time
@@ -9,7 +13,7 @@ from dataclasses import dataclass
 OnPosition = Callable[[int], None]
 """Called with one's position in the queue, 1 for the next; what it raises leaves the queue."""
 
-_TICK = 0.4  # seconds between two calls of `OnPosition` while somebody waits
+_TICK = 0.4  # seconds between two calls of `OnPosition` to somebody who waits
 _GRACE = 2.0  # seconds for which the position of somebody who left is held
 _PROMOTE_AFTER = 5.0  # seconds after which a run that yielded is queued among the people again
 _QUIET = 2.0  # seconds without a request, after which no slot is kept free for people
@@ -20,11 +24,13 @@ class _Ticket:
     """Place of one owner in the queue.
 
     Attributes:
+        is_next: notified when it may have come to be the first, under the queue's lock.
         background: whether all others go first.
         yielded_at: since when a run waits that yielded its turn; None for a new one.
         left_at: when its owner left the queue; None while they wait.
     """
 
+    is_next: threading.Condition
     background: bool = False
     yielded_at: float | None = None
     left_at: float | None = None
@@ -71,7 +77,8 @@ class FairQueue:
         self._may_start = may_start
         self._grace, self._promote_after, self._quiet = grace, promote_after, quiet
         self._asked_at = -quiet  # when a person asked last
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)  # for who has no ticket of their own yet
         self._queue: dict[Hashable, _Ticket] = {}  # in the order of arrival
         self._running: dict[Hashable, int] = {}  # the thread of each owner's run
         self._background: set[Hashable] = set()  # owners of them whose turn is a background one
@@ -79,13 +86,13 @@ class FairQueue:
     @property
     def running(self) -> int:
         """Number of runs that compute now."""
-        with self._changed:
+        with self._lock:
             return len(self._running)
 
     @property
     def waiting(self) -> int:
         """Number of people who wait now, without background runs."""
-        with self._changed:
+        with self._lock:
             return sum(not ticket.background for ticket in self._refresh_waiting())
 
     @contextmanager
@@ -98,18 +105,17 @@ class FairQueue:
 
         Args:
             owner: who asks, such as a session.
-            on_position: called in this thread when the position changes, and at least twice a
-                second.
+            on_position: called in this thread with one's position, about twice a second.
             background: let all go first who do not ask for this; those who do take turns.
         """
         if self._running.get(owner) == threading.get_ident():
             yield 0.0
             return
-        waited = self._wait(owner, on_position, _Ticket(background))
+        waited = self._wait(owner, on_position, self._ticket(background=background))
         try:
             yield waited
         finally:
-            with self._changed:
+            with self._lock:
                 # A run that was ended while it had yielded has no turn any more, and the same
                 # owner's next run may have one.
                 if self._running.get(owner) == threading.get_ident():
@@ -125,50 +131,61 @@ class FairQueue:
             owner: whose turn it is.
             on_position: as in `turn`.
         """
-        with self._changed:
+        with self._lock:
             if self._running.get(owner) != threading.get_ident() or not self._can_yield(owner):
                 return 0.0
             self._leave(owner)
-            ticket = self._queue[owner] = _Ticket(background=True, yielded_at=time.monotonic())
+            ticket = self._queue[owner] = self._ticket(background=True)
+            ticket.yielded_at = time.monotonic()
         return self._wait(owner, on_position, ticket)
 
     def _wait(self, owner: Hashable, on_position: OnPosition | None, wanted: _Ticket) -> float:
         started = time.monotonic()
         # One who yields has a ticket from the same moment on, so that nobody is in between.
         ticket = wanted if wanted.yielded_at is not None else None
-        reported, next_report = 0, 0.0  # the position last reported, and when to report again
+        next_report = 0.0
         try:
             while True:
-                with self._changed:
+                with self._lock:
                     ticket = ticket or self._enqueue(owner, wanted)
-                    if ticket is not None and self._is_next_and_fits(ticket):
+                    waiting = self._refresh_waiting()
+                    if ticket is not None and self._is_next_and_fits(ticket, waiting):
                         self._running[owner] = threading.get_ident()
                         if ticket.background and not self._may_use_reserved_slot(ticket):
                             self._background.add(owner)
                         del self._queue[owner]
-                        self._changed.notify_all()  # there may be room for the next too
+                        self._wake()  # there may be room for the next too
                         return time.monotonic() - started
-                    position = self._position(ticket)
                     left = next_report - time.monotonic()
-                    if position == reported and left > 0:
-                        self._changed.wait(left)
+                    if left > 0:
+                        (self._changed if ticket is None else ticket.is_next).wait(left)
                         continue
-                reported, next_report = position, time.monotonic() + _TICK
+                    position = len(waiting) + 1 if ticket is None else waiting.index(ticket) + 1
+                next_report = time.monotonic() + _TICK
                 if on_position is not None:
                     on_position(position)  # without the lock: it may take its time
         except BaseException:
-            with self._changed:
+            with self._lock:
                 if ticket is not None:
                     ticket.left_at = time.monotonic()
-                    self._changed.notify_all()
+                    self._wake()
             raise
 
+    def _ticket(self, *, background: bool) -> _Ticket:
+        return _Ticket(threading.Condition(self._lock), background)
+
     # All below are called with the lock held.
+
+    def _wake(self) -> None:
+        """Wake who may run now, and those whose owner may have no ticket any more."""
+        for first in self._refresh_waiting()[:1]:
+            first.is_next.notify_all()
+        self._changed.notify_all()
 
     def _leave(self, owner: Hashable) -> None:
         del self._running[owner]
         self._background.discard(owner)
-        self._changed.notify_all()
+        self._wake()
 
     def _enqueue(self, owner: Hashable, wanted: _Ticket) -> _Ticket | None:
         """Return a ticket at the end, or the one just left; None while the owner has another."""
@@ -179,7 +196,7 @@ class FairQueue:
         if ticket is not None and ticket.left_at is not None:
             if ticket.yielded_at is None and ticket.background == wanted.background:
                 ticket.left_at = None
-                self._changed.notify_all()  # those behind it moved back
+                self._wake()  # those behind it moved back
                 return ticket
             del self._queue[owner]  # of another kind: the run that had yielded is over
             ticket = None
@@ -199,12 +216,8 @@ class FairQueue:
         present = [ticket for ticket in self._queue.values() if ticket.left_at is None]
         return sorted(present, key=lambda ticket: ticket.background)
 
-    def _position(self, ticket: _Ticket | None) -> int:
-        present = self._refresh_waiting()
-        return present.index(ticket) + 1 if ticket is not None else len(present) + 1
-
-    def _is_next_and_fits(self, ticket: _Ticket) -> bool:
-        if len(self._running) >= self.runs or self._refresh_waiting()[0] is not ticket:
+    def _is_next_and_fits(self, ticket: _Ticket, waiting: list[_Ticket]) -> bool:
+        if len(self._running) >= self.runs or waiting[0] is not ticket:
             return False
         if not self._has_slot_for(ticket, len(self._background)):
             return False

@@ -1,6 +1,7 @@
 """Give a page its turn to compute, and show its place in the queue on the screen."""
 
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,6 +12,8 @@ from hookviz.live.streams import streams
 from hookviz.serving import turns
 from hookviz.serving.run_slot import RunSlot
 from hookviz.ui.serving.explorer_sessions import explorer_sessions
+
+_PATIENCE = 0.3  # seconds after which a person wants to know what is waited for
 
 
 @contextmanager
@@ -36,10 +39,12 @@ def turn(
         OutOfMemoryError: the block needs more memory than there is.
     """
     line = st.empty()
-    shown = False
+    shown, started = False, time.monotonic()
 
     def on_position(position: int) -> None:
         nonlocal shown
+        if time.monotonic() - started < _PATIENCE:
+            return
         shown = True
         line.info(turns.says_position(position), icon=":material/hourglass_top:")
 

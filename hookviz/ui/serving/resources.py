@@ -26,6 +26,7 @@ IMAGE_TYPES = ("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "avif"
 """How the names of the files that `decode` reads end."""
 
 _FLOAT_BYTES = 4
+_SMALL = 1_000_000  # pixels of an image that is decoded in milliseconds and some megabytes
 _MOST_DIGESTS = 1000  # of uploaded files, by Streamlit's names for them, that nobody can guess
 
 _digests: dict[str, str] = {}
@@ -157,7 +158,7 @@ def prepare(model: Model, image: InputImage, *, size: int | None, whole: bool) -
 
 
 def decode(data: bytes, name: str, key: str) -> InputImage:
-    """Decode the image in an uploaded file once per session, in a turn of its own.
+    """Decode the image in an uploaded file once per session, a large one in a turn of its own.
 
     A class that uploads at once would otherwise decode at once, hundreds of megabytes each.
 
@@ -166,8 +167,11 @@ def decode(data: bytes, name: str, key: str) -> InputImage:
     """
     image: InputImage | None = session_cache().get(("image", key))
     if image is None:
-        with turn(say("Reading the image"), "decode") as slot:
+        if reading.pixel_count(data, name) <= _SMALL:
             image = reading.decode(data, name)
-            slot.limit.check()  # inside it nothing can be ended; its pixels are bounded
+        else:
+            with turn(say("Reading the image"), "decode") as slot:
+                image = reading.decode(data, name)
+                slot.limit.check()  # inside it nothing can be ended; its pixels are bounded
         session_cache().put(("image", key), image, image.pixels.nbytes)
     return image
