@@ -4,14 +4,14 @@ import base64
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, Request, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Request, Route, expect
 
 from scripts.browsing import grid_bytes
 from scripts.servers import Server
@@ -113,6 +113,24 @@ def choose(page: Page, label: str, option: str) -> None:
 def asked_in(request: Request) -> Any:
     """What a request asks of the explorer, with the view that it is about."""
     return json.loads(request.post_data or "{}")
+
+
+class Questions:
+    """What a page asks of the explorer, as a test lets it pass.
+
+    Made before the page is opened: a route that a page gets later may not be in force yet when its
+    next question goes out.
+
+    Attributes:
+        act: gets each question; None lets all of them pass.
+    """
+
+    def __init__(self, page: Page) -> None:
+        self.act: Callable[[Route], None] | None = None
+        page.route("**/hookviz/explorer?*", self._meet)
+
+    def _meet(self, route: Route) -> None:
+        (self.act or Route.continue_)(route)
 
 
 def expect_caption(page: Page, text: str) -> None:

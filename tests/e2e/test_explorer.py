@@ -16,7 +16,7 @@ import hookviz
 from hookviz.images.samples import samples
 from scripts.automatic_grid import automatic_grid
 from scripts.browsing import settled_box, tile_centre, tiles, wait_for_grid
-from tests.e2e.screen import SHAPESNET, asked_in, at_rest, choose, pixels
+from tests.e2e.screen import SHAPESNET, Questions, asked_in, at_rest, choose, pixels
 from tests.e2e.test_accessibility import serious
 
 LAYER = "stem.first.conv"
@@ -167,11 +167,12 @@ def test_a_click_while_another_layer_is_on_its_way_is_about_the_one_that_is_show
         else:
             route.continue_()
 
+    questions = Questions(page)
     page.goto(f"{server}/{SHAPESNET}&channel=9&cell=3,4")
     wait_for_grid(page)
     stage = page.get_by_role("application", name=re.compile("The map of channel 9"))
     expect(page.locator(".why .sum")).not_to_be_empty()
-    page.route("**/hookviz/explorer?*", hold)
+    questions.act = hold
     page.keyboard.press("n")
     expect(page.get_by_role("combobox", name="Layer")).not_to_have_value(f"1 · {LAYER}")
     stage.focus()
@@ -186,15 +187,16 @@ def test_a_click_while_another_layer_is_on_its_way_is_about_the_one_that_is_show
     assert all(layer == LAYER for name, layer in asked if name == "cell")
     page.locator("figure .stage").click(position={"x": 5, "y": 5})  # of no layer that is chosen
     assert "channel=9" in page.url
+    questions.act = None
     for route in held:
         route.continue_()
-    page.unroute("**/hookviz/explorer?*")
     at_rest(page)
     expect(page.get_by_role("heading", name="Channel 9")).to_be_visible()
     assert any(name == "tiles" and layer != LAYER for name, layer in asked)
 
 
 def test_tiles_that_do_not_come_are_told_from_those_that_are_shown(page: Page, server: str) -> None:
+    questions = Questions(page)
     page.goto(f"{server}/{SHAPESNET}")
     before = wait_for_grid(page)
 
@@ -204,7 +206,7 @@ def test_tiles_that_do_not_come_are_told_from_those_that_are_shown(page: Page, s
         else:
             route.continue_()
 
-    page.route("**/hookviz/explorer?*", refuse)
+    questions.act = refuse
     page.keyboard.press("n")
     alert = page.get_by_role("alert").filter(has_text="There is too little memory.")
     expect(alert).to_be_visible()
@@ -216,7 +218,7 @@ def test_tiles_that_do_not_come_are_told_from_those_that_are_shown(page: Page, s
     expect(page.locator(".grid-place")).to_have_css("opacity", "1")
     page.mouse.click(*tile_centre(page, 3))
     expect(page.get_by_role("heading", name="Channel 3")).to_be_visible()
-    page.unroute("**/hookviz/explorer?*")
+    questions.act = None
 
     page.evaluate("""() => {
       const decode = Image.prototype.decode;
