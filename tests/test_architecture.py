@@ -169,13 +169,13 @@ SHOWN_ELSEWHERE = {
     "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": (
         "ui/main ui/components/chart ui/components/gallery ui/components/live "
         "ui/components/map ui/components/maps ui/components/mosaic "
-        "ui/components/navigator ui/components/presenter ui/presenting/presenter "
+        "ui/components/presenter ui/presenting/presenter "
         "ui/components/region ui/components/tree ui/components/walk "
         "ui/explorer/atlas_choice ui/explorer/atlas_menu ui/explorer/file_menu ui/menu "
-        "ui/explorer/grid_files ui/explorer/layer_choice ui/explorer/layer_bar "
-        "ui/explorer/layer_tree ui/explorer/mounting ui/explorer/scene "
+        "ui/explorer/grid_files "
+        "ui/explorer/mounting ui/explorer/scene "
         "ui/explorer/image_of_patch ui/explorer/predictions ui/explorer/copy_as_code "
-        "ui/explorer/share ui/explorer/view_choice ui/lenses/lens_run "
+        "ui/explorer/share ui/lenses/lens_run "
         "ui/sidebar/image_choice ui/sidebar/input_choice ui/sidebar/weights_download "
         "ui/sidebar/weights_upload"
     ),

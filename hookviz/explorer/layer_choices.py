@@ -29,21 +29,16 @@ def answer_layers(
         HookVizError: the network runs no layer that puts out maps.
     """
     looked = resolve(subject, view)
-    layer, names = looked.layer, [each.name for each in looked.layers]
-    trace = subject.trace
+    layer, trace = looked.layer, subject.trace
     channels = layer.output_shape[0] if layer.output_shape else 1
     return Answer(
         {
             "listed": looked.listed,
             "hasConvs": bool(trace.convs),
             "layer": layer.name,
-            "number": layer.index + 1,
-            "count": len(names),
             "options": [{"name": each.name, "number": each.index + 1} for each in looked.layers],
-            "before": names[layer.index - 1] if layer.index else None,
-            "after": names[layer.index + 1] if layer.index + 1 < len(names) else None,
             "step": str(looked.step),
-            "steps": step_choice(steps_of(trace, layer), looked.step),
+            "steps": None if subject.offered else _step_choice(steps_of(trace, layer), looked.step),
             "warning": looked.warning,
             "patches": _patches(subject, str(looked.step)),
             "sorts": _options(sorts(alike=_is_alike(subject, looked))),
@@ -56,7 +51,7 @@ def answer_layers(
     )
 
 
-def step_choice(steps: Steps, chosen: Address) -> dict[str, Any] | None:
+def _step_choice(steps: Steps, chosen: Address) -> dict[str, Any] | None:
     """Describe what can be shown of the layer; None where that is one thing."""
     if len(steps.outputs) < 2:
         return None

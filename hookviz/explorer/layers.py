@@ -28,14 +28,15 @@ class Looked(NamedTuple):
     Attributes:
         layer: the layer.
         step: whose output is shown: the layer's own, or that of a step after it.
-        listed: which list of layers it is in, one of `hookviz.explorer.view.LISTS`.
+        listed: which list of layers it is in, one of `hookviz.explorer.view.LISTS`; None where
+            it is of the subject's own.
         layers: all of that list, in order of execution.
         warning: why it is not the one that was asked for; empty where it is.
     """
 
     layer: LayerInfo
     step: Address
-    listed: Listed
+    listed: Listed | None
     layers: Sequence[LayerInfo]
     warning: str = ""
 
@@ -61,13 +62,16 @@ def resolve(subject: Subject, view: View) -> Looked:
     Raises:
         HookVizError: the network runs no layer that puts out maps.
     """
-    trace, asked = subject.trace, view.layer
-    listed = list_of(trace, asked, view.layers)
-    layers = trace.convs if listed == "conv" else trace.maps
+    trace, asked, offered = subject.trace, view.layer, subject.offered
+    listed = None if offered else list_of(trace, asked, view.layers)
+    layers = offered or (trace.convs if listed == "conv" else trace.maps)
     if not layers:
         raise HookVizError(no_layer(subject.model, trace))
     by_name = {layer.name: layer for layer in layers}
     name = before(asked, tuple(trace.calls), by_name) or layers[0].name
+    if offered:
+        warning = "" if asked in trace.calls else why_another(asked, trace, by_name)
+        return Looked(by_name[name], Address(name), listed, layers, warning)
     steps = steps_of(trace, by_name[name])
     chosen = view.after if steps.word == "after" else view.output
     step = steps.outputs.get(chosen or "", next(iter(steps.outputs.values())))

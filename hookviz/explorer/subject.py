@@ -1,6 +1,6 @@
 """Say what questions are answered about: a network, what it was given, and what is kept of it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -12,7 +12,7 @@ from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.drawing.held_scale import Held
 from hookviz.explaining.receptive_field import Fields, are_fields_known, receptive_fields
-from hookviz.types import InputImage, Model, ModelInput, Progress, ignore
+from hookviz.types import InputImage, LayerInfo, Model, ModelInput, Progress, ignore
 
 
 class Limit(Protocol):
@@ -115,6 +115,7 @@ class Subject:
         atlas_words: among which images that is, in a person's words.
         image_names: what a patch's image leads to, by the digest of its pixels: the name of a
             sample.
+        offered: the layers that can be looked at, where a lens says which; else there are lists.
     """
 
     model: Model
@@ -132,6 +133,7 @@ class Subject:
     atlas: Atlas | None = None
     atlas_words: str = ""
     image_names: Mapping[str, str] = field(default_factory=dict)
+    offered: Sequence[LayerInfo] = ()
 
     @property
     def trace(self) -> LayerTrace:

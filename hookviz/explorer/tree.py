@@ -1,6 +1,6 @@
 """Answer with the tree of layers, and the mean activation of each as a small picture."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from hookviz.explorer.layers import kept_capture, resolve
 from hookviz.explorer.question import Answer, Report
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
-from hookviz.types import LayerInfo
 
 _SIDE = 32  # pixels of a small picture
 
@@ -28,33 +27,18 @@ def answer_tree(subject: Subject, view: View, _facts: Mapping[str, Any], _report
         HookVizError: the network runs no layer that puts out maps, or the pass can't be run.
     """
     looked = resolve(subject, view)
-    of_all = looked.listed == "maps"
-    return Answer(tree_of(subject, looked.layers, looked.layer.name, of_all=of_all))
-
-
-def tree_of(
-    subject: Subject, layers: Sequence[LayerInfo], chosen: str, *, of_all: bool
-) -> dict[str, Any]:
-    """Return some layers of a network as a tree, `chosen` marked.
-
-    Args:
-        subject: the network, and what it was given.
-        layers: the layers.
-        chosen: name of one of them.
-        of_all: whether they are all that put out maps, which stand in blocks.
-
-    Raises:
-        HookVizError: the pass can't be run.
-    """
+    layers, of_all = looked.layers, looked.listed == "maps"
     names = {each.name for each in layers}
     has_blocks = any(name.rpartition(".")[0] in names for name in names)
-    return layer_tree(
-        subject.model,
-        layers,
-        subject.fields(),
-        _previews(subject, of_all=of_all),
-        chosen=chosen,
-        by_block=has_blocks or of_all,
+    return Answer(
+        layer_tree(
+            subject.model,
+            layers,
+            subject.fields(),
+            _previews(subject, of_all=of_all),
+            chosen=looked.layer.name,
+            by_block=has_blocks or of_all,
+        )
     )
 
 

@@ -1,11 +1,12 @@
 // Runs as soon as the page begins. Keys pressed before what they are for is there are kept for it:
-// N and P for the explorer or the layer's buttons, all others for the grid. It also makes room in a
+// N and P for the explorer or the lesson's buttons, all others for the grid. It also makes room in a
 // small window. The space bar goes on with a stream that was frozen.
 if (!window.hookviz) {
   const kept = [];
   const STALE = 10000; // milliseconds after which nobody means it any more
   window.hookviz = {
     ready: false, // the grid listens for itself
+    turns: false, // and so does the row of the layer
     take: () =>
       kept
         .splice(0)
@@ -30,10 +31,10 @@ if (!window.hookviz) {
       goOn.click();
       return;
     }
-    const { ready } = window.hookviz;
+    const { ready, turns } = window.hookviz;
     const name = { n: "hv-next", p: "hv-previous" }[event.key.toLowerCase()];
     const button = name && `.st-key-${name} button`;
-    if (button ? (ready && window.hookvizExplorer) || document.querySelector(button) : ready) return;
+    if (button ? turns || document.querySelector(button) : ready) return;
     if (!button && !/^([/0-9]|Enter|Arrow.*)$/.test(event.key)) return;
     event.preventDefault();
     const one = { key: event.key, at: performance.now() };

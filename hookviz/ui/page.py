@@ -1,6 +1,5 @@
 """Draw the page: choices at the side, the model's view and its channels in the middle."""
 
-from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import cache, partial
 
@@ -11,7 +10,8 @@ from streamlit.delta_generator import DeltaGenerator
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.drawing.grid import make_grid
 from hookviz.errors import HookVizError
-from hookviz.explorer.layers import capture_layer, captured, no_layer, resolve
+from hookviz.explorer.layers import captured, resolve
+from hookviz.explorer.look import look_of
 from hookviz.language.saying import say
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lessons.lesson import Lesson
@@ -19,7 +19,7 @@ from hookviz.lessons.part import LessonScene
 from hookviz.markup import data_url
 from hookviz.models.sources import source_of
 from hookviz.serving import out_of_memory
-from hookviz.types import LayerInfo, Model, ModelInput
+from hookviz.types import Model, ModelInput
 from hookviz.ui.classroom.class_bar import show_class
 from hookviz.ui.classroom.class_code import link_of_taught
 from hookviz.ui.classroom.class_menu import offer_class
@@ -27,14 +27,10 @@ from hookviz.ui.explorer.atlas_menu import show_atlases
 from hookviz.ui.explorer.compare_buttons import offer_pin, offer_silenced
 from hookviz.ui.explorer.copy_as_code import code_menu, lens_code_menu
 from hookviz.ui.explorer.grid_files import download_menu
-from hookviz.ui.explorer.layer_bar import show_layer
-from hookviz.ui.explorer.layer_choice import pick_list
-from hookviz.ui.explorer.layer_tree import show_tree
-from hookviz.ui.explorer.mounting import show_explorer
+from hookviz.ui.explorer.mounting import show_explorer, show_rows
 from hookviz.ui.explorer.predictions import show_summary
 from hookviz.ui.explorer.scene import ExplorerScene, subject_now, view_in_link
 from hookviz.ui.explorer.share import share_menu
-from hookviz.ui.explorer.view_choice import pick_look
 from hookviz.ui.languages import pick_language, speak_as_asked
 from hookviz.ui.lenses.lens_choice import layers_for, pick_lens, start_at
 from hookviz.ui.lenses.lens_run import show_lens
@@ -54,7 +50,7 @@ from hookviz.ui.sidebar.model_choice import pick_model
 from hookviz.ui.sidebar.silent_channels import keep_silent
 from hookviz.ui.sidebar.weights_download import may_load, wait_for_weights
 from hookviz.ui.state import ModelChoice, Shown, plain
-from hookviz.ui.theme import head
+from hookviz.ui.theme import colours, head
 
 _SIDEBAR = 300  # pixels
 
@@ -190,28 +186,23 @@ def _show_explorer(scene: ExplorerScene, model: Model, header: DeltaGenerator) -
 
 def _show_live(scene: ExplorerScene, model: Model) -> None:
     """Draw the stream in place of the channels of one image."""
-    subject = subject_now(scene.handed_over(model, is_compared=False), model)
-    trace = subject.trace
-    with st.sidebar:
-        listed = pick_list(trace)
-    layers = _checked(trace.convs if listed == "conv" else trace.maps, trace, model)
-    layer, step = show_layer(layers, trace, listed)
-    look = pick_look(layer.output_shape[0])
+    handed_over = scene.handed_over(model, is_compared=False)
+    layer, step, *_ = show_rows(handed_over, subject_now(handed_over, model), has_look=True)
+    look = look_of(view_in_link(), colours(), layer.output_shape[0])
     show_stream(model, scene.choice, step, look, size=scene.size, whole=scene.whole)
-    show_tree(subject, layers, layer, listed)
 
 
 def _show_through(lens: Lens, scene: ExplorerScene, model: Model, header: DeltaGenerator) -> None:
     """Draw the lens in place of the channels."""
     shown, model_input = scene.shown, scene.model_input
-    subject = subject_now(scene.handed_over(model, is_compared=False), model)
-    trace = subject.trace
-    # a lens that needs a conv layer says so itself
-    layers = _checked(layers_for(lens, trace) or trace.layers, trace, model)
-    around = st.container()  # as around the channels, so that what is alike takes its own place
+    trace = input_trace(model, model_input)
+    offered = layers_for(lens, trace) or trace.layers  # what needs a conv layer says so itself
+    handed_over = scene.handed_over(model, is_compared=False, offered=offered)
+    subject = subject_now(handed_over, model)
+    around = st.container()
     with around:
-        layer, step = show_layer(layers, trace, None)
-    capture = capture_layer(subject, step.layer)
+        looked = show_rows(handed_over, subject)
+    capture = captured(subject, looked)
     with header:
         show_summary(model_input, capture, model, shown)
         choosing.offer_way_back()
@@ -219,11 +210,10 @@ def _show_through(lens: Lens, scene: ExplorerScene, model: Model, header: DeltaG
         silenced = st.container(width="content")
         menus = st.container(horizontal=True, width="content")
     with around:
-        result = show_lens(lens, model, model_input, shown, layer)
+        result = show_lens(lens, model, model_input, shown, looked.layer)
     if result is not None:
         with silenced:
             offer_silenced(result, scene, model)
-    show_tree(subject, layers, layer, None)  # late: a network seen first takes a while
     with menus:
         code = [lens_code_menu(result, scene, model)] if result is not None else []
         show_menus(*code, share_menu(shown))
@@ -240,14 +230,3 @@ def _read(
         trace = input_trace(model, model_input)
     st.session_state["_read"] = key
     return model_input, trace
-
-
-def _checked(layers: Sequence[LayerInfo], trace: LayerTrace, model: Model) -> Sequence[LayerInfo]:
-    """Return the layers; say so where there are none.
-
-    Raises:
-        HookVizError: there are none.
-    """
-    if layers:
-        return layers
-    raise HookVizError(no_layer(model, trace))

@@ -17,8 +17,6 @@ from hookviz.drawing.colormaps import (
 from hookviz.drawing.palette import palette_of
 from hookviz.explorer.subject import Colours
 from hookviz.language.catalogs import ENGLISH, script_words, signs
-from hookviz.language.saying import mark, say
-from hookviz.language.speaking import speaking
 from hookviz.ui.languages import in_link
 
 _HERE = Path(__file__).parent
@@ -28,12 +26,6 @@ _SCRIPTS = (
     *("presenting/slides.js", "presenting/presenting.js"),  # after history.js, whose keys are first
 )
 _LIGHT, _DARK = "RdBu_r", "berlin"
-_LABELS = {
-    "sort": mark("sort:"),
-    "top": mark("show:"),
-    "scale": mark("scale:"),
-    "colours": mark("colours:"),
-}
 PRESENT = "present"
 """What the link calls the presenter's view; it is there where that is ``"1"``."""
 
@@ -96,19 +88,7 @@ def head(language: str = ENGLISH) -> str:
     """
     scripts = "".join(f"<script>{(_HERE / name).read_text('utf-8')}</script>" for name in _SCRIPTS)
     ready = '<script>window.dispatchEvent(new Event("hookviz:head"));</script>'
-    return style() + _labels(language) + _words(language) + scripts + ready
-
-
-def _labels(language: str) -> str:
-    """Return, as style, the labels before the choices above the channels: they take no room."""
-    rules = []
-    with speaking(language):
-        for key, label in _LABELS.items():
-            rule = f'.st-key-{key} [role="group"]::before'
-            rules.append(
-                f'{rule} {{ content: {json.dumps(say(label), ensure_ascii=False)} / ""; }}'
-            )
-    return f"<style>{''.join(rules)}</style>"
+    return style() + _words(language) + scripts + ready
 
 
 def _words(language: str) -> str:

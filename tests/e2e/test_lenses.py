@@ -209,6 +209,22 @@ def test_the_layer_at_the_side_is_the_lens_s_layer(page: Page, server: str) -> N
     choose(page, "Layer", "stage1.shortcut.conv")
     expect(page.get_by_text("stage1.shortcut.conv (Conv2d) has 48 kernels")).to_be_visible()
     assert "layer=stage1.shortcut.conv" in page.url
+    tree = page.locator("nav", has=page.get_by_placeholder("Find a layer"))
+    expect(tree.locator("[aria-current=true]")).to_have_attribute(
+        "data-name", "stage1.shortcut.conv"
+    )
+    page.locator("body").press("p")
+    expect(page.get_by_text("stage1.second.conv (Conv2d) has 48 kernels")).to_be_visible()
+    tree.get_by_placeholder("Find a layer").fill("stem")
+    tree.locator("[data-name='stem.first.conv']").click()
+    expect(page.get_by_text("stem.first.conv (Conv2d) has 32 kernels")).to_be_visible()
+    settle(page)
+    for layer in ("stage1.second.conv", "stage1.shortcut.conv", "stage1.first.conv"):
+        page.go_back()  # each of them was one step
+        expect(page.get_by_text(f"{layer} (Conv2d) has 48 kernels")).to_be_visible()
+        expect(page.get_by_role("combobox", name="Layer")).to_have_value(
+            re.compile(rf"· {re.escape(layer)}$")
+        )
 
 
 @pytest.mark.sweep("by day without a browser: tests/ui/lenses/test_lens_choice.py")

@@ -4,7 +4,7 @@
 import { newest } from "./asking.js";
 import { compareRow } from "./compare_row.js";
 import { inspector } from "./inspector.js";
-import { layerRow } from "./layer_row.js";
+import { layerRow, stepKeys } from "./layer_row.js";
 import { changed, channelOf, faceOf, isSame, ofLayer, ofStep } from "./link.js";
 import { roomBelow } from "./place.js";
 import { explain, frame } from "./shared.js";
@@ -16,7 +16,6 @@ import { waits } from "./waits.js";
 
 const PAGER = 52; // pixels for what turns the pages on a phone
 const LEAST = 240; // pixels down that the tiles take, however small the window is
-const TYPED = "input:not([type='checkbox'], [type='radio'], [type='range']), textarea, select, [contenteditable]";
 
 const FRAME = `
   <div class="explorer">
@@ -118,6 +117,7 @@ export const mount = (element, surroundings) => {
     opened({ unpin: true });
   };
   const layer = layerRow(find(".layer-place"), { change });
+  const steps = stepKeys(layer.turn);
   const compare = compareRow(find(".compare-place"), { change, unpin });
   const look = viewRow(find(".view-place"), { change });
   const grid = tileGrid(find(".grid-place"), {
@@ -191,7 +191,7 @@ export const mount = (element, surroundings) => {
     if (!early || !layers || !tiles) return;
     const keys = early();
     early = undefined;
-    for (const key of keys) press(key) || grid.press(key);
+    for (const key of keys) steps.press(key) || grid.press(key);
   };
 
   const showTiles = ({ facts, data }) => {
@@ -247,19 +247,6 @@ export const mount = (element, surroundings) => {
     picked();
   };
 
-  // N and P lead to the next layer and the one before from anywhere that nobody types.
-  const press = (key, isHeld = false) => {
-    const by = { n: 1, p: -1 }[key.toLowerCase()];
-    if (by) layer.turn(by, isHeld);
-    return Boolean(by);
-  };
-  const pressed = (/** @type {KeyboardEvent} */ event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-    const target = /** @type {Element} */ (event.composedPath()[0]);
-    if (!target.closest?.(TYPED) && press(event.key, event.repeat)) event.preventDefault();
-  };
-  document.addEventListener("keydown", pressed);
-
   root.dataset.mounted = "yes";
   refresh();
   return {
@@ -277,7 +264,7 @@ export const mount = (element, surroundings) => {
     },
     tree: tree.stand,
     end: () => {
-      document.removeEventListener("keydown", pressed);
+      steps.end();
       over.abort();
       questions.end();
       inspected.end();

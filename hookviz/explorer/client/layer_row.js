@@ -23,6 +23,27 @@ const SIDES = /** @type {const} */ ([
   [".next", "Next", 1],
 ]);
 
+const TYPED = "input:not([type='checkbox'], [type='radio'], [type='range']), textarea, select, [contenteditable]";
+
+/**
+ * N and P lead to the next layer and the one before from anywhere that nobody types.
+ * @param {(by: number, isHeld?: boolean) => void} turn
+ */
+export const stepKeys = (turn) => {
+  const press = (/** @type {string} */ key, isHeld = false) => {
+    const by = { n: 1, p: -1 }[key.toLowerCase()];
+    if (by) turn(by, isHeld);
+    return Boolean(by);
+  };
+  const pressed = (/** @type {KeyboardEvent} */ event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    const target = /** @type {Element} */ (event.composedPath()[0]);
+    if (!target.closest?.(TYPED) && press(event.key, event.repeat)) event.preventDefault();
+  };
+  document.addEventListener("keydown", pressed);
+  return { press, end: () => document.removeEventListener("keydown", pressed) };
+};
+
 /**
  * The row of the layer; `change` is told what a person chooses, as words of a link.
  * @param {ParentNode & Node} parent

@@ -39,16 +39,18 @@ export const treePlace = ({ ask, change, about }) => {
 
   const draw = () => {
     if (!parts || !layers) return;
-    parts.listed.show({
-      label: say("Layers"),
-      hint: say("Conv layers, or whatever puts out maps: norms, activations, pooling, blocks."),
-      options: [
-        { value: "conv", says: say("Conv") },
-        { value: "maps", says: say("All maps") },
-      ],
-      chosen: layers.listed,
-      isFixed: !layers.hasConvs,
-    });
+    parts.listed.show(
+      layers.listed && {
+        label: say("Layers"),
+        hint: say("Conv layers, or whatever puts out maps: norms, activations, pooling, blocks."),
+        options: [
+          { value: "conv", says: say("Conv") },
+          { value: "maps", says: say("All maps") },
+        ],
+        chosen: layers.listed,
+        isFixed: !layers.hasConvs,
+      },
+    );
     parts.tree.mark(layers.layer);
     questions.ask({ name: "tree" }, [subject, layers.listed], {
       answered: ({ facts }) => {

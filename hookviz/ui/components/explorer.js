@@ -1,21 +1,12 @@
 // The explorer in the app: it asks the app's server, and its view is in the address.
 
 import { mount } from "../../explorer/client/explorer.js";
-import { forLink, viewOf } from "../../explorer/client/link.js";
+import { viewOf } from "../../explorer/client/link.js";
 import { unpacked } from "../../explorer/client/shared.js";
-import { wire } from "./explorer_wire.js";
+import { around, followTree } from "./explorer_around.js";
 import { kept } from "./page.js";
 
 const RUN = 2000; // milliseconds in which a run of the page hands over another subject, if there is one
-
-// A choice is one entry in the browser's history, and costs no run of the page.
-const write = (view, how, words) => window.hookvizWrite(forLink(view, words, location.search), how);
-
-// Whether the page can't be run now: it runs, or its line is cut.
-const isBusy = () => {
-  const app = /** @type {HTMLElement | null} */ (document.querySelector("[data-testid=stApp]"));
-  return app?.dataset.testScriptState === "running" || app?.dataset.testConnectionState !== "CONNECTED";
-};
 
 // What the link says beside the view: of image and network.
 const ofPage = (fields) => {
@@ -34,26 +25,17 @@ const goTo = (words) => {
 const begin = (component, data, tell) => {
   const made = { data };
   let [about, timer] = [ofPage(data.fields), 0];
-  const { ask } = wire(() => made.data, { run: () => tell("opened", { anew: true }), isBusy });
   const view = () => viewOf(location.search, made.data.fields);
   const held = mount(component.parentElement, {
+    ...around(() => made.data, tell),
     view: view(),
     fields: data.fields,
     subject: data.subject,
-    ask,
-    changed: write,
     opened: (facts) => (facts.lens ? goTo(facts.lens) : tell("opened", facts)),
-    treeElement: window.hookvizTree ?? null,
-    early: () => {
-      if (!window.hookviz) return [];
-      window.hookviz.ready = true;
-      return window.hookviz.take();
-    },
   });
   const words = new Set(data.fields.filter((field) => !field.isPage).map(({ word }) => word));
   window.hookvizExplorer = words;
-  const stand = () => held.tree(window.hookvizTree ?? null);
-  document.documentElement.addEventListener("hookviz:tree", stand);
+  const leave = followTree(held);
   const show = () => {
     clearTimeout(timer);
     about = ofPage(made.data.fields);
@@ -74,7 +56,7 @@ const begin = (component, data, tell) => {
     end: () => {
       clearTimeout(timer);
       if (window.hookvizExplorer === words) window.hookvizExplorer = undefined;
-      document.documentElement.removeEventListener("hookviz:tree", stand);
+      leave();
       held.end();
     },
   };

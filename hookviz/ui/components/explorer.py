@@ -1,6 +1,6 @@
 """Show the explorer: a client in the browser that asks a route of the server."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import streamlit as st
@@ -9,24 +9,32 @@ from hookviz.explorer.view import choices
 from hookviz.ui.components.files import component, packed
 
 
-def explorer(path: str, token: str, subject: str, on_opened: Callable[[Any], None]) -> None:
-    """Show the explorer of what a page run hands over.
+def explorer(
+    line: Mapping[str, str],
+    on_opened: Callable[[Any], None],
+    *,
+    rows: Mapping[str, Any] | None = None,
+) -> None:
+    """Show the explorer of what a page run hands over, or its rows alone, over something else.
 
-    What a person chooses in it goes into the address by itself, without a run of the page.
+    What a person chooses in it goes into the address by itself; in the explorer as a whole that is
+    no run of the page.
 
     Args:
-        path: the route that answers.
-        token: by which this session asks.
-        subject: key of what is asked about; another one has the client ask anew.
+        line: the ``path`` that answers, the ``token`` by which this session asks, and the key of
+            the ``subject`` that is asked about: another one has the client ask anew.
         on_opened: gets what only the page can do, as facts that come from a browser and can be
             anything: ``{"unpin": true}``, ``{"atlas": true}``, ``{"leads": …}`` to a patch's image,
-            or ``{"anew": true}`` for a run of the page alone.
+            ``{"anew": true}`` for a run of the page alone; and ``{"chosen": …}`` by the rows, the
+            words of a link that were chosen with what they are now.
+        rows: of the rows alone: what is answered about the ``layers``, and whether it can be chosen
+            how channels are drawn (``hasLook``).
     """
-    facts = {"path": path, "token": token, "subject": subject, "fields": declared_fields()}
-    component("explorer")(
-        key="explorer",
-        data=packed(facts),
-        on_opened_change=lambda: on_opened(st.session_state["explorer"].get("opened")),
+    name = "explorer" if rows is None else "explorer_rows"
+    component(name)(
+        key=name,
+        data=packed({**line, **(rows or {}), "fields": declared_fields()}),
+        on_opened_change=lambda: on_opened(st.session_state[name].get("opened")),
     )
 
 

@@ -1,27 +1,33 @@
-"""Mount the explorer's client on the page, and do what it asks of the page."""
+"""Mount the explorer's client on the page, as a whole or its rows, and do what it asks of it."""
 
 from functools import partial
 from typing import Any
 
 import streamlit as st
 
+from hookviz.explorer.answering import answer
+from hookviz.explorer.layers import Looked, resolve
+from hookviz.explorer.question import Question
+from hookviz.explorer.subject import Subject
+from hookviz.explorer.view import choices
 from hookviz.ui.components.explorer import explorer, explorer_tree
 from hookviz.ui.explorer.atlas_menu import open_atlases
 from hookviz.ui.explorer.image_of_patch import look_at
 from hookviz.ui.explorer.pinned_view import unpin
-from hookviz.ui.explorer.scene import ExplorerScene, step_now
+from hookviz.ui.explorer.scene import ExplorerScene, step_now, view_in_link
 from hookviz.ui.link import link_watch, update_link
 from hookviz.ui.serving import explorer_route
 from hookviz.ui.serving.explorer_sessions import Scene, explorer_sessions
 from hookviz.ui.serving.queue_wait import session
-from hookviz.ui.state import choose, choose_sample
+from hookviz.ui.state import choose, choose_sample, warn
 from hookviz.ui.streamlit_internals import XSRF_COOKIE_NAME
+
+_SEEN = "_layers"  # those that were looked at; a key that no widget has can't be set from outside
+_LONGEST = 1000  # letters of a choice
 
 
 def show_explorer(scene: ExplorerScene, handed_over: Scene) -> None:
     """Show the explorer, and the tree of layers at the side; both ask for what they show."""
-    cookie = st.context.cookies.get(XSRF_COOKIE_NAME, "")  # the client's questions have it too
-    token, key = explorer_sessions().offer(session(), cookie, handed_over, link_watch())
 
     def opened(asked: Any) -> None:
         """Do what the page alone can do; `asked` comes from a browser and may be anything."""
@@ -38,6 +44,56 @@ def show_explorer(scene: ExplorerScene, handed_over: Scene) -> None:
                 link = {"cell": cell, "channel": str(channel)}
                 look_at(handed_over.atlas, partial(step_now, scene), channel, rank, link)
 
-    explorer(explorer_route.PATH, token, key, opened)
+    explorer(_line(handed_over), opened)
     with st.sidebar:
         explorer_tree()
+
+
+def show_rows(handed_over: Scene, subject: Subject, *, has_look: bool = False) -> Looked:
+    """Show the explorer's rows and its tree over a lens or a stream, and return what is looked at.
+
+    A link to a layer that does not run is mended, and `has_look` shows how channels are drawn.
+
+    Raises:
+        HookVizError: there is no layer to look at.
+    """
+    view = view_in_link()
+    looked = resolve(subject, view)
+    seen: set[str] = st.session_state.setdefault(_SEEN, set())
+    if view.layer not in seen:  # and not where another model was chosen here
+        warn(looked.warning)
+    if view.layer is not None and view.layer not in subject.trace.calls:
+        update_link(layer=None)
+    seen.add(looked.layer.name)
+    layers = answer(subject, view, Question("layers")).facts
+    with st.container(key="hv-layer"):
+        explorer(
+            _line(handed_over),
+            _chosen,
+            # which channels an image excites is nothing that is seen here
+            rows={"layers": {**layers, "patches": None}, "hasLook": has_look},
+        )
+    with st.sidebar:
+        explorer_tree()
+    return looked
+
+
+def _line(handed_over: Scene) -> dict[str, str]:
+    cookie = st.context.cookies.get(XSRF_COOKIE_NAME, "")  # the client's questions have it too
+    token, key = explorer_sessions().offer(session(), cookie, handed_over, link_watch())
+    return {"path": explorer_route.PATH, "token": token, "subject": key}
+
+
+def _chosen(told: Any) -> None:
+    """Keep what was chosen in the rows, which may be anything, as a click that is the newest."""
+    match told:
+        case {"chosen": dict(words)}:
+            known = {choice.word for choice in choices().values() if not choice.is_page}
+            update_link(
+                **{
+                    word: text
+                    for word, text in words.items()
+                    if word in known
+                    and (text is None or (isinstance(text, str) and len(text) <= _LONGEST))
+                }
+            )

@@ -1,7 +1,7 @@
 """Put together what the explorer is about, out of what the page's widgets chose."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from hookviz.explorer.subject import Run, Subject
 from hookviz.explorer.view import View
 from hookviz.language.saying import say
 from hookviz.serving.watched_run import WatchedRun
-from hookviz.types import Address, Model, ModelInput, Progress
+from hookviz.types import Address, LayerInfo, Model, ModelInput, Progress
 from hookviz.ui.explorer.atlas_choice import atlas_words, shown_atlas
 from hookviz.ui.explorer.image_of_patch import sample_names
 from hookviz.ui.explorer.pinned_view import image_title, model_title, pinned_scene
@@ -54,10 +54,13 @@ class ExplorerScene:
     held: Held | None = None
     shared: ByteCache | None = None
 
-    def handed_over(self, model: Model, *, is_compared: bool = True) -> Scene:
+    def handed_over(
+        self, model: Model, *, is_compared: bool = True, offered: Sequence[LayerInfo] = ()
+    ) -> Scene:
         """Return all that questions are about, for the threads that answer them.
 
         To find what is pinned loads its network: where nothing is compared it is left out.
+        `offered` are the layers that a lens can look at.
         """
         return Scene(
             choice=self.choice,
@@ -75,6 +78,7 @@ class ExplorerScene:
             atlas=shown_atlas(model),
             atlas_words=atlas_words(model),
             image_names=sample_names(),
+            offered=offered,
         )
 
 

@@ -39,12 +39,9 @@
   // What stands in the link, in a few words that a person can change.
   const title = () => {
     const said = new URLSearchParams(location.search);
-    /** @type {HTMLInputElement | null} */
-    const box = document.querySelector(".st-key-layer input");
-    const layer = box?.value.split(" · ").at(-1);
     const channel = said.get("channel");
     const parts = [said.get("lesson"), said.get("step"), said.get("model"), said.get("lens")];
-    if (!said.get("lesson")) parts.push(said.get("layer") ?? layer ?? null, channel && `#${channel}`);
+    if (!said.get("lesson")) parts.push(said.get("layer"), channel && `#${channel}`);
     return parts.filter(Boolean).join(" · ").slice(0, 80) || "HookViz";
   };
 

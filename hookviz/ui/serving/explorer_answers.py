@@ -251,6 +251,7 @@ def subject_of(scene: Scene, model: Model, take_turn: TakeTurn) -> Subject:
         atlas=scene.atlas,
         atlas_words=scene.atlas_words,
         image_names=scene.image_names,
+        offered=scene.offered,
     )
 
 

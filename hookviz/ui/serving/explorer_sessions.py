@@ -8,7 +8,7 @@ another scene than the one on the screen is told from the others.
 import hashlib
 import secrets
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
@@ -16,7 +16,7 @@ from hookviz.atlas.atlas import Atlas
 from hookviz.capturing.cache import ByteCache
 from hookviz.drawing.held_scale import Held
 from hookviz.explorer.subject import Colours
-from hookviz.types import InputImage, ModelInput
+from hookviz.types import InputImage, LayerInfo, ModelInput
 from hookviz.ui.serving.throttle import TokenBucket
 from hookviz.ui.state import ModelChoice
 
@@ -73,6 +73,7 @@ class Scene:
         atlas: of the network's most activating images, where there is one.
         atlas_words: among which images that is, in a person's words.
         image_names: what a patch's image leads to, by the digest of its pixels.
+        offered: the layers that can be looked at, where a lens says which.
     """
 
     choice: ModelChoice
@@ -90,6 +91,7 @@ class Scene:
     atlas: Atlas | None = field(default=None, repr=False)
     atlas_words: str = ""
     image_names: Mapping[str, str] = field(default_factory=dict, repr=False)
+    offered: Sequence[LayerInfo] = field(default=(), repr=False)
 
     @cached_property
     def key(self) -> str:
@@ -112,6 +114,7 @@ class Scene:
             atlas and (str(atlas.path), atlas.digest, len(atlas.images), atlas.counts),
             self.atlas_words,
             sorted(self.image_names.items()),
+            [layer.name for layer in self.offered],
         )
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
 
