@@ -31,7 +31,7 @@ class LinkParameter(NamedTuple):
     is_for_others: bool = True
 
 
-_BOUND = {"family", "image", "model", "size", "weights", "whole"}
+_BOUND = {"model", "whole"}
 """Words of the view that a widget of the page binds."""
 
 PARAMETERS = (

@@ -13,7 +13,7 @@ from hookviz.ui.link import update_link
 
 PARAMETER = "lang"
 """What the link calls it."""
-_KEY, _KEPT, _SWITCH = "_language", "_kept-choices", "_switch"  # of the session
+_KEY = "_language"  # of the session
 
 
 def in_link(language: str) -> str:
@@ -51,10 +51,6 @@ def speak_as_asked() -> str:
     language = nearest(asked, known) or ENGLISH
     st.session_state[_KEY] = language
     speak(language)
-    if st.session_state.pop(_SWITCH, None) == "ahead":
-        st.session_state[_SWITCH] = "now"
-    elif _KEPT in st.session_state:  # else each run would send the link anew
-        update_link(**kept_choices())
     return language
 
 
@@ -75,36 +71,7 @@ def pick_language() -> None:
     )
     if chosen is not None and chosen != spoken:
         update_link(**{PARAMETER: in_link(chosen)})
-        st.session_state[_KEPT] = {}
-        st.session_state[_SWITCH] = "ahead"
         st.rerun()
-
-
-def is_just_switched() -> bool:
-    """Return whether this is the first run in another language than the run before."""
-    return st.session_state.get(_SWITCH) == "now"
-
-
-def choice_in_link(key: str) -> str | None:
-    """Return what the link says of a choice, or said before the switch to this language.
-
-    Streamlit takes out of the link what a widget wrote that it does not bind any more, as it binds
-    those of words in English alone (`hookviz.ui.linked_choice`). So what they were is kept over the
-    first run in another language, and put back at the next one.
-    """
-    asked = st.query_params.get(key)
-    kept: dict[str, str] | None = st.session_state.get(_KEPT)
-    if kept is None:
-        return asked
-    if asked is not None:
-        kept[key] = asked
-    return kept.get(key)
-
-
-def kept_choices() -> dict[str, str]:
-    """Return what `choice_in_link` has kept, to be written into the link, and forget it."""
-    kept: dict[str, str] = st.session_state.pop(_KEPT, {})
-    return {key: value for key, value in kept.items() if key not in st.query_params}
 
 
 def _of_session() -> str | None:

@@ -1,8 +1,7 @@
 """Keep what a person has chosen in the link, and read it from there.
 
-Widgets with ``bind="query-params"`` keep themselves there under their key. Layer, channel and cell
-are written by hand: so each choice is one entry in the browser's history, and the list of layers
-can show more than the names that links hold.
+Widgets with ``bind="query-params"`` keep themselves there under their key, and other choices are
+written by hand (`hookviz.ui.linked_choice`): so a link has English words in every language.
 """
 
 from dataclasses import dataclass
@@ -15,11 +14,9 @@ from hookviz.explaining.channel_mask import ChannelMask
 from hookviz.explorer import view
 from hookviz.explorer.layers import not_here
 from hookviz.images.samples import Sample, samples
-from hookviz.language.catalogs import ENGLISH
 from hookviz.language.saying import mark
-from hookviz.language.speaking import current
 from hookviz.types import InputImage, ModelSpec
-from hookviz.ui.link import HELD, update_link
+from hookviz.ui.link import update_link
 
 Cell = tuple[int, int]
 """Row and column of a map; or how many of them it has."""
@@ -57,6 +54,7 @@ ALL_FAMILIES = mark("All families")
 ON_DISK = mark("On this machine")
 WEIGHTS = (mark("pretrained"), mark("random"), mark("yours"))
 """Where a model's weights can come from."""
+_UNSAID = {choice.word: choice.default for choice in view.choices().values()}
 SILENCED = "silenced"
 """What the link calls the channels that are silent."""
 
@@ -79,13 +77,14 @@ def choose(
     """
     if model is not None:  # Streamlit keeps it in the link, and lets nobody else write it there
         st.session_state["model"] = model
-    bound = {key: value for key, value in choices.items() if key not in HELD}
-    for key, value in bound.items():
-        st.session_state[key] = value
     asked = {"layer": layer, "layers": layers, **choices}
-    if current() == ENGLISH:  # elsewhere they are set by the link
-        asked = {key: value for key, value in asked.items() if key not in bound}
-    update_link(**{name: value for name, value in asked.items() if value is not None})
+    update_link(
+        **{
+            word: None if text == _UNSAID.get(word) else text
+            for word, text in asked.items()
+            if text is not None
+        }
+    )
 
 
 def chosen_sample() -> Sample:

@@ -148,8 +148,9 @@ def test_a_frozen_frame_is_the_grid_that_was_shown_and_back_goes_on(
     page.wait_for_url("**channel=5**")
     expect_live(page)
     length = page.evaluate("history.length")
+    page.locator(TILES).evaluate(_NOTE_AT_KEY)  # the page may be gone before it is read
     page.keyboard.press(" ")
-    streamed = page.locator(TILES).get_attribute("data-painted")
+    streamed = page.evaluate("window.hvPainted")
     wait_for_grid(page)
     assert page.locator(STAGE).get_attribute("data-painted") == streamed
     expect(page.get_by_role("heading", name="Channel 5")).to_be_visible()
@@ -175,6 +176,9 @@ def test_a_frozen_frame_is_the_grid_that_was_shown_and_back_goes_on(
     page.locator("body").press(" ")
     expect_live(page)
 
+
+_NOTE_AT_KEY = """(stage) => addEventListener(
+  "keydown", () => { window.hvPainted = stage.dataset.painted; }, { capture: true, once: true })"""
 
 # What is painted in the moment of the click, before the page goes on to the explorer.
 _FREEZE = "(b) => (b.click(), b.getRootNode().querySelector('.live .stage').dataset.painted)"

@@ -12,8 +12,8 @@ def in_code() -> set[str]:
 
 
 def bound() -> set[str]:
-    """Those that a widget binds, in English at least."""
-    return _named_by(call for call in _calls() if not _is_of_link(call))
+    """Those that a widget binds."""
+    return _named_by(call for call in _calls() if any(each.arg == "bind" for each in call.keywords))
 
 
 def _calls() -> Iterator[ast.Call]:

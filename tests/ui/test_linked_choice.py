@@ -1,4 +1,4 @@
-"""A choice of words that is in the link in English, where the page speaks another language."""
+"""A choice that is in the link by its own name, as Streamlit runs a page without a browser."""
 
 from streamlit.testing.v1 import AppTest
 
@@ -35,3 +35,39 @@ def test_the_link_is_english_and_an_earlier_one_takes_the_choice_back() -> None:
         assert _chosen(page.run()) == "random"
         page.selectbox(key="weights").select("pretrained").run()
         assert not page.query_params
+
+
+OF_NAMES = """
+import streamlit as st
+from hookviz.ui.linked_choice import linked_choice
+
+fruits = {"": "none", "a": "apple 7 %", "b": "pear 3 %"}
+st.text(linked_choice(st.selectbox, "Fruit", fruits, "fruit", first=""))
+st.text(linked_choice(st.selectbox, "Colour", {"r": "red 1"}, "colour", first=None, index=None))
+"""
+
+
+def _values(page: AppTest) -> list[str]:
+    assert not page.exception
+    return [text.value for text in page.text]
+
+
+def test_the_link_has_the_name_and_the_box_the_words() -> None:
+    page = AppTest.from_string(OF_NAMES)
+    page.query_params["fruit"] = "b"
+    page.query_params["colour"] = "nonsense"
+    assert _values(page.run()) == ["b", "None"]
+    assert page.selectbox(key="fruit").options == ["none", "apple 7 %", "pear 3 %"]
+    page.selectbox(key="fruit").select("a")
+    page.selectbox(key="colour").select("r").run()
+    assert _values(page) == ["a", "r"]
+    assert page.query_params == {"fruit": "a", "colour": "r"}
+
+
+def test_what_needs_no_saying_is_not_in_the_link() -> None:
+    page = AppTest.from_string(OF_NAMES)
+    page.query_params["fruit"] = "a"
+    page.run()
+    page.selectbox(key="fruit").select("").run()
+    assert _values(page)[0] == ""
+    assert not page.query_params

@@ -58,7 +58,7 @@ def test_the_last_images_are_kept_and_one_is_gone_back_to() -> None:
 
 def test_a_broken_file_leaves_the_image_before() -> None:
     page = opened(model="ShapesNet")
-    page.session_state["image"] = "Upload"
+    page.query_params["image"] = "Upload"
     page.run()
     for content in (b"these are only words", encoded(picture(1, 400, 300), "JPEG")[:3000]):
         give(page, "broken.png", content)

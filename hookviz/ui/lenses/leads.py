@@ -6,8 +6,6 @@ The browser's Back leads back.
 from collections.abc import Callable
 from functools import cache, partial
 
-import streamlit as st
-
 from hookviz.capturing.layer_trace import LayerTrace, steps_after
 from hookviz.images import reading
 from hookviz.images.samples import samples
@@ -82,19 +80,13 @@ def lead_to_image(digest: str, shown: str) -> Callable[[], None] | None:
 
 
 def _look_at_upload(name: str) -> None:
-    _choose_origin("Upload")
+    choose(image="Upload")
     choose_upload(name)
 
 
 def _look_at_sample(name: str) -> None:
-    _choose_origin("Samples")
+    choose(image="Samples")
     choose_sample(name)
-
-
-def _choose_origin(origin: str) -> None:
-    """Switch the sidebar to images of that origin."""
-    if st.session_state.get("image") != origin:
-        choose(image=origin)
 
 
 @cache

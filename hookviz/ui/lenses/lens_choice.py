@@ -10,7 +10,7 @@ from hookviz.lenses.contract.lens import Lens
 from hookviz.lenses.contract.running import list_lenses
 from hookviz.types import LayerInfo, Model
 from hookviz.ui.link import restore_reverted, update_link
-from hookviz.ui.linked_select import linked_select
+from hookviz.ui.linked_choice import linked_choice
 from hookviz.ui.state import choose, warn_about_link
 
 _LOOKED, _SURVEYED = "_looked", "_surveyed"  # which lens and model, and its layers, were shown last
@@ -29,12 +29,14 @@ def pick_lens() -> Lens | None:
             warn_about_link("lens", list(lenses))
         else:
             update_link(lens=by_title)
-    chosen = linked_select(
+    chosen = linked_choice(
+        st.selectbox,
         say("Look at"),
         {CHANNELS: say("Channels")}
         | {slug: f"{say(lens.question)} · {say(lens.title)}" for slug, lens in lenses.items()},
         "lens",
-        hint=say("The channels themselves, or what else the hooks can show of this run."),
+        first=CHANNELS,
+        help=say("The channels themselves, or what else the hooks can show of this run."),
         on_pick=_look,
     )
     return lenses.get(chosen or CHANNELS)

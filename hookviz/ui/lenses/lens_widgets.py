@@ -25,7 +25,6 @@ from hookviz.ui.components.region import mark_region
 from hookviz.ui.lenses.lens_choice import layers_at_side
 from hookviz.ui.link import update_link
 from hookviz.ui.linked_choice import linked_choice
-from hookviz.ui.linked_select import linked_select
 from hookviz.ui.recent_images import recent_images
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.queue_wait import turn
@@ -129,12 +128,15 @@ def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | No
     except HookVizError:
         return None  # the lens itself says what is missing
     names = _class_names(subject)
-    chosen = linked_select(
+    chosen = linked_choice(
+        st.selectbox,
         say(parameter.label),
         {name: shown for name, (_, shown) in names.items()},
         key,
+        first=None,
+        index=None,
         placeholder=say("the likeliest: {top}", top=top),
-        hint=say(parameter.help) or None,
+        help=say(parameter.help) or None,
     )
     return None if chosen is None else names[chosen][0]
 

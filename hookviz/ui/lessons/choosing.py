@@ -11,7 +11,7 @@ from hookviz.lessons.catalog import lessons
 from hookviz.lessons.lesson import Lesson, Question
 from hookviz.lessons.lesson_error import did_you_mean
 from hookviz.ui.link import restore_reverted, update_link
-from hookviz.ui.state import SILENCED, WEIGHTS, choose, choose_sample, plain
+from hookviz.ui.state import SILENCED, choose, choose_sample, plain
 
 ALL = "all"
 """What the link says instead of a lesson's name for the list of them."""
@@ -67,7 +67,7 @@ def begin(lesson: Lesson) -> None:
         if name == "sample":
             choose_sample(value)
             continue
-        if name not in st.session_state:  # a widget that is not there yet writes no link
+        if name == "model" and name not in st.session_state:  # its widget writes no link yet
             st.query_params[name] = value
         choose(**{name: value})
     st.session_state[_IN] = lesson.slug  # last: a click may end this run anywhere
@@ -122,8 +122,6 @@ def offer_way_back() -> None:
 
 def _back() -> None:
     left: dict[str, str | None] = st.session_state.pop(_LEFT, {})
-    if "weights" in left:
-        choose(weights=left.pop("weights") or WEIGHTS[0])
     update_link(lens=None, **left)
 
 

@@ -48,8 +48,6 @@ def pick_image() -> Shown | None:
         (_SAMPLES, *OWN_FILES, *((LIVE,) if settings().live else ())),
         "image",
         first=_SAMPLES,
-        # else Streamlit warns
-        english={"default": None if "image" in st.session_state else _SAMPLES},
         required=True,
         width="stretch",
     )

@@ -49,7 +49,6 @@ def pick_model() -> ModelChoice:
         WEIGHTS,
         "weights",
         first="pretrained",
-        english={"default": "pretrained"},
         required=True,
         label_visibility="collapsed",
         width="stretch",

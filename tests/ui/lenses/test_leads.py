@@ -45,9 +45,8 @@ def test_samples_and_what_is_looked_at_are_led_to_and_others_are_not() -> None:
 
 
 def test_a_sample_and_a_recent_image_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    session: dict[str, object] = {"image": "Camera"}
-    link: dict[str, str] = {}
-    monkeypatch.setattr("streamlit.session_state", session)
+    link = {"image": "Camera"}
+    monkeypatch.setattr("streamlit.session_state", {})
     monkeypatch.setattr("streamlit.query_params", link)
     image = reading.read(picture())
     recent_images.remember("mine", b"file", image)
@@ -56,9 +55,10 @@ def test_a_sample_and_a_recent_image_are_chosen(monkeypatch: pytest.MonkeyPatch)
     assert to_mine is not None
     assert to_star is not None
     to_mine()
-    assert (session["image"], link["upload"]) == ("Upload", "mine")
+    assert (link["image"], link["upload"]) == ("Upload", "mine")
     to_star()
-    assert (session["image"], link["sample"]) == ("Samples", samples()[1].name)
+    assert "image" not in link
+    assert link["sample"] == samples()[1].name
 
 
 def test_the_lens_that_the_inspector_leads_to_is_there() -> None:

@@ -73,7 +73,7 @@ def opened() -> AppTest:
 
 def freeze(page: AppTest, data: bytes) -> None:
     page.session_state[frozen_frame._ARRIVED] = FrozenFrame("Frame 12:03:07", data, None, None)
-    page.session_state["image"] = "Upload"
+    page.query_params["image"] = "Upload"
     page.run()
     assert not page.exception
 
@@ -86,7 +86,7 @@ def test_a_frame_is_a_recent_image_and_leads_back_to_the_stream() -> None:
     assert [(each.thumbnail.title, each.data) for each in kept] == [("Frame 12:03:07", FILE)]
     assert page.query_params["upload"] == kept[0].thumbnail.name
     page.button(key="hv-go-on").click().run()
-    assert page.session_state["image"] == "Live"
+    assert page.query_params["image"] == "Live"
     assert "upload" not in page.query_params
     assert "Back to live" not in [button.label for button in page.button]
 

@@ -37,7 +37,7 @@ def test_the_stream_is_of_what_is_chosen_and_ends_with_another_source() -> None:
     subject = offered(page)
     assert subject is not None
     assert subject.step == "stage1.first.conv"
-    page.session_state["image"] = "Samples"
+    page.query_params["image"] = "Samples"
     page.run()
     assert not page.exception
     assert offered(page) is None
