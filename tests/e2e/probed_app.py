@@ -30,7 +30,7 @@ async def probe(_request: Request) -> JSONResponse:
         {
             "waiting": fair_queue.waiting,
             "running": fair_queue.running,
-            "used": capacity.activation_budget().used,
+            "used": capacity.activation_budget().used - capacity.sample_activations().used,
         }
     )
 

@@ -12,6 +12,7 @@ from tests.e2e.test_queue import until
 
 
 def used(address: str) -> int:
+    """Bytes that sessions hold, without what all share of a sample."""
     with urllib.request.urlopen(f"{address}/probe", timeout=5) as answer:
         return int(json.load(answer)["used"])
 

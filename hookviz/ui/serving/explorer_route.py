@@ -10,6 +10,7 @@ import asyncio
 import json
 import math
 import threading
+from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
@@ -59,6 +60,7 @@ _PATIENCE = 10.0  # seconds in which a request has to have come
 _MOST_PARAMETERS = 60  # of a view
 _MOST_ASKED = 24  # questions of a session that are computed at once; the client asks fewer kinds
 _MOST_COMPUTED = 256  # of all sessions, each in a thread that mostly waits for its turn
+_MOST_WAITING = 4096  # of all sessions, that wait until one of these threads has ended
 _QUICK_THREADS = 2  # that answer out of what is kept: more of them only wait for each other
 
 
@@ -79,11 +81,20 @@ class _Asked(NamedTuple):
     link: str
 
 
+class _Begun(NamedTuple):
+    """Question that is to be computed: whose it is, its answer, and where that is told."""
+
+    offer: ExplorerOffer
+    answering: ExplorerAnswer
+    outbox: Outbox
+
+
 class ExplorerQuestions:
     """ASGI application that answers each question."""
 
     def __init__(self) -> None:
         self._computed = 0
+        self._waiting = deque[_Begun]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; nothing of it is left where its visitor goes away."""
@@ -120,40 +131,47 @@ class ExplorerQuestions:
             quick = loop.run_in_executor(_quick_threads(), answering.from_cache)
             last = await _unless_gone(quick, incoming)
             if last is None:
-                self._compute(offer, answering)
+                self._compute(_Begun(offer, answering, outbox))
                 await send_all(outbox, incoming, send)
             else:
                 await send_one(last, send)
         finally:
             answering.is_gone = True
 
-    def _compute(self, offer: ExplorerOffer, answering: ExplorerAnswer) -> None:
-        """Have the answer computed in a thread of its own, which ends by itself.
+    def _compute(self, begun: _Begun) -> None:
+        """Have an answer computed in a thread of its own, which ends by itself.
 
         Raises:
             _RefusedError: too much is computed already.
         """
-        if offer.asked >= _MOST_ASKED or self._computed >= _MOST_COMPUTED:
+        if begun.offer.asked >= _MOST_ASKED or len(self._waiting) >= _MOST_WAITING:
             raise _RefusedError(too_much(429), **{"Retry-After": "1"})
-        loop = asyncio.get_running_loop()
-        offer.asked += 1
-        self._computed += 1
+        begun.offer.asked += 1
+        self._waiting.append(begun)
+        self._start()
 
-        def ended() -> None:
-            offer.asked -= 1
-            self._computed -= 1
-
-        def compute() -> None:
+    def _start(self) -> None:
+        """Start as many of those that wait as there are threads for, in order of arrival."""
+        while self._waiting and self._computed < _MOST_COMPUTED:
+            begun = self._waiting.popleft()
+            self._computed += 1
+            compute = partial(self._in_thread, begun, asyncio.get_running_loop())
             try:
-                answering.compute()
-            finally:
-                call_from_thread(loop, ended)
+                threading.Thread(target=compute, name="explorer", daemon=True).start()
+            except RuntimeError:  # the system has no more of them
+                begun.outbox.put(too_much(503))
+                self._ended(begun)
 
+    def _in_thread(self, begun: _Begun, loop: asyncio.AbstractEventLoop) -> None:
         try:
-            threading.Thread(target=compute, name="explorer", daemon=True).start()
-        except RuntimeError as error:  # the system has no more of them
-            ended()
-            raise _RefusedError(too_much(503)) from error
+            begun.answering.compute()
+        finally:
+            call_from_thread(loop, partial(self._ended, begun))
+
+    def _ended(self, begun: _Begun) -> None:
+        begun.offer.asked -= 1
+        self._computed -= 1
+        self._start()
 
 
 async def _unless_gone(

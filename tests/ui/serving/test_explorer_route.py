@@ -434,6 +434,22 @@ def test_more_than_enough_questions_of_one_session_are_not_computed(
         assert [each.result(20).status for each in waiting] == [200, 200]
 
 
+def test_questions_beyond_the_threads_wait_for_one_and_those_beyond_all_bounds_are_refused(
+    page: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explorer_route, "_MOST_COMPUTED", 1)
+    monkeypatch.setattr(explorer_route, "_MOST_WAITING", 2)
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        with held_up():
+            asked = [pool.submit(page.ask, "tiles") for _ in range(3)]
+            offer = explorer_sessions().find(page.token)
+            while offer is None or offer.asked < 3:
+                time.sleep(0.01)
+            assert threads() == ["explorer"]
+            assert page.ask("tiles").status == 429
+        assert [each.result(20).status for each in asked] == [200, 200, 200]
+
+
 def test_a_failure_of_ours_is_logged_and_told_without_its_words(
     page: Asking, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
