@@ -1,6 +1,9 @@
 """Frame a receptive field on a picture."""
 
-from hookviz.types import Crop, InputImage, Pixels
+from hookviz.drawing.overlay import input_picture, shrunk
+from hookviz.types import Crop, InputImage, ModelInput, Pixels
+
+_SIDE = 640  # pixels of an image with a frame, as many as with a map
 
 
 def framed(picture: Pixels, box: tuple[int, int, int, int]) -> Pixels:
@@ -48,6 +51,20 @@ def on_picture(
         round(top + box[2] * down),
         round(left + box[3] * across),
     )
+
+
+def on_image(
+    model_input: ModelInput, image: InputImage | None, box: tuple[int, int, int, int]
+) -> Pixels:
+    """Frame a rectangle of an input, in its pixels, on the original image, RGB uint8.
+
+    Where the original or the crop is not known, it is framed on all that the network saw.
+    """
+    if image is None or model_input.crop is None:
+        picture = shrunk(input_picture(model_input), _SIDE)
+        return on_input(picture, box, tuple(model_input.tensor.shape[-2:]))
+    picture = shrunk(image.pixels, _SIDE)
+    return framed(picture, on_picture(box, model_input.crop, image, picture.shape[:2]))
 
 
 def on_input(picture: Pixels, box: tuple[int, int, int, int], sides: tuple[int, ...]) -> Pixels:

@@ -106,6 +106,15 @@ class Grid:
         picture = mosaic(self.levels, self.sprite_geometry, GAP_LEVEL)
         return palette_png(picture, self.palette, packing=packing)
 
+    def coloured(self, colormap: str) -> "Grid":
+        """Return the same grid in another colormap, such as one for a dark page.
+
+        Raises:
+            SettingError: there is no such colormap.
+        """
+        colours = COLORMAPS[one_of(say("colormap"), colormap, COLORMAPS)]
+        return replace(self, colormap=colours, palette=palette_of(colormap))
+
     @property
     def sprite_geometry(self) -> Geometry:
         """Geometry of the tiles in the sprite."""

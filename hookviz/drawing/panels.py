@@ -13,6 +13,7 @@ from hookviz import markup
 from hookviz.drawing import notebook
 from hookviz.drawing.charts import Chart, chart_png
 from hookviz.drawing.grid import Grid
+from hookviz.drawing.layout import Geometry
 from hookviz.drawing.pictures import encode_png
 from hookviz.types import Model, Pixels
 from hookviz.wording import text_table
@@ -114,12 +115,17 @@ class GridPanel(Panel):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ImagePanel(Panel):
-    """A picture, RGB uint8, ``(H, W, 3)``; `alt` says in words what it shows."""
+    """A picture, RGB uint8, ``(H, W, 3)``; `alt` says in words what it shows.
+
+    Attributes:
+        tiles: where its tiles lie, if it has any: the page writes their numbers on them.
+    """
 
     title: str
     picture: Pixels = field(repr=False)
     alt: str
     caption: str = ""
+    tiles: Geometry | None = field(default=None, repr=False)
 
     @property
     def picture_bytes(self) -> int:
@@ -135,6 +141,26 @@ class ImagePanel(Panel):
 
     def _file(self, stem: str, _model: Model) -> PanelFile:
         return PanelFile(f"{stem}.png", encode_png(self.picture))
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class OverlayPanel(ImagePanel):
+    """A map over a picture, whose opacity one chooses on the page.
+
+    Attributes:
+        lower, upper: the picture without the map, and with nothing but the map where there is one,
+            RGB uint8 of the same ``(H, W, 3)``.
+        opacity: of the map in `picture`, 0…1.
+    """
+
+    lower: Pixels = field(repr=False)
+    upper: Pixels = field(repr=False)
+    opacity: float
+
+    @property
+    def picture_bytes(self) -> int:
+        """Bytes of memory that the three pictures take."""
+        return 3 * self.picture.nbytes
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -17,8 +17,9 @@ from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, constants, in_order, target
 from hookviz.drawing import overlay
 from hookviz.drawing.grid import make_grid
+from hookviz.drawing.overlay_panel import overlay_panel
 from hookviz.drawing.palette import coloured
-from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TextPanel
+from hookviz.drawing.panels import ChartPanel, GridPanel, OverlayPanel, Panel, TextPanel
 from hookviz.errors import HookVizError
 from hookviz.explaining.attribution import last_layer_with_gradient, layer_gradient
 from hookviz.explaining.attribution_target import AttributionTarget, map_shape
@@ -33,7 +34,13 @@ from hookviz.explaining.score_cam import masked_by, score_cam, strongest, weighe
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
-from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, OneOf, WholeNumber
+from hookviz.lenses.contract.parameters import (
+    ClassChoice,
+    LayerChoice,
+    OneOf,
+    RunnerUp,
+    WholeNumber,
+)
 from hookviz.wording import number
 
 _CHART = 16  # channels that the chart shows
@@ -103,13 +110,24 @@ def _cam(subject: Subject, method: str, layer: str, target: int, top: int) -> _C
     return _Cam(signed, weights, notes)
 
 
-def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> LensOutput:
+def run(
+    subject: Subject,
+    *,
+    method: str,
+    layer: str,
+    target: int,
+    top: int,
+    beside: str,
+    other_target: int,
+    other_method: str,
+) -> LensOutput:
     """Return a method's map, ``max(0, Σ_k w_k A_k)``, A being the layer's output in its first call.
 
     The formulas with their sources are at `grad_cam`, `grad_cam_plus_plus`, `layer_cam`,
     `eigen_cam` (in `hookviz.explaining.cam_formulas`) and `score_cam` (beside it). Values are
     ``map`` after and ``signed`` before the ReLU, ``(H, W)``, ``weights``, ``(C,)``, where the
-    method has any, and ``score``, before the softmax.
+    method has any, and ``score``, before the softmax. With another class or method beside it, its
+    map is ``other_map``.
 
     Raises:
         HookVizError: the score has no gradient at this layer, or the layer puts out no maps.
@@ -117,11 +135,17 @@ def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> 
     """
     cam = _cam(subject, method, layer, target, top)
     positive = np.maximum(cam.signed, 0)
+    others: Numbers | None = None
+    if beside == "another class":
+        method_beside, target_beside = method, other_target
+    else:
+        method_beside, target_beside = other_method, target
+    if beside != "nothing":
+        others = np.maximum(_cam(subject, method_beside, layer, target_beside, top).signed, 0)
     logits = subject.scored.logits
     assert logits is not None
     score, chance = float(logits[target]), float(logits.softmax(0)[target])
     label = subject.label(target)
-    height, width = positive.shape
     about = say(
         "{label}: score {score}, {probability:.1f} %. ",
         label=label,
@@ -133,30 +157,44 @@ def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> 
         else say("Bright is where {layer} speaks for it.", layer=layer)
     )
     top_colour = overlay.color_limit(positive)
-    blocks = coloured(positive, low=0.0, high=top_colour)
+    if others is not None and beside == "another class":  # the same colour for the same number
+        top_colour = max(top_colour, overlay.color_limit(others))
     rows, columns = (_enlarged(side, subject.shape[1:]) for side in subject.shape[1:])
     smooth = coloured(overlay.resized(positive, rows, columns), low=0.0, high=top_colour)
     words = say("{method} of {layer} for {label}", method=method, layer=layer, label=label)
     panels: list[Panel] = [
         TextPanel(about),
         *(TextPanel(note, "note") for note in _notes(subject, layer, positive, cam.notes)),
-        ImagePanel(
-            say("On the image"),
-            overlay.over_image(subject.model_input, subject.image, blocks),
-            alt=say("{title}, cell by cell, on the image", title=words),
-            caption=say(
-                "{height}×{width} cells, each where it looks. Black is 0, pale yellow "
-                "{top_colour}.",
-                height=height,
-                width=width,
-                top_colour=number(top_colour),
-            ),
+        _on_image(
+            subject,
+            say("On the image") if others is None else f"{say(method)} · {label}",
+            words,
+            positive,
+            top_colour,
         ),
-        ImagePanel(
+    ]
+    if others is not None:
+        other = subject.label(target_beside)
+        panels.append(
+            _on_image(
+                subject,
+                f"{say(method_beside)} · {other}",
+                say(
+                    "{method} of {layer} for {label}",
+                    method=method_beside,
+                    layer=layer,
+                    label=other,
+                ),
+                others,
+                top_colour if beside == "another class" else overlay.color_limit(others),
+            )
+        )
+    panels += [
+        overlay_panel(
             say("Smooth"),
-            overlay.over_input(subject.model_input, smooth),
-            alt=say("{title}, smooth, over what the network saw", title=words),
-            caption=say("The same numbers, linear between the cells, over what the network saw."),
+            *(subject.model_input, subject.image, smooth),
+            alt=say("{title}, smooth, on the image", title=words),
+            caption=say("The same numbers, linear between the cells."),
         ),
         GridPanel(
             say("The map itself"),
@@ -164,10 +202,30 @@ def run(subject: Subject, *, method: str, layer: str, target: int, top: int) -> 
         ),
     ]
     values = {"map": positive, "signed": cam.signed, "score": np.array(score)}
+    if others is not None:
+        values["other_map"] = others
     if cam.weights is not None:
         values["weights"] = cam.weights
         panels.append(_chart(cam.weights, layer))
     return tuple(panels), values
+
+
+def _on_image(
+    subject: Subject, title: str, words: str, positive: Numbers, top_colour: float
+) -> OverlayPanel:
+    """Lay a map over the image, cell by cell."""
+    height, width = positive.shape
+    return overlay_panel(
+        title,
+        *(subject.model_input, subject.image, coloured(positive, low=0.0, high=top_colour)),
+        alt=say("{title}, cell by cell, on the image", title=words),
+        caption=say(
+            "{height}×{width} cells, each where it looks. Black is 0, pale yellow {top_colour}.",
+            height=height,
+            width=width,
+            top_colour=number(top_colour),
+        ),
+    )
 
 
 def _notes(subject: Subject, layer: str, positive: Numbers, said: tuple[str, ...]) -> list[str]:
@@ -249,6 +307,13 @@ _FORMULAS: dict[str, tuple[tuple[Callable[..., Any], ...], str]] = {
     "Score-CAM": ((strongest, masked_by, weighed_by), _SCORES),
 }
 
+_METHODS = (
+    mark("Grad-CAM"),
+    mark("Grad-CAM++"),
+    mark("LayerCAM"),
+    mark("Eigen-CAM"),
+    mark("Score-CAM"),
+)
 
 LENS = Lens(
     slug="grad-cam",
@@ -261,13 +326,7 @@ LENS = Lens(
         OneOf(
             name="method",
             label=mark("Method"),
-            choices=(
-                mark("Grad-CAM"),
-                mark("Grad-CAM++"),
-                mark("LayerCAM"),
-                mark("Eigen-CAM"),
-                mark("Score-CAM"),
-            ),
+            choices=_METHODS,
             help=mark(
                 "How the channels are weighed: by gradients, by their variation, or by trying."
             ),
@@ -278,6 +337,25 @@ LENS = Lens(
             help=mark("Late layers know what is there, early layers know where."),
         ),
         ClassChoice(help=mark("The likeliest class where nothing is chosen.")),
+        OneOf(
+            name="beside",
+            label=mark("Beside it"),
+            choices=(mark("nothing"), mark("another class"), mark("another method")),
+            help=mark("A second map on the same image, to compare."),
+        ),
+        RunnerUp(
+            name="other_target",
+            label=mark("The other class"),
+            matters_for=("beside", ("another class",)),
+            help=mark("The second likeliest class where nothing is chosen."),
+        ),
+        OneOf(
+            name="other_method",
+            label=mark("The other method"),
+            choices=(*_METHODS[1:], _METHODS[0]),
+            matters_for=("beside", ("another method",)),
+            help=mark("Of the same layer and class."),
+        ),
         WholeNumber(
             name="top",
             label=mark("Channels to try"),

@@ -7,6 +7,7 @@ from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import GRADIENT_AT, baseline, constants, in_order, value_of
 from hookviz.drawing import overlay
 from hookviz.drawing.grid import make_grid
+from hookviz.drawing.overlay_panel import overlay_panel
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.attribution_target import AttributionTarget
@@ -97,14 +98,15 @@ def run(
         TextPanel(_says(what, baseline, result)),
         _completeness(result),
         *(TextPanel(note, "note") for note in _notes(subject, quantity, result)),
-        ImagePanel(
+        overlay_panel(
             say("On the image"),
-            overlay.over_image(subject.model_input, subject.image, colours, opacity=0.75),
+            *(subject.model_input, subject.image, colours),
+            opacity=0.75,
             alt=say("{title}, on the image", title=words),
         ),
         ImagePanel(
             say("The map alone"),
-            overlay.over_input(subject.model_input, colours, opacity=1),
+            overlay.over_image(subject.model_input, subject.image, colours, opacity=1),
             alt=say("{title}, one value per pixel of the input", title=words),
             caption=say(
                 "Red adds, blue takes. The strongest 1 % of the pixels share the end colours "

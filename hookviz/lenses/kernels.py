@@ -115,6 +115,7 @@ def _in_colour(kernels: Kernels) -> ImagePanel:
             "brightest and the darkest stand for ±{end_value} in all kernels.",
             end_value=number(end),
         ),
+        geometry,
     )
 
 

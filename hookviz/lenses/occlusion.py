@@ -6,8 +6,9 @@ from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import baseline, constants, in_order, value_of
 from hookviz.drawing import overlay
-from hookviz.drawing.framing import on_input
+from hookviz.drawing.framing import on_image
 from hookviz.drawing.grid import make_grid
+from hookviz.drawing.overlay_panel import overlay_panel
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.errors import SettingError
@@ -36,7 +37,6 @@ from hookviz.wording import number, times
 
 _WINDOW, _STRIDE = 1 / 7, 1 / 10  # of the shorter side: a hundred positions on a square
 
-_LARGE = 640  # pixels of the picture with the frame
 _LIMITS = mark(
     "This shows which parts are needed while the rest stays. It does not show "
     "what two parts do together: of two eyes either will do, and so neither "
@@ -113,13 +113,12 @@ def _panels(
     drops = np.nan_to_num(result.drops, nan=0.0, posinf=0.0, neginf=0.0)
     box, most = windows.boxes[int(drops.argmax())], float(drops.max())
     words = say("Occlusion of {quantity}", quantity=what)
-    picture = overlay.shrunk(overlay.input_picture(subject.model_input), _LARGE)
     return (
         TextPanel(_says(what, windows, result, most, box)),
         *(TextPanel(note, "note") for note in first_call_notes(subject, quantity.layer)),
-        ImagePanel(
+        overlay_panel(
             say("On the image"),
-            overlay.over_image(subject.model_input, subject.image, colours),
+            *(subject.model_input, subject.image, colours),
             alt=say("{title}, on the image", title=words),
             caption=say(
                 "Red: it falls where this is hidden; blue: it rises. Full red is {end_value}, full "
@@ -129,9 +128,9 @@ def _panels(
         ),
         ImagePanel(
             say("Where it is needed most"),
-            on_input(picture, box, subject.shape[1:]),
+            on_image(subject.model_input, subject.image, box),
             alt=say(
-                "What the network saw, with the square framed without which {quantity} is least",
+                "The image, with the square framed without which {quantity} is least",
                 quantity=what,
             ),
             caption=say("Without what is in the frame, it is least."),

@@ -13,6 +13,7 @@ from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import GRADIENT_AT, in_order, value_of
 from hookviz.drawing import overlay
 from hookviz.drawing.grid import make_grid
+from hookviz.drawing.overlay_panel import overlay_panel
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.attribution import Gradient, input_gradient
@@ -106,14 +107,15 @@ def run(
             )
         ),
         *(TextPanel(note, "note") for note in _notes(subject, method, quantity, result)),
-        ImagePanel(
+        overlay_panel(
             say("On the image"),
-            overlay.over_image(subject.model_input, subject.image, colours, opacity=0.75),
+            *(subject.model_input, subject.image, colours),
+            opacity=0.75,
             alt=say("{title}, on the image", title=words),
         ),
         ImagePanel(
             say("The map alone"),
-            overlay.over_input(subject.model_input, colours, opacity=1),
+            overlay.over_image(subject.model_input, subject.image, colours, opacity=1),
             alt=say("{title}, one value per pixel of the input", title=words),
             caption=say(
                 "The strongest 1 % of the pixels share the end colour ({end_value}).",

@@ -21,6 +21,7 @@ from hookviz.drawing.panels import (
     FilePanel,
     GridPanel,
     ImagePanel,
+    OverlayPanel,
     Panel,
     PanelFile,
     PicturesPanel,
@@ -47,6 +48,9 @@ def kinds(of: type[Any]) -> Iterator[str]:
 PANELS: dict[str, Panel] = {
     "grid": GridPanel(BAD, GRID, BAD),
     "image": ImagePanel(BAD, PICTURE, BAD, BAD),
+    "overlay": OverlayPanel(
+        BAD, PICTURE, BAD, BAD, lower=PICTURE, upper=PICTURE, opacity=0.5
+    ),
     "pictures": PicturesPanel(BAD, (PICTURE[:5, :5], None), (BAD, "b"), ("1", BAD), BAD),
     "table": TablePanel(BAD, (BAD, "number"), ((BAD, 1), ("b", float("nan"))), BAD),
     "tree": TreePanel(BAD, (BAD, "number"), ((BAD, 1), ("b", 2)), BAD, (0, 1)),

@@ -5,15 +5,17 @@ import { penOf, typeSize } from "./shared.js";
 import { inSprite, tilePainter } from "./tiles.js";
 import { fit, GAP } from "./tiling.js";
 
-const NUMBERED = 40; // pixels from which a tile has room for its number
+const HAIRLINE = "rgba(128, 128, 128, 0.5)";
 const MOST_PIXELS = 24e6; // of the canvas, however far one zooms in
 
 /**
  * The board of a grid. What it is of comes with `show`, where the tiles lie with `layOut`.
  * @param {(selector: string) => any} find in the grid's frame
  * @param {{is: () => string, paint: Function}} faces
+ * @param {number} numbered pixels from which a tile has room for its number
+ * @param {number} [smallest] pixels that a tile has at least
  */
-export const tileBoard = (find, faces) => {
+export const tileBoard = (find, faces, numbered, smallest) => {
   const [stage, canvas, picture] = [".stage", "canvas", ".picture"].map(find);
   const pen = penOf(canvas);
   const board = penOf(document.createElement("canvas")); // the tiles without frames
@@ -45,14 +47,26 @@ export const tileBoard = (find, faces) => {
 
   const write = (pen, at, inset) => {
     const size = typeSize(stage, Math.max(9, Math.min(12, lie.wide / 8)));
-    if (lie.wide < Math.max(NUMBERED, 4 * size) || facts.order.length === 1) return;
+    if (facts.order.length === 1) return;
     pen.font = `${size}px ${style.fontFamily}`;
-    const [x, y] = corner(at).map((side) => side + inset);
     const text = String(facts.order[at]);
+    if (lie.wide < Math.max(numbered, 1.6 * pen.measureText(text).width)) return;
+    const [x, y] = corner(at).map((side) => side + inset);
     pen.fillStyle = "rgba(0, 0, 0, 0.6)";
     pen.fillRect(x, y, pen.measureText(text).width + 6, Math.max(14, size + 2));
     pen.fillStyle = "#fff";
     pen.fillText(text, x + 3, y + Math.max(11, size - 1));
+  };
+
+  const paintOne = (pen, at) =>
+    faces.paint(paintTile, pen, inSprite(facts.geometry, at), corner(at), [lie.wide, lie.high], devicePixelRatio);
+
+  // Where a map has the page's own colour, one sees where it begins.
+  const hairline = (pen, at) => {
+    const [[x, y], line] = [corner(at), 1 / devicePixelRatio];
+    pen.lineWidth = line;
+    pen.strokeStyle = HAIRLINE;
+    pen.strokeRect(x + line / 2, y + line / 2, lie.wide - line, lie.high - line);
   };
 
   // The tiles with their numbers; painted again only where they are others, or lie elsewhere.
@@ -62,9 +76,9 @@ export const tileBoard = (find, faces) => {
     painted = key;
     [board.canvas.width, board.canvas.height] = [canvas.width, canvas.height];
     board.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
-    const size = [lie.wide, lie.high];
     for (let at = lie.first; at < lie.last; at += 1) {
-      faces.paint(paintTile, board, inSprite(facts.geometry, at), corner(at), size, devicePixelRatio);
+      paintOne(board, at);
+      hairline(board, at);
       write(board, at, 0);
     }
   };
@@ -87,7 +101,7 @@ export const tileBoard = (find, faces) => {
     layOut: (room, free, position, zoom) => {
       const [count, tile] = [facts.order.length, facts.geometry.tile];
       const aspect = tile[0] / tile[1];
-      const plan = fit(count, aspect, room, free);
+      const plan = fit(count, aspect, room, free, smallest);
       const { columns, page } = plan;
       const first = Math.floor(position / page) * page;
       const shown = Math.min(count, page);
@@ -118,8 +132,9 @@ export const tileBoard = (find, faces) => {
       pen.restore();
       if (cursor >= 0) box(cursor, "#000", "#fff");
       if (chosen >= lie.first && chosen < lie.last) {
+        paintOne(pen, chosen); // without its number, which the frame covers in part
         box(chosen, "#fff", "#000");
-        write(pen, chosen, 5); // beside the frame, which covers it
+        write(pen, chosen, 5);
       }
       stage.dataset.painted = facts.key;
       stage.dataset.face = faces.is();

@@ -47,7 +47,8 @@ const FRAME = `
  * `room(element)` says how many pixels down the tiles may take from that element's upper edge. With
  * `turn(by)`, a swipe leads to the layer before, −1, or after, 1; it is for the one grid of a page, to
  * which keys that are pressed elsewhere go too. `painted()` is told when the picture of new tiles is there,
- * `failed(words)` that it can't be shown.
+ * `failed(words)` that it can't be shown. Tiles that are `numbered` pixels wide have their number on them,
+ * and none is smaller than `smallest`.
  * @param {ParentNode & Node} parent
  * @param {{
  *   pick: (channel: number, cell: number[] | null) => void,
@@ -55,9 +56,11 @@ const FRAME = `
  *   turn?: (by: number) => void,
  *   painted?: () => void,
  *   failed?: (words: string) => void,
+ *   numbered?: number,
+ *   smallest?: number,
  * }} callbacks
  */
-export const tileGrid = (parent, { pick, room, turn, painted, failed = () => {} }) => {
+export const tileGrid = (parent, { pick, room, turn, painted, failed = () => {}, numbered = 40, smallest }) => {
   const find = frame(parent, FRAME);
   const [figure, scroller, stage, canvas, picture, output, pages] = [
     "figure",
@@ -80,7 +83,7 @@ export const tileGrid = (parent, { pick, room, turn, painted, failed = () => {} 
   let zoom = 1;
 
   const faces = twoFaces(find, () => paint());
-  const board = tileBoard(find, faces);
+  const board = tileBoard(find, faces, numbered, smallest);
   const { lie, corner } = board;
   const paint = () => facts && board.paint(pointed || stage.matches(":focus-visible") ? position : -1, chosen);
 
@@ -271,6 +274,7 @@ export const tileGrid = (parent, { pick, room, turn, painted, failed = () => {} 
       faces.show(facts);
       paint();
     },
+    fit: () => facts && layOut(),
     press: keys.press,
     focus: () => stage.focus({ preventScroll: true }),
     end: () => {

@@ -6,7 +6,7 @@ Over 300 lines: one small class for each kind, and a front end has a control for
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from hookviz.capturing.last_maps import IDLE, last_maps
 from hookviz.capturing.layer_trace import LayerTrace
@@ -191,6 +191,15 @@ class ClassChoice(Parameter):
     name: str = "target"
     label: str = mark("Class")
     optional: bool = False
+    unchosen: ClassVar[str] = mark("the likeliest: {top}")
+
+    def start(self, subject: LensSubject) -> int:
+        """Return the class where none is chosen.
+
+        Raises:
+            ModelError: the network puts out no class scores.
+        """
+        return subject.top_class
 
     def resolve(self, value: Any, subject: LensSubject) -> int | None:
         """Return the class's number; None only where there are no classes and none are needed.
@@ -200,7 +209,7 @@ class ClassChoice(Parameter):
             SettingError: it has no class of that number or name.
         """
         try:
-            top = subject.top_class
+            top = self.start(subject)
         except ModelError:  # it says that there are no classes
             if self.optional and value is None:
                 return None
@@ -237,6 +246,24 @@ class ClassChoice(Parameter):
                 ),
             )
         return number
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunnerUp(ClassChoice):
+    """Choice of a class to compare with another; the second likeliest one by default."""
+
+    unchosen: ClassVar[str] = mark("the second: {top}")
+
+    def start(self, subject: LensSubject) -> int:
+        """Return the second likeliest class, or the likeliest where it is the only one.
+
+        Raises:
+            ModelError: the network puts out no class scores.
+        """
+        top = subject.top_class
+        scores = subject.scored.logits
+        assert scores is not None
+        return int(scores.topk(min(2, len(scores))).indices[-1]) if len(scores) > 1 else top
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,7 +6,7 @@ import { scrollUp } from "./page.js";
 
 const FRAME = `
   <figure>
-    <div class="head"><span class="unit"></span><span class="legend"></span><output></output></div>
+    <div class="above"><span class="unit"></span><span class="legend"></span><output></output></div>
     <div class="plot">
       <div class="axis" aria-hidden="true"></div>
       <div class="area"><svg viewBox="0 0 100 100" preserveAspectRatio="none"></svg><div class="over"></div></div>
@@ -18,9 +18,14 @@ const LETTER = 7; // pixels that a letter of a name takes
 const MOST_NAMES = 40;
 const watching = new WeakMap();
 
-export default function ({ data: bytes, parentElement, setTriggerValue }) {
-  const data = unpacked(bytes);
-  const find = frame(parentElement, FRAME);
+/**
+ * Draw a chart; `pick` gets the position of a place that is clicked. Returns what ends it.
+ * @param {ParentNode & Node} parent
+ * @param {Facts} data
+ * @param {(position: number) => void} pick
+ */
+export const drawChart = (parent, data, pick) => {
+  const find = frame(parent, FRAME);
   const [figure, output, axis, over, names, svg] = ["figure", "output", ".axis", ".over", ".names", "svg"].map(find);
   const make = (kind, name, text = "") => {
     const element = document.createElement(kind);
@@ -80,10 +85,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     if (data.picks) {
       place.type = "button";
       place.setAttribute("aria-label", says(at));
-      place.onclick = () => {
-        scrollUp();
-        setTriggerValue("picked", at);
-      };
+      place.onclick = () => pick(at);
     }
     return place;
   });
@@ -127,4 +129,11 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   watching.set(figure, observer);
   arrange();
   return () => observer.disconnect();
+};
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  return drawChart(parentElement, unpacked(data), (position) => {
+    scrollUp();
+    setTriggerValue("picked", position);
+  });
 }

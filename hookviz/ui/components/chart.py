@@ -22,11 +22,14 @@ def chart(panel: ChartPanel, key: str, on_pick: Callable[[int], None] | None) ->
                 on_pick(position)
 
     component("chart")(
-        key=key, data=packed(_data(panel, on_pick is not None)), on_picked_change=picked
+        key=key,
+        data=packed(chart_facts(panel, can_be_picked=on_pick is not None)),
+        on_picked_change=picked,
     )
 
 
-def _data(panel: ChartPanel, can_be_picked: bool) -> dict[str, Any]:
+def chart_facts(panel: ChartPanel, *, can_be_picked: bool) -> dict[str, Any]:
+    """Return the chart as the browser draws it, ready for JSON."""
     axis = axis_of(panel)
     return {
         "alt": panel.alt,

@@ -1,43 +1,26 @@
-"""Show the result of a lens, panel by panel, whatever the lens."""
+"""Show the result of a lens, whatever the lens: what is drawn fits the window, all else follows."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from hookviz.drawing.maps_panel import MapsPanel
-from hookviz.drawing.panels import (
-    ChartPanel,
-    FilePanel,
-    GridPanel,
-    ImagePanel,
-    Panel,
-    PicturesPanel,
-    TablePanel,
-    TextPanel,
-)
+from hookviz.drawing.panels import FilePanel, Panel, PicturesPanel, TablePanel, TextPanel
 from hookviz.drawing.tree_panel import TreePanel
 from hookviz.language.saying import say
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Model
-from hookviz.ui.components.chart import chart
 from hookviz.ui.components.maps import show_maps
-from hookviz.ui.components.mosaic import mosaic
+from hookviz.ui.components.panels import is_drawn, show_panels
 from hookviz.ui.components.tree import tree
 from hookviz.ui.state import Cell, plain
 
-AnyPanel = TypeVar("AnyPanel", bound=Panel)
-
-_SIDE_BY_SIDE = 3
-_MOST_LARGE = 6  # pictures that follow each other; more of them are shown smaller
-_SMALL_SIDE_BY_SIDE = 6
-_SMALL = 700  # pixels; a picture that is smaller is not stretched to the width of the page
+_ROWS, _TABLE = 8, 300  # rows that are more than fit, and the pixels that such a table gets
 _PICTURE = 104  # pixels on the screen of a small picture among others
-_GRID_HEIGHT = 420  # pixels that a grid of channels has at most, where its tiles can be so small
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,88 +40,40 @@ class PanelCallbacks:
 
 
 def show_result(result: LensResult, callbacks: PanelCallbacks) -> None:
-    """Show all panels in their order; pictures that follow each other stand side by side.
-
-    Grids that are states of one thing stand in one place, and a switch flips between them.
-    """
-    for kind, panels in groupby(result.panels, _kind):
-        if kind and kind[0] is GridPanel:
-            states = [panel for panel in panels if isinstance(panel, GridPanel)]
-            _show_grid(_flipped(states, result.lens), callbacks)
-            continue
-        listed = list(panels)
-        if len(listed) > _MOST_LARGE and kind == (ImagePanel,):
-            _show_many([panel for panel in listed if isinstance(panel, ImagePanel)])
-            continue
-        for row in _rows(listed, _SIDE_BY_SIDE if kind else 1):
-            columns = st.columns(len(row), gap="medium") if len(row) > 1 else [st.container()]
-            for column, panel in zip(columns, row, strict=True):
-                with column:
-                    _WIDGETS[type(panel)](panel, callbacks)
+    """Show all panels: what is drawn in boards that fit the window, all else in its order."""
+    for place, part in enumerate(_parts(result.panels)):
+        with st.container(key=f"hv-answer-{place}"):
+            if isinstance(part, Panel):
+                _WIDGETS[type(part)](part, callbacks)
+            else:
+                _show_board(part, callbacks)
 
 
-def _kind(panel: Panel) -> tuple[Any, ...]:
-    """Return what panels have in common that are shown together."""
-    if isinstance(panel, ImagePanel):
-        return (ImagePanel,)
-    return (GridPanel, panel.title) if isinstance(panel, GridPanel) and panel.state else ()
+def _parts(panels: Sequence[Panel]) -> Iterator[Panel | tuple[Panel, ...]]:
+    """Yield what is drawn together, with the sentences between its pictures behind it."""
+    board: list[Panel] = []
+    words: list[Panel] = []
+    for panel in (*panels, None):
+        if panel is not None and is_drawn(panel):
+            board.append(panel)
+        elif board and isinstance(panel, TextPanel):
+            words.append(panel)
+        else:
+            if board:
+                yield tuple(board)
+            yield from words
+            board, words = [], []
+            if panel is not None:
+                yield panel
 
 
-def _rows(panels: list[AnyPanel], count: int) -> Iterator[list[AnyPanel]]:
-    for start in range(0, len(panels), count):
-        yield panels[start : start + count]
+def _show_board(panels: tuple[Panel, ...], callbacks: PanelCallbacks) -> None:
+    """Show pictures, grids and charts side by side, with where their channels lead to."""
 
+    def leads_to(layer: str) -> Callable[[int, Cell | None, Cell], None] | None:
+        return callbacks.channel(layer) if layer else None
 
-def _flipped(states: Sequence[GridPanel], lens: str) -> GridPanel:
-    """Let a person switch between states of one grid, and return the one that is looked at."""
-    names = [panel.state for panel in states]
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.subheader(plain(states[0].title), anchor=False, width="content")
-        chosen = st.segmented_control(
-            say("State"),
-            names,
-            default=names[-1],
-            required=True,
-            key=f"state {lens} {states[0].title}",
-            label_visibility="collapsed",
-        )
-    return states[names.index(chosen or names[-1])]
-
-
-def _show_grid(panel: GridPanel, callbacks: PanelCallbacks) -> None:
-    grid = panel.grid
-    if not panel.state:
-        _title(panel.title)
-    picked = callbacks.channel(panel.layer) if panel.layer else None
-    if picked is None:
-        wide = grid.geometry.width > _SMALL
-        st.image(grid.png(), width="stretch" if wide else grid.geometry.width, alt=panel.alt)
-    else:
-        size = grid.shape[1:]
-        mosaic(
-            grid,
-            panel.alt,
-            lambda channel, cell: picked(channel, cell, size),
-            key=f"grid {panel.title}",
-            height=_GRID_HEIGHT,
-        )
-    st.caption(plain(" ".join(filter(None, (panel.caption, grid.legend)))))
-
-
-def _show_image(panel: ImagePanel, _callbacks: PanelCallbacks) -> None:
-    _title(panel.title)
-    width = panel.picture.shape[1]
-    st.image(panel.picture, width="stretch" if width > _SMALL // 2 else width, alt=panel.alt)
-    _caption(panel.caption)
-
-
-def _show_many(panels: list[ImagePanel]) -> None:
-    """Show more pictures than one looks at one by one, smaller and with smaller titles."""
-    for row in _rows(panels, _SMALL_SIDE_BY_SIDE):
-        for column, panel in zip(st.columns(_SMALL_SIDE_BY_SIDE, gap="small"), row, strict=False):
-            with column:
-                st.image(panel.picture, width="stretch", alt=panel.alt)
-                st.caption(plain(" · ".join(filter(None, (panel.title, panel.caption)))))
+    show_panels(panels, leads_to, key=f"panels {type(panels[0]).__name__} {len(panels)}")
 
 
 def _show_pictures(panel: PicturesPanel, _callbacks: PanelCallbacks) -> None:
@@ -159,25 +94,19 @@ def _show_pictures(panel: PicturesPanel, _callbacks: PanelCallbacks) -> None:
 def _show_table(panel: TablePanel, _callbacks: PanelCallbacks) -> None:
     _title(panel.title)
     columns = {say(name): [row[at] for row in panel.rows] for at, name in enumerate(panel.columns)}
-    st.dataframe(columns, hide_index=True, width="stretch", key=f"table {panel.title}")
+    st.dataframe(
+        columns,
+        hide_index=True,
+        width="stretch",
+        height="auto" if len(panel.rows) < _ROWS else _TABLE,
+        key=f"table {panel.title}",
+    )
     _caption(panel.caption)
 
 
 def _show_tree(panel: TreePanel, _callbacks: PanelCallbacks) -> None:
     _title(panel.title)
     tree(panel, f"tree {panel.title}")
-    _caption(panel.caption)
-
-
-def _show_chart(panel: ChartPanel, callbacks: PanelCallbacks) -> None:
-    _title(panel.title)
-    picked = callbacks.channel(panel.layer) if panel.layer else None
-
-    def lead(position: int) -> None:
-        assert picked is not None
-        picked(int(panel.labels[position]), None, (0, 0))
-
-    chart(panel, f"chart {panel.title}", lead if picked else None)
     _caption(panel.caption)
 
 
@@ -233,10 +162,7 @@ def _caption(text: str) -> None:
 
 
 _WIDGETS: dict[type[Panel], Callable[[Any, PanelCallbacks], None]] = {
-    ChartPanel: _show_chart,
     FilePanel: _show_file,
-    GridPanel: _show_grid,
-    ImagePanel: _show_image,
     MapsPanel: _show_maps,
     PicturesPanel: _show_pictures,
     TablePanel: _show_table,

@@ -4,7 +4,6 @@ import hashlib
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -83,8 +82,10 @@ def show_lens(
     lens: Lens, model: Model, model_input: ModelInput, shown: Shown, layer: LayerInfo
 ) -> LensResult | None:
     """Show a lens's widgets, its run with progress and *Stop*, and its result, if any."""
-    st.header(say(lens.question), anchor=False)
-    st.caption(f"**{plain(say(lens.title))}** · {plain(say(lens.sentence))}")
+    with st.container(horizontal=True, vertical_alignment="center", key="hv-lens", gap="small"):
+        st.header(say(lens.question), anchor=False, width="content")
+        st.caption(f"**{plain(say(lens.title))}** · {plain(say(lens.sentence))}")
+        above = st.container(key="hv-run", width="content").empty()
     subject = Subject(model, model_input, shown.image, resources.session_cache())
     chosen = pick_parameters(lens, subject, layer)
     column: AbstractContextManager[Any] = nullcontext()
@@ -93,20 +94,22 @@ def show_lens(
         with beside:
             chosen |= draw_parameters(lens, subject)
     with column:
-        kept = _show_kept(_Request(lens, subject, chosen, class_cache()))
+        kept = _show_kept(_Request(lens, subject, chosen, class_cache()), above)
         return kept.result if kept is not None else None
 
 
-def _show_kept(request: _Request) -> KeptResult | None:
-    """Show the lens's result, of this run or kept from one before; or why there is none."""
+def _show_kept(request: _Request, above: DeltaGenerator) -> KeptResult | None:
+    """Show the lens's result, of this run or kept from one before; or why there is none.
+
+    `above` is the place for what belongs to the run, in the row of the lens's name: whether it runs
+    or not, what follows stays where it is.
+    """
     kept, why = request.kept(), ""
     stopped = st.session_state.get(_STOPPED) == request.key
-    with st.container(key="hv-run"):
-        above = st.empty()  # whether it runs or not, what follows stays where it is
     below = Redrawn(clear=kept is None)
     if kept is None and stopped:
-        with above.container():
-            st.info(say("Stopped."), icon=":material/pause:")
+        with _row(above):
+            st.markdown(":material/pause: " + say("Stopped."), width="content")
             st.button(say("Run it"), on_click=_go_on)
         return None
     if kept is None or not (kept.whole or stopped):
@@ -116,46 +119,36 @@ def _show_kept(request: _Request) -> KeptResult | None:
         except HookVizError as error:
             kept = request.kept()
             if kept is None:
-                with above.container():
-                    st.info(plain(str(error)), icon=":material/info:")
+                above.empty()
+                below.draw(partial(st.info, plain(str(error)), icon=":material/info:"), once=True)
                 return None
             why = plain(str(error))
             _stop(request.key)  # what took too long goes on when somebody wants it to
-    if kept.grew:
-        with _row(above):
-            _show_end(request, kept, why)
-    else:
-        above.empty()
-
+    with _row(above):
+        _show_end(request, kept)
     final = kept
 
     def show() -> None:
+        if why:
+            st.info(why, icon=":material/info:")
         request.show(final.result)
-        if not final.grew:
-            with _row(st):
-                _show_end(request, final)
 
     below.draw(show, once=True)
     return final
 
 
-def _row(container: DeltaGenerator | ModuleType) -> DeltaGenerator:
+def _row(container: DeltaGenerator) -> DeltaGenerator:
     """Return a row for what belongs to a run, which replaces what stood there."""
     row: DeltaGenerator = container.container(horizontal=True, vertical_alignment="center")
     return row
 
 
-def _show_end(request: _Request, kept: KeptResult, why: str = "") -> None:
-    """Offer the numbers, how long they took, and a way to go on where the run was stopped.
-
-    They stand below the result, or where it grew in the row above it, in the place of the bar; with
-    `why` it was stopped, if not for a click.
-    """
+def _show_end(request: _Request, kept: KeptResult) -> None:
+    """Offer the numbers, how long they took, and a way to go on where the run was stopped."""
     if not kept.whole:
-        words = f":material/info: {why}" if why else ""
         st.markdown(
-            words or ":material/pause: " + say("Stopped at {share:.0f} %", share=100 * kept.share),
-            width="stretch" if words else "content",
+            ":material/pause: " + say("Stopped at {share:.0f} %", share=100 * kept.share),
+            width="content",
         )
         st.button(say("Go on"), on_click=_go_on, icon=":material/play_arrow:")
     st.download_button(

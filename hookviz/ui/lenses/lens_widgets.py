@@ -30,8 +30,7 @@ from hookviz.ui.serving import resources
 from hookviz.ui.serving.queue_wait import turn
 from hookviz.wording import percent
 
-_IN_A_ROW = 4
-_MOST_ROWS = 2  # that a lens has
+_IN_A_ROW = 4  # settings; those beyond are folded away
 _LIKELIEST = 5  # classes that are listed first, with their probabilities
 
 
@@ -40,29 +39,20 @@ def pick_parameters(lens: Lens, subject: Subject, layer: LayerInfo) -> dict[str,
     at_side = layers_at_side(lens)
     chosen: dict[str, Any] = {parameter.name: layer.name for parameter in at_side}
     elsewhere = [*at_side, *drawn_parameters(lens)]
-    rare = [parameter for parameter in lens.parameters if parameter.rare]
-    listed = [each for each in lens.parameters if each not in elsewhere and not each.rare]
-    free: list[DeltaGenerator] = []
-    with st.container():
-        cells = len(listed) + bool(rare)
-        rows = iter([st.empty() for _ in range(max(_MOST_ROWS, -(-cells // _IN_A_ROW)))])
-        for parameter in listed:
-            if not parameter.matters(chosen):
-                continue
-            if not free:
-                free = list(next(rows).columns(_IN_A_ROW))
-            with free.pop(0):
-                chosen[parameter.name] = _pick(parameter, lens, subject)
-        if rare:
-            with (
-                free.pop(0) if free else next(rows).container(),
-                st.popover(say("More settings"), icon=":material/tune:"),
-            ):
-                for parameter in rare:
-                    if parameter.matters(chosen):
-                        chosen[parameter.name] = _pick(parameter, lens, subject)
-        for column in free:
-            column.empty()  # or a widget of the lens before would stand there until the run is over
+    listed = [each for each in lens.parameters if each not in elsewhere]
+    row = st.container(horizontal=True, vertical_alignment="bottom", key="hv-settings", gap="small")
+    more: DeltaGenerator | None = None
+    free = _IN_A_ROW
+    for parameter in listed:
+        if not parameter.matters(chosen):
+            continue
+        place = row
+        if parameter.rare or isinstance(parameter, kinds.MoreImages) or not free:
+            more = place = more or row.popover(say("More"), icon=":material/tune:")
+        else:
+            free -= 1
+        with place:
+            chosen[parameter.name] = _pick(parameter, lens, subject)
     return chosen
 
 
@@ -124,7 +114,7 @@ def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | No
             st.container(),
             nullcontext() if cached else turn(subject.model.title, "scores", model=name),
         ):
-            top = subject.label(subject.top_class)
+            top = subject.label(parameter.start(subject))
     except HookVizError:
         return None  # the lens itself says what is missing
     names = _class_names(subject)
@@ -135,7 +125,7 @@ def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | No
         key,
         first=None,
         index=None,
-        placeholder=say("the likeliest: {top}", top=top),
+        placeholder=say(parameter.unchosen, top=top),
         help=say(parameter.help) or None,
     )
     return None if chosen is None else names[chosen][0]

@@ -1,9 +1,30 @@
-"""The page has a widget for every kind of panel."""
+"""The page shows every kind of panel, in a board that fits the window or by its own widget."""
 
-from hookviz.drawing.panels import Panel
-from hookviz.ui.lenses.lens_result import _WIDGETS
+from hookviz.drawing.panels import (
+    ChartPanel,
+    GridPanel,
+    ImagePanel,
+    OverlayPanel,
+    Panel,
+    TablePanel,
+    TextPanel,
+)
+from hookviz.ui.components.panels import is_drawn
+from hookviz.ui.lenses.lens_result import _WIDGETS, _parts
 from tests.drawing.test_panels import kinds
 
+_DRAWN = {each.__name__ for each in (ChartPanel, GridPanel, ImagePanel, OverlayPanel)}
 
-def test_every_kind_of_panel_has_a_widget() -> None:
-    assert {kind.__name__ for kind in _WIDGETS} == set(kinds(Panel))
+
+def test_every_kind_of_panel_has_a_place() -> None:
+    assert {kind.__name__ for kind in _WIDGETS} | _DRAWN == set(kinds(Panel))
+
+
+def test_what_is_drawn_stands_together_and_what_is_said_between_follows() -> None:
+    one = TablePanel("a", ("x",), ((1,),))
+    other = TablePanel("b", ("x",), ((2,),))
+    long = TablePanel("c", ("x",), ((3,),) * 40)
+    says, means = TextPanel("says"), TextPanel("means")
+    assert is_drawn(one)
+    assert not is_drawn(long)
+    assert list(_parts((says, one, means, other, long))) == [says, (one, other), means, long]

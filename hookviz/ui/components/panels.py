@@ -1,0 +1,185 @@
+"""Show pictures, grids of channels, charts and small tables side by side, fitted to the window."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import streamlit as st
+
+from hookviz.drawing.grid import Grid
+from hookviz.drawing.layout import Geometry
+from hookviz.drawing.panels import (
+    ChartPanel,
+    GridPanel,
+    ImagePanel,
+    OverlayPanel,
+    Panel,
+    TablePanel,
+)
+from hookviz.drawing.pictures import encode_png
+from hookviz.drawing.tile_facts import tile_facts
+from hookviz.language.saying import say
+from hookviz.ui.components.chart import chart_facts
+from hookviz.ui.components.files import component, packed
+from hookviz.ui.state import Cell
+from hookviz.ui.theme import diverging, sequential
+from hookviz.wording import number
+
+_MOST_ROWS, _MOST_COLUMNS = 10, 4  # of a table that stands among pictures
+
+Lead = Callable[[int, Cell | None, Cell], None]
+"""Shows a channel: its number, the cell pointed at if any, and the size of its map."""
+Facts = dict[str, Any]
+
+
+def is_drawn(panel: Panel) -> bool:
+    """Return whether it stands among pictures, as all do that are small or can be made so."""
+    if type(panel) is TablePanel:
+        return len(panel.rows) <= _MOST_ROWS and len(panel.columns) <= _MOST_COLUMNS
+    return isinstance(panel, ChartPanel | GridPanel | ImagePanel)
+
+
+def show_panels(
+    panels: Sequence[Panel], leads_to: Callable[[str], Lead | None], *, key: str
+) -> None:
+    """Show the panels that are drawn.
+
+    Args:
+        panels: those of `is_drawn`; grids that follow each other with one title are states of one
+            thing, which a switch flips between.
+        leads_to: from a layer to what shows one of its channels; None where nothing can.
+        key: of the component in Streamlit's state.
+    """
+    shown = _flipped(panels)
+
+    def picked() -> None:
+        match st.session_state[key].get("picked"):
+            case {"panel": int(at), **where} if 0 <= at < len(shown):
+                _lead(shown[at][-1], where, leads_to)
+
+    file = bytearray()
+
+    def add(data: bytes) -> tuple[int, int]:
+        begin = len(file)
+        file.extend(data)
+        return begin, len(file)
+
+    facts = [_facts(states, leads_to, add) for states in shown]
+    component("panels")(
+        key=key, data=packed({"panels": facts}, bytes(file)), on_picked_change=picked
+    )
+
+
+def _flipped(panels: Sequence[Panel]) -> list[list[Panel]]:
+    """Return the panels, with the states of one grid together."""
+    shown: list[list[Panel]] = []
+    for panel in panels:
+        before = shown[-1][-1] if shown else None
+        if (
+            isinstance(panel, GridPanel)
+            and panel.state
+            and isinstance(before, GridPanel)
+            and before.state
+            and before.title == panel.title
+        ):
+            shown[-1].append(panel)
+        else:
+            shown.append([panel])
+    return shown
+
+
+def _lead(panel: Panel, where: dict[str, Any], leads_to: Callable[[str], Lead | None]) -> None:
+    lead = leads_to(getattr(panel, "layer", ""))
+    if lead is None:
+        return
+    match panel, where:
+        case GridPanel(grid=grid), {"channel": int(channel), "cell": cell}:
+            at = (cell[0], cell[1]) if isinstance(cell, list) and len(cell) == 2 else None
+            lead(channel, at, grid.shape[1:])
+        case ChartPanel(labels=labels), {"position": int(place)} if 0 <= place < len(labels):
+            lead(int(labels[place]), None, (0, 0))
+
+
+def _facts(
+    states: Sequence[Panel],
+    leads_to: Callable[[str], Lead | None],
+    add: Callable[[bytes], tuple[int, int]],
+) -> Facts:
+    """Return what the browser needs of a panel; `add` keeps bytes and says where they lie."""
+    panel = states[-1]
+    words: Facts = {
+        "title": getattr(panel, "title", ""),
+        "caption": getattr(panel, "caption", ""),
+        "leads": leads_to(getattr(panel, "layer", "")) is not None,
+    }
+    match panel:
+        case ChartPanel():
+            return {"panel": "chart", **chart_facts(panel, can_be_picked=words["leads"]), **words}
+        case GridPanel():
+            grids = [_grid_facts(each, add) for each in states if isinstance(each, GridPanel)]
+            return {"panel": "grid", "states": grids, **words}
+        case ImagePanel():
+            return {"panel": "image", **_image_facts(panel, add), **words}
+        case TablePanel():
+            rows = [[_cell_text(cell) for cell in row] for row in panel.rows]
+            columns = [say(name) for name in panel.columns]
+            return {"panel": "table", "columns": columns, "rows": rows, **words}
+    raise AssertionError(f"{type(panel).__name__} is not drawn")
+
+
+def _grid_facts(panel: GridPanel, add: Callable[[bytes], tuple[int, int]]) -> Facts:
+    grid = in_theme(panel.grid)
+    return {
+        "name": panel.state,
+        "tiles": tile_facts(grid, panel.alt, grid.sprite),
+        "picture": add(grid.sprite),
+        "words": " ".join(filter(None, (panel.caption, grid.legend))),
+    }
+
+
+def in_theme(grid: Grid) -> Grid:
+    """Return the grid with zero in the page's own colour, be it dark or light."""
+    name = grid.colormap.name
+    if name == "RdBu_r":
+        themed = diverging()
+    elif name == "viridis" and not (grid.limits.low < 0).any():
+        themed = sequential()
+    else:
+        themed = name
+    return grid if themed == name else grid.coloured(themed)
+
+
+def _image_facts(panel: ImagePanel, add: Callable[[bytes], tuple[int, int]]) -> Facts:
+    height, width = panel.picture.shape[:2]
+    facts: Facts = {"alt": panel.alt, "width": width, "height": height}
+    if panel.tiles is not None:
+        facts["tiles"] = _tile_places(panel.tiles)
+    if not isinstance(panel, OverlayPanel):
+        return facts | _file(encode_png(panel.picture), add)
+    lower = encode_png(panel.lower, compress_level=1)
+    return (
+        facts
+        | {"lower": add(lower), "lowerKey": _key(lower), "opacity": panel.opacity}
+        | _file(encode_png(panel.upper, compress_level=1), add)
+    )
+
+
+def _file(data: bytes, add: Callable[[bytes], tuple[int, int]]) -> Facts:
+    return {"picture": add(data), "key": _key(data)}
+
+
+def _key(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=8).hexdigest()
+
+
+def _tile_places(tiles: Geometry) -> Facts:
+    """Return where the tiles of a picture begin and how wide one is, in shares of its sides."""
+    corners = (tiles.box(at)[:2] for at in range(tiles.count))
+    return {
+        "places": [[left / tiles.width, top / tiles.height] for left, top in corners],
+        "wide": tiles.tile_width * tiles.magnification / tiles.width,
+    }
+
+
+def _cell_text(cell: str | int | float) -> str:
+    return number(cell) if isinstance(cell, float) else str(cell)
