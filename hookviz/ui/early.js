@@ -3,6 +3,7 @@
 // small window. The space bar goes on with a stream that was frozen.
 if (!window.hookviz) {
   const kept = [];
+  const LEFT = 100; // milliseconds in which a list has given the focus back to its field
   const STALE = 10000; // milliseconds after which nobody means it any more
   window.hookviz = {
     ready: false, // the grid listens for itself
@@ -47,6 +48,18 @@ if (!window.hookviz) {
     };
     if (button) when(`${button}:enabled`, click);
   });
+  // A list of which something was picked by the pointer is left, so that the page's keys work again.
+  document.addEventListener(
+    "pointerup",
+    (event) => {
+      if (!(event.target instanceof Element && event.target.closest("[role=option]"))) return;
+      setTimeout(() => {
+        const at = document.activeElement;
+        if (at instanceof HTMLElement && at.closest("[data-testid=stSelectbox]")) at.blur();
+      }, LEFT);
+    },
+    true,
+  );
   // A window between a phone's and a laptop's, such as a projector's at 150 %, is for the network.
   if (window.innerWidth > 768 && window.innerWidth <= 1100) {
     when("[data-testid='stSidebarCollapseButton'] button", (found) => found.click());

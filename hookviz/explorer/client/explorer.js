@@ -141,7 +141,6 @@ export const mount = (element, surroundings) => {
     opened,
     tileOf: grid.tileOf,
     valueAt: grid.valueAt,
-    narrow: onPhone,
     closed: () => grid.focus(),
   });
   const about = (of = view) => JSON.stringify([subject, ofLayer(of)]);

@@ -19,6 +19,9 @@ import { sign } from "./signs.js";
 import { wayBack } from "./trail.js";
 
 const OPACITY = 60; // percent
+// What Escape ends instead of the channel: a list, what is typed, and what lies over the page.
+const ENDS_ITSELF = "select, input[type='text'], input[type='search'], [role='combobox'], [contenteditable], dialog";
+const OVER = "[data-testid='stPopoverBody'], [role='dialog'], [role='listbox']";
 
 const FRAME = `
   <section class="inspector">
@@ -68,7 +71,6 @@ export const channelOf = (text, order) => {
  * @property {(channel: number, of?: "a" | "b") => HTMLCanvasElement | null} tileOf a pixel for each cell
  * @property {(channel: number, row: number, column: number) => number | null} valueAt by its colour
  * @property {() => void} closed takes the focus
- * @property {() => boolean} narrow whether the window is a phone's
  */
 
 /**
@@ -161,9 +163,10 @@ export function inspector(parent, context) {
   find(".close").insertAdjacentHTML("afterbegin", sign("close"));
   find(".close").onclick = close;
   const pressed = (/** @type {KeyboardEvent} */ event) => {
-    const typed = /** @type {Element} */ (event.composedPath()[0]);
-    const isTyped = typed.matches?.("input[type='text'], [contenteditable]");
-    if (event.key === "Escape" && at && !isTyped && !event.defaultPrevented && context.narrow()) close();
+    if (event.key !== "Escape" || !at || event.defaultPrevented) return;
+    const target = /** @type {Element} */ (event.composedPath()[0]);
+    const isElsewhere = target.closest?.(ENDS_ITSELF) || document.querySelector(OVER)?.checkVisibility();
+    if (!isElsewhere) close();
   };
   document.addEventListener("keydown", pressed);
 

@@ -1,7 +1,7 @@
 // The row that says which layer is looked at: the list of layers, its neighbours, what followed it, and
 // whether each tile shows what excites its channel.
 
-import { fill } from "./choice.js";
+import { fill, leaveWhenPicked } from "./choice.js";
 import { segmented } from "./segmented.js";
 import { frame, say } from "./shared.js";
 
@@ -61,6 +61,7 @@ export const layerRow = (parent, { change }) => {
   ].map(find);
   /** @type {any} */
   let facts = null;
+  leaveWhenPicked(row);
   let name = ""; // of the layer that is looked at, which may be on its way
   let word = "after";
 

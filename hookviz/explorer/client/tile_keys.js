@@ -2,6 +2,7 @@
 
 import { say } from "./shared.js";
 
+const TYPED = "input:not([type='checkbox'], [type='radio'], [type='range']), textarea, [contenteditable]";
 const BUSY = "input, textarea, select, button, a, [role='slider'], [role='radio'], [contenteditable]";
 
 /**
@@ -72,8 +73,9 @@ export const gridKeys = (find, grid) => {
     anywhere: (event) => {
       if (event.defaultPrevented) return; // it is kept for later
       const target = event.composedPath()[0];
-      if (target !== document.body && (target.closest?.(BUSY) || target.getRootNode() !== document)) return;
-      if (event.key !== "/" && !event.key.startsWith("Arrow")) return;
+      const isArrow = event.key.startsWith("Arrow"); // which other parts have, too
+      if (!isArrow && (event.key !== "/" || target.closest?.(TYPED))) return;
+      if (isArrow && target !== document.body && (target.closest?.(BUSY) || target.getRootNode() !== document)) return;
       if (take(event) && event.key !== "/") stage.focus();
     },
     // A key that was pressed before the grid was there: "/", a number and Enter, or arrows.

@@ -79,7 +79,7 @@ export const layerTree = (parent, { pick }) => {
     button.onclick = () => pick(layer.name);
     button.onkeydown = (event) => {
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-      if (!step) return;
+      if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
       const seen = buttons.filter((other) => other.offsetParent);
       seen[seen.indexOf(button) + step]?.focus();

@@ -1,6 +1,6 @@
 // The row that says how the channels are drawn: order, how many, what the colours span, which they are.
 
-import { fill } from "./choice.js";
+import { fill, leaveWhenPicked } from "./choice.js";
 import { frame } from "./shared.js";
 
 const FRAME = `
@@ -25,6 +25,7 @@ const CHOICES = /** @type {const} */ ([
  */
 export const viewRow = (parent, { change }) => {
   const find = frame(parent, FRAME);
+  leaveWhenPicked(find(".view-row"));
   const lists = CHOICES.map(([word, among]) => {
     const list = find(`[data-word="${word}"]`);
     list.onchange = () => change({ [word]: list.value });

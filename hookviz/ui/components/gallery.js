@@ -54,7 +54,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     button.onclick = () => choose(button);
     button.onkeydown = (event) => {
       const step = steps[event.key];
-      if (!step) return;
+      if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
       const next = buttons[(index + step + buttons.length) % buttons.length];
       next.focus();

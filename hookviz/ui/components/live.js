@@ -243,7 +243,7 @@ const run = (root, find) => {
   };
   const press = pressed({
     " ": takeOut,
-    Escape: () => screen.picked !== null && link.pick(null),
+    Escape: () => (screen.picked === null ? false : link.pick(null)),
     move: (across, down) => {
       const to = screen.neighbour(across, down);
       if (to !== null) link.pick(to, LINK_PAUSE);

@@ -5,12 +5,13 @@ const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], Arrow
 const isBusy = (target) =>
   Boolean(target.closest?.("input, textarea, select, button, a, [role='radio'], [contenteditable]"));
 
-// `acts` has what a key does by its name, and move(across, down) for the arrows.
+// `acts` has what a key does by its name, and move(across, down) for the arrows; a key for which nothing
+// was to do, of which it returns false, is the browser's.
 export const pressed = (acts) => (event) => {
   const target = event.composedPath()[0];
   if (event.ctrlKey || event.metaKey || event.altKey || isBusy(target)) return;
   if (event.key in ARROWS) acts.move(...ARROWS[event.key]);
   else if (!(event.key in acts) || event.key === "move") return;
-  else if (!event.repeat) acts[event.key]();
+  else if (!event.repeat && acts[event.key]() === false) return;
   event.preventDefault();
 };

@@ -10,6 +10,26 @@ const FRAME = `
     <div class="reason" role="status"></div>
   </section>`;
 
+const asked = new WeakMap(); // what ends the listening of the time before
+
+// Where several questions are on the page, the last one, which is the one that waits.
+const isLast = (host) => [...document.querySelectorAll("[class*='st-key-question-']")].at(-1)?.contains(host) ?? false;
+
+// A to D answer wherever nobody types.
+const TYPED = "input:not([type='checkbox'], [type='radio'], [type='range']), textarea, select, [contenteditable]";
+const answersByLetter = (host, buttons) => {
+  const pressed = (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.defaultPrevented) return;
+    const button = buttons["abcdefgh".indexOf(event.key.toLowerCase())];
+    if (!button || event.composedPath()[0].closest?.(TYPED) || !isLast(host)) return;
+    event.preventDefault();
+    event.stopImmediatePropagation(); // Streamlit has letters of its own
+    button.click();
+  };
+  document.addEventListener("keydown", pressed, true);
+  return () => document.removeEventListener("keydown", pressed, true);
+};
+
 export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const data = unpacked(bytes);
   const find = frame(parentElement, FRAME);
@@ -40,4 +60,10 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   reason.className = picked ? (picked.right ? "reason right" : "reason wrong") : "reason";
   reason.innerHTML = picked ? `<strong></strong> ${picked.why}` : "";
   if (picked) reason.firstElementChild.textContent = picked.right ? data.right : data.wrong;
+  else reason.textContent = data.how;
+
+  asked.get(answers)?.();
+  const stop = answersByLetter(parentElement.host ?? parentElement, buttons);
+  asked.set(answers, stop);
+  return stop;
 }

@@ -49,5 +49,8 @@ def show_question(
         "picked": picked,
         "right": say("Right."),
         "wrong": say("Not quite."),
+        "how": say(
+            "Pick an answer, by its letter too: then the lesson goes on.",
+        ),
     }
     component("question")(key=key, data=packed(data), on_picked_change=chosen)

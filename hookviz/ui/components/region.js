@@ -326,7 +326,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
       show();
     };
     button.onkeydown = (event) => {
-      if (!turn[event.key]) return;
+      if (!turn[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
       event.stopPropagation();
       const next = radios[(index + turn[event.key] + radios.length) % radios.length];

@@ -107,10 +107,17 @@ def _show_head(lesson: Lesson, number: int, choices: SceneChoices) -> None:
             )
         _neighbour(say("Back"), "previous", "P", number - 1, disabled=number == 1)
         last = number == len(lesson.steps)
-        _neighbour(say("Next"), "next", "N", number + 1, disabled=last or number >= furthest)
+        why = ""
+        if last:
+            why = say("This is the last step.")
+        elif number >= furthest:
+            why = say("Answer the question of this step first.")
+        _neighbour(say("Next"), "next", "N", number + 1, disabled=bool(why), why=why)
 
 
-def _neighbour(label: str, key: str, shortcut: str, step: int, *, disabled: bool) -> None:
+def _neighbour(
+    label: str, key: str, shortcut: str, step: int, *, disabled: bool, why: str = ""
+) -> None:
     icons = {"previous": "chevron_left", "next": "chevron_right"}
     st.button(
         label,
@@ -118,6 +125,7 @@ def _neighbour(label: str, key: str, shortcut: str, step: int, *, disabled: bool
         key=f"hv-{key}",
         shortcut=shortcut,
         disabled=disabled,
+        help=why or None,
         on_click=choosing.go_to_step,
         args=(step,),
     )
