@@ -8,7 +8,7 @@ import numpy as np
 from hookviz.drawing.pair import why_unlike
 from hookviz.explorer.emphasis import emphasised
 from hookviz.explorer.layers import maps, resolve
-from hookviz.explorer.pair import pinned_pair
+from hookviz.explorer.pair import of_b_alone, pinned_pair
 from hookviz.explorer.question import Answer, NotThereError, Report
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
@@ -23,6 +23,8 @@ def answer_changes(
 ) -> Answer:
     """Return what A and B have in common as a whole, and the channels that changed most.
 
+    Before there is a B, that is what to do next.
+
     Raises:
         NotThereError: nothing is pinned as A, or A has another shape.
         HookVizError: A can't be had, or the pass can't be run.
@@ -35,6 +37,12 @@ def answer_changes(
         )
     if not pair.alike:
         raise NotThereError(why_unlike(pair.a.shape, pair.b.shape))
+    if not of_b_alone(subject, str(looked.step)) and np.array_equal(pair.a, pair.b):
+        says = say(
+            "**There is no B yet.** Choose another image or model at the side, or another layer: "
+            "then the channels that changed most stand here."
+        )
+        return Answer({"says": emphasised(says), "heads": [], "rows": [], "caption": ""})
     common = pair.channels
     known = common.correlation[np.isfinite(common.correlation)]
     says = say("**Click a tile** for its map in A and in B. Hold **F** to flip between the two. ")

@@ -117,6 +117,16 @@ def pinned_pair(subject: Subject, step: str, maps: torch.Tensor) -> PinnedPair |
     return PinnedPair(pinned, a.numpy(), maps.numpy(), pair, subject.cache)
 
 
+def of_b_alone(subject: Subject, step: str) -> list[str]:
+    """Return of image, network and step what B has that A has not; nothing where A is looked at."""
+    pinned = subject.pinned
+    if pinned is None:
+        return []
+    of_a = (pinned.image, pinned.title, pinned.step)
+    of_b = (subject.image_title, subject.model_title, step)
+    return [ours for theirs, ours in zip(of_a, of_b, strict=True) if theirs != ours]
+
+
 def pair_facts(compared: PinnedPair, pair: Pair, channel: int) -> dict[str, Any]:
     """Describe a channel in A beside that in B, both of one shape.
 

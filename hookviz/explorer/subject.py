@@ -12,7 +12,11 @@ from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.drawing.held_scale import Held
 from hookviz.explaining.receptive_field import Fields, are_fields_known, receptive_fields
+<<<<<<< HEAD
 from hookviz.types import InputImage, LayerInfo, Model, ModelInput, Progress, ignore
+=======
+from hookviz.types import Capture, InputImage, Model, ModelInput, Progress, ignore
+>>>>>>> dbc4a6c (Show beside each other what A's network and B's saw, the difference of a channel on its own scale, and before there is a B what to do next)
 
 
 class Limit(Protocol):
@@ -84,6 +88,7 @@ class Pinned:
         title: of its network, with its weights where those are not the pretrained ones.
         step: whose output it is, an `Address` as text.
         read: computes its maps, ``(C, H, W)``; raises a `HookVizError` where they can't be had.
+        run: the run that they are of, with the classes; raises likewise. None where there is none.
     """
 
     link: str
@@ -92,6 +97,7 @@ class Pinned:
     title: str
     step: str
     read: Callable[[], torch.Tensor] = field(repr=False)
+    run: Callable[[], Capture] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

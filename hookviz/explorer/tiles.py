@@ -7,9 +7,11 @@ from typing import Any
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.pair import Pair, why_unlike
 from hookviz.drawing.tile_facts import channel_facts, geometry_facts, tile_facts
+from hookviz.explorer.both_seen import both_seen
 from hookviz.explorer.drawn import Compared, Drawn, drawn
 from hookviz.explorer.emphasis import emphasised, plainly
 from hookviz.explorer.glossary import explained
+from hookviz.explorer.pair import of_b_alone
 from hookviz.explorer.patches import PatchTiles, atlas_of_step, patch_tiles
 from hookviz.explorer.question import Answer, Report
 from hookviz.explorer.subject import Subject
@@ -98,7 +100,7 @@ def _compare(subject: Subject, shown: Drawn) -> dict[str, Any] | None:
     if subject.pinned is None:
         return None
     compared = shown.compared
-    row = {"options": [], "chosen": "", "says": {}, "alike": False, "hint": ""}
+    row = {"options": [], "chosen": "", "says": {}, "alike": False, "hint": "", "seen": []}
     if compared is None:
         return row | {"warning": shown.warning}
     alike = compared.pair.alike
@@ -107,6 +109,7 @@ def _compare(subject: Subject, shown: Drawn) -> dict[str, Any] | None:
         "chosen": compared.shown,
         "says": _sides(subject, shown, compared),
         "alike": alike,
+        "seen": both_seen(subject, shown.capture),
         "hint": say("Hold F to flip between the two.") if alike else "",
         "warning": "",
     }
@@ -116,8 +119,7 @@ def _sides(subject: Subject, shown: Drawn, compared: Compared) -> dict[str, Any]
     """Say what A is, and of B what is not the same."""
     pinned, both = compared.maps.pinned, compared.maps
     of_a = (pinned.image, pinned.title, pinned.step)
-    of_b = (subject.image_title, subject.model_title, str(shown.looked.step))
-    others = [ours for theirs, ours in zip(of_a, of_b, strict=True) if theirs != ours]
+    others = of_b_alone(subject, str(shown.looked.step))
     if not others:
         same = say(
             "**A** is what you look at: choose another image, model or layer, and that is B."

@@ -1,4 +1,4 @@
-"""Keys that are not ours stay the browser's, on all that listens to keys; ours work from everywhere."""
+"""Keys of the browser stay its own, on all that listens to keys; ours work from everywhere."""
 
 import re
 from collections.abc import Sequence

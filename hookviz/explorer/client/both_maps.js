@@ -1,7 +1,8 @@
-// The map of the picked channel, and beside it the one of A where a pair is looked at.
+// The map of the picked channel, and beside it the one of A where a pair is looked at, and how far the
+// two differ where the tiles show that.
 
 import { channelMap } from "./channel_map.js";
-import { pairOfMaps, valuesOf } from "./pair.js";
+import { changed, pairOfMaps, valuesOf } from "./pair.js";
 import { decoded } from "./pictures.js";
 import { say } from "./shared.js";
 
@@ -23,6 +24,8 @@ export function bothMaps(find, { tileOf, valueAt, picked, came }) {
   /** @type {Map<string, {of: string, picture: CanvasImageSource}>} */
   const painted = new Map();
   let now = ""; // what is shown
+  /** @type {ReturnType<typeof channelMap> | null} */
+  let difference = null;
 
   /**
    * A side's picture: at once from the tiles, or as soon as it is unpacked. Until the tiles' own is
@@ -72,6 +75,16 @@ export function bothMaps(find, { tileOf, valueAt, picked, came }) {
       pair ??= pairOfMaps(find(".map-a"), find(".in-common"), picked);
       const ofA = pictureOf("a", answer?.pair?.a?.picture, channel, hasTiles);
       pair.show({ ...shown, about: undefined, picture: ofA }, answer);
+      if (tiles.isDifference) {
+        difference ??= channelMap(find(".map-difference"), picked);
+        difference.show({
+          ...shown,
+          ...{ bar: tiles.bar, ticks: tiles.ticks }, // of its own scale
+          values: changed(valuesOf(answer?.pair?.a), valuesOf(answer)),
+          about: (row, column) => valueAt(channel, row, column),
+          picture: tileOf(channel),
+        });
+      }
       return picture;
     },
   };

@@ -6,6 +6,7 @@ import { frame, say } from "./shared.js";
 const FRAME = `
   <div class="compare-row" hidden>
     <div class="faces"></div>
+    <div class="seen"></div>
     <p class="says"></p>
     <button type="button" class="unpin" title="Look at one thing again"><i aria-hidden="true">×</i><span>Unpin A</span></button>
   </div>`;
@@ -14,6 +15,25 @@ const FRAME = `
 const bold = (text) => {
   const part = document.createElement("b");
   part.textContent = text;
+  return part;
+};
+
+/**
+ * What a side's network was given, small, and what it took that for.
+ * @param {{name: string, picture: string, classes: string[]}} side
+ */
+const seenBy = ({ name, picture, classes }) => {
+  const part = document.createElement("span");
+  part.append(bold(name));
+  if (picture) {
+    const image = document.createElement("img");
+    image.src = picture;
+    image.alt = say("What the network of {name} sees", { name });
+    part.append(image);
+  }
+  const words = document.createElement("span");
+  words.append(...classes.flatMap((each, at) => (at ? [document.createElement("br"), each] : [each])));
+  part.append(words);
   return part;
 };
 
@@ -37,6 +57,7 @@ export const compareRow = (parent, { change, unpin }) => {
       if (!compare) return;
       const { warning, hint, options, chosen } = compare;
       row.classList.toggle("warns", Boolean(warning));
+      find(".seen").replaceChildren(...(compare.seen ?? []).map(seenBy));
       if (warning) {
         says.setAttribute("role", "alert");
         says.textContent = warning;

@@ -55,7 +55,7 @@ export function hints(parent, heard) {
   const only = (/** @type {boolean} */ isFirst, /** @type {Facts | null} */ changes) => {
     first.hidden = !isFirst;
     find(".changed").textContent = changes?.caption ?? "";
-    table.hidden = !changes;
+    table.hidden = !changes?.rows.length;
     heard(isFirst);
   };
 

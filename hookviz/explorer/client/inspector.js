@@ -38,6 +38,7 @@ const FRAME = `
       <div class="two">
         <div class="of-a"><p class="name">A</p><div class="map-a"></div></div>
         <div class="of-b"><p class="name">B</p><div class="map-b"></div></div>
+        <div class="of-difference"><p class="name">B − A</p><div class="map-difference"></div></div>
         <div class="photograph-place"></div>
         <div class="in-common"></div>
       </div>
@@ -250,6 +251,7 @@ export function inspector(parent, context) {
     title.textContent = isOfA ? say("Channel {channel} of A", { channel }) : say("Channel {channel}", { channel });
     trail.show(!isOfA);
     place.classList.toggle("of-pair", isPair());
+    place.classList.toggle("with-difference", isPair() && Boolean(tiles.isDifference));
     place.classList.toggle("of-a-alone", isOfA);
     find(".excites-place").hidden = !layers.patches && !layers.isConv;
     error.textContent = "";

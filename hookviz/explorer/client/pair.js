@@ -20,6 +20,13 @@ export const valuesOf = (map) => {
 };
 
 /**
+ * How far B is above A in each cell; null where one of them is not known exactly.
+ * @param {Float32Array | null} a
+ * @param {Float32Array | null} b
+ */
+export const changed = (a, b) => a && b && b.map((value, at) => value - a[at]);
+
+/**
  * What is written beside a pair's maps.
  * @param {Facts} pair of the answer to the question "channel"
  * @param {Float32Array | null} b values of B

@@ -45,8 +45,10 @@ export const twoFaces = (find, repaint) => {
     show: (facts) => {
       pair = facts.pair ?? null;
       high = facts.geometry.height;
-      split.hidden = pair?.face !== "split";
-      flip.hidden = !pair;
+      // Where two stand cell against cell both keep their room, so that nothing beside them jumps.
+      split.hidden = flip.hidden = !pair && !facts.compare?.alike;
+      split.style.visibility = pair?.face === "split" ? "" : "hidden";
+      flip.style.visibility = pair ? "" : "hidden";
       end();
       if (!pair) return void (held = false);
       document.addEventListener("keydown", key);

@@ -94,8 +94,16 @@ def _show_head(lesson: Lesson, number: int, choices: SceneChoices) -> None:
                 args=(choosing.ALL,),
             )
         st.html(f'<p class="hv-lesson-name">{escape(_name(lesson))}</p>', width="stretch")
-        show_menus(sheet_menu(lesson, choices))
         furthest = _furthest(lesson, number)
+        last = number == len(lesson.steps)
+        why = ""  # there is no way on
+        if number >= furthest and not last:
+            why = say("Next: after your answer")
+        elif last:
+            why = say("The last step")
+        if why:
+            st.html(f'<p class="hv-why-not">{escape(why)}</p>', width="content")
+        show_menus(sheet_menu(lesson, choices))
         with st.container(width="content", key="hv-lesson-steps"):
             show_steps(
                 lesson,
@@ -106,18 +114,10 @@ def _show_head(lesson: Lesson, number: int, choices: SceneChoices) -> None:
                 on_pick=choosing.go_to_step,
             )
         _neighbour(say("Back"), "previous", "P", number - 1, disabled=number == 1)
-        last = number == len(lesson.steps)
-        why = ""
-        if last:
-            why = say("This is the last step.")
-        elif number >= furthest:
-            why = say("Answer the question of this step first.")
-        _neighbour(say("Next"), "next", "N", number + 1, disabled=bool(why), why=why)
+        _neighbour(say("Next"), "next", "N", number + 1, disabled=last or number >= furthest)
 
 
-def _neighbour(
-    label: str, key: str, shortcut: str, step: int, *, disabled: bool, why: str = ""
-) -> None:
+def _neighbour(label: str, key: str, shortcut: str, step: int, *, disabled: bool) -> None:
     icons = {"previous": "chevron_left", "next": "chevron_right"}
     st.button(
         label,
@@ -125,7 +125,6 @@ def _neighbour(
         key=f"hv-{key}",
         shortcut=shortcut,
         disabled=disabled,
-        help=why or None,
         on_click=choosing.go_to_step,
         args=(step,),
     )

@@ -25,7 +25,7 @@ from hookviz.language.speaking import speaking
 from hookviz.serving import capacity, logs, turns
 from hookviz.serving.out_of_memory import OutOfMemoryError
 from hookviz.serving.watched_run import WatchedRun
-from hookviz.types import Address, Model
+from hookviz.types import Address, Capture, Model
 from hookviz.ui.serving.explorer_messages import (
     Message,
     message,
@@ -256,7 +256,7 @@ def subject_of(scene: Scene, model: Model, take_turn: TakeTurn) -> Subject:
 
 
 def _pinned(scene: Scene, pinned: PinnedScene, take_turn: TakeTurn) -> Pinned:
-    def read() -> torch.Tensor:
+    def run() -> Capture:
         choice, model_input = pinned.choice, pinned.model_input
         if choice is None or model_input is None:
             raise HookVizError(pinned.error)
@@ -267,11 +267,14 @@ def _pinned(scene: Scene, pinned: PinnedScene, take_turn: TakeTurn) -> Pinned:
             # Nothing of it for the class: its image can be somebody's own.
             subject = Subject(model, model_input, scene.image, scene.cache, take_turn=take_turn)
             layer = Address.read(pinned.step).layer
-            return middle_maps(capture_layer(subject, layer)[pinned.step].values)
+            return capture_layer(subject, layer)
+
+    def read() -> torch.Tensor:
+        return middle_maps(run()[pinned.step].values)
 
     given = "" if pinned.model_input is None else pinned.model_input.digest
     digest = f"{pinned.model_digest} {given}"
-    return Pinned(pinned.link, digest, pinned.image, pinned.title, pinned.step, read)
+    return Pinned(pinned.link, digest, pinned.image, pinned.title, pinned.step, read, run)
 
 
 def _status(error: HookVizError) -> int:
