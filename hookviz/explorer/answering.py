@@ -5,6 +5,7 @@ of bytes such as a picture. A question that takes seconds reports answers on its
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from hookviz.errors import nearest_names, shorten
 from hookviz.explorer.changes import answer_changes
@@ -38,6 +39,9 @@ def answer(
 ) -> Answer:
     """Answer a question about what a view shows of a subject.
 
+    Who asks sorts channels and leaves some out, by what the answer about the tiles says of that: no
+    answer depends on it.
+
     Args:
         subject: the network, the image and what is kept.
         view: what is chosen.
@@ -59,7 +63,7 @@ def answer(
                 suggestion=near[0] if near else next(iter(QUESTIONS)),
             )
         )
-    return answerer(subject, view, question.facts, report)
+    return answerer(subject, replace(view, sort="index", top=None), question.facts, report)
 
 
 QUESTIONS: Mapping[str, Answerer] = {

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.drawing.channel_page import numbers
-from hookviz.drawing.chosen_channels import with_channels
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.histogram import histogram
 from hookviz.errors import one_of
@@ -31,8 +30,7 @@ def answer_channel(
 ) -> Answer:
     """Answer what a channel of the layer is; with `of` ``"a"``, a channel of what is pinned.
 
-    Of a pair of one shape it says how far both agree, too. A channel that the tiles leave out is
-    answered like any other.
+    Of a pair of one shape it says how far both agree, too.
 
     Raises:
         NotThereError: there is no such channel, or nothing is pinned.
@@ -51,7 +49,7 @@ def answer_channel(
         **described(shown.grid, maps, channel),
     }
     if compared is not None and compared.pair.alike:
-        of_a = _map_of(compared.pair.a, compared.maps.a, channel)
+        of_a = channel_map(compared.pair.a, channel, compared.maps.a[channel])
         said["pair"] = pair_facts(compared.maps, compared.pair, channel) | {"a": of_a}
     return Answer(said)
 
@@ -62,7 +60,7 @@ def described(grid: Grid, maps: NDArray[np.float32], channel: int) -> dict[str, 
     The bars of the histogram are percent of the highest one, and below or above zero.
     """
     values = maps[channel]
-    said = {"channel": channel, **_map_of(grid, maps, channel)}
+    said = {"channel": channel, **channel_map(grid, channel, values)}
     if not np.isfinite(values).any():
         none = say("No cell of this map is a finite number.")
         return said | {
@@ -83,11 +81,6 @@ def described(grid: Grid, maps: NDArray[np.float32], channel: int) -> dict[str, 
     }
 
 
-def with_channel(grid: Grid, maps: NDArray[np.float32], channel: int) -> Grid:
-    """Return a grid that shows the channel, in the colours of this one, which may leave it out."""
-    return grid if channel in grid.order else with_channels(grid, maps, [channel])
-
-
 def _pinned(shown: Drawn) -> Compared:
     if shown.compared is None:
         raise NotThereError(
@@ -105,10 +98,6 @@ def _of_a(compared: Compared, facts: Mapping[str, Any]) -> dict[str, Any]:
         "caption": f"{pinned.image} · {pinned.title}",
         **described(compared.pair.a, maps, channel),
     }
-
-
-def _map_of(grid: Grid, maps: NDArray[np.float32], channel: int) -> dict[str, Any]:
-    return channel_map(with_channel(grid, maps, channel), channel, maps[channel])
 
 
 def _histogram(values: NDArray[np.float32]) -> dict[str, Any]:

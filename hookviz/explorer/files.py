@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from hookviz.drawing.channel_page import channel_csv, channel_page
 from hookviz.errors import one_of
 from hookviz.explorer.asked import asked_number
-from hookviz.explorer.channel import with_channel
 from hookviz.explorer.drawn import drawn
 from hookviz.explorer.question import Answer, Report
 from hookviz.explorer.subject import Subject
@@ -49,7 +48,7 @@ def answer_file(subject: Subject, view: View, facts: Mapping[str, Any], _report:
         )
         with subject.take_turn(say("Drawing the channels"), "file", ""):  # matplotlib takes a while
             data = channel_page(
-                with_channel(shown.grid, maps, channel),
+                shown.grid,
                 channel,
                 values,
                 image=subject.image.pixels,

@@ -1,21 +1,28 @@
-"""Answer with the tiles: every channel in one picture, with what lays, colours and reads them."""
+"""Answer with the tiles: every channel in one picture, with what lays, colours and reads them.
+
+The picture has them in the layer's own order. The answer says each other order that a view may ask
+for, so that nobody is asked again where it asks for another one, or for fewer channels.
+"""
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.pair import Pair, why_unlike
+from hookviz.drawing.statistics import SORTS, order
 from hookviz.drawing.tile_facts import channel_facts, geometry_facts, tile_facts
 from hookviz.explorer.both_seen import both_seen
 from hookviz.explorer.drawn import Compared, Drawn, drawn
 from hookviz.explorer.emphasis import emphasised, plainly
 from hookviz.explorer.glossary import explained
+from hookviz.explorer.look import tops
 from hookviz.explorer.pair import of_b_alone
 from hookviz.explorer.patches import PatchTiles, atlas_of_step, patch_tiles
 from hookviz.explorer.question import Answer, Report
 from hookviz.explorer.subject import Subject
-from hookviz.explorer.view import DIFFERENCE, SPLIT, View
+from hookviz.explorer.view import ALL, CHANGE, DIFFERENCE, SPLIT, View
 from hookviz.language.saying import mark, say
 from hookviz.types import Capture
 
@@ -26,21 +33,25 @@ _OF_PATCHES = mark("Each tile is what excites its channel most among the atlas's
 def answer_tiles(
     subject: Subject, view: View, _facts: Mapping[str, Any], _report: Report
 ) -> Answer:
-    """Return every channel that a view shows; the picture is the sprite, a pixel for a cell.
+    """Return every channel of what a view shows; the picture is the sprite, a pixel for a cell.
 
     Raises:
         HookVizError: the network shows no channels, or the pass can't be run.
     """
     shown = drawn(subject, view)
     grid, pair = _tiles(shown)
-    patches, notes = _patches(subject, view, shown), []
+    orders, notes = _orders(shown, grid), []
+    patches = _patches(subject, view, shown)
     if patches is not None:
+        if patches.grid is not shown.own:  # those that answer to a choice, the strongest first
+            orders = None
         grid = patches.grid
         notes = [patches.note] if patches.note else []
     sprite = patches.sheet.png if patches else pair.sprite if pair else grid.sprite
     facts = tile_facts(grid, _says(subject, grid), sprite) | {
-        "legend": explained(_legend(grid, of_patches=patches is not None)),
-        "shown": grid.shown,
+        "legend": explained(say(_OF_PATCHES) if patches else grid.legend),
+        "orders": orders,
+        "shown": _how_many(grid, tops(grid.shape[0]) if orders else (ALL,)),
         "isPatches": patches is not None,
         "notes": notes,
         "pair": pair and {"face": _face(shown.compared), "stats": channel_facts(pair.a)},
@@ -89,10 +100,22 @@ def _says(subject: Subject, grid: Grid) -> str:
     )
 
 
-def _legend(grid: Grid, *, of_patches: bool) -> str:
-    """Say what the tiles mean, and how many there are."""
-    how_many = say("{meaning}.", meaning=f"{grid.shown[0].upper()}{grid.shown[1:]}")
-    return f"{say(_OF_PATCHES) if of_patches else grid.legend} {how_many}"
+def _orders(shown: Drawn, grid: Grid) -> dict[str, list[int]]:
+    """Return the layer's channels in each order but its own: of a pair by B's values."""
+    stats = grid.stats if shown.is_of_a else shown.grid.stats
+    orders = {sort: order(stats, sort).tolist() for sort in SORTS if sort != "index"}
+    if shown.compared is not None and shown.compared.pair.alike:
+        orders[CHANGE] = shown.compared.maps.channels.most_changed.tolist()
+    return orders
+
+
+def _how_many(grid: Grid, counts: tuple[str, ...]) -> dict[str, str]:
+    """Say how many channels are shown where the first so many are, or all of the grid."""
+    said = {}
+    for count in counts:
+        of = grid if count == ALL else replace(grid, order=grid.order[: int(count)])
+        said[count] = say("{meaning}.", meaning=f"{of.shown[0].upper()}{of.shown[1:]}")
+    return said
 
 
 def _compare(subject: Subject, shown: Drawn) -> dict[str, Any] | None:

@@ -16,8 +16,17 @@ import hookviz
 from hookviz.images.samples import samples
 from scripts.automatic_grid import automatic_grid
 from scripts.browsing import settled_box, tile_centre, tiles, wait_for_grid
-from tests.e2e.screen import SHAPESNET, Questions, asked_in, at_rest, choose, pixels
+from tests.e2e.screen import (
+    SHAPESNET,
+    Questions,
+    asked_in,
+    at_rest,
+    choose,
+    expect_caption,
+    pixels,
+)
 from tests.e2e.test_accessibility import serious
+from tests.e2e.test_compare import numbers
 
 LAYER = "stem.first.conv"
 
@@ -193,6 +202,33 @@ def test_a_click_while_another_layer_is_on_its_way_is_about_the_one_that_is_show
     at_rest(page)
     expect(page.get_by_role("heading", name="Channel 9")).to_be_visible()
     assert any(name == "tiles" and layer != LAYER for name, layer in asked)
+
+
+def test_order_and_how_many_ask_nobody(page: Page, server: str, values: torch.Tensor) -> None:
+    asked: list[str] = []
+    page.on("request", lambda sent: asked.append(sent.url))
+    page.goto(f"{server}/{SHAPESNET}&channel=9&sort=mean")
+    before = wait_for_grid(page)
+    at_rest(page)
+    asked.clear()
+    stage = page.locator("figure .stage")
+    for sort in ("max", "variance", "zeros", "index"):
+        for top in ("16", "all"):
+            choose(page, "Sort by", sort)
+            choose(page, "Channels", top)
+            grid = hookviz.make_grid(values, sort=sort, top=16 if top == "16" else None)
+            expect(stage).to_have_attribute("aria-valuemax", str(len(grid.order) - 1))
+            expect_caption(page, "16 of 32 shown." if top == "16" else "All 32 channels.")
+            at = len(grid.order) - 2
+            page.mouse.move(*tile_centre(page, at))
+            channel = int(grid.order[at])
+            expect(stage).to_have_attribute("aria-valuetext", re.compile(rf"^channel {channel}\b"))
+            low, mean, high = numbers(stage.get_attribute("aria-valuetext") or "")[1:4]
+            cells = values[channel]
+            known = [cells.min().item(), cells.mean().item(), cells.max().item()]
+            assert [low, mean, high] == pytest.approx(known, rel=6e-3)
+    assert wait_for_grid(page) == before
+    assert not [url for url in asked if "/hookviz/explorer?" in url]
 
 
 def test_tiles_that_do_not_come_are_told_from_those_that_are_shown(page: Page, server: str) -> None:

@@ -53,15 +53,11 @@ def assert_signs(pixels: NDArray[np.uint8], numbers: NDArray[np.float32]) -> Non
     np.testing.assert_array_equal(np.sign(redness), np.sign(numbers))
 
 
-@pytest.mark.parametrize(
-    "view", [View(), View(sort="max", top=16, scale="channel", colours="viridis")]
-)
+@pytest.mark.parametrize("view", [View(), View(scale="channel", colours="viridis")])
 def test_each_tile_has_its_channels_colours(subject: Subject, view: View) -> None:
     found = whole(subject, "tiles", view)
     grid = hookviz.make_grid(
         values(subject),
-        sort=view.sort,
-        top=view.top,
         scale="balanced" if view.scale == "automatic" else view.scale,
         colormap="RdBu_r" if view.colours == "automatic" else view.colours,
     )
@@ -80,20 +76,26 @@ def test_the_order_is_that_of_the_numbers(subject: Subject, sort: str, after: st
         "variance": maps.var((1, 2)),
         "zeros": (maps == 0).mean((1, 2)),
     }[sort]
-    facts = asked(subject, "tiles", View(sort=sort, after=after))
-    np.testing.assert_allclose(key[facts["order"]], np.sort(key)[::-1], rtol=1e-12)
-    assert sorted(facts["order"]) == list(range(32))
-    np.testing.assert_allclose(
-        facts["stats"]["mean"], maps.mean((1, 2))[facts["order"]], rtol=1e-6, atol=1e-7
-    )
+    facts = asked(subject, "tiles", View(after=after))
+    order = facts["orders"][sort]
+    np.testing.assert_allclose(key[order], np.sort(key)[::-1], rtol=1e-12)
+    assert sorted(order) == facts["order"] == list(range(32))
+    np.testing.assert_allclose(facts["stats"]["mean"], maps.mean((1, 2)), rtol=1e-6, atol=1e-7)
+
+
+def test_an_answer_is_the_same_in_any_order(subject: Subject) -> None:
+    plain = whole(subject, "tiles")
+    sorted_ = whole(subject, "tiles", View(sort="max", top=16))
+    assert sorted_.data == plain.data
+    assert {**sorted_.facts, "cost": ""} == {**plain.facts, "cost": ""}
 
 
 def test_it_says_in_words_what_is_seen(subject: Subject) -> None:
-    facts = asked(subject, "tiles", View(top=16))
-    assert facts["alt"].startswith("16 of 32 shown of layer stem.first.conv for: a yellow star.")
+    facts = asked(subject, "tiles")
+    alt = "all 32 channels of layer stem.first.conv for: a yellow star."
+    assert facts["alt"].startswith(alt)
     assert words(facts["legend"]).startswith("Blue is below zero")
-    assert words(facts["legend"]).endswith(" 16 of 32 shown.")
-    assert facts["shown"] == "16 of 32 shown"
+    assert facts["shown"] == {"all": "All 32 channels.", "16": "16 of 32 shown."}
     assert (facts["rows"], facts["columns"]) == (64, 64)
     assert facts["compare"] is facts["pair"] is None
     assert (facts["isPatches"], facts["isDifference"], facts["isOfA"]) == (False, False, False)
@@ -109,7 +111,8 @@ def test_it_says_what_it_cost(subject: Subject) -> None:
 
 def test_another_picture_has_another_key(subject: Subject) -> None:
     keys = [
-        asked(subject, "tiles", view)["key"] for view in (View(), View(channel=1), View(top=16))
+        asked(subject, "tiles", view)["key"]
+        for view in (View(), View(channel=1), View(scale="channel"))
     ]
     assert keys[0] == keys[1] != keys[2]
 
@@ -206,7 +209,7 @@ def test_patches_take_the_place_of_maps(model: Model) -> None:
     atlas = atlas_of(model)
     assert atlas is not None
     subject = subject_of(model, atlas=atlas)
-    found = whole(subject, "tiles", View(patches=True, sort="max", top=16))
+    found = whole(subject, "tiles", View(patches=True))
     assert found.facts["isPatches"]
     assert found.facts["palette"] == []
     assert words(found.facts["legend"]).startswith("Each tile is what excites its channel most")
@@ -217,6 +220,12 @@ def test_patches_take_the_place_of_maps(model: Model) -> None:
         assert tile(found, position).shape == (32, 32, 3)
         if patch.shape == (32, 32, 3):
             np.testing.assert_array_equal(tile(found, position), patch)
+    answering = [
+        asked(subject, "tiles", View(patches=True, answers=each)) for each in atlas.classes
+    ]
+    few = min(answering, key=lambda facts: len(facts["order"]))
+    assert few["orders"] is None  # the strongest first, whatever a view says
+    assert few["shown"] == {"all": f"{len(few['order'])} of 32 shown."}
     assert not asked(replace(subject, atlas=None), "tiles", View(patches=True))["isPatches"]
     pair = replace(subject, pinned=pinned(subject, "stem"))
     assert not asked(pair, "tiles", View(patches=True))["isPatches"]

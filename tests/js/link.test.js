@@ -56,7 +56,7 @@ test("views are the same by what they say, in any order", () => {
 
 test("an answer about the layer depends on nothing that is picked", () => {
   const view = { layer: "a", sort: "max", channel: "1", cell: "1,2", origin: "Kernel", made: "256-0" };
-  assert.deepEqual(ofLayer(view), { layer: "a", sort: "max" });
+  assert.deepEqual(ofLayer({ ...view, scale: "layer", top: "16" }), { layer: "a", scale: "layer" });
 });
 
 test("what a layer is depends on neither what is picked nor how it is drawn, in whatever order it was chosen", () => {

@@ -9,6 +9,7 @@ import { changed, channelOf, faceOf, isSame, ofLayer, ofStep } from "./link.js";
 import { roomBelow } from "./place.js";
 import { explain, frame } from "./shared.js";
 import { tileGrid } from "./tile_grid.js";
+import { arranged } from "./tiles.js";
 import { onPhone } from "./tiling.js";
 import { treePlace } from "./tree_place.js";
 import { viewRow } from "./view_row.js";
@@ -73,8 +74,10 @@ export const mount = (element, surroundings) => {
   /** @type {any} */
   let layers = null;
   /** @type {any} */
-  let tiles = null;
-  const shown = { layers: "", tiles: "", step: "", compare: "" }; // what they are of
+  let answer = null; // to the question "tiles"
+  /** @type {any} */
+  let tiles = null; // as the view has them in order
+  const shown = { layers: "", tiles: "", step: "", compare: "", order: "" }; // what they are of
   /** @type {string | undefined} */
   let stayed; // the layer, while another subject was chosen
   /** @type {(() => string[]) | undefined} */
@@ -193,19 +196,28 @@ export const mount = (element, surroundings) => {
     for (const key of keys) steps.press(key) || grid.press(key);
   };
 
-  const showTiles = ({ facts, data }) => {
-    tiles = facts;
+  // Which tiles are shown, and in which order: for that nobody is asked.
+  const order = () => `${view.sort} ${view.top}`;
+  const arrange = () => {
+    tiles = arranged(answer.facts, view);
+    shown.order = order();
+    explain(find(".legend"), [...tiles.legend, [` ${tiles.shown}`, ""]]);
+    grid.show(tiles, answer.data, channelOf(view));
+  };
+
+  const showTiles = (/** @type {import("./asking.js").Answered} */ answered) => {
+    answer = answered;
     Object.assign(shown, { tiles: about(), step: aboutStep(), compare: view.compare });
     main.classList.remove("stale");
     write(".error", "");
     fails(false);
     const seen = { name: "field" };
     inspected.sees(questions.known(seen, aboutStep())?.facts ?? null);
-    compare.show(tiles.compare);
-    explain(find(".legend"), tiles.legend);
-    find(".notes").replaceChildren(...tiles.notes.map(caption));
-    find(".cost").textContent = tiles.cost;
-    grid.show(tiles, data, channelOf(view));
+    const { facts } = answer;
+    compare.show(facts.compare);
+    find(".notes").replaceChildren(...facts.notes.map(caption));
+    find(".cost").textContent = facts.cost;
+    arrange();
     picked();
     replay();
     // after all else: it takes a while for a network that is seen first
@@ -222,7 +234,13 @@ export const mount = (element, surroundings) => {
   const turnFace = () => {
     const face = faceOf(view);
     if (!tiles?.pair || !face || shown.tiles !== about({ ...view, compare: shown.compare })) return;
-    tiles = { ...tiles, pair: { ...tiles.pair, face }, compare: { ...tiles.compare, chosen: view.compare ?? "B" } };
+    const turned = (/** @type {any} */ facts) => ({
+      ...facts,
+      pair: { ...facts.pair, face },
+      compare: { ...facts.compare, chosen: view.compare ?? "B" },
+    });
+    answer = { ...answer, facts: turned(answer.facts) };
+    tiles = turned(tiles);
     Object.assign(shown, { tiles: about(), compare: view.compare });
     compare.show(tiles.compare);
     grid.turn(face);
@@ -239,6 +257,7 @@ export const mount = (element, surroundings) => {
     } else questions.ask({ name: "layers" }, aboutStep(), { answered: ({ facts }) => showLayers(facts), failed });
     if (shown.tiles === about()) {
       questions.leave("tiles");
+      if (shown.order !== order()) arrange();
       write(".error", "");
       fails(false);
     } else questions.ask({ name: "tiles" }, about(), { answered: showTiles, failed });

@@ -2,10 +2,11 @@
 // as they are by default. The page around it has parameters of its own, which are left alone.
 
 const LONGEST = 1000; // letters of one value
-// What is picked on the tiles: an answer about the layer is the same whatever these say.
-const PICKED = ["channel", "cell", "origin", "made"];
+// What is picked on the tiles, and how many of them stand in which order: an answer about the layer is the
+// same whatever these say.
+const PICKED = ["channel", "cell", "origin", "made", "sort", "top"];
 // How the tiles are drawn: what the layer is and sees is the same whatever these say.
-const DRAWN = ["sort", "top", "scale", "colours", "compare", "patches", "answers"];
+const DRAWN = ["scale", "colours", "compare", "patches", "answers"];
 const FACES = /** @type {const} */ ({ A: "a", B: "b", Split: "split" }); // of a pair, by the link's words
 
 /**
@@ -76,7 +77,7 @@ const without = (/** @type {View} */ view, /** @type {string[]} */ words) => {
 };
 
 /**
- * The view without what is picked on the tiles.
+ * The view without what is picked on the tiles, and which of them are shown.
  * @param {View} view
  * @returns {View}
  */

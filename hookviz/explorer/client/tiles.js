@@ -3,11 +3,34 @@
 
 import { number, penOf, say } from "./shared.js";
 
-// The corner of a tile in the sprite.
-export const inSprite = (sprite, at) => [
-  (at % sprite.columns) * sprite.pitch[1],
-  Math.floor(at / sprite.columns) * sprite.pitch[0],
-];
+/**
+ * The tiles in the order that a view asks for, and as many as it shows. The picture that holds them is the
+ * same: of its tiles `places` has the one that is shown at each position.
+ * @param {any} facts the server's answer about the tiles
+ * @param {Record<string, string>} view
+ */
+export const arranged = (facts, { sort = "index", top = "all" }) => {
+  if (!facts.orders) return { ...facts, shown: facts.shown.all };
+  const known = top in facts.shown ? top : "all";
+  const order = (facts.orders[sort] ?? facts.order).slice(0, known === "all" ? undefined : Number(known));
+  const each = (/** @type {Record<string, any[]>} */ numbers) =>
+    Object.fromEntries(Object.entries(numbers).map(([name, of]) => [name, order.map((channel) => of[channel])]));
+  return {
+    ...facts,
+    order,
+    shown: facts.shown[known],
+    geometry: { ...facts.geometry, places: order }, // for it has every channel of the layer
+    stats: each(facts.stats),
+    limits: each(facts.limits),
+    pair: facts.pair && { ...facts.pair, stats: each(facts.pair.stats) },
+  };
+};
+
+// The corner in the sprite of the tile that is shown at a position.
+export const inSprite = ({ columns, pitch, places }, at) => {
+  const place = places ? places[at] : at;
+  return [(place % columns) * pitch[1], Math.floor(place / columns) * pitch[0]];
+};
 
 // Draws a tile of the sprite: shrunk by area, or grown as squares of one size. For that it is grown
 // by a whole number first, and shrunk from there.

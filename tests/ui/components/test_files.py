@@ -1,6 +1,4 @@
 import json
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,6 +7,7 @@ from hookviz.language.speaking import speaking
 from hookviz.ui.components import files
 from hookviz.ui.components.files import bundle, packed, script
 from scripts.visitor import unpacked
+from tests.node import run_node
 
 
 def test_facts_and_picture_come_out_as_they_went_in() -> None:
@@ -51,7 +50,7 @@ def test_modules_of_two_folders_keep_their_names_to_themselves(tmp_path: Path) -
         "export default function () {\n  return later().then((x) => x + twice(FRAME));\n}\n"
     )
     script = bundle(one / "main.js", two / "shared.js")
-    ran = _node(
+    ran = run_node(
         script + "one_main.main().then((x) => console.log(JSON.stringify([x, globalThis.runs])));"
     )
     assert json.loads(ran) == [21 + 201, 1]
@@ -83,19 +82,10 @@ def test_every_component_is_one_script_that_runs(name: str) -> None:
     text = (
         script(name) if "export default" in _file(name).read_text("utf-8") else bundle(_file(name))
     )
-    _node(
+    run_node(
         "globalThis.window = globalThis;\nglobalThis.document = { documentElement: {} };\n" + text
     )
 
 
 def _file(name: str) -> Path:
     return Path(files.__file__).parent / name
-
-
-def _node(script: str) -> str:
-    node = shutil.which("node") or str(Path(".venv/bin/node"))
-    done = subprocess.run(
-        [node, "--input-type=module"], input=script, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
