@@ -162,6 +162,51 @@ def test_the_large_map_reads_exact_values_and_picks_cells(
     expect(page.get_by_role("img", name=re.compile("channel 9 laid over"))).to_be_visible()
 
 
+def test_the_cell_that_is_read_is_the_cell_that_is_picked(page: Page, server: str) -> None:
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.goto(f"{server}/{SHAPESNET}")
+    wait_for_grid(page)
+    screen = page.context.new_cdp_session(page)
+    random = np.random.default_rng(0)
+
+    def cell_in(text: str) -> list[str]:
+        return re.findall(r"row (\d+), column (\d+)", text)[0]
+
+    def same(x: float, y: float, output: str) -> None:
+        page.mouse.move(x, y)
+        read = page.locator(output)
+        expect(read).to_contain_text(re.compile(r"row \d+"))
+        row, column = cell_in(read.inner_text())
+        page.mouse.click(x, y)
+        page.wait_for_url(re.compile(rf"cell={row}%2C{column}%2C64%2C64"))
+        expect(page.get_by_role("spinbutton", name="Row")).to_have_value(row)
+        expect(page.get_by_role("spinbutton", name="Column")).to_have_value(column)
+
+    for density in (1, 1.25, 2):
+        size = {"width": 1280, "height": 720, "mobile": False}
+        screen.send("Emulation.setDeviceMetricsOverride", {**size, "deviceScaleFactor": density})
+        page.wait_for_function("density => devicePixelRatio === density", arg=density)
+        for zoom in (False, True):
+            if zoom:
+                page.get_by_role("button", name="Zoom in").click()
+            for _ in range(3):
+                box = tiles(page).box(int(random.integers(3)))
+                across, down = random.random(2) * 0.96 + 0.02
+                same(
+                    box["x"] + across * box["width"],
+                    box["y"] + down * box["height"],
+                    "figure output",
+                )
+            large = settled_box(page, page.locator(".map-b .stage"))
+            across, down = random.random(2) * 0.96 + 0.02
+            same(
+                large["x"] + across * large["width"],
+                large["y"] + down * large["height"],
+                ".map-b output",
+            )
+        page.get_by_role("button", name="Zoom out").click()
+
+
 def test_a_click_while_another_layer_is_on_its_way_is_about_the_one_that_is_shown(
     page: Page, server: str, values: torch.Tensor
 ) -> None:

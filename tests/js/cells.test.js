@@ -1,7 +1,7 @@
-// Which cell is meant: by a link, by an arrow key, by the pointer.
+// Which cell is meant: by a link, by an arrow key.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cellAt, cellOf, inLink, stepped } from "../../hookviz/explorer/client/cells.js";
+import { cellOf, inLink, stepped } from "../../hookviz/explorer/client/cells.js";
 
 test("a link's cell is the same place on a map of another size", () => {
   assert.deepEqual(cellOf("3,4,8,8", 16, 16), [7, 9]); // as Cell.on of view.py has it
@@ -29,13 +29,4 @@ test("arrow keys stay on the map, and other keys lead nowhere", () => {
   assert.deepEqual(stepped([1, 1], "ArrowLeft", 3, 4), [1, 0]);
   assert.equal(stepped([1, 1], "Enter", 3, 4), null);
   assert.equal(stepped([1, 1], "toString", 3, 4), null);
-});
-
-test("the cell under the pointer is found in a picture of any size", () => {
-  const box = { left: 10, top: 20, width: 100, height: 50 };
-  assert.deepEqual(cellAt(box, 10, 20, 5, 10), [0, 0]);
-  assert.deepEqual(cellAt(box, 109.9, 69.9, 5, 10), [4, 9]);
-  assert.deepEqual(cellAt(box, 65, 35, 5, 10), [1, 5]);
-  assert.equal(cellAt(box, 110, 30, 5, 10), null);
-  assert.equal(cellAt(box, 50, 19.9, 5, 10), null);
 });

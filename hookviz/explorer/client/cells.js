@@ -1,4 +1,4 @@
-// The cells of a map: which one a link means, which one is under the pointer or beside another.
+// The cells of a map: which one a link means, which one is beside another.
 
 /**
  * A cell's row and column.
@@ -46,19 +46,4 @@ export const stepped = ([row, column], key, rows, columns) => {
   if (!Object.hasOwn(STEPS, key)) return null;
   const [down, across] = STEPS[key];
   return [Math.min(rows - 1, Math.max(0, row + down)), Math.min(columns - 1, Math.max(0, column + across))];
-};
-
-/**
- * The cell under a point of a picture of the map; null outside of it.
- * @param {{left: number, top: number, width: number, height: number}} box
- * @param {number} x
- * @param {number} y
- * @param {number} rows
- * @param {number} columns
- * @returns {Cell | null}
- */
-export const cellAt = (box, x, y, rows, columns) => {
-  const row = Math.floor(((y - box.top) / box.height) * rows);
-  const column = Math.floor(((x - box.left) / box.width) * columns);
-  return row >= 0 && column >= 0 && row < rows && column < columns ? [row, column] : null;
 };

@@ -1,7 +1,8 @@
 // One map, large: every cell a sharp square with its value under the pointer; a click, or arrow keys
 // and Enter, look at one of its cells.
 
-import { cellAt, stepped } from "./cells.js";
+import { stepped } from "./cells.js";
+import { cellAt, pointing } from "./pointing.js";
 import { colourBar, frame, inSigns, number, penOf, say } from "./shared.js";
 
 const FRAME = `
@@ -62,8 +63,9 @@ export function channelMap(parent, picked) {
     read();
     picked(at);
   };
+  const pointed = pointing(stage);
   const point = (event) => {
-    const cell = now && cellAt(picture.getBoundingClientRect(), event.clientX, event.clientY, now.rows, now.columns);
+    const cell = now && cellAt(picture.getBoundingClientRect(), pointed(event), now.rows, now.columns);
     if (!cell) return false;
     at = cell;
     read();

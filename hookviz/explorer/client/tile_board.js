@@ -1,6 +1,7 @@
 // The tiles as painted: the server's sprite holds every one once, a pixel for a cell; it is cut up and
 // painted where the layout says.
 
+import { nearestCell, tileAt } from "./pointing.js";
 import { penOf, typeSize } from "./shared.js";
 import { inSprite, tilePainter } from "./tiles.js";
 import { fit, GAP } from "./tiling.js";
@@ -140,29 +141,19 @@ export const tileBoard = (find, faces, numbered, smallest) => {
       stage.dataset.face = faces.is();
     },
     /**
-     * The tile and the cell under the pointer; between two tiles it is the nearest.
-     * @param {MouseEvent} event
+     * The tile and the cell under a point of the window; between two tiles it is the nearest.
+     * @param {import("./pointing.js").Point} point
      * @returns {{at: number, cell: number[]} | null}
      */
-    under: (event) => {
+    under: ({ x, y }) => {
       if (!isThere()) return null;
-      const { columns, wide, high, first, last } = lie;
       const view = canvas.getBoundingClientRect();
-      const [x, y] = [event.clientX - view.left, event.clientY - view.top];
-      const rows = Math.ceil((last - first) / columns);
-      const [row, column] = [
-        Math.min(rows - 1, Math.max(0, Math.floor((y + GAP / 2) / (high + GAP)))),
-        Math.min(columns - 1, Math.max(0, Math.floor((x + GAP / 2) / (wide + GAP)))),
-      ];
-      const at = first + row * columns + column;
-      if (at >= last) return null;
-      const share = (offset, size) => Math.min(0.999, Math.max(0, offset / size));
-      const cells = facts.geometry.tile;
-      const cell = [
-        Math.floor(share(y - row * (high + GAP), high) * cells[0]),
-        Math.floor(share(x - column * (wide + GAP), wide) * cells[1]),
-      ];
-      return { at, cell };
+      const point = { x: x - view.left, y: y - view.top };
+      const at = tileAt(lie, point);
+      if (at === null) return null;
+      const [left, top] = corner(at);
+      const [rows, columns] = facts.geometry.tile;
+      return { at, cell: nearestCell({ left, top, width: lie.wide, height: lie.high }, point, rows, columns) };
     },
   };
 };

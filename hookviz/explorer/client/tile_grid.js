@@ -2,6 +2,7 @@
 // that reads out what is under the pointer, the colour bar.
 
 import { scrolledBy } from "./place.js";
+import { pointing } from "./pointing.js";
 import { colourBar, frame, penOf, say } from "./shared.js";
 import { leaveSprite, loadSprite } from "./sprite.js";
 import { swiped } from "./swipe.js";
@@ -144,8 +145,9 @@ export const tileGrid = (parent, { pick, room, turn, painted, failed = () => {},
 
   const select = (/** @type {number[] | null} */ cell = null) => pick(facts.order[position], cell);
 
+  const where = pointing(stage);
   stage.onpointermove = (event) => {
-    const hit = board.under(event);
+    const hit = board.under(where(event));
     if (!hit) return;
     [position, pointed] = [hit.at, true];
     const of = (below) => nearly(readValue(hit.at, hit.cell, below));
@@ -159,7 +161,7 @@ export const tileGrid = (parent, { pick, room, turn, painted, failed = () => {},
     if (facts) read();
   };
   stage.onclick = (event) => {
-    const hit = board.under(event);
+    const hit = board.under(where(event));
     if (!hit) return;
     position = hit.at;
     read();

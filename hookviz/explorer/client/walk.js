@@ -1,6 +1,7 @@
 // A kernel that walks over its input from the chosen cell on: at each step the patch under it, the
 // products, and the cell that their sum gives. Nothing moves by itself until a person presses play.
 
+import { nearestCell } from "./pointing.js";
 import { floats, frame, inSigns, number, penOf, say, signedColours, typeSize } from "./shared.js";
 
 const FRAME = `
@@ -263,10 +264,9 @@ const begin = (find, data) => {
     if (running) go();
   };
   output.onclick = (event) => {
-    const box = output.getBoundingClientRect();
-    const row = Math.floor(((event.clientY - box.top) / box.height) * rows);
-    const column = Math.floor(((event.clientX - box.left) / box.width) * columns);
-    to(Math.min(rows - 1, row) * columns + Math.min(columns - 1, column));
+    const point = { x: event.clientX, y: event.clientY };
+    const [row, column] = nearestCell(output.getBoundingClientRect(), point, rows, columns);
+    to(row * columns + column);
   };
   // Who wants no motion gets the steps alone.
   play.hidden = matchMedia("(prefers-reduced-motion: reduce)").matches;

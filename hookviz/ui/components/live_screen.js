@@ -1,6 +1,7 @@
 // The screen of a stream: where everything lies, and what of an answer is shown. It knows neither
 // where frames come from nor how they travel.
 
+import { tileAt } from "../../explorer/client/pointing.js";
 import { colourBar, inSigns, number, say } from "../../explorer/client/shared.js";
 import { inSprite } from "../../explorer/client/tiles.js";
 import { fit, GAP, onPhone } from "../../explorer/client/tiling.js";
@@ -194,10 +195,11 @@ export const watch = (find, root) => {
     if (!screen.shown) return null;
     const { order } = screen.shown.answer.grid;
     const box = board.getBoundingClientRect();
-    const column = Math.floor((event.clientX - box.left + GAP / 2) / (wide + GAP));
-    const row = Math.floor((event.clientY - box.top + GAP / 2) / (high + GAP));
-    const at = row * screen.columns + Math.min(screen.columns - 1, Math.max(0, column));
-    return order[at] ?? null;
+    const at = tileAt(
+      { columns: screen.columns, wide, high, first: 0, last: order.length },
+      { x: event.clientX - box.left, y: event.clientY - box.top },
+    );
+    return at === null ? null : order[at];
   };
 
   // The channel that many tiles to the right of the picked one, or below it; the first where none is.
