@@ -12,11 +12,7 @@ from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.drawing.held_scale import Held
 from hookviz.explaining.receptive_field import Fields, are_fields_known, receptive_fields
-<<<<<<< HEAD
-from hookviz.types import InputImage, LayerInfo, Model, ModelInput, Progress, ignore
-=======
-from hookviz.types import Capture, InputImage, Model, ModelInput, Progress, ignore
->>>>>>> dbc4a6c (Show beside each other what A's network and B's saw, the difference of a channel on its own scale, and before there is a B what to do next)
+from hookviz.types import Capture, InputImage, LayerInfo, Model, ModelInput, Progress, ignore
 
 
 class Limit(Protocol):
