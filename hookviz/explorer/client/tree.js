@@ -7,10 +7,28 @@ const FRAME = `
   <nav aria-label="Layers of the network">
     <input type="search" placeholder="Find a layer" aria-label="Find a layer">
     <div class="tree"></div>
-    <p class="none" hidden>No layer of that name.</p>
+    <p class="none" hidden>No such layer.</p>
   </nav>`;
 
 const SIDE = 32; // pixels of a small picture
+
+// What a person looks for, with sizes as rows have them: 3x3 is 3×3.
+const typed = (/** @type {string} */ text) =>
+  text
+    .trim()
+    .toLowerCase()
+    .replace(/(?<=\d)\s*[x*]\s*(?=\d)/g, "×");
+
+/**
+ * Whether a layer's row has what a person looks for; a whole number is the layer's own, or of its name.
+ * @param {Record<string, string | undefined>} row its name, number and facts
+ * @param {string} text
+ */
+export const isFound = ({ name = "", number, facts = "" }, text) => {
+  const wanted = typed(text);
+  const words = /^\d+$/.test(wanted) ? name : `${name} ${facts}`;
+  return number === wanted || words.toLowerCase().includes(wanted);
+};
 
 /**
  * The tree of layers; `pick(name)` is told which one a person picks.
@@ -63,6 +81,7 @@ export const layerTree = (parent, { pick }) => {
     button.type = "button";
     button.dataset.name = layer.name;
     button.dataset.number = layer.number;
+    button.dataset.facts = `${layer.shape} ${layer.work}`;
     const picture = document.createElement("span");
     picture.className = "preview";
     const words = document.createElement("span");
@@ -102,11 +121,8 @@ export const layerTree = (parent, { pick }) => {
   const open = (part) => (part.matches("details") ? (part.open = true) : unfold(part, true));
 
   const narrow = () => {
-    const wanted = search.value.trim().toLowerCase();
-    for (const button of buttons) {
-      const { name, number } = button.dataset;
-      button.hidden = number !== wanted && !name.toLowerCase().includes(wanted);
-    }
+    const wanted = search.value.trim();
+    for (const button of buttons) button.hidden = !isFound(button.dataset, wanted);
     for (const part of tree.querySelectorAll("details, .block")) {
       const left = [...part.querySelectorAll("button[data-name]")].some((button) => !button.hidden);
       part.hidden = !left;

@@ -26,7 +26,7 @@ export const treePlace = ({ ask, change, about }) => {
 
   // Beyond conv layers the one before is gone back to, which the list of conv layers says.
   const list = (listed) => {
-    if (listed === "maps") return change({ layers: "maps" });
+    if (listed === "maps") return change({ layers: "maps", layer: layers.layer }); // the first is another there
     const at = layers.options.findIndex((option) => option.name === layers.layer);
     const before = new Set(layers.options.slice(0, at + 1).map((option) => option.name));
     const asked = about();
