@@ -137,6 +137,18 @@ def channel_stats(values: NDArray[np.float32]) -> ChannelStats:
     return ChannelStats(minimum, maximum, mean, variance, zeros, nan, inf)
 
 
+def strongest_cells(values: NDArray[np.float32]) -> NDArray[np.intp]:
+    """Return where each map of `values`, ``(C, H, W)``, is highest, as row × W + column, ``(C,)``.
+
+    Among its finite values, of equal ones the first; 0 where none is finite.
+    """
+    rows = values.reshape(len(values), -1)
+    found = rows.argmax(axis=1)
+    for channel in np.flatnonzero(~np.isfinite(rows[np.arange(len(rows)), found])):
+        found[channel] = np.where(np.isfinite(rows[channel]), rows[channel], -np.inf).argmax()
+    return found
+
+
 def order(stats: ChannelStats, sort: str = "index", top: int | None = None) -> NDArray[np.intp]:
     """Return the channel numbers to show, in order, intp, ``(N,)``.
 

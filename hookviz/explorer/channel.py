@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from hookviz.drawing.channel_page import numbers
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.histogram import histogram
+from hookviz.drawing.statistics import strongest_cells
 from hookviz.errors import one_of
 from hookviz.explorer.asked import asked_number
 from hookviz.explorer.channel_map import channel_map
@@ -57,7 +58,8 @@ def answer_channel(
 def described(grid: Grid, maps: NDArray[np.float32], channel: int) -> dict[str, Any]:
     """Describe a channel of `maps`, ``(C, H, W)``, which the grid draws: its map and its numbers.
 
-    The bars of the histogram are percent of the highest one, and below or above zero.
+    Minimum and maximum have the cell where they are. The bars of the histogram are percent of the
+    highest one, and below or above zero.
     """
     values = maps[channel]
     said = {"channel": channel, **channel_map(grid, channel, values)}
@@ -70,10 +72,15 @@ def described(grid: Grid, maps: NDArray[np.float32], channel: int) -> dict[str, 
             "deadHint": "",
             "noFinite": none,
         }
+    extremes = strongest_cells(np.stack([-values, values])).tolist()
+    places = [divmod(place, values.shape[1]) for place in extremes]
+    cells = dict(zip((say("minimum"), say("maximum")), places, strict=True))
     stats = grid.stats
     dead = values.size > 1 and stats.minimum[channel] == stats.maximum[channel]
     return said | {
-        "numbers": [[name, value] for name, value in numbers(grid, channel, values).items()],
+        "numbers": [
+            [name, value, cells.get(name)] for name, value in numbers(grid, channel, values).items()
+        ],
         "histogram": _histogram(values),
         "dead": say("dead: every cell has the same value") if dead else "",
         "deadHint": say(WORDS["dead channel"]) if dead else "",

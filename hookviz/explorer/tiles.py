@@ -9,9 +9,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.pair import Pair, why_unlike
-from hookviz.drawing.statistics import SORTS, order
+from hookviz.drawing.statistics import SORTS, order, strongest_cells
 from hookviz.drawing.tile_facts import channel_facts, geometry_facts, tile_facts
 from hookviz.explorer.both_seen import both_seen
 from hookviz.explorer.drawn import Compared, Drawn, drawn
@@ -58,6 +61,7 @@ def answer_tiles(
         "compare": _compare(subject, shown),
         "isDifference": shown.compared is not None and shown.compared.shown == DIFFERENCE,
         "isOfA": shown.is_of_a,
+        "strongest": strongest_cells(_maps(shown)).tolist(),
         "rows": grid.shape[1],
         "columns": grid.shape[2],
     }
@@ -75,6 +79,12 @@ def _tiles(shown: Drawn) -> tuple[Grid, Pair | None]:
     if shown.compared.shown == DIFFERENCE and pair.difference is not None:
         return pair.difference, None
     return (pair.a if shown.is_of_a else pair.b), (pair if pair.alike else None)
+
+
+def _maps(shown: Drawn) -> NDArray[np.float32]:
+    """Return the maps of the channels that are picked from the tiles: of a pair those of B."""
+    compared = shown.compared
+    return compared.maps.a if compared is not None and shown.is_of_a else shown.maps.numpy()
 
 
 def _face(compared: Compared | None) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from hookviz.drawing.framing import on_picture
 from hookviz.drawing.palette import palette_png
 from hookviz.drawing.scales import quantise
+from hookviz.drawing.statistics import strongest_cells
 from hookviz.drawing.tile_facts import json_numbers, tile_facts
 from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.language.naming import class_label
@@ -77,8 +78,7 @@ def _picked(
     null where that is not known.
     """
     values, stats = drawn.maps[channel].numpy(), drawn.grid.stats
-    finite = np.where(np.isfinite(values), values, -np.inf)
-    row, column = (int(index) for index in np.unravel_index(finite.argmax(), values.shape))
+    row, column = divmod(int(strongest_cells(values[None])[0]), values.shape[1])
     highest, lowest = json_numbers(np.array([stats.maximum[channel], stats.minimum[channel]]))
     within = cell is not None and cell[0] < values.shape[0] and cell[1] < values.shape[1]
     at = values[cell] if within else np.float32(np.nan)

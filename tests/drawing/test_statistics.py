@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from hookviz.drawing.layout import Geometry, lay_out, mosaic
-from hookviz.drawing.statistics import SORTS, Levels, channel_stats, order
+from hookviz.drawing.statistics import SORTS, Levels, channel_stats, order, strongest_cells
 from hookviz.errors import HookVizError, SettingError
 
 GEOMETRIES = st.builds(
@@ -246,3 +246,16 @@ def test_an_aspect_that_means_nothing_is_refused(aspect: float) -> None:
 def test_a_width_that_means_nothing_is_refused(width: int) -> None:
     with pytest.raises(SettingError, match="16 to 10000"):
         lay_out(4, 7, 7, width=width)
+
+
+def test_the_strongest_cell_is_the_first_of_the_highest_finite_ones() -> None:
+    values = np.array(
+        [
+            [[1, 3], [3, 2]],
+            [[np.nan, -5], [np.inf, -4]],
+            [[-np.inf, -np.inf], [-9, np.nan]],
+            [[np.nan, np.nan], [np.nan, np.inf]],
+        ],
+        np.float32,
+    )
+    assert strongest_cells(values).tolist() == [1, 3, 2, 0]

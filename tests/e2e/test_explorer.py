@@ -44,7 +44,11 @@ def test_the_tree_finds_and_picks_a_layer(page: Page, server: str) -> None:
     search.fill("second")
     expect(tree.locator("button:visible")).to_have_count(3)
     search.fill("nothing like that")
-    expect(tree.get_by_text("No layer of that name")).to_be_visible()
+    expect(tree.get_by_text("No such layer")).to_be_visible()
+    search.fill("128x8x8")
+    expect(tree.locator("button:visible").first).to_contain_text("128×8×8")
+    search.fill("7x7")
+    expect(tree.locator("button:visible")).to_have_count(1)
     search.fill("STAGE3.second")
     tree.locator("button:visible").click()
     wait_for_grid(page, before)
@@ -247,6 +251,47 @@ def test_a_click_while_another_layer_is_on_its_way_is_about_the_one_that_is_show
     at_rest(page)
     expect(page.get_by_role("heading", name="Channel 9")).to_be_visible()
     assert any(name == "tiles" and layer != LAYER for name, layer in asked)
+
+
+def test_a_channel_that_is_picked_by_key_opens_at_its_strongest_cell(
+    page: Page, server: str, values: torch.Tensor
+) -> None:
+    page.goto(f"{server}/{SHAPESNET}")
+    wait_for_grid(page)
+    page.keyboard.press("/")
+    page.keyboard.type("9")
+    page.keyboard.press("Enter")
+    place = [page.get_by_role("spinbutton", name=name) for name in ("Row", "Column")]
+
+    def expect_cell(at: "int | torch.Tensor") -> None:
+        for field, number in zip(place, divmod(int(at), 64), strict=True):
+            expect(field).to_have_value(str(number))
+
+    highest, lowest = values[9].argmax(), values[9].argmin()
+    expect_cell(highest)
+    assert "cell=" not in page.url
+    line = page.locator(".single output:visible")
+    expect(line).to_contain_text(_six(values[9].max()))
+    numbers = page.locator(".in-numbers .hv-numbers")
+    numbers.get_by_role("button").first.click()
+    page.wait_for_url("**cell=**")
+    expect_cell(lowest)
+    expect(line).to_contain_text(_six(values[9].min()))
+    numbers.get_by_role("button").last.click()
+    expect_cell(highest)
+    page.go_back()
+    expect_cell(lowest)
+    choose(page, "Sort by", "max")  # by the value in that cell
+    expect_cell(highest)
+    assert "cell=" not in page.url
+    page.get_by_role("button", name="Close").click()
+    choose(page, "Sort by", "variance")
+    choose(page, "Sort by", "max")
+    page.locator("figure .stage").focus()
+    page.keyboard.press("Enter")
+    strongest = int(values.amax((1, 2)).argmax())
+    expect(page.get_by_role("heading", name=f"Channel {strongest}")).to_be_visible()
+    expect_cell(values[strongest].argmax())
 
 
 def test_order_and_how_many_ask_nobody(page: Page, server: str, values: torch.Tensor) -> None:

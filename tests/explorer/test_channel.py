@@ -68,7 +68,12 @@ def test_a_step_after_the_layer_has_its_own_values() -> None:
 def test_the_numbers_are_numpys(subject: Subject) -> None:
     maps = maps_of(subject, "conv2")
     for channel, values in enumerate(maps.astype(np.float64)):
-        said = dict(ask(subject, "channel", VIEW, channel=channel).facts["numbers"])
+        rows = ask(subject, "channel", VIEW, channel=channel).facts["numbers"]
+        said = {name: value for name, value, _ in rows}
+        cells = {name: cell for name, _, cell in rows if cell}
+        assert list(cells) == ["minimum", "maximum"]
+        assert values[cells["minimum"]] == values.min()
+        assert values[cells["maximum"]] == values.max()
         assert said["minimum"] == number(values.min())
         assert said["mean"] == number(values.mean())
         assert said["maximum"] == number(values.max())

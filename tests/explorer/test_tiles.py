@@ -83,6 +83,14 @@ def test_the_order_is_that_of_the_numbers(subject: Subject, sort: str, after: st
     np.testing.assert_allclose(facts["stats"]["mean"], maps.mean((1, 2)), rtol=1e-6, atol=1e-7)
 
 
+def test_it_says_where_each_channel_is_strongest(subject: Subject) -> None:
+    subject = replace(subject, pinned=pinned(subject, "stage3"))
+    for view, step in ((View(), "stem.first.conv"), (View(compared="A"), "stage3")):
+        maps = values(subject, step)
+        strongest = asked(subject, "tiles", view)["strongest"]
+        assert strongest == maps.reshape(len(maps), -1).argmax(1).tolist()
+
+
 def test_an_answer_is_the_same_in_any_order(subject: Subject) -> None:
     plain = whole(subject, "tiles")
     sorted_ = whole(subject, "tiles", View(sort="max", top=16))

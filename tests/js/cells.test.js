@@ -4,22 +4,22 @@ import { test } from "node:test";
 import { cellOf, inLink, stepped } from "../../hookviz/explorer/client/cells.js";
 
 test("a link's cell is the same place on a map of another size", () => {
-  assert.deepEqual(cellOf("3,4,8,8", 16, 16), [7, 9]); // as Cell.on of view.py has it
-  assert.deepEqual(cellOf("20,33,64,64", 8, 8), [2, 4]);
-  assert.deepEqual(cellOf("3,4", 8, 8), [3, 4]);
-  assert.deepEqual(cellOf("7,9", 5, 6), [4, 5]); // the last that there is
+  assert.deepEqual(cellOf("3,4,8,8", 16, 16, 0), [7, 9]); // as Cell.on of view.py has it
+  assert.deepEqual(cellOf("20,33,64,64", 8, 8, 0), [2, 4]);
+  assert.deepEqual(cellOf("3,4", 8, 8, 0), [3, 4]);
+  assert.deepEqual(cellOf("7,9", 5, 6, 0), [4, 5]); // the last that there is
 });
 
-test("without a cell, and of nonsense, the middle is looked at", () => {
+test("without a cell, and of nonsense, the strongest is looked at", () => {
   for (const text of [undefined, null, "", "3", "-1,2", "3,4,5", "1234567,0", "3,4 "]) {
-    assert.deepEqual(cellOf(text, 7, 10), [3, 5]);
+    assert.deepEqual(cellOf(text, 7, 10, 35), [3, 5]);
   }
-  assert.deepEqual(cellOf("2,2,0,0", 4, 4), [3, 3]); // of a map without cells
+  assert.deepEqual(cellOf("2,2,0,0", 4, 4, 0), [3, 3]); // of a map without cells
 });
 
 test("a cell is written as it is read", () => {
   assert.equal(inLink([3, 4], 8, 9), "3,4,8,9");
-  assert.deepEqual(cellOf(inLink([3, 4], 8, 9), 8, 9), [3, 4]);
+  assert.deepEqual(cellOf(inLink([3, 4], 8, 9), 8, 9, 0), [3, 4]);
 });
 
 test("arrow keys stay on the map, and other keys lead nowhere", () => {

@@ -7,15 +7,16 @@
 
 /**
  * The cell that a link names, on a map of this size: the same place where the map that it was picked
- * on had another one. A link that names none means the middle.
+ * on had another one. A link that names none means the strongest.
  * @param {string | null | undefined} text
  * @param {number} rows
  * @param {number} columns
+ * @param {number} strongest the place of that cell, row by row
  * @returns {Cell}
  */
-export const cellOf = (text, rows, columns) => {
+export const cellOf = (text, rows, columns, strongest) => {
   const found = /^(\d{1,6}),(\d{1,6})(?:,(\d{1,6}),(\d{1,6}))?$/.exec(text ?? "");
-  if (!found) return [Math.floor(rows / 2), Math.floor(columns / 2)];
+  if (!found) return [Math.floor(strongest / columns), strongest % columns];
   let [row, column] = [Number(found[1]), Number(found[2])];
   if (found[3] !== undefined) {
     row = Math.floor(((row + 0.5) * rows) / Math.max(1, Number(found[3])));

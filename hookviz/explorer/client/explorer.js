@@ -122,13 +122,16 @@ export const mount = (element, surroundings) => {
   const layer = layerRow(find(".layer-place"), { change });
   const steps = stepKeys(layer.turn);
   const compare = compareRow(find(".compare-place"), { change, unpin });
-  const look = viewRow(find(".view-place"), { change });
+  // Of those in order of their maxima one looks at the maximum.
+  const look = viewRow(find(".view-place"), {
+    change: (choices) => change(choices.sort === "max" ? { ...choices, cell: null } : choices),
+  });
   const grid = tileGrid(find(".grid-place"), {
     pick: (channel, cell) => {
       if (shown.step !== aboutStep()) return; // another layer is on its way
       const size = [tiles.rows, tiles.columns];
       if (cell && !tiles.isPatches) change({ channel, cell: [...cell, ...size].join(",") });
-      else change({ channel });
+      else change({ channel, cell: null }); // at its strongest
     },
     room: (place) => Math.max(LEAST, roomBelow(place) - (onPhone() ? PAGER : 16)),
     turn: (by) => layer.turn(by),

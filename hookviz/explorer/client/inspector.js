@@ -247,7 +247,7 @@ export function inspector(parent, context) {
     parent.classList.remove("hints-first");
     const { rows, columns } = tiles;
     const isOfA = Boolean(tiles.isOfA);
-    at = { channel, rows, columns, cell: cellOf(view.cell, rows, columns), isOfA };
+    at = { channel, rows, columns, cell: cellOf(view.cell, rows, columns, tiles.strongest[channel]), isOfA };
     title.textContent = isOfA ? say("Channel {channel} of A", { channel }) : say("Channel {channel}", { channel });
     trail.show(!isOfA);
     place.classList.toggle("of-pair", isPair());

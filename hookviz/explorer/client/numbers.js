@@ -83,7 +83,7 @@ export function numbers(parent, heard) {
         const [low, high] = find(".hv-ends").children;
         [low.textContent, high.textContent] = [histogram.low, histogram.high];
       }
-      listed(find(".hv-numbers"), rows);
+      listed(find(".hv-numbers"), rows, heard.picked);
     },
   };
 }

@@ -209,12 +209,13 @@ export const tileGrid = (parent, { pick, room, turn, painted, failed = () => {},
      * @param {number | null} channel
      */
     show: (next, sprite, channel) => {
+      const isOrdered = String(next.order) === String(facts?.order);
       facts = next;
-      position = Math.min(position, facts.order.length - 1);
+      position = isOrdered ? Math.min(position, facts.order.length - 1) : 0;
       if (channel !== wanted) wanted = channel;
       const before = chosen;
       mark();
-      if (chosen >= 0 && chosen !== before) position = chosen;
+      if (chosen >= 0 && (chosen !== before || !isOrdered)) position = chosen;
       faces.show(facts);
       board.show(facts);
       readValue = colourReader(picture, facts);
