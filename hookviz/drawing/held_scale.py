@@ -22,13 +22,6 @@ class Held:
     limits: Limits | None = None
     signed: bool = False
 
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Return what tells this scale from others, to the last bit of its limits."""
-        limits = self.limits
-        ends = (b"", b"") if limits is None else (limits.low.tobytes(), limits.high.tobytes())
-        return self.of, *ends, self.signed
-
 
 def scale_of(model: Model, activation: Activation, scale: str) -> tuple[object, ...]:
     """Return what has to stay the same for a scale to be held: network, layer, shape and policy."""

@@ -12,11 +12,12 @@ from hookviz.drawing.held_scale import scale_of
 from hookviz.drawing.pair import Pair
 from hookviz.drawing.statistics import SORTS
 from hookviz.errors import HookVizError
+from hookviz.explorer.held_scale import held_again
 from hookviz.explorer.layers import Looked, captured, resolve
 from hookviz.explorer.look import Look, look_of
 from hookviz.explorer.pair import PinnedPair, pinned_pair
 from hookviz.explorer.subject import Subject
-from hookviz.explorer.view import View
+from hookviz.explorer.view import HeldScale, View
 from hookviz.language.speaking import current
 from hookviz.types import Activation, Capture
 
@@ -88,7 +89,7 @@ def drawn(subject: Subject, view: View) -> Drawn:
     activation = capture[str(looked.step)]
     maps = middle_maps(activation.values)
     look = look_of(view, subject.colours, maps.shape[0])
-    own = draw_grid(subject, activation, look)
+    own = draw_grid(subject, activation, look, view.held)
     compared, warning = None, ""
     try:
         both = pinned_pair(subject, str(looked.step), maps)
@@ -99,20 +100,22 @@ def drawn(subject: Subject, view: View) -> Drawn:
     return Drawn(looked, capture, activation, maps, look, own, compared, warning, began)
 
 
-def draw_grid(subject: Subject, activation: Activation, look: Look) -> Grid:
+def draw_grid(
+    subject: Subject, activation: Activation, look: Look, chosen: HeldScale | None
+) -> Grid:
     """Draw an activation, or take it from the cache.
 
-    An order that it lacks by itself, such as by change, is the layer's own.
+    An order that it lacks by itself, such as by change, is the layer's own. `chosen` is a scale to
+    draw on, where it is of the same layer.
     """
     look = look if look.sort in SORTS else replace(look, sort="index")
-    held = subject.held
-    if held is not None and held.of != scale_of(subject.model, activation, look.scale):
-        held = None
+    of = scale_of(subject.model, activation, look.scale)
+    held = held_again(chosen, of, look.scale, middle_maps(activation.values).shape[0])
     grid: Grid = subject.cached(
         "grid",
         str(activation.address),
         look,
-        None if held is None else held.key,
+        None if held is None else chosen,
         current(),  # in which its words are said
         compute=lambda: look.draw(activation, held),
         size=lambda drawn: drawn.levels.nbytes + len(drawn.sprite),

@@ -10,7 +10,6 @@ import torch
 from hookviz.atlas.atlas import Atlas
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
-from hookviz.drawing.held_scale import Held
 from hookviz.explaining.receptive_field import Fields, are_fields_known, receptive_fields
 from hookviz.types import Capture, InputImage, LayerInfo, Model, ModelInput, Progress, ignore
 
@@ -112,7 +111,6 @@ class Subject:
         take_turn: waits for a turn to compute.
         colours: the page's colormaps.
         pinned: what is pinned as A; None without it.
-        held: a stream's scale, where the image is a frame of it that was frozen.
         atlas: of the network's most activating images, where there is one.
         atlas_words: among which images that is, in a person's words.
         image_names: what a patch's image leads to, by the digest of its pixels: the name of a
@@ -131,7 +129,6 @@ class Subject:
     take_turn: TakeTurn = at_once
     colours: Colours = field(default_factory=Colours)
     pinned: Pinned | None = None
-    held: Held | None = None
     atlas: Atlas | None = None
     atlas_words: str = ""
     image_names: Mapping[str, str] = field(default_factory=dict)

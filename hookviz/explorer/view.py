@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
+from math import isfinite
 from typing import Any, NamedTuple, TypeVar
 
 from hookviz.drawing.colormaps import COLORMAPS
@@ -80,6 +81,26 @@ class Cell(NamedTuple):
         return ",".join(str(part) for part in self if part is not None)
 
 
+class HeldScale(NamedTuple):
+    """Colour scale that a stream held when its frame was frozen; it stays that of one layer.
+
+    Attributes:
+        of: tells what it is the scale of: a network's layer, its shape and the policy.
+        low, high: the values of the end colours.
+        is_signed: whether the colours are those of a layer with values below zero.
+    """
+
+    of: str
+    low: float
+    high: float
+    is_signed: bool
+
+    def __str__(self) -> str:
+        """Write the scale as a link has it: ``"0a1b2c3d,-1.5,1.5,signed"``."""
+        sign = "signed" if self.is_signed else "unsigned"
+        return f"{self.of},{self.low!r},{self.high!r},{sign}"
+
+
 class PictureRequest(NamedTuple):
     """Steps and seed of the picture that is made for a channel; a link has ``"256-0"``."""
 
@@ -143,6 +164,9 @@ class View:
     top: int | None = _chosen("top", None, ALL, (ALL, "16", "64", "256"))
     scale: str = _chosen("scale", AUTOMATIC, AUTOMATIC, (AUTOMATIC, *SCALES))
     colours: str = _chosen("colours", AUTOMATIC, AUTOMATIC, (AUTOMATIC, *COLORMAPS))
+    held: HeldScale | None = _chosen(  # noqa: RUF009 - it declares a field
+        "held", None, is_followed=False, is_for_others=False
+    )
     patches: bool = _chosen("patches", False, "false", ("false", "true"))
     answers: str = _chosen("answers", EVERY_CHANNEL, EVERY_CHANNEL)
     channel: int | None = _chosen("channel", None)
@@ -200,6 +224,16 @@ def _cell(text: str) -> Cell | None:
     return Cell(int(found[1]), int(found[2]), rows, columns)
 
 
+def _held(text: str) -> HeldScale | None:
+    number = r"(-?\d{1,40}(?:\.\d{1,40})?(?:e[-+]?\d{1,3})?)"
+    found = re.fullmatch(rf"([0-9a-f]{{8}}),{number},{number},(un)?signed", text, re.ASCII)
+    if found is None:
+        return None
+    low, high = float(found[2]), float(found[3])
+    known = low <= high and isfinite(low) and isfinite(high)
+    return HeldScale(found[1], low, high, found[4] is None) if known else None
+
+
 def _request(text: str) -> PictureRequest | None:
     found = re.fullmatch(r"(\d{1,4})-(\d{1,9})", text, re.ASCII)
     if found is None or not 1 <= int(found[1]) <= MOST_STEPS:
@@ -211,6 +245,7 @@ _READ: Mapping[str, Any] = {
     "top": _number,
     "channel": _number,
     "cell": _cell,
+    "held": _held,
     "made": _request,
     "patches": lambda text: text == "true",
 }

@@ -38,7 +38,7 @@ from hookviz.ui.lessons import choosing
 from hookviz.ui.lessons.lesson_page import show_lesson, show_lessons
 from hookviz.ui.lessons.lesson_scene import SceneChoices
 from hookviz.ui.link import restore_reverted
-from hookviz.ui.live.frozen_frame import held_scale, offer_way_back
+from hookviz.ui.live.frozen_frame import drop_held_scale, offer_way_back
 from hookviz.ui.live.stream_view import is_live, leave, say_no_lens, show_stream
 from hookviz.ui.menu import show_menus
 from hookviz.ui.presenting.presenter import show_presenter
@@ -160,7 +160,8 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
     model_input, trace = _read(shown, model, size=size, whole=whole)
     start_at(lens, model, trace)
     shared = resources.sample_cache(choice)
-    scene = ExplorerScene(*(shown, choice, model_input, size, whole, held_scale(), shared))
+    drop_held_scale()
+    scene = ExplorerScene(*(shown, choice, model_input, size, whole, shared))
     if lens is not None:
         _show_through(lens, scene, model, header)
     elif live:

@@ -12,6 +12,7 @@ from hookviz.drawing.grid import make_grid
 from hookviz.drawing.held_scale import Held, scale_of
 from hookviz.drawing.pair import draw_pair
 from hookviz.explorer.drawn import drawn
+from hookviz.explorer.held_scale import held_in_view
 from hookviz.explorer.subject import Colours, Subject
 from hookviz.explorer.view import View
 from hookviz.types import Model
@@ -68,11 +69,19 @@ def test_a_held_scale_is_that_of_its_own_layer(subject: Subject) -> None:
     own = drawn(subject, View()).own
     limits = replace(own.limits, low=own.limits.low * 2, high=own.limits.high * 2)
     activation = drawn(subject, View()).activation
-    held = Held(scale_of(subject.model, activation, "balanced"), limits, signed=True)
-    frozen = replace(subject, held=held)
-    assert drawn(frozen, View()).own.limits.high[0] == limits.high[0]
-    alone, other = (drawn(each, View(layer="stage1")).own for each in (subject, frozen))
-    assert other.sprite == alone.sprite
+    of = scale_of(subject.model, activation, "balanced")
+    held = held_in_view(Held(of, limits, signed=True))
+    assert View.of_link(View(held=held).link()).held == held
+    assert drawn(subject, View(held=held)).own.limits.high[0] == limits.high[0]
+    for other in (View(layer="stage1"), View(scale="layer")):
+        alone = drawn(subject, other).own.sprite
+        assert drawn(subject, replace(other, held=held)).own.sprite == alone
+
+
+def test_scales_of_each_channels_own_are_not_held(subject: Subject) -> None:
+    own = drawn(subject, View(scale="channel")).own
+    assert held_in_view(Held(("of",), own.limits, signed=True)) is None
+    assert held_in_view(None) is held_in_view(Held()) is None
 
 
 @pytest.mark.parametrize("view", [View(), View(sort="change", top=16), View(colours="cividis")])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from hookviz.classroom.link_parameters import PARAMETERS
-from hookviz.explorer.view import MOST_STEPS, Cell, PictureRequest, View, choices
+from hookviz.explorer.view import MOST_STEPS, Cell, HeldScale, PictureRequest, View, choices
 
 NUMBERS = some.integers(0, 999_999)
 WORDS = some.text(max_size=1000)
@@ -18,6 +18,12 @@ OF_OWN_KIND = {
     "patches": some.booleans(),
     "channel": some.none() | NUMBERS,
     "cell": some.none() | CELLS,
+    "held": some.none()
+    | some.builds(
+        lambda ends, is_signed: HeldScale("0a1b2c3d", *sorted(ends), is_signed),
+        some.tuples(*[some.floats(-1e38, 1e38)] * 2),
+        some.booleans(),
+    ),
     "made": some.none()
     | some.builds(PictureRequest, some.integers(1, MOST_STEPS), some.integers(0, 999_999_999)),
 }

@@ -100,7 +100,7 @@ export function inspector(parent, context) {
 
   // What answers depend on beside image and network, which are the subject: the layer; and how it is drawn.
   const ofLayer = () => [subject, layers.listed, layers.layer, layers.step];
-  const asDrawn = () => [ofLayer(), tiles.key, view.scale, view.colours];
+  const asDrawn = () => [ofLayer(), tiles.key, view.scale, view.colours, view.held];
 
   const change = (/** @type {Record<string, string | null>} */ words) => {
     view = Object.fromEntries(Object.entries({ ...view, ...words }).filter(([, word]) => word !== null));

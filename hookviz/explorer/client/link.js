@@ -6,7 +6,7 @@ const LONGEST = 1000; // letters of one value
 // same whatever these say.
 const PICKED = ["channel", "cell", "origin", "made", "sort", "top"];
 // How the tiles are drawn: what the layer is and sees is the same whatever these say.
-const DRAWN = ["scale", "colours", "compare", "patches", "answers"];
+const DRAWN = ["scale", "colours", "held", "compare", "patches", "answers"];
 const FACES = /** @type {const} */ ({ A: "a", B: "b", Split: "split" }); // of a pair, by the link's words
 
 /**

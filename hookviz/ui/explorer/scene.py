@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import streamlit as st
 
 from hookviz.capturing.cache import ByteCache
-from hookviz.drawing.held_scale import Held
 from hookviz.explorer.drawn import Drawn, drawn
 from hookviz.explorer.layers import resolve
 from hookviz.explorer.subject import Run, Subject
@@ -41,7 +40,6 @@ class ExplorerScene:
         model_input: what the network is given.
         size: side of the input in pixels; None for the model's own.
         whole: whether the input is the whole image.
-        held: the scale that a stream held whose frame this is, if it did.
         shared: keeps what everybody's passes over a sample put out; None for an image or weights
             of one's own.
     """
@@ -51,7 +49,6 @@ class ExplorerScene:
     model_input: ModelInput
     size: int | None
     whole: bool
-    held: Held | None = None
     shared: ByteCache | None = None
 
     def handed_over(
@@ -74,7 +71,6 @@ class ExplorerScene:
             shared=self.shared,
             colours=colours(),
             pinned=pinned_scene() if is_compared else None,
-            held=self.held,
             atlas=shown_atlas(model),
             atlas_words=atlas_words(model),
             image_names=sample_names(),

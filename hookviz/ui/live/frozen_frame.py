@@ -9,11 +9,12 @@ from typing import Any
 import streamlit as st
 
 from hookviz.classroom.link_parameters import LIVE
-from hookviz.drawing.held_scale import Held
 from hookviz.errors import HookVizError
+from hookviz.explorer.held_scale import held_in_view
 from hookviz.language.saying import say
 from hookviz.live.frames import MOST_BYTES
 from hookviz.live.streams import streams
+from hookviz.ui.link import update_link
 from hookviz.ui.recent_images import keep_and_select
 from hookviz.ui.serving.queue_wait import session
 from hookviz.ui.state import (
@@ -26,7 +27,7 @@ from hookviz.ui.state import (
 )
 
 # Keys of session_state that no widget has can't be set from outside.
-_ARRIVED, _FROZEN, _HELD = "_frame", "_frozen", "_held"
+_ARRIVED, _FROZEN = "_frame", "_frozen"
 _TIME = re.compile(r"\d\d:\d\d:\d\d", re.ASCII)
 _LARGEST = 1 << 16  # rows or columns of a map, and channels of a layer
 
@@ -80,8 +81,9 @@ def freeze(message: Any) -> None:
     if frame is None:
         return
     st.session_state[_ARRIVED] = frame
-    st.session_state[_HELD] = streams().held(session())
+    held = held_in_view(streams().held(session()))
     choose(image="Upload")
+    update_link(held=None if held is None else str(held))
     if frame.channel is None:
         choose_channel(None)
     elif frame.cell is None:
@@ -108,10 +110,10 @@ def _is_shown() -> bool:
     return bool(st.session_state.get("image") == "Upload" and frozen and frozen == chosen_upload())
 
 
-def held_scale() -> Held | None:
-    """Return the scale that the stream held when the shown frame was frozen, if it did."""
-    held: Held | None = st.session_state.get(_HELD)
-    return held if _is_shown() else None
+def drop_held_scale() -> None:
+    """Take the scale that a stream held out of the link, where another image is shown."""
+    if "held" in st.query_params and not _is_shown():
+        update_link(held=None)
 
 
 def offer_way_back() -> None:

@@ -247,7 +247,6 @@ def subject_of(scene: Scene, model: Model, take_turn: TakeTurn) -> Subject:
         take_turn=take_turn,
         colours=scene.colours,
         pinned=None if scene.pinned is None else _pinned(scene, scene.pinned, take_turn),
-        held=scene.held,
         atlas=scene.atlas,
         atlas_words=scene.atlas_words,
         image_names=scene.image_names,

@@ -14,7 +14,6 @@ from functools import cache, cached_property
 
 from hookviz.atlas.atlas import Atlas
 from hookviz.capturing.cache import ByteCache
-from hookviz.drawing.held_scale import Held
 from hookviz.explorer.subject import Colours
 from hookviz.types import InputImage, LayerInfo, ModelInput
 from hookviz.ui.serving.throttle import TokenBucket
@@ -69,7 +68,6 @@ class Scene:
         shared: keeps what everybody's passes over a sample put out; None for what is one's own.
         colours: the page's colormaps.
         pinned: what is pinned as A; None without it.
-        held: a stream's scale, where the image is a frame of it that was frozen.
         atlas: of the network's most activating images, where there is one.
         atlas_words: among which images that is, in a person's words.
         image_names: what a patch's image leads to, by the digest of its pixels.
@@ -87,7 +85,6 @@ class Scene:
     shared: ByteCache | None = field(default=None, repr=False)
     colours: Colours = field(default_factory=Colours)
     pinned: PinnedScene | None = None
-    held: Held | None = None
     atlas: Atlas | None = field(default=None, repr=False)
     atlas_words: str = ""
     image_names: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -99,7 +96,7 @@ class Scene:
 
         It says nothing of the image to whoever reads it.
         """
-        pinned, held, atlas = self.pinned, self.held, self.atlas
+        pinned, atlas = self.pinned, self.atlas
         parts = (
             _network(self.choice, self.model_digest),
             *(self.model_input.digest, self.image.digest),
@@ -110,7 +107,6 @@ class Scene:
                 pinned.choice and _network(pinned.choice, pinned.model_digest),
                 pinned.model_input and pinned.model_input.digest,
             ),
-            held and held.key,
             atlas and (str(atlas.path), atlas.digest, len(atlas.images), atlas.counts),
             self.atlas_words,
             sorted(self.image_names.items()),

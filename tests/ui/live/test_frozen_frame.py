@@ -85,9 +85,12 @@ def test_a_frame_is_a_recent_image_and_leads_back_to_the_stream() -> None:
     kept = page.session_state[recent_images._KEY]
     assert [(each.thumbnail.title, each.data) for each in kept] == [("Frame 12:03:07", FILE)]
     assert page.query_params["upload"] == kept[0].thumbnail.name
+    held = "0a1b2c3d,-1.5,1.5,signed"
+    page.query_params["held"] = held
+    assert page.run().query_params["held"] == held
     page.button(key="hv-go-on").click().run()
     assert page.query_params["image"] == "Live"
-    assert "upload" not in page.query_params
+    assert not {"upload", "held"} & page.query_params.keys()  # it was that frame's
     assert "Back to live" not in [button.label for button in page.button]
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from hookviz.drawing.held_scale import Held
 from hookviz.explaining.channel_mask import read_channel_mask
 from hookviz.explorer.subject import Colours
 from hookviz.ui.serving.explorer_sessions import (
@@ -74,7 +73,6 @@ CHANGES: list[Callable[[Scene], dict[str, Any]]] = [
     lambda _: {"pinned": replace(PINNED, error="It is not here.")},
     lambda old: {"pinned": replace(PINNED, choice=old.choice)},
     lambda old: {"pinned": replace(PINNED, model_input=old.model_input)},
-    lambda _: {"held": Held(("conv1",), None, True)},
     lambda _: {"image_names": {"digest": "Mug"}},
 ]
 
