@@ -48,9 +48,7 @@ def kinds(of: type[Any]) -> Iterator[str]:
 PANELS: dict[str, Panel] = {
     "grid": GridPanel(BAD, GRID, BAD),
     "image": ImagePanel(BAD, PICTURE, BAD, BAD),
-    "overlay": OverlayPanel(
-        BAD, PICTURE, BAD, BAD, lower=PICTURE, upper=PICTURE, opacity=0.5
-    ),
+    "overlay": OverlayPanel(BAD, PICTURE, BAD, BAD, lower=PICTURE, upper=PICTURE, opacity=0.5),
     "pictures": PicturesPanel(BAD, (PICTURE[:5, :5], None), (BAD, "b"), ("1", BAD), BAD),
     "table": TablePanel(BAD, (BAD, "number"), ((BAD, 1), ("b", float("nan"))), BAD),
     "tree": TreePanel(BAD, (BAD, "number"), ((BAD, 1), ("b", 2)), BAD, (0, 1)),

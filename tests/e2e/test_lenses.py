@@ -51,13 +51,14 @@ def settle(page: Page, *, or_refused: bool = False) -> None:
 
 
 def _around(page: Page, parameter: parameters.Parameter) -> Locator:
-    """What a control stands in: the page, or what opens for those that few people change."""
-    if not parameter.rare:
-        return page.get_by_test_id("stMain")
-    settings = page.get_by_test_id("stPopoverBody")
+    """What a control stands in: the page's row, or what opens for those beyond four."""
+    main, settings = page.get_by_test_id("stMain"), page.get_by_test_id("stPopoverBody")
     at_rest(page)  # a menu that a run is about to close is seen for a moment
+    drawn = isinstance(parameter, regions.RegionChoice)
+    if drawn or main.get_by_text(parameter.label, exact=True).count():
+        return main
     if not settings.is_visible():
-        page.get_by_role("button", name="More settings").click()
+        page.get_by_role("button", name="More", exact=True).click()
         settings.wait_for()
     return settings
 

@@ -13,10 +13,10 @@ const MOST_PIXELS = 24e6; // of the canvas, however far one zooms in
  * The board of a grid. What it is of comes with `show`, where the tiles lie with `layOut`.
  * @param {(selector: string) => any} find in the grid's frame
  * @param {{is: () => string, paint: Function}} faces
- * @param {number} numbered pixels from which a tile has room for its number
- * @param {number} [smallest] pixels that a tile has at least
+ * @param {{numbered: number, smallest?: number, fewest?: number}} sizes of tiles with a number on them, of
+ * all tiles at least, and the rows that a phone's page has at least
  */
-export const tileBoard = (find, faces, numbered, smallest) => {
+export const tileBoard = (find, faces, { numbered, ...bounds }) => {
   const [stage, canvas, picture] = [".stage", "canvas", ".picture"].map(find);
   const pen = penOf(canvas);
   const board = penOf(document.createElement("canvas")); // the tiles without frames
@@ -102,7 +102,7 @@ export const tileBoard = (find, faces, numbered, smallest) => {
     layOut: (room, free, position, zoom) => {
       const [count, tile] = [facts.order.length, facts.geometry.tile];
       const aspect = tile[0] / tile[1];
-      const plan = fit(count, aspect, room, free, smallest);
+      const plan = fit(count, aspect, room, free, bounds);
       const { columns, page } = plan;
       const first = Math.floor(position / page) * page;
       const shown = Math.min(count, page);

@@ -48,8 +48,7 @@ const FRAME = `
  * `room(element)` says how many pixels down the tiles may take from that element's upper edge. With
  * `turn(by)`, a swipe leads to the layer before, −1, or after, 1; it is for the one grid of a page, to
  * which keys that are pressed elsewhere go too. `painted()` is told when the picture of new tiles is there,
- * `failed(words)` that it can't be shown. Tiles that are `numbered` pixels wide have their number on them,
- * and none is smaller than `smallest`.
+ * `failed(words)` that it can't be shown. `sizes` are those of `tileBoard`.
  * @param {ParentNode & Node} parent
  * @param {{
  *   pick: (channel: number, cell: number[] | null) => void,
@@ -57,11 +56,10 @@ const FRAME = `
  *   turn?: (by: number) => void,
  *   painted?: () => void,
  *   failed?: (words: string) => void,
- *   numbered?: number,
- *   smallest?: number,
+ *   sizes?: {numbered: number, smallest?: number, fewest?: number},
  * }} callbacks
  */
-export const tileGrid = (parent, { pick, room, turn, painted, failed = () => {}, numbered = 40, smallest }) => {
+export const tileGrid = (parent, { pick, room, turn, painted, failed = () => {}, sizes = { numbered: 40 } }) => {
   const find = frame(parent, FRAME);
   const [figure, scroller, stage, canvas, picture, output, pages] = [
     "figure",
@@ -84,7 +82,7 @@ export const tileGrid = (parent, { pick, room, turn, painted, failed = () => {},
   let zoom = 1;
 
   const faces = twoFaces(find, () => paint());
-  const board = tileBoard(find, faces, numbered, smallest);
+  const board = tileBoard(find, faces, sizes);
   const { lie, corner } = board;
   const paint = () => facts && board.paint(pointed || stage.matches(":focus-visible") ? position : -1, chosen);
 

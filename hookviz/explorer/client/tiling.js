@@ -14,16 +14,16 @@ const largest = (count, aspect) => (count === 1 ? Math.floor(ALONE / Math.min(1,
 export const onPhone = () => window.innerWidth < PHONE;
 
 // The pages turn on a phone; elsewhere all tiles are on one.
-const fitPhone = (count, aspect, width, height) => {
+const fitPhone = (count, aspect, width, height, fewest) => {
   const columns = Math.min(count, PHONE_COLUMNS);
   const tile = Math.min(largest(count, aspect), Math.floor((width - (columns - 1) * GAP) / columns));
-  const rows = Math.max(FEWEST_ROWS, Math.floor((height + GAP) / (tile * aspect + GAP)));
+  const rows = Math.max(fewest, Math.floor((height + GAP) / (tile * aspect + GAP)));
   return { columns, tile, page: columns * rows };
 };
 
-// Columns and tile size, so that all tiles fit the window if they can, none below `smallest`.
-export const fit = (count, aspect, width, height, smallest = SMALLEST) => {
-  if (onPhone()) return fitPhone(count, aspect, width, height);
+// Columns and tile size, so that all tiles fit the window if they can, none below `smallest`; a phone's page has `fewest` rows.
+export const fit = (count, aspect, width, height, { smallest = SMALLEST, fewest = FEWEST_ROWS } = {}) => {
+  if (onPhone()) return fitPhone(count, aspect, width, height, fewest);
   const most = largest(count, aspect);
   const plans = [];
   for (let columns = 1; columns <= count; columns += 1) {

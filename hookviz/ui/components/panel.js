@@ -156,8 +156,7 @@ KINDS.grid = (body, { pick, refit, caption }) => {
   const tiles = tileGrid(body, {
     pick: (channel, cell) => facts.leads && pick({ channel, cell }),
     room: () => high,
-    numbered: NUMBERED,
-    smallest: SMALLEST,
+    sizes: { numbered: NUMBERED, smallest: SMALLEST, fewest: 2 },
   });
   const shown = () => facts.states.find(({ name }) => name === state) ?? facts.states.at(-1);
   const show = () => {

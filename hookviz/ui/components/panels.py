@@ -54,7 +54,7 @@ def show_panels(
 
     def picked() -> None:
         match st.session_state[key].get("picked"):
-            case {"panel": int(at), **where} if 0 <= at < len(shown):
+            case {"panel": int(at)} as where if 0 <= at < len(shown):
                 _lead(shown[at][-1], where, leads_to)
 
     file = bytearray()

@@ -120,7 +120,8 @@ def _show_kept(request: _Request, above: DeltaGenerator) -> KeptResult | None:
             kept = request.kept()
             if kept is None:
                 above.empty()
-                below.draw(partial(st.info, plain(str(error)), icon=":material/info:"), once=True)
+                words = plain(str(error))
+                below.draw(lambda: _say(words), once=True)
                 return None
             why = plain(str(error))
             _stop(request.key)  # what took too long goes on when somebody wants it to
@@ -130,11 +131,15 @@ def _show_kept(request: _Request, above: DeltaGenerator) -> KeptResult | None:
 
     def show() -> None:
         if why:
-            st.info(why, icon=":material/info:")
+            _say(why)
         request.show(final.result)
 
     below.draw(show, once=True)
     return final
+
+
+def _say(why: str) -> None:
+    st.info(why, icon=":material/info:")
 
 
 def _row(container: DeltaGenerator) -> DeltaGenerator:

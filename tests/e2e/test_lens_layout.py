@@ -1,0 +1,120 @@
+"""A lens's answer is seen without scrolling; pictures that are compared have one crop and scale."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from hookviz.lenses.contract.running import list_lenses
+from scripts.browsing import settled_box, settled_boxes
+from tests.e2e.screen import at_rest, new_context
+from tests.e2e.test_layout import SIZES, lies_in, window
+from tests.e2e.test_lenses import opened
+
+SLUGS = [lens.slug for lens in list_lenses()]
+LENSES = {lens.slug: lens for lens in list_lenses()}
+BY_DAY = {
+    "laptop": ("inputs",),
+    "projector": ("grad-cam", "ablate", "across-images", "gradient-flow", "kernels", "summary"),
+    "phone": ("occlusion", "gradients"),
+}
+"""Lenses with all kinds of panels; all with all by night."""
+DRAWN_ON_FIRST = {("responds-here", "phone")}
+"""Where the first picture is the one that is drawn on, and the answer follows it."""
+CASES = [
+    pytest.param(
+        size,
+        slug,
+        id=f"{size}-{slug}",
+        marks=() if slug in BY_DAY[size] else pytest.mark.sweep("by day one with such panels"),
+    )
+    for size in SIZES
+    for slug in SLUGS
+]
+
+
+@pytest.fixture(scope="module")
+def sizes(browser: Browser) -> Iterator[dict[str, Page]]:
+    """A page of each size."""
+    contexts = {
+        size: new_context(
+            browser, viewport={"width": width, "height": height}, has_touch=size == "phone"
+        )
+        for size, (width, height) in SIZES.items()
+    }
+    yield {size: context.new_page() for size, context in contexts.items()}
+    for context in contexts.values():
+        context.close()
+
+
+def panels(page: Page) -> Locator:
+    """All that is drawn."""
+    return page.locator(".panels[data-laid] > .panel")
+
+
+def first_answer(page: Page) -> Locator:
+    """What comes first of what is no sentence: a panel that is drawn, maps, pictures or a table."""
+    answers = page.locator('[class*="st-key-hv-answer-"]')
+    shown = (
+        ".panel, ul[aria-label], [data-testid=stImage], [role=treegrid], [data-testid=stDataFrame]"
+    )
+    return answers.locator(shown).first
+
+
+@pytest.mark.parametrize(("size", "slug"), CASES)
+def test_the_answer_is_seen_without_scrolling(
+    sizes: dict[str, Page], server: str, size: str, slug: str
+) -> None:
+    page = sizes[size]
+    opened(page, server, LENSES[slug])
+    at_rest(page)
+    first = first_answer(page)
+    if (slug, size) in DRAWN_ON_FIRST:
+        first = page.get_by_role("application").first
+    box, settings = settled_box(page, first), page.locator(".st-key-hv-settings")
+    assert lies_in(box, window(page)), box
+    assert box["width"] > 140
+    assert box["height"] > 60
+    assert page.evaluate("document.documentElement.scrollWidth") <= window(page)["width"]
+    if settings.count():
+        assert settled_box(page, settings)["height"] < 90  # one row
+
+
+def test_pictures_that_are_compared_have_one_crop_and_scale_and_fade_together(
+    sizes: dict[str, Page], server: str
+) -> None:
+    page = sizes["projector"]
+    link = {"grad-cam-beside": "another class"}
+    opened(page, server, LENSES["grad-cam"], sample="star", **link)
+    maps = panels(page).filter(has=page.get_by_role("slider", name=re.compile("^Opacity")))
+    expect(maps).to_have_count(3)
+    expect(maps.nth(0).get_by_role("heading")).to_have_text(re.compile("^Grad-CAM · star$"))
+    expect(maps.nth(1).get_by_role("heading")).to_have_text(re.compile("^Grad-CAM · (?!star)"))
+    both = settled_boxes(page, *(maps.nth(at).locator(".body") for at in range(2)))
+    assert all(lies_in(box, window(page)) for box in both)
+    assert both[0] | {"x": 0} == both[1] | {"x": 0}
+    assert both[0]["x"] != both[1]["x"]
+    slider = maps.nth(0).get_by_role("slider")
+    slider.fill("20")
+    for at in range(3):
+        expect(maps.nth(at).locator(".picture:not(.lower)")).to_have_css("opacity", "0.2")
+        sides = (
+            maps.nth(at)
+            .locator(".picture")
+            .evaluate_all("all => all.map((each) => each.naturalWidth / each.naturalHeight)")
+        )
+        assert len(set(sides)) == 1
+
+
+def test_a_small_picture_is_not_blown_up_and_kernels_have_numbers(
+    sizes: dict[str, Page], server: str
+) -> None:
+    page = sizes["laptop"]
+    opened(page, server, LENSES["dream"])
+    widths = [box["width"] for box in settled_boxes(page, *panels(page).locator(".body").all())]
+    assert max(widths) <= 400
+    opened(page, server, LENSES["kernels"])
+    numbers = panels(page).first.locator(".numbers span")
+    expect(numbers).to_have_text([str(at) for at in range(32)])
+    expect(numbers.last).to_be_visible()
