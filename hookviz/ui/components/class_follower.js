@@ -2,7 +2,7 @@
 // A new state is gone to as the browser's Back goes: the link changes, and the page follows it.
 
 import { frame, unpacked } from "../../explorer/client/shared.js";
-import { keepOfClass, keptOfClass, openClass } from "./class_wire.js";
+import { keepOfClass, keptOfClass, openClass, polls } from "./class_wire.js";
 
 const followers = new WeakMap(); // bars and what runs on them
 
@@ -70,6 +70,7 @@ const followTeacher = (root, find) => {
 
   const ask = () => {
     card.hidden = !question;
+    polls(Boolean(question));
     if (!question) return;
     find("details").open = true;
     find("summary").textContent = question.words;
@@ -164,6 +165,7 @@ const followTeacher = (root, find) => {
 
   const stop = () => {
     wire?.close();
+    polls(false);
     removeEventListener("hookviz:link", strayed);
     for (const kind of acts) removeEventListener(kind, act, true);
     followers.delete(root);

@@ -2,7 +2,7 @@
 // counted, and the answers to a question too. A page that was loaded again takes its class up.
 
 import { frame, unpacked } from "../../explorer/client/shared.js";
-import { keepOfClass, keptOfClass, openClass } from "./class_wire.js";
+import { keepOfClass, keptOfClass, openClass, polls } from "./class_wire.js";
 
 const teachers = new WeakMap(); // bars and what runs on them
 const SHARE_PAUSE = 40; // milliseconds in which several changes of the link are one
@@ -37,6 +37,7 @@ const teach = (root, find) => {
     root.dataset.followers = followers;
     find(".says").textContent = lost ? data.words.lost : counted("follow", followers);
     find(".card").hidden = !question;
+    polls(Boolean(question));
     if (!question) return;
     const votes = question.tally.reduce((sum, each) => sum + each, 0);
     const most = Math.max(1, ...question.tally);
@@ -89,6 +90,7 @@ const teach = (root, find) => {
 
   const stop = () => {
     wire?.close();
+    polls(false);
     clearTimeout(timer);
     removeEventListener("hookviz:link", shareSoon);
     teachers.delete(root);

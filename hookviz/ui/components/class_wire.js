@@ -55,6 +55,16 @@ export const keptOfClass = (code) => {
     return {};
   }
 };
+/**
+ * Tell the page whether a question stands on it, so that it can make room.
+ * @param {boolean} is
+ */
+export const polls = (is) => {
+  if (document.documentElement.classList.toggle("hv-polls", is) !== wasPolled) dispatchEvent(new Event("resize"));
+  wasPolled = is;
+};
+let wasPolled = false;
+
 export const keepOfClass = (kept) => {
   try {
     if (kept) sessionStorage.setItem(CLASS_KEPT, JSON.stringify(kept));

@@ -17,12 +17,14 @@ const SIGNS = {
 const sign = (name) => `<svg viewBox="0 0 24 24" aria-hidden="true">${SIGNS[name]}</svg>`;
 const button = (name, words = "") => `<button type="button" class="${name}">${sign(name)}${words}</button>`;
 
+const WORD = '<span class="word"></span>';
+
 const FRAME = `
   <div class="presenter">
-    <div class="corner">${button("start")}${button("slides")}</div>
+    <div class="corner">${button("start", WORD)}${button("slides", WORD)}</div>
     <div class="bar" role="toolbar" hidden>
-      ${button("earlier")}<output></output>${button("later")}
-      ${button("slides")}${button("code")}${button("ring")}${button("leave")}
+      ${button("earlier")}<output></output>${button("later")}<p class="told"></p>
+      ${button("slides", WORD)}${button("code", WORD)}${button("ring", WORD)}${button("leave", WORD)}
     </div>
     <dialog class="list">
       <div class="head"><h2></h2><button type="button" class="first start"></button>${button("leave")}</div>
@@ -63,6 +65,15 @@ export default function (component) {
     stop?.();
   };
 }
+
+// What the keys do on the page that is shown.
+const toldOf = (hasSlides, told) => {
+  const said = new URLSearchParams(location.search);
+  const lesson = said.get("lesson");
+  const steps = lesson ? (lesson === "all" ? "" : told.steps) : told.layers;
+  const tiles = lesson || said.get("lens") ? "" : told.tiles;
+  return [steps && hasSlides && told.slides, steps, tiles].filter(Boolean).join(" · ");
+};
 
 function show({ data: bytes, parentElement, setTriggerValue }) {
   const data = unpacked(bytes);
@@ -117,6 +128,9 @@ function show({ data: bytes, parentElement, setTriggerValue }) {
   set(".export", words.export, save, true);
   set(".empty", words.empty, () => slides.save([]), true);
   set(".undo", words.undo, () => slides.undo(), true);
+  for (const [name, word] of Object.entries(words.short)) {
+    for (const each of all(`.${name} > .word`)) each.textContent = word;
+  }
   find(".file span").textContent = words.import;
   find(".none").textContent = words.none;
   find(".keys").textContent = words.keys;
@@ -198,6 +212,7 @@ function show({ data: bytes, parentElement, setTriggerValue }) {
         ? filled(words.count, facts)
         : "";
     find(".bar output").hidden = kept.length === 0;
+    find(".told").textContent = toldOf(kept.length > 0, words.told);
   };
 
   // ── files ──

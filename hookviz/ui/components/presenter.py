@@ -11,7 +11,7 @@ _KEY = "presenter"
 
 
 def presenter(
-    words: Mapping[str, str],
+    words: Mapping[str, Any],
     version: int,
     answer: Mapping[str, Any] | None,
     on_asked: Callable[[str, str], None],

@@ -69,10 +69,23 @@ def _answer_file(text: str, number: str) -> None:
     st.session_state[_ANSWER] = answer
 
 
-def _words() -> dict[str, str]:
+def _words() -> dict[str, Any]:
     """Return the words on the buttons; names in braces are filled in by the browser."""
     number, title = "{number}", "{title}"
     return {
+        "short": {
+            "start": say("Present"),
+            "slides": say("Slides"),
+            "code": say("Link"),
+            "ring": say("Ring"),
+            "leave": say("Leave"),
+        },
+        "told": {
+            "slides": say("Page Down: next slide"),
+            "steps": say("N, →: next step"),
+            "layers": say("N: next layer"),
+            "tiles": say("arrows: tiles"),
+        },
         "start": say("Present this view (F)"),
         "slides": say("Slides"),
         "earlier": say("Back (Page Up)"),
@@ -92,9 +105,10 @@ def _words() -> dict[str, str]:
             "are kept in this browser; a file takes them to another one."
         ),
         "keys": say(
-            "F presents, Shift+F where two views are compared. Page Down, N and → go on, Page Up, "
-            "P and ← go back: through the slides, or without slides through the layers. R shows a "
-            "ring around the pointer, Q the link for the class, L this list. Esc leaves."
+            "F presents, Shift+F where two views are compared. Page Down and Page Up go through "
+            "the slides, or without slides through the layers. N, P and the arrows do what they "
+            "do on the page. R shows a ring around the pointer, Q the link for the class, L this "
+            "list. Esc leaves."
         ),
         "class": say("For the class"),
         "making": say("Making the link…"),

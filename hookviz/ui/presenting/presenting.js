@@ -5,7 +5,6 @@
   const root = document.documentElement;
   const slides = window.hookvizSlides;
   const said = () => new URLSearchParams(location.search);
-  const hasSteps = () => ![null, "", "all"].includes(said().get("lesson")); // the list has none
   const isOn = () => said().get("present") === "1";
   const tell = () => dispatchEvent(new Event("hookviz:presenting"));
 
@@ -55,7 +54,8 @@
     true,
   );
 
-  // Through the slides if there are any, else by the keys of a lesson's steps or of the layers.
+  // A remote goes through the slides if there are any, else through a lesson's steps or the layers, as N
+  // and P do, which mean here what they mean on the page; and so do the arrows.
   const step = (by) => {
     if (slides.list().length) slides.step(by);
     else press(by > 0 ? ["n", "KeyN"] : ["p", "KeyP"]);
@@ -66,7 +66,7 @@
     }
   };
 
-  const STEPS = { PageDown: 1, PageUp: -1, n: 1, p: -1, ArrowRight: 1, ArrowLeft: -1 };
+  const STEPS = { PageDown: 1, PageUp: -1 };
   const OPENS = { q: "code", l: "slides" };
   const TYPED = "input:not([type='range'], [type='radio'], [type='checkbox']), textarea, select, [contenteditable]";
   const OVER = "dialog, [data-testid='stPopoverBody'], [role='dialog'], [role='listbox']";
@@ -89,10 +89,6 @@
       return true;
     }
     if (!(key in STEPS)) return false;
-    const isPage = key.startsWith("Page");
-    if (!isPage && hasSteps()) return false; // the lesson's own keys
-    if (!isPage && key.length === 1 && !slides.list().length) return false; // those of the layers
-    if (key.startsWith("Arrow") && target !== document.body) return false; // those of what is in focus
     step(STEPS[key]);
     return true;
   };
