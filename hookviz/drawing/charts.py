@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import cycle
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
+from PIL import Image, ImageDraw
 
 from hookviz.drawing.colormaps import ABOVE, ACCENT, BELOW, CONTRAST
 from hookviz.drawing.figures import figure_file
 from hookviz.errors import SettingError, shorten
 from hookviz.language.saying import mark, say
+from hookviz.types import Pixels
 from hookviz.wording import number
 
 COLOURS = (ACCENT, CONTRAST, "#8a6fb8", "#b58900", "#5a7fb0")
@@ -166,6 +169,39 @@ def chart_png(chart: Chart, *, ink: str = "#1a1a1a", dpi: int = 160) -> bytes:
         SettingError: as `chart_figure` does.
     """
     return figure_file(lambda: chart_figure(chart, ink=ink), "png", dpi=dpi)
+
+
+def chart_thumbnail(chart: Chart, width: int, height: int) -> Pixels:
+    """Draw the bars or lines alone, RGBA uint8 ``(height, width, 4)`` on no ground."""
+    axis = axis_of(chart)
+    picture = Image.new("RGBA", (width, height))
+    pen = ImageDraw.Draw(picture)
+    step, count = width / max(1, len(chart.labels)), max(1, len(chart.series))
+
+    def down(share: float) -> float:
+        return (1 - min(1.0, max(0.0, share))) * (height - 1)
+
+    base = down(axis.share(0.0) or 0.0)
+    for index, (colour, values) in enumerate(zip(cycle(COLOURS), chart.series.values())):
+        shares = [axis.share(float(value)) for value in values]
+        if chart.kind == "lines":
+            dots = [
+                ((place + 0.5) * step, down(share))
+                for place, share in enumerate(shares)
+                if share is not None
+            ]
+            pen.line(dots, colour, 2)
+            continue
+        for place, share in enumerate(shares):
+            if share is None:
+                continue
+            left = (place + 0.1 + 0.8 * index / count) * step
+            ends = sorted((base, down(share)))
+            signed = BELOW if values[place] < 0 else ABOVE
+            box = (left, ends[0], max(left, left + 0.8 * step / count - 1), ends[1])
+            pen.rectangle(box, signed if chart.is_signed else colour)
+    drawn: Pixels = np.asarray(picture)
+    return drawn
 
 
 def _drawable(values: NDArray[np.float64], *, log: bool) -> NDArray[np.float64]:

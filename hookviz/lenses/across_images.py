@@ -18,7 +18,7 @@ from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, SettingError
 from hookviz.language.saying import mark, say, say_count
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Subject
 from hookviz.lenses.contract.more_images import left_out, over_images
 from hookviz.lenses.contract.parameters import ChannelChoice, LayerChoice, MoreImages
 from hookviz.types import InputImage, ModelInput, Progress
@@ -264,6 +264,7 @@ LENS = Lens(
     title=mark("One channel across images"),
     question=mark("Where else does it respond?"),
     sentence=mark("One channel's map on every sample and on your own images, side by side."),
+    group=SEES,
     run=run,
     script=script,
     parameters=(

@@ -20,7 +20,7 @@ from hookviz.explaining.batch_independence import batch_tolerance
 from hookviz.explaining.channel_ablation import ChannelAblation
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say, say_count
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice
 from hookviz.types import LayerInfo
 from hookviz.wording import number
@@ -208,6 +208,7 @@ LENS = Lens(
     sentence=mark(
         "Which single channel of a layer a class needs most: each is switched off by itself."
     ),
+    group=WHAT_IF,
     run=run,
     script=script,
     parameters=(LayerChoice(), ClassChoice()),

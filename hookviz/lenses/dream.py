@@ -10,7 +10,7 @@ from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImagePanel, TextPanel
 from hookviz.drawing.pictures import enlarged
 from hookviz.language.saying import mark, say
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
 from hookviz.synthesis.goals import Objective
@@ -137,6 +137,8 @@ LENS = Lens(
     sentence=mark(
         "The image, changed step by step so that a layer sees more of what it sees in it."
     ),
+    group=SEES,
+    preview=Preview(panel=1, is_dear=True),
     run=run,
     script=script,
     parameters=(

@@ -19,7 +19,7 @@ from hookviz.explaining.attribution_target import AttributionTarget, map_shape
 from hookviz.explaining.effective_field import MASS, strongest, weights_of_pixels
 from hookviz.explaining.receptive_field import Box, receptive_fields
 from hookviz.language.saying import mark, say
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.more_images import left_out, over_images
 from hookviz.lenses.contract.parameters import LayerChoice, MoreImages, WholeNumber
 from hookviz.lenses.contract.target_choice import check_pixels, chosen_cell, first_call_notes
@@ -241,6 +241,8 @@ LENS = Lens(
     sentence=mark(
         "Which pixels move one cell of a layer, over many images, of all that it could see."
     ),
+    group=LOOKS,
+    preview=Preview({"count": 2}),
     run=run,
     script=script,
     parameters=(

@@ -31,7 +31,7 @@ from hookviz.errors import HookVizError, shorten
 from hookviz.explaining.index_neighbours import MOST_PICTURES, PICTURE_SIDE, index_neighbours
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import localised, mark, say
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Subject
 from hookviz.lenses.contract.more_images import left_out, prepared_alike
 from hookviz.lenses.contract.parameters import LayerChoice, MoreImages, OneOf
 from hookviz.types import Pixels
@@ -314,6 +314,7 @@ LENS = Lens(
     title=mark("Embedding"),
     question=mark("Which images are alike to it?"),
     sentence=mark("Each image as one vector of features, and which images are alike by it."),
+    group=SEES,
     run=run,
     script=script,
     parameters=(

@@ -33,7 +33,7 @@ from hookviz.explaining.cam_formulas import (
 from hookviz.explaining.score_cam import masked_by, score_cam, strongest, weighed_by
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import (
     ClassChoice,
     LayerChoice,
@@ -320,6 +320,9 @@ LENS = Lens(
     title=mark("Grad-CAM and its relatives"),
     question=mark("Where does it look?"),
     sentence=mark("Which parts of the image a layer found that speak for a class."),
+    group=LOOKS,
+    preview=Preview(panel=1),
+    of_class=True,
     run=run,
     script=script,
     parameters=(

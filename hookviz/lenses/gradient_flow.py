@@ -33,7 +33,7 @@ from hookviz.explaining.weight_gradients import (
     weight_gradients,
 )
 from hookviz.language.saying import mark, say
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import RIGHT, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, OneOf, RealNumber
 from hookviz.wording import number
 
@@ -409,6 +409,7 @@ LENS = Lens(
     sentence=mark(
         "How much gradient reaches each layer in a training step, and what clipping does."
     ),
+    group=RIGHT,
     run=run,
     script=script,
     parameters=(

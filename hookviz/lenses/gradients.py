@@ -9,7 +9,7 @@ from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TextPanel
 from hookviz.explaining.attribution import last_layer_with_gradient, layer_gradient
 from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.language.saying import mark, say
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, WholeNumber
 from hookviz.lenses.contract.target_choice import cell_choice, chosen_cell, first_call_notes
 from hookviz.wording import number
@@ -141,6 +141,7 @@ LENS = Lens(
     title=mark("Gradients at a layer"),
     question=mark("What would change its mind?"),
     sentence=mark("Which values of a layer would raise or lower a score, and how strongly."),
+    group=WHAT_IF,
     run=run,
     script=script,
     parameters=(

@@ -28,7 +28,7 @@ from hookviz.explaining.layer_health import (
     share_saturated,
 )
 from hookviz.language.saying import localised, mark, say
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import RIGHT, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice
 from hookviz.wording import number
 
@@ -356,6 +356,7 @@ LENS = Lens(
     title=mark("Health"),
     question=mark("Is anything broken?"),
     sentence=mark("Where NaN, infinities, dead or saturated units and exploding values begin."),
+    group=RIGHT,
     run=run,
     script=script,
     parameters=(

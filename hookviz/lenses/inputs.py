@@ -20,7 +20,7 @@ from hookviz.errors import HookVizError
 from hookviz.explaining.layer_io import Copies, LayerIO, layer_io
 from hookviz.explaining.tensor_maps import tensor_maps
 from hookviz.language.saying import mark, say
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, WholeNumber
 from hookviz.types import Address, LayerInfo
 from hookviz.wording import number, times
@@ -309,6 +309,7 @@ LENS = Lens(
     title=mark("Input and output"),
     question=mark("What does a layer change?"),
     sentence=mark("What one layer takes in beside what it puts out, and what it changes."),
+    group=SEES,
     run=run,
     script=script,
     parameters=(

@@ -20,7 +20,7 @@ from hookviz.explaining.integrated_gradients import (
 )
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import OneOf, WholeNumber
 from hookviz.lenses.contract.target_choice import (
     TARGET_CHOICES,
@@ -235,6 +235,8 @@ LENS = Lens(
     title=mark("Integrated gradients"),
     question=mark("What does each pixel add?"),
     sentence=mark("How much of a score each pixel adds or takes, from a blank image to this one."),
+    group=LOOKS,
+    preview=Preview({"steps": 12}),
     run=run,
     script=script,
     parameters=(

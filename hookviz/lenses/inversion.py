@@ -15,7 +15,7 @@ from hookviz.drawing.pictures import enlarged
 from hookviz.errors import HookVizError
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber, WholeNumber
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
 from hookviz.synthesis.inversion import SMOOTH, Inversion, begin_inversion, inversion, spread
@@ -171,6 +171,8 @@ LENS = Lens(
     title=mark("Feature inversion"),
     question=mark("What does a layer still know?"),
     sentence=mark("The image rebuilt from a layer's activations alone."),
+    group=SEES,
+    preview=Preview(panel=3, is_dear=True),
     run=run,
     script=script,
     parameters=(

@@ -15,7 +15,7 @@ from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, Tab
 from hookviz.errors import SettingError
 from hookviz.explaining.conv_kernels import Kernels, conv_kernels, near_duplicates, outputs_first
 from hookviz.language.saying import mark, say, say_count
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, RealNumber, WholeNumber
 from hookviz.types import LayerInfo, Pixels
 from hookviz.wording import number
@@ -262,6 +262,7 @@ LENS = Lens(
     sentence=mark(
         "What a conv layer has learned to look for: its weights, their sizes and their twins."
     ),
+    group=SEES,
     run=run,
     script=script,
     parameters=(

@@ -18,7 +18,7 @@ from hookviz.drawing.pictures import enlarged
 from hookviz.errors import SettingError
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import (
     ChannelChoice,
     Channels,
@@ -320,6 +320,8 @@ LENS = Lens(
     sentence=mark(
         "A picture that the network makes itself, of what excites a channel or a class most."
     ),
+    group=SEES,
+    preview=Preview(is_dear=True),
     run=run,
     script=script,
     parameters=(

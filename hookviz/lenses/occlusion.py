@@ -25,7 +25,7 @@ from hookviz.explaining.occlusion import (
 from hookviz.explaining.receptive_field import Box
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import OneOf, PixelCount
 from hookviz.lenses.contract.target_choice import (
     TARGET_CHOICES,
@@ -198,6 +198,8 @@ LENS = Lens(
     sentence=mark(
         "Which parts of the image a score needs: each is hidden in turn, and the score falls."
     ),
+    group=WHAT_IF,
+    preview=Preview({"window": 56, "stride": 28}),
     run=run,
     script=script,
     parameters=(

@@ -35,7 +35,7 @@ from hookviz.explaining.pruning import (
 from hookviz.explaining.pruning_passes import PruningPasses, Values
 from hookviz.explaining.smaller_network import smaller
 from hookviz.language.saying import localised, mark, say, say_count
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, RealNumber, WholeNumber
 from hookviz.models.checkpoints.writing import SUFFIX, weights_bytes
 from hookviz.types import Model
@@ -424,6 +424,8 @@ LENS = Lens(
     sentence=mark(
         "How many conv weights, or channels, can be set to 0 before the prediction changes."
     ),
+    group=WHAT_IF,
+    preview=Preview({"step": 24}),
     run=run,
     script=script,
     parameters=(

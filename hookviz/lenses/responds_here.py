@@ -16,7 +16,7 @@ from hookviz.errors import HookVizError
 from hookviz.explaining.layer_facts import field_text
 from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.language.saying import mark, say
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice
 from hookviz.lenses.contract.regions import (
     Region,
@@ -278,6 +278,7 @@ LENS = Lens(
     sentence=mark(
         "Which channels of a layer answer more to the part that is marked than to the rest."
     ),
+    group=LOOKS,
     run=run,
     script=script,
     parameters=(

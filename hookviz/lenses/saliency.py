@@ -22,7 +22,7 @@ from hookviz.explaining.cam_formulas import Numbers
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import (
     LayerChoice,
     OneOf,
@@ -240,6 +240,7 @@ LENS = Lens(
     title=mark("Saliency"),
     question=mark("Which pixels decide?"),
     sentence=mark("Which pixels a score depends on most."),
+    group=LOOKS,
     run=run,
     script=script,
     parameters=(

@@ -8,7 +8,7 @@ from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import in_order, layers
 from hookviz.drawing.panels import TablePanel, TextPanel
 from hookviz.language.saying import mark, say
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import RIGHT, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import OneOf
 from hookviz.types import LayerInfo
 from hookviz.wording import times
@@ -142,6 +142,7 @@ LENS = Lens(
     title=mark("Summary"),
     question=mark("What is it made of?"),
     sentence=mark("What the network is made of, layer by layer: shapes, weights and work."),
+    group=RIGHT,
     run=run,
     script=script,
     parameters=(

@@ -22,7 +22,7 @@ from hookviz.explaining.execution_trace import (
     trace_execution,
 )
 from hookviz.language.saying import mark, say, say_count
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import RIGHT, Lens, LensOutput, Preview, Subject
 from hookviz.wording import number, percent
 
 _MOST_SOURCES = 6  # written out in a row of the table
@@ -295,6 +295,8 @@ LENS = Lens(
     sentence=mark(
         "One pass as a story: every call in order, where its input came from, what it costs."
     ),
+    group=RIGHT,
+    preview=Preview(panel=1),
     run=run,
     script=script,
 )

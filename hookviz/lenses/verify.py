@@ -20,7 +20,7 @@ from hookviz.errors import HookVizError
 from hookviz.explaining.recomputation import LayerCheck, distance_of, recompute
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say, say_count
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import RIGHT, Lens, LensOutput, Subject
 from hookviz.wording import number
 
 _MOST_BYTES = 512 * 1024**2  # of recorded conv activations that are held for the comparison
@@ -268,6 +268,7 @@ LENS = Lens(
     sentence=mark(
         "Whether what is shown is what the network computes: every layer is computed again."
     ),
+    group=RIGHT,
     run=run,
     script=script,
 )

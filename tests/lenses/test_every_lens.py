@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.capturing import inputs
 from hookviz.lenses.contract import running
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import GROUPS, SEES, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, Switch
 from hookviz.lenses.contract.result import LensResult
 from tests.networks import Tiny, as_model, hook_count, seeded
@@ -125,6 +125,7 @@ def test_it_says_what_it_is(lens: Lens) -> None:
     assert lens.title
     assert lens.question.endswith("?")
     assert lens.question.split()[0] in running.QUESTION_WORDS
+    assert lens.group in GROUPS
     assert all(parameter.label for parameter in lens.parameters)
 
 
@@ -137,7 +138,7 @@ def _growing(subject: Subject, *, switch: bool) -> LensOutput:
 def test_a_lens_may_hand_over_what_it_has_so_far() -> None:
     switch = Switch(name="switch", label="Switch", default=True)
     about = ("growing", "Growing", "What grows?", "It grows.")
-    lens = Lens(*about, _growing, (switch,), script=lambda _facts: ("", {}))
+    lens = Lens(*about, _growing, (switch,), group=SEES, script=lambda _facts: ("", {}))
     model = as_model(seeded(Tiny))
     subject = Subject(model, inputs.prepare(model, picture()), None)
     so_far: list[LensResult] = []

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -14,7 +14,7 @@ from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.drawing.panels import Panel
 from hookviz.errors import ModelError
 from hookviz.language.naming import class_label
-from hookviz.language.saying import say
+from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.parameters import Parameter
 from hookviz.types import Capture, InputImage, LayerInfo, Model, ModelInput, Progress, ignore
 
@@ -100,6 +100,26 @@ class Subject:
         return class_label(number, self.model.categories)
 
 
+SEES, LOOKS = mark("What it sees"), mark("Where it looks")
+WHAT_IF, RIGHT = mark("What if"), mark("Is it right")
+GROUPS = (SEES, LOOKS, WHAT_IF, RIGHT)
+"""The kinds of questions that lenses answer, in the order in which they are offered."""
+
+
+class Preview(NamedTuple):
+    """How a small picture of a lens's answer is made.
+
+    Attributes:
+        settings: parameters that take less time than their defaults.
+        panel: which of the panels with a picture is shown, counted from 0.
+        is_dear: whether it takes more than a moment all the same, so that a sample's stands for it.
+    """
+
+    settings: Mapping[str, Any] = {}
+    panel: int = 0
+    is_dear: bool = False
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Lens:
     """Declaration of a way of looking: its words, its parameters, its run and its script.
@@ -108,9 +128,13 @@ class Lens:
         slug: what `run_lens` takes, for example ``"grad-cam"``.
         title: how people write it.
         question: what a person asks who wants it; it is listed under that.
+        group: which kind of question that is, one of `GROUPS`.
         sentence: what a student sees by it, in one sentence.
         parameters: what can be chosen.
         run: the work: a subject and one keyword per parameter in, a `LensOutput` out.
+        preview: how its answer is shown small.
+        of_class: whether it says where a class is, so that a class's name leads to it.
+        of_channel: what one asks it about a channel that is picked up, where that is of use.
         script: writes the same computation as code for *Copy as code*, from `LensFacts`.
     """
 
@@ -120,4 +144,8 @@ class Lens:
     sentence: str
     run: Callable[..., LensOutput] = field(repr=False)
     parameters: tuple[Parameter, ...] = ()
+    group: str = field(kw_only=True)
+    preview: Preview = field(default=Preview(), kw_only=True)
+    of_class: bool = field(default=False, kw_only=True)
+    of_channel: str = field(default="", kw_only=True)
     script: Callable[[LensFacts], LensCode] = field(repr=False, kw_only=True)

@@ -18,29 +18,30 @@ from hookviz.hooking.default_device import with_numbers
 from hookviz.images import reading
 from hookviz.language.saying import say
 from hookviz.lenses.contract.beside_random import run_beside_random
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import GROUPS, Lens, LensOutput, Subject
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import InputImage, Model, ModelInput, Progress, ignore
 
 QUESTION_WORDS = ("Where", "Which", "What", "How", "Is")
-"""How a lens's question begins, in the order in which lenses are listed."""
+"""How a lens's question begins, in the order in which those of a group are listed."""
 
 
 @cache
 def list_lenses() -> tuple[Lens, ...]:
-    """List every lens by its question: where and which, then what, how, and whether all is well.
+    """List every lens by its group (`hookviz.lenses.contract.lens.GROUPS`), and its question.
 
-    >>> [(lens.question, lens.slug) for lens in hookviz.list_lenses()][0]
-    ('Where does it look?', 'grad-cam')
+    >>> [(lens.group, lens.question, lens.slug) for lens in hookviz.list_lenses()][0]
+    ('What it sees', 'Where else does it respond?', 'across-images')
     """
     folder = import_module("hookviz.lenses")
     names = [info.name for info in pkgutil.iter_modules(folder.__path__) if not info.ispkg]
     lenses = [import_module(f"{folder.__name__}.{name}").LENS for name in names]
-    return tuple(sorted(lenses, key=lambda lens: (_question_order(lens.question), lens.question)))
+    return tuple(sorted(lenses, key=_order))
 
 
-def _question_order(question: str) -> int:
-    return QUESTION_WORDS.index(question.partition(" ")[0])
+def _order(lens: Lens) -> tuple[int, int, str]:
+    word = lens.question.partition(" ")[0]
+    return GROUPS.index(lens.group), QUESTION_WORDS.index(word), lens.question
 
 
 def find_lens(slug: str) -> Lens:

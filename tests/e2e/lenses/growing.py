@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 from hookviz.drawing.panels import ChartPanel, ImagePanel, TextPanel
-from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import WholeNumber
 
 STEPS = 100
@@ -41,6 +41,7 @@ LENS = Lens(
     slug="growing",
     title="Growing",
     question="What grows?",
+    group=SEES,
     sentence="A picture that is painted row by row.",
     run=run,
     script=lambda _facts: ("", {}),
