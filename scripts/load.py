@@ -185,11 +185,10 @@ async def visit(
             person.image = own
             await person.run("upload", tab.upload(own))
             await explore(layers, _ROUNDS)
-            lens = next(o for o in tab.options["Look at"] if kernels.LENS.title in o)
             await wait()
-            await person.run("lens", tab.choose("Look at", lens), explores=False)
+            await person.run("lens", tab.go_to(lens=kernels.LENS.slug), explores=False)
             await wait()
-            await person.run("channels", tab.choose("Look at", tab.options["Look at"][0]))
+            await person.run("channels", tab.go_to(lens=""))
             await explore(layers, _ROUNDS)
             weights = _MODELS[title].partition(" ")[2]  # which stay as they were chosen
             person.model, person.layer = f"squeezenet {weights}", ""

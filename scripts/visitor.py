@@ -10,7 +10,7 @@ import struct
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import requests
 from streamlit.proto.Alert_pb2 import Alert
@@ -69,6 +69,12 @@ class Visitor:
     async def go_back(self) -> None:
         """Run the page by its link alone, as after the browser's Back."""
         self._states.clear()
+        await self.run(by_link=True)
+
+    async def go_to(self, **words: str) -> None:
+        """Go to another view by the link, whose words change; an empty one takes its word out."""
+        link = dict(parse_qsl(self.query)) | words
+        self.query = urlencode({name: text for name, text in link.items() if text})
         await self.run(by_link=True)
 
     async def run(self, *events: WidgetState, part: str = "", by_link: bool = False) -> None:

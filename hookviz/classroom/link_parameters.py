@@ -50,6 +50,7 @@ PARAMETERS = (
     LinkParameter("lesson", is_held=True),
     LinkParameter("present", is_followed=False, is_for_others=False),
     LinkParameter("step", is_held=True),
+    LinkParameter("target", is_held=True),
     *(
         LinkParameter(
             part, is_held=True, is_followed=False, is_in_slides=False, is_for_others=False

@@ -117,6 +117,14 @@ class ChannelAblation:
             self._done += len(channels)
         return torch.cat(scores)
 
+    def scores_without(self, channel: int, reporter: ProgressReporter) -> Tensor:
+        """Return the scores without one channel, float64 ``(classes,)``.
+
+        Raises:
+            ModelError: the network can't go on without it.
+        """
+        return self._one_by_one(channel, reporter)[0]
+
     def _one_by_one(self, channel: int, reporter: ProgressReporter) -> Tensor:
         scores = self._scores([[channel]], 1, reporter)
         self._done += 1

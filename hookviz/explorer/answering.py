@@ -6,6 +6,7 @@ of bytes such as a picture. A question that takes seconds reports answers on its
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from hookviz.errors import nearest_names, shorten
 from hookviz.explorer.changes import answer_changes
@@ -35,7 +36,11 @@ from hookviz.language.saying import say
 
 
 def answer(
-    subject: Subject, view: View, question: Question, report: Report = ignore_report
+    subject: Subject,
+    view: View,
+    question: Question,
+    report: Report = ignore_report,
+    others: Mapping[str, Answerer] = MappingProxyType({}),
 ) -> Answer:
     """Answer a question about what a view shows of a subject.
 
@@ -47,13 +52,14 @@ def answer(
         view: what is chosen.
         question: what is asked.
         report: gets answers on the way, of a question that takes long.
+        others: questions of whoever is around the explorer, beside `QUESTIONS`.
 
     Raises:
         QuestionError: it is no question that there is.
         NotThereError: the layer, channel, cell or picture is not there.
         HookVizError: it can't be computed.
     """
-    answerer = QUESTIONS.get(question.name)
+    answerer = QUESTIONS.get(question.name) or others.get(question.name)
     if answerer is None:
         near = nearest_names(question.name, QUESTIONS, count=1)
         raise QuestionError(

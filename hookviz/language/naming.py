@@ -5,6 +5,7 @@ entry has the class's number as its context, and its English name. Both must fit
 means another class with other weights, and a name can: *crane* is a bird there and a machine here.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
@@ -47,6 +48,17 @@ def listed_label(index: int, names: Sequence[str]) -> str:
     """
     said = class_label(index, names)
     return " · ".join(dict.fromkeys((said, *names[index : index + 1])))
+
+
+def names_in_links(names: Sequence[str], count: int) -> list[str]:
+    """Return what links call each of `count` classes: its English name, which is there once.
+
+    >>> names_in_links(("crane", "cat", "crane"), 4)
+    ['crane (0)', 'cat', 'crane (2)', 'class 3']
+    """
+    labels = [*names[:count], *(f"class {index}" for index in range(len(names), count))]
+    times = Counter(labels)
+    return [f"{label} ({at})" if times[label] > 1 else label for at, label in enumerate(labels)]
 
 
 @cache

@@ -27,7 +27,7 @@ from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import private_replica
 from hookviz.language.saying import mark, say, say_count
-from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import WHAT_IF, ChannelQuestion, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import Channels, ClassChoice, LayerChoice, OneOf, RealNumber
 from hookviz.types import Address, LayerInfo
 from hookviz.wording import number
@@ -419,6 +419,7 @@ LENS = Lens(
     question=mark("What if it lacked this?"),
     sentence=mark("What the network says, and computes next, when channels of a layer are edited."),
     group=WHAT_IF,
+    of_channel=ChannelQuestion(mark("Switch it off")),
     run=run,
     script=script,
     parameters=(

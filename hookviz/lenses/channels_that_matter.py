@@ -1,4 +1,6 @@
-"""Find which channel of a layer matters most to a class: each is switched off by itself.
+"""Find which channel of a layer matters most to a class, or to which classes one channel does.
+
+Each channel is switched off by itself.
 
 Leave-one-out occlusion of units, as in Zhou et al., "Revisiting the Importance of Individual Units
 in CNNs via Ablation" (2018); many of them in one pass, see `hookviz.explaining.channel_ablation`.
@@ -9,19 +11,20 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import SCORES_WITHOUT, constants, in_order, target
 from hookviz.drawing.chosen_channels import with_channels
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
-from hookviz.errors import HookVizError, ModelError
+from hookviz.errors import HookVizError, ModelError, SettingError
 from hookviz.explaining.batch_independence import batch_tolerance
 from hookviz.explaining.channel_ablation import ChannelAblation
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say, say_count
-from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Subject
-from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice
+from hookviz.lenses.contract.lens import WHAT_IF, ChannelQuestion, Lens, LensOutput, Subject
+from hookviz.lenses.contract.parameters import ChannelChoice, ClassChoice, LayerChoice, OneOf
 from hookviz.types import LayerInfo
 from hookviz.wording import number
 
@@ -36,15 +39,22 @@ _HEAD = (
 )
 
 
-def run(subject: Subject, *, layer: str, target: int) -> LensOutput:
-    """Return how the class's score and probability change without each channel.
+_CHANNELS, _CLASSES = mark("a class: which channels"), mark("a channel: which classes")
+_OF_CLASS = (mark("class"), *_HEAD[1:])
+
+
+def run(subject: Subject, *, layer: str, of: str, target: int, channel: int) -> LensOutput:
+    """Return how a class's score and probability change without each channel.
+
+    Or how those of each class change without one channel, if `of` says so.
 
     A channel is switched off by writing 0 at the convolution's own output, each time that the layer
     runs: Δc = score(channel c at 0) − score. A negative Δ says that the channel speaks for the
     class. Values: ``logit_change`` and ``probability_change`` ``(C,)``; ``logit`` and
-    ``probability`` of the untouched pass.
+    ``probability`` of the untouched pass. Of one channel all four are ``(classes,)``.
 
     Raises:
+        SettingError: the layer has no such channel.
         ModelError: the network can't go on without a channel, or has no finite class scores.
     """
     info = next(conv for conv in subject.convs if conv.name == layer)
@@ -71,7 +81,20 @@ def run(subject: Subject, *, layer: str, target: int) -> LensOutput:
             )
         )
     passes = ChannelAblation(subject.model, subject.model_input, info)
-    after = passes.scores_without_each(before, ProgressReporter(subject.progress))
+    reporter = ProgressReporter(subject.progress)
+    if of == _CLASSES:
+        if channel >= len(maps):
+            raise SettingError(
+                say(
+                    "channel={channel} is not in {layer}, whose channels are 0 to {last}.",
+                    channel=channel,
+                    layer=info.name,
+                    last=len(maps) - 1,
+                )
+            )
+        scored = [before, passes.scores_without(channel, reporter)]
+        return _of_channel(subject, info, channel, maps, scored)
+    after = passes.scores_without_each(before, reporter)
     changes = _ScoreChanges(
         scores=(after[:, target] - before[target]).numpy(),
         chances=(after.softmax(1)[:, target] - before.softmax(0)[target]).numpy(),
@@ -176,13 +199,80 @@ def _panels(
     return TextPanel(says), chart, grid, table
 
 
+def _of_channel(
+    subject: Subject, info: LayerInfo, channel: int, maps: NDArray[np.float32], scored: list[Tensor]
+) -> LensOutput:
+    """Return how each class changes without one channel; `scored` are all before and after."""
+    before, after = scored
+    scores, chances = (after - before).numpy(), (after.softmax(0) - before.softmax(0)).numpy()
+    values = {
+        "logit_change": scores,
+        "probability_change": chances,
+        "logit": before.numpy(),
+        "probability": before.softmax(0).numpy(),
+    }
+    grid = GridPanel(
+        say("What this channel puts out"),
+        with_channels(make_grid(maps, scale="symmetric", title=info.name), maps, [channel]),
+        layer=info.name,
+    )
+    least = batch_tolerance(subject.model.network, before)
+    ranked = np.argsort(scores, kind="stable")
+    falling = [int(index) for index in ranked if scores[index] < -least][:_TOP]
+    listed = falling + [int(index) for index in ranked if scores[index] > least][-_TOP:]
+    if not listed:
+        says = say(
+            "Channel {channel} of {layer} alone moves no class's score by more than rounding.",
+            channel=channel,
+            layer=info.name,
+        )
+        return (TextPanel(says, "note"), grid), values
+    says = say(
+        "Without channel {channel} of {layer} the scores of {fall_count:,} classes fall and those "
+        "of {rise_count:,} rise. {label} needs it most: its score changes by {change} and its "
+        "probability goes from {probability} % to {new_probability} %.",
+        channel=channel,
+        layer=info.name,
+        fall_count=int((scores < -least).sum()),
+        rise_count=int((scores > least).sum()),
+        label=subject.label(listed[0]),
+        change=number(scores[listed[0]]),
+        probability=number(100 * values["probability"][listed[0]]),
+        new_probability=number(100 * (values["probability"] + chances)[listed[0]]),
+    )
+    chart = ChartPanel(
+        say("Score of each class without channel {channel}", channel=channel),
+        tuple(map(subject.label, listed)),
+        {say("change"): scores[listed]},
+        unit=say("change of score"),
+        caption=say("By class. Below 0: the channel speaks for the class."),
+    )
+    rows = tuple(
+        (
+            subject.label(index),
+            number(values["logit"][index] + scores[index]),
+            number(scores[index]),
+            number(100 * (values["probability"] + chances)[index]),
+            number(100 * chances[index]),
+        )
+        for index in listed
+    )
+    table = TablePanel(say("The {top} that change most, either way", top=_TOP), _OF_CLASS, rows)
+    return (TextPanel(says), chart, table, grid), values
+
+
 def script(facts: LensFacts) -> LensCode:
     """Write code for what the class's score and probability change by without each channel."""
-    lines = [
-        constants(facts, layer="whose channels are switched off"),
-        target(facts),
-        SCORES_WITHOUT,
-    ]
+    layer = constants(facts, layer="whose channels are switched off")
+    if facts.chosen["of"] == _CLASSES:
+        channel = constants(facts, channel="which is switched off")
+        return in_order(layer, channel, SCORES_WITHOUT, _CLASS_CHANGES), {
+            "logit_change": "(after - before).numpy()",
+            "probability_change": "(after.softmax(0) - before.softmax(0)).numpy()",
+            "logit": "before.numpy()",
+            "probability": "before.softmax(0).numpy()",
+        }
+    lines = [layer, target(facts), SCORES_WITHOUT]
     lines.append(_CHANGES)
     return in_order(*lines), {
         "logit_change": "np.array(logit_change)",
@@ -201,6 +291,9 @@ for channel in range(layer.out_channels):  # a pass for each
     probability_change.append((after.softmax(0) - before.softmax(0))[TARGET].item())"""
 
 
+_CLASS_CHANGES = "after = scores_without(model.get_submodule(LAYER), CHANNEL)"
+
+
 LENS = Lens(
     slug="channels-that-matter",
     title=mark("Channels that matter"),
@@ -209,7 +302,13 @@ LENS = Lens(
         "Which single channel of a layer a class needs most: each is switched off by itself."
     ),
     group=WHAT_IF,
+    of_channel=ChannelQuestion(mark("Which class needs it?"), {"of": _CLASSES}),
     run=run,
     script=script,
-    parameters=(LayerChoice(), ClassChoice()),
+    parameters=(
+        LayerChoice(),
+        OneOf(name="of", label=mark("Of"), choices=(_CHANNELS, _CLASSES)),
+        ClassChoice(matters_for=("of", (_CHANNELS,))),
+        ChannelChoice(matters_for=("of", (_CLASSES,))),
+    ),
 )

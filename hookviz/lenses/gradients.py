@@ -10,7 +10,7 @@ from hookviz.explaining.attribution import last_layer_with_gradient, layer_gradi
 from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Subject
-from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, WholeNumber
+from hookviz.lenses.contract.parameters import ChannelChoice, ClassChoice, LayerChoice
 from hookviz.lenses.contract.target_choice import cell_choice, chosen_cell, first_call_notes
 from hookviz.wording import number
 
@@ -158,13 +158,9 @@ LENS = Lens(
             default="none",
             help=mark("Ask about a channel of this later layer, in place of the class."),
         ),
-        WholeNumber(
-            name="channel",
+        ChannelChoice(
             label=mark("Its channel"),
             matters_for=("of", ()),
-            low=0,
-            high=100_000,
-            default=0,
             help=mark("Of the layer asked about."),
         ),
         *cell_choice(("of", ())),

@@ -25,7 +25,14 @@ from hookviz.explaining.occlusion import (
 from hookviz.explaining.receptive_field import Box
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
-from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Preview, Subject
+from hookviz.lenses.contract.lens import (
+    WHAT_IF,
+    ChannelQuestion,
+    Lens,
+    LensOutput,
+    Preview,
+    Subject,
+)
 from hookviz.lenses.contract.parameters import OneOf, PixelCount
 from hookviz.lenses.contract.target_choice import (
     TARGET_CHOICES,
@@ -199,6 +206,7 @@ LENS = Lens(
         "Which parts of the image a score needs: each is hidden in turn, and the score falls."
     ),
     group=WHAT_IF,
+    of_channel=ChannelQuestion(mark("What if a part were hidden?")),
     preview=Preview({"window": 56, "stride": 28}),
     run=run,
     script=script,

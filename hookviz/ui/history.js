@@ -145,6 +145,16 @@
     arrive();
   };
   window.hookvizGoes = () => wanted !== null;
+  // A link within the page: what it sets, beside all else that the link says by then.
+  addEventListener("click", (event) => {
+    if (event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    const way = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest("a[data-hv-sets]"));
+    if (!way) return;
+    event.preventDefault();
+    const link = new URLSearchParams(location.search);
+    for (const [name, value] of new URLSearchParams(way.dataset.hvSets)) link.set(name, value);
+    window.hookvizGo(link.toString(), "push");
+  });
 
   const [visit] = performance.getEntriesByType("navigation");
   if (acted && visit && visit.name !== location.href) {

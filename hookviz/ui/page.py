@@ -19,7 +19,7 @@ from hookviz.lessons.part import LessonScene
 from hookviz.markup import data_url
 from hookviz.models.sources import source_of
 from hookviz.serving import out_of_memory
-from hookviz.types import Model, ModelInput
+from hookviz.types import Capture, Model, ModelInput
 from hookviz.ui.classroom.class_bar import show_class
 from hookviz.ui.classroom.class_code import link_of_taught
 from hookviz.ui.classroom.class_menu import offer_class
@@ -27,11 +27,13 @@ from hookviz.ui.explorer.atlas_menu import show_atlases
 from hookviz.ui.explorer.compare_buttons import offer_pin, offer_silenced
 from hookviz.ui.explorer.copy_as_code import code_menu, lens_code_menu
 from hookviz.ui.explorer.grid_files import download_menu
-from hookviz.ui.explorer.mounting import show_explorer, show_rows
-from hookviz.ui.explorer.predictions import show_summary
+from hookviz.ui.explorer.mounting import line_to, show_explorer, show_rows
+from hookviz.ui.explorer.predictions import ClassWay, show_summary
 from hookviz.ui.explorer.scene import ExplorerScene, subject_now, view_in_link
 from hookviz.ui.explorer.share import share_menu
 from hookviz.ui.languages import pick_language, speak_as_asked
+from hookviz.ui.lenses import lens_choice
+from hookviz.ui.lenses.leads import channel_questions, class_way
 from hookviz.ui.lenses.lens_choice import layers_for, pick_lens, start_at
 from hookviz.ui.lenses.lens_run import show_lens
 from hookviz.ui.lessons import choosing
@@ -166,19 +168,41 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
         _show_through(lens, scene, model, header)
     elif live:
         _show_live(scene, model)
+    elif lens_choice.is_list():
+        _show_lenses(scene, model, header)
     else:
         _show_explorer(scene, model, header)
+
+
+def _show_lenses(scene: ExplorerScene, model: Model, header: DeltaGenerator) -> None:
+    """Draw the page of all lenses, which ask for their small pictures one by one."""
+    handed_over = scene.handed_over(model, is_compared=False)
+    lens_choice.show_list(line_to(handed_over))
+    subject = subject_now(handed_over, model)
+    with header:
+        capture = captured(subject, resolve(subject, view_in_link()))
+        show_summary(scene.model_input, capture, model, scene.shown, _way(capture))
+        show_menus(share_menu(scene.shown))
+
+
+def _way(capture: Capture) -> ClassWay:
+    """Return where a class's name leads to."""
+    count = 0 if capture.logits is None else len(capture.logits)
+    return class_way(capture.categories, count)
 
 
 def _show_explorer(scene: ExplorerScene, model: Model, header: DeltaGenerator) -> None:
     """Draw the explorer, which from then on asks for what it shows, and no run of the page."""
     show_atlases(model, scene.choice)
     handed_over = scene.handed_over(model)
-    show_explorer(scene, handed_over)  # first: it says itself what it waits for
+    show_explorer(
+        scene, handed_over, channel_questions()
+    )  # first: it says itself what it waits for
     subject = subject_now(handed_over, model)
     with header:
         capture = captured(subject, resolve(subject, view_in_link()))
-        show_summary(scene.model_input, capture, model, scene.shown)
+        show_summary(scene.model_input, capture, model, scene.shown, _way(capture))
+        lens_choice.offer_list()
         choosing.offer_way_back()
         offer_way_back()
         offer_pin(scene)
@@ -205,7 +229,8 @@ def _show_through(lens: Lens, scene: ExplorerScene, model: Model, header: DeltaG
         looked = show_rows(handed_over, subject)
     capture = captured(subject, looked)
     with header:
-        show_summary(model_input, capture, model, shown)
+        show_summary(model_input, capture, model, shown, _way(capture))
+        lens_choice.offer_list()
         choosing.offer_way_back()
         offer_way_back()
         silenced = st.container(width="content")

@@ -55,6 +55,8 @@ ON_DISK = mark("On this machine")
 WEIGHTS = (mark("pretrained"), mark("random"), mark("yours"))
 """Where a model's weights can come from."""
 _UNSAID = {choice.word: choice.default for choice in view.choices().values()}
+TARGET = "target"
+"""What the link calls the class that lenses are asked about."""
 SILENCED = "silenced"
 """What the link calls the channels that are silent."""
 

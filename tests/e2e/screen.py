@@ -110,6 +110,17 @@ def choose(page: Page, label: str, option: str) -> None:
     page.get_by_role("option", name=re.compile(f"^{wanted.pattern}$")).click()
 
 
+def look_through(page: Page, question: str) -> None:
+    """Go to a lens by its question, from anywhere: two clicks."""
+    page.get_by_role("button", name="All questions").first.click()
+    page.get_by_role("button", name=re.compile(f"^{re.escape(question)}")).click()
+
+
+def leave_lens(page: Page) -> None:
+    """Go from a lens to the channels."""
+    page.get_by_role("button", name="All channels").click()
+
+
 def asked_in(request: Request) -> Any:
     """What a request asks of the explorer, with the view that it is about."""
     return json.loads(request.post_data or "{}")

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from hookviz.lenses.contract.running import find_lens
 from scripts.browsing import wait_for_grid
-from tests.e2e.screen import at_rest, choose, new_context
+from tests.e2e.screen import at_rest, look_through, new_context
 from tests.e2e.test_lenses import settle
 from tests.every_way import EVERY_WAY
 
@@ -60,7 +60,7 @@ def test_axe_finds_nothing_serious_in_lenses(browser: Browser, server: str, sche
         page.goto(f"{server}/?{urlencode({'lens': slugs[0]})}")
         for lens in map(find_lens, slugs):
             if lens.slug != slugs[0]:
-                choose(page, "Look at", f"{lens.question} · {lens.title}")
+                look_through(page, lens.question)
             page.get_by_role("heading", name=lens.question, exact=True).wait_for()
             settle(page)
             assert serious(page) == [], lens.slug

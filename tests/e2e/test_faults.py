@@ -223,10 +223,8 @@ def test_sigterm_ends_a_server_at_which_forty_wait_for_long_runs() -> None:
             arrivals = [arrive(address, {"model": "ShapesNet"}) for _ in range(40)]
             visitors = [await tabs.enter_async_context(each) for each in arrivals]
             await asyncio.gather(*(visitor.run() for visitor in visitors))
-            lens = next(
-                o for o in visitors[0].options["Look at"] if channels_that_matter.LENS.title in o
-            )
-            runs = [asyncio.ensure_future(each.choose("Look at", lens)) for each in visitors]
+            slug = channels_that_matter.LENS.slug
+            runs = [asyncio.ensure_future(each.go_to(lens=slug)) for each in visitors]
             while channels_that_matter.LENS.slug not in written(output):
                 await asyncio.sleep(0.05)
             guard.terminate()

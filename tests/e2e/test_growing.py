@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from scripts.servers import Server
-from tests.e2e.screen import choose, without_errors
+from tests.e2e.screen import choose, look_through, without_errors
 
 _LATE = 5  # rows that a run can still paint while it is being ended
 LINK = "?model=ShapesNet&lens=growing"
@@ -104,10 +104,10 @@ def test_who_leaves_a_run_and_comes_back_finds_it_where_it_was(page: Page, probe
     page.goto(f"{probed}/{LINK}&sample=star&growing-pause=400")  # a slow browser is in time
     stop(page).wait_for(timeout=60_000)
     seen = until_beyond(page, 5)
-    choose(page, "Look at", "What is it made of? · Summary")
+    look_through(page, "What is it made of?")
     expect(page.get_by_text(re.compile(r"^took [\d,]+ ms$"))).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("rows are painted$"))).to_have_count(0)
-    choose(page, "Look at", "What grows? · Growing")
+    look_through(page, "What grows?")
     until_beyond(page, seen)
     begun = page.get_by_text(re.compile(r"^Step \d+, begun at [1-9]\d*\.$"))  # not what was kept
     begun.wait_for()

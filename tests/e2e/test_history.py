@@ -25,7 +25,7 @@ def seen(page: Page) -> dict[str, object]:
         "sample": checked.get_attribute("aria-label"),
         "model": page.get_by_role("combobox", name="Model of this family").input_value(),
         "layer": page.get_by_role("combobox", name="Layer").input_value().rpartition(" · ")[2],
-        "lens": page.get_by_role("combobox", name="Look at").input_value(),
+        "lens": page.get_by_role("heading", level=2).all_inner_texts(),
         "picked": picked.first.inner_text() if picked.count() else "",
         "warnings": page.get_by_text("This link asks for").count(),
     }
@@ -62,8 +62,11 @@ def test_back_leads_through_what_was_seen_one_step_an_action(page: Page, server:
     choose(page, "Scale", "symmetric")
     page.wait_for_url("**scale=symmetric**")
     views.append(seen(page))
-    choose(page, "Look at", f"{LENS.question} · {LENS.title}")
-    page.wait_for_url("**lens=**")
+    page.get_by_role("button", name="All questions").click()
+    page.wait_for_url("**lens=all**")
+    views.append(seen(page))
+    page.get_by_role("button", name=re.compile(f"^{re.escape(LENS.question)}")).click()
+    page.wait_for_url(f"**lens={LENS.slug}**")
     views.append(seen(page))
     choose(page, "Model of this family", "SqueezeNet (photographs)")
     page.wait_for_function("!location.search.includes('ShapesNet')")
@@ -138,7 +141,7 @@ def test_no_link_is_asked_for_where_a_model_is_changed_on_the_page(page: Page, s
     asked = page.get_by_text("This link asks for")
     network = page.get_by_role("combobox", name="Model of this family")
     view = "&layer=features.3.squeeze&channel=9&cell=3,4&sample=star"
-    for lens in ("", f"&lens={LENS.slug}&grad-cam-target=tabby"):
+    for lens in ("", f"&lens={LENS.slug}&target=tabby"):
         page.goto(f"{server}/?{view}{lens}")
         page.get_by_role("combobox", name="Layer").wait_for()
         choose(page, "Model of this family", "ShapesNet")

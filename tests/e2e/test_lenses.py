@@ -15,7 +15,7 @@ from hookviz.images.samples import samples
 from hookviz.lenses.contract import parameters, regions, running
 from hookviz.lenses.contract.lens import Lens
 from scripts.browsing import settled_box
-from tests.e2e.screen import at_rest, choose
+from tests.e2e.screen import at_rest, choose, leave_lens, look_through
 from tests.every_way import EVERY_WAY
 from tests.pictures import encoded, picture
 
@@ -255,7 +255,7 @@ def test_a_long_run_shows_how_far_it_is_and_can_be_stopped(page: Page, server: s
     expect(page.get_by_text("Stopped.")).to_be_visible()
     expect(stop).to_have_count(0)
     expect(page.get_by_role("button", name="Run it")).to_be_visible()
-    choose(page, "Look at", "What is it made of? · Summary")  # and the page is alive
+    look_through(page, "What is it made of?")  # and the page is alive
     settle(page)
 
 
@@ -268,7 +268,7 @@ def test_nothing_of_the_lens_before_stays_while_the_next_one_runs(page: Page, se
     before = titles.all_inner_texts()
     assert before
     matters = running.find_lens("channels-that-matter")
-    choose(page, "Look at", f"{matters.question} · {matters.title}")
+    look_through(page, matters.question)
     expect(page.get_by_role("button", name="Stop", exact=True)).to_be_visible(timeout=60_000)
     expect(page.get_by_role("heading", name=matters.question, exact=True)).to_be_visible()
     assert not set(before) & set(titles.all_inner_texts())
@@ -328,7 +328,7 @@ def test_the_channel_is_kept_through_lenses_and_layers(page: Page, server: str) 
     heading = page.get_by_role("heading", name="Channel 12", exact=True)
     heading.wait_for()
     lens = running.find_lens("gradients")
-    choose(page, "Look at", f"{lens.question} · {lens.title}")
+    look_through(page, lens.question)
     settle(page)
     expect(page.locator(".st-key-hv-header .hv-classes")).to_be_visible()
     page.get_by_role("heading", name=lens.question, exact=True).click()  # out of the select box
@@ -336,7 +336,7 @@ def test_the_channel_is_kept_through_lenses_and_layers(page: Page, server: str) 
     # The lens takes whatever puts out a tensor, so the neighbour is no convolution.
     expect(page.get_by_text(re.compile("with every value of stage1.first.norm"))).to_be_visible()
     settle(page)
-    choose(page, "Look at", "Channels")
+    leave_lens(page)
     heading.wait_for()
     assert "channel=12" in page.url
     assert "layer=stage1.first.norm" in page.url

@@ -24,7 +24,7 @@ from hookviz.lenses.contract.lens import Lens
 from hookviz.models import shapesnet
 from scripts.browsing import wait_for_grid
 from scripts.servers import ROOT, free_port, serve
-from tests.e2e.screen import SHAPESNET, at_rest, choose, new_context
+from tests.e2e.screen import SHAPESNET, at_rest, look_through, new_context
 from tests.e2e.test_lenses import settle
 from tests.every_way import EVERY_WAY
 from tests.pictures import encoded, picture
@@ -136,7 +136,7 @@ _BY_DAY = "by day a lens with each kind of panel; and each without a browser: te
 )
 def test_hostile_names_are_text_in_every_lens(hostile_page: Page, lens: Lens) -> None:
     page = hostile_page
-    choose(page, "Look at", f"{lens.question} · {lens.title}")
+    look_through(page, lens.question)
     page.get_by_role("heading", name=lens.question, exact=True).wait_for()
     expect(page.get_by_text(lens.sentence)).to_be_visible()
     settle(page, or_refused=True)

@@ -20,6 +20,7 @@ SCRIPTS = (  # here a pass for each channel
     ScriptCase({"layer": "stage1.first.conv"}, SHAPESNET, 1e-5),
     ScriptCase({"layer": "features.6.squeeze"}, SQUEEZENET, 1e-5),
     ScriptCase({"layer": "layer1.0.conv2"}, RESNET, 1e-4),  # of scores that are larger by far
+    ScriptCase({"layer": "layer1.0.conv2", "of": "a channel: which classes", "channel": 3}, RESNET),
 )
 
 

@@ -57,6 +57,7 @@ const caption = (/** @type {string} */ words) => {
  * @property {(view: Record<string, string>, how: "push" | "replace", words: string[]) => void} changed a
  *   person chose: the view as it is now, and the words of it that the choice is about
  * @property {(facts: Facts) => void} opened something that only the page can do
+ * @property {import("./channel_questions.js").ChannelQuestion[]} [questions] what can be asked about a channel elsewhere
  * @property {HTMLElement | ShadowRoot | null} [treeElement] where the tree of layers is to stand, if anywhere
  * @property {() => string[]} [early] the keys that were pressed before layers and tiles were there
  */
@@ -145,6 +146,7 @@ export const mount = (element, surroundings) => {
     ask,
     change,
     opened,
+    channelQuestions: surroundings.questions ?? [],
     tileOf: grid.tileOf,
     valueAt: grid.valueAt,
     closed: () => grid.focus(),

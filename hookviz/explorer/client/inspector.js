@@ -6,6 +6,7 @@ import { newest } from "./asking.js";
 import { bothMaps } from "./both_maps.js";
 import { boxOf } from "./boxes.js";
 import { cellOf, inLink } from "./cells.js";
+import { channelQuestions } from "./channel_questions.js";
 import { excites } from "./excites.js";
 import { hints, picked as hintsKnown } from "./hints.js";
 import { keepMenu } from "./keep.js";
@@ -44,6 +45,7 @@ const FRAME = `
       </div>
       <p class="small caption"></p>
       <p class="error small" role="status"></p>
+      <div class="row-of questions"></div>
       <div class="rest">
         <div class="excites-place"></div>
         <div class="own-place"></div>
@@ -69,6 +71,7 @@ export const channelOf = (text, order) => {
  * @property {(question: Facts, options?: any) => Promise<{facts: Facts, data: Uint8Array<ArrayBuffer>}>} ask
  * @property {(words: Record<string, string | null>) => void} change writes words of the link
  * @property {(facts: Facts) => void} opened something that only the page can do
+ * @property {import("./channel_questions.js").ChannelQuestion[]} channelQuestions
  * @property {(channel: number, of?: "a" | "b") => HTMLCanvasElement | null} tileOf a pixel for each cell
  * @property {(channel: number, row: number, column: number) => number | null} valueAt by its colour
  * @property {() => void} closed takes the focus
@@ -171,6 +174,9 @@ export function inspector(parent, context) {
   };
   document.addEventListener("keydown", pressed);
 
+  const asksAbout = channelQuestions(find(".questions"), context.channelQuestions, (words) =>
+    context.opened({ lens: words }),
+  );
   const isPair = () => Boolean(tiles.compare?.alike && (tiles.pair || tiles.isDifference));
 
   const drawMaps = () => {
@@ -258,6 +264,7 @@ export function inspector(parent, context) {
     drawMaps();
     ask();
     if (isOfA) return;
+    asksAbout.show({ layer: layers.layer, channel, isConv: layers.isConv });
     own.show(channel, view.made, tiles.order, [subject, layers.layer, layers.step]);
     more.show({ ...at, isConv: layers.isConv, origin: view.origin, opacity, about: ofLayer() });
   };

@@ -120,6 +120,18 @@ class Preview(NamedTuple):
     is_dear: bool = False
 
 
+class ChannelQuestion(NamedTuple):
+    """What one asks a lens about a channel that is picked up.
+
+    Attributes:
+        words: on the button that leads from the channel to the lens.
+        settings: parameters with which it answers, beside the layer and the channel.
+    """
+
+    words: str
+    settings: Mapping[str, str] = {}
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Lens:
     """Declaration of a way of looking: its words, its parameters, its run and its script.
@@ -134,7 +146,7 @@ class Lens:
         run: the work: a subject and one keyword per parameter in, a `LensOutput` out.
         preview: how its answer is shown small.
         of_class: whether it says where a class is, so that a class's name leads to it.
-        of_channel: what one asks it about a channel that is picked up, where that is of use.
+        of_channel: what one asks it about a channel that is picked up; None for nothing.
         script: writes the same computation as code for *Copy as code*, from `LensFacts`.
     """
 
@@ -147,5 +159,5 @@ class Lens:
     group: str = field(kw_only=True)
     preview: Preview = field(default=Preview(), kw_only=True)
     of_class: bool = field(default=False, kw_only=True)
-    of_channel: str = field(default="", kw_only=True)
+    of_channel: ChannelQuestion | None = field(default=None, kw_only=True)
     script: Callable[[LensFacts], LensCode] = field(repr=False, kw_only=True)

@@ -4,7 +4,13 @@ from hookviz.errors import HookVizError, SettingError
 from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Subject
-from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, Parameter, WholeNumber
+from hookviz.lenses.contract.parameters import (
+    ChannelChoice,
+    ClassChoice,
+    LayerChoice,
+    Parameter,
+    WholeNumber,
+)
 from hookviz.wording import times
 
 
@@ -51,13 +57,9 @@ TARGET_CLASS = ClassChoice(
     help=mark("Whose score it is about; the likeliest class where nothing is chosen."),
 )
 
-TARGET_CHANNEL = WholeNumber(
-    name="channel",
+TARGET_CHANNEL = ChannelChoice(
     label=mark("Its channel"),
     matters_for=("layer", ()),
-    low=0,
-    high=100_000,
-    default=0,
     help=mark("Of the layer asked about."),
 )
 

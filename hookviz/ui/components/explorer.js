@@ -31,6 +31,7 @@ const begin = (component, data, tell) => {
     view: view(),
     fields: data.fields,
     subject: data.subject,
+    questions: data.questions,
     opened: (facts) => (facts.lens ? goTo(facts.lens) : tell("opened", facts)),
   });
   const words = new Set(data.fields.filter((field) => !field.isPage).map(({ word }) => word));

@@ -1,6 +1,6 @@
 """Show the explorer: a client in the browser that asks a route of the server."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -13,6 +13,7 @@ def explorer(
     line: Mapping[str, str],
     on_opened: Callable[[Any], None],
     *,
+    questions: Sequence[Mapping[str, Any]] = (),
     rows: Mapping[str, Any] | None = None,
 ) -> None:
     """Show the explorer of what a page run hands over, or its rows alone, over something else.
@@ -27,13 +28,16 @@ def explorer(
             anything: ``{"unpin": true}``, ``{"atlas": true}``, ``{"leads": …}`` to a patch's image,
             ``{"anew": true}`` for a run of the page alone; and ``{"chosen": …}`` by the rows, the
             words of a link that were chosen with what they are now.
+        questions: what can be asked about a channel: ``says``, ``hint``, ``needsConv`` and the
+            ``link`` that leads there.
         rows: of the rows alone: what is answered about the ``layers``, and whether it can be chosen
             how channels are drawn (``hasLook``).
     """
     name = "explorer" if rows is None else "explorer_rows"
+    facts = {**line, **(rows or {}), "fields": declared_fields(), "questions": questions}
     component(name)(
         key=name,
-        data=packed({**line, **(rows or {}), "fields": declared_fields()}),
+        data=packed(facts),
         on_opened_change=lambda: on_opened(st.session_state[name].get("opened")),
     )
 

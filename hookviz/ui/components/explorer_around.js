@@ -2,13 +2,7 @@
 // the server, the place of its tree, and the keys that came early.
 
 import { forLink } from "../../explorer/client/link.js";
-import { wire } from "./explorer_wire.js";
-
-// Whether the page can't be run now: it runs, or its line is cut.
-const isBusy = () => {
-  const app = /** @type {HTMLElement | null} */ (document.querySelector("[data-testid=stApp]"));
-  return app?.dataset.testScriptState === "running" || app?.dataset.testConnectionState !== "CONNECTED";
-};
+import { isBusy, wire } from "./explorer_wire.js";
 
 /**
  * @param {() => any} current what the page's last run handed over

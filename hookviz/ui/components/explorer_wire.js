@@ -103,6 +103,12 @@ const read = async (response, on, heard) => {
   return last;
 };
 
+/** Whether the page can't be run now: it runs, or its line is cut. */
+export const isBusy = () => {
+  const app = /** @type {HTMLElement | null} */ (document.querySelector("[data-testid=stApp]"));
+  return app?.dataset.testScriptState === "running" || app?.dataset.testConnectionState !== "CONNECTED";
+};
+
 /**
  * Asks the server; `current()` says where, by which token and about which subject, as the page's last
  * run handed them over.

@@ -1,5 +1,6 @@
 """Mount the explorer's client on the page, as a whole or its rows, and do what it asks of it."""
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,8 +27,13 @@ _SEEN = "_layers"  # those that were looked at; a key that no widget has can't b
 _LONGEST = 1000  # letters of a choice
 
 
-def show_explorer(scene: ExplorerScene, handed_over: Scene) -> None:
-    """Show the explorer, and the tree of layers at the side; both ask for what they show."""
+def show_explorer(
+    scene: ExplorerScene, handed_over: Scene, questions: Sequence[Mapping[str, Any]]
+) -> None:
+    """Show the explorer, and the tree of layers at the side; both ask for what they show.
+
+    `questions` lead from a channel that is picked up to a lens.
+    """
 
     def opened(asked: Any) -> None:
         """Do what the page alone can do; `asked` comes from a browser and may be anything."""
@@ -44,7 +50,7 @@ def show_explorer(scene: ExplorerScene, handed_over: Scene) -> None:
                 link = {"cell": cell, "channel": str(channel)}
                 look_at(handed_over.atlas, partial(step_now, scene), channel, rank, link)
 
-    explorer(_line(handed_over), opened)
+    explorer(line_to(handed_over), opened, questions=questions)
     with st.sidebar:
         explorer_tree()
 
@@ -68,7 +74,7 @@ def show_rows(handed_over: Scene, subject: Subject, *, has_look: bool = False) -
     layers = answer(subject, view, Question("layers")).facts
     with st.container(key="hv-layer"):
         explorer(
-            _line(handed_over),
+            line_to(handed_over),
             _chosen,
             # which channels an image excites is nothing that is seen here
             rows={"layers": {**layers, "patches": None}, "hasLook": has_look},
@@ -78,7 +84,8 @@ def show_rows(handed_over: Scene, subject: Subject, *, has_look: bool = False) -
     return looked
 
 
-def _line(handed_over: Scene) -> dict[str, str]:
+def line_to(handed_over: Scene) -> dict[str, str]:
+    """Return where this session asks about a scene, by which token, and the scene's key."""
     cookie = st.context.cookies.get(XSRF_COOKIE_NAME, "")  # the client's questions have it too
     token, key = explorer_sessions().offer(session(), cookie, handed_over, link_watch())
     return {"path": explorer_route.PATH, "token": token, "subject": key}

@@ -1,6 +1,8 @@
 """Show the page's first row: what the model sees of the image, and the classes it predicts."""
 
+from collections.abc import Callable, Mapping
 from html import escape
+from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -18,11 +20,17 @@ from hookviz.wording import percent
 _SIDE = 76  # pixels
 
 
-def show_summary(model_input: ModelInput, capture: Capture, model: Model, shown: Shown) -> None:
-    """Show the input and the classes, side by side."""
+ClassWay = Callable[[int], Mapping[str, str]]
+"""Gives, for a class by its number, what the link says where its name leads to."""
+
+
+def show_summary(
+    model_input: ModelInput, capture: Capture, model: Model, shown: Shown, way: ClassWay
+) -> None:
+    """Show the input and the classes, side by side; a class leads on by its `way`."""
     _show_input(model_input, shown)
     with st.container(width="stretch"):
-        _show_predictions(capture, model, shown)
+        _show_predictions(capture, model, shown, way)
 
 
 def _show_input(model_input: ModelInput, shown: Shown) -> None:
@@ -44,7 +52,7 @@ def _shrunk(picture: Pixels) -> bytes:
     return encode_png(small, compress_level=1)
 
 
-def _show_predictions(capture: Capture, model: Model, shown: Shown) -> None:
+def _show_predictions(capture: Capture, model: Model, shown: Shown, way: ClassWay) -> None:
     """Show the five likeliest classes as bars; of random weights say that they mean nothing."""
     if model.weights.partition(",")[0] == "random":  # with or without silent channels
         st.badge(
@@ -57,13 +65,23 @@ def _show_predictions(capture: Capture, model: Model, shown: Shown) -> None:
         return
     names = capture.categories
     rows = "".join(
-        f'<div class="class"><span class="label">{escape(class_label(index, names))}</span>'
+        f'<a class="class" {_leads(way(index))}>'
+        f'<span class="label">{escape(class_label(index, names))}</span>'
         f'<span class="track"><span class="bar" style="width:{chance:.2%}"></span></span>'
-        f'<span class="share">{escape(percent(chance))}</span></div>'
+        f'<span class="share">{escape(percent(chance))}</span></a>'
         for index, chance in capture.likeliest(5)
     )
     st.html(f'<div class="hv-classes" title="{escape(_about(capture, shown))}">{rows}</div>')
     _offer_another(model, shown)
+
+
+def _leads(words: Mapping[str, str]) -> str:
+    """Return the attributes of a link there, which `history.js` follows without a new page."""
+    whole = urlencode(st.query_params.to_dict() | dict(words))
+    hint = say("Where does it look for this class?")
+    return (
+        f'href="?{escape(whole)}" data-hv-sets="{escape(urlencode(words))}" title="{escape(hint)}"'
+    )
 
 
 def _offer_another(model: Model, shown: Shown) -> None:

@@ -3,15 +3,22 @@
 The browser's Back leads back.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
+from typing import Any
 
 from hookviz.capturing.layer_trace import LayerTrace, steps_after
 from hookviz.images import reading
 from hookviz.images.samples import samples
+from hookviz.language.naming import names_in_links
+from hookviz.language.saying import say
+from hookviz.lenses.contract import parameters as kinds
+from hookviz.lenses.contract.lens import Lens
+from hookviz.lenses.contract.running import list_lenses
+from hookviz.ui.lenses.lens_choice import layers_at_side
 from hookviz.ui.link import update_link
 from hookviz.ui.recent_images import recent_images
-from hookviz.ui.state import Cell, choose, choose_sample, choose_upload
+from hookviz.ui.state import TARGET, Cell, choose, choose_sample, choose_upload
 
 
 def lead_to_channel(
@@ -43,6 +50,48 @@ def lead_to_channel(
         )
 
     return lead
+
+
+def channel_questions() -> list[dict[str, Any]]:
+    """Return what can be asked about a channel that is picked up in the explorer, lens by lens.
+
+    Each has its words, and the words of the link that lead there; ``{layer}`` and ``{channel}`` in
+    them stand for those that are picked up.
+    """
+    return [
+        {
+            "says": say(lens.of_channel.words),
+            "hint": say(lens.sentence),
+            "needsConv": any(each.kind == "conv" for each in layers_at_side(lens)),
+            "link": {"lens": lens.slug} | _about_channel(lens, lens.of_channel.settings),
+        }
+        for lens in list_lenses()
+        if lens.of_channel is not None
+    ]
+
+
+def _about_channel(lens: Lens, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the words of the link with which a lens is about one channel of a layer."""
+    link = {"layer": "{layer}", "channel": "{channel}"}
+    for parameter in lens.parameters:
+        word = f"{lens.slug}-{parameter.name}"
+        if isinstance(parameter, kinds.Channels):
+            link[word] = "{channel}"
+        elif isinstance(parameter, kinds.LayerChoice) and parameter.name == "layer":
+            link |= {} if parameter in layers_at_side(lens) else {word: "{layer}"}
+    return link | {f"{lens.slug}-{name}": value for name, value in settings.items()}
+
+
+def class_way(names: Sequence[str], count: int) -> Callable[[int], dict[str, str]]:
+    """Return what gives the words of the link that lead from a class to where it is.
+
+    Args:
+        names: of the classes, which may be too few.
+        count: how many classes there are.
+    """
+    slug = next(lens.slug for lens in list_lenses() if lens.of_class)
+    words = names_in_links(names, count)
+    return lambda number: {"lens": slug, TARGET: words[number]}
 
 
 def _shown_at(trace: LayerTrace, layer: str) -> tuple[str, str | None] | None:

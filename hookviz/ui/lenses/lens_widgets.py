@@ -1,7 +1,6 @@
 """Show the widgets of a lens, one for each parameter that it declares."""
 
 import re
-from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -12,8 +11,9 @@ from streamlit.delta_generator import DeltaGenerator
 from hookviz.capturing import engine
 from hookviz.drawing.overlay import input_picture
 from hookviz.errors import HookVizError, ImageError
+from hookviz.explorer.view import View
 from hookviz.images.samples import samples
-from hookviz.language.naming import listed_label
+from hookviz.language.naming import listed_label, names_in_links
 from hookviz.language.saying import say
 from hookviz.lenses.contract import parameters as kinds
 from hookviz.lenses.contract import regions
@@ -28,6 +28,7 @@ from hookviz.ui.linked_choice import linked_choice
 from hookviz.ui.recent_images import recent_images
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.queue_wait import turn
+from hookviz.ui.state import TARGET
 from hookviz.wording import percent
 
 _IN_A_ROW = 4  # settings; those beyond are folded away
@@ -118,11 +119,13 @@ def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | No
     except HookVizError:
         return None  # the lens itself says what is missing
     names = _class_names(subject)
+    if key in st.query_params:  # as links were written when each lens had a class of its own
+        update_link(**{TARGET: st.query_params[key], key: None})
     chosen = linked_choice(
         st.selectbox,
         say(parameter.label),
         {name: shown for name, (_, shown) in names.items()},
-        key,
+        TARGET,
         first=None,
         index=None,
         placeholder=say(parameter.unchosen, top=top),
@@ -136,16 +139,15 @@ def _class_names(subject: Subject) -> dict[str, tuple[int, str]]:
     logits = subject.scored.logits
     assert logits is not None
     known = subject.model.categories
-    labels = [*known[: len(logits)], *(f"class {at}" for at in range(len(known), len(logits)))]
-    twice = {label for label, count in Counter(labels).items() if count > 1}
+    names = names_in_links(known, len(logits))
     chances = logits.softmax(0)
     top = chances.argsort(descending=True, stable=True)[:_LIKELIEST].tolist()
-    names = {}
-    for number in dict.fromkeys((*top, *range(len(labels)))):
-        which = f" ({number})" if labels[number] in twice else ""
+    listed = {}
+    for number in dict.fromkeys((*top, *range(len(names)))):
+        which = f" ({number})" if names[number].endswith(f" ({number})") else ""
         share = f" · {percent(float(chances[number]))}" if number in top else ""
-        names[f"{labels[number]}{which}"] = number, f"{listed_label(number, known)}{which}{share}"
-    return names
+        listed[names[number]] = number, f"{listed_label(number, known)}{which}{share}"
+    return listed
 
 
 def _real_number(
@@ -175,7 +177,7 @@ def _whole_number(parameter: kinds.WholeNumber, key: str, subject: Subject) -> i
 
 def _channel(parameter: kinds.ChannelChoice, key: str, _subject: Subject) -> int:
     """Let a person choose the channel in the link, which the explorer shows too."""
-    asked = st.query_params.get("channel", "")
+    asked = st.query_params.get(key, st.query_params.get("channel", ""))
     number = int(asked) if re.fullmatch(r"\d{1,6}", asked, re.ASCII) else parameter.default
     st.session_state[key] = number
     return st.number_input(
@@ -185,7 +187,7 @@ def _channel(parameter: kinds.ChannelChoice, key: str, _subject: Subject) -> int
         step=1,
         key=key,
         help=say(parameter.help) or None,
-        on_change=lambda: update_link(channel=str(st.session_state[key])),
+        on_change=lambda: update_link(**{"channel": str(st.session_state[key]), key: None}),
     )
 
 
@@ -212,6 +214,10 @@ def _switch(parameter: kinds.Switch, key: str, _subject: Subject) -> bool:
 
 
 def _channels(parameter: kinds.Channels, key: str, _subject: Subject) -> str:
+    """Let a person name channels; where they come from one that is picked up it is that one."""
+    picked = View.of_link(dict(st.query_params.items())).channel
+    if picked is not None and key not in st.session_state and key not in st.query_params:
+        st.session_state[key] = str(picked)
     return st.text_input(
         say(parameter.label),
         key=key,

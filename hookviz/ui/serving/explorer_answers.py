@@ -17,7 +17,7 @@ from hookviz.drawing.dimensions import middle_maps
 from hookviz.errors import HookVizError
 from hookviz.explorer.answering import QUESTIONS, answer
 from hookviz.explorer.layers import capture_layer
-from hookviz.explorer.question import Answer, NotThereError, Question, QuestionError
+from hookviz.explorer.question import Answer, Answerer, NotThereError, Question, QuestionError
 from hookviz.explorer.subject import Pinned, Run, Subject, TakeTurn
 from hookviz.explorer.view import View
 from hookviz.language.saying import say
@@ -40,11 +40,16 @@ from hookviz.ui.serving.explorer_sessions import (
     Scene,
     explorer_sessions,
 )
+from hookviz.ui.serving.lens_previews import answer_lens
 from hookviz.ui.serving.resources import use_model
 
 _PATIENCE = 0.3  # seconds after which a person wants to know what is waited for
 _PAUSE = 0.25  # seconds between two messages about it
-_OWN_PLACE = {"own_picture"}  # questions that take long, beside which the others are answered
+_OF_PAGE: Mapping[str, Answerer] = {"lens": answer_lens}  # beside those of the explorer
+_OWN_PLACE = {
+    "own_picture",
+    "lens",
+}  # questions that take long, beside which the others are answered
 
 _log = logging.getLogger("hookviz")
 
@@ -114,7 +119,8 @@ class ExplorerAnswer:
     @property
     def known_name(self) -> str:
         """Question's name, where there is one of that name; else empty."""
-        return self._question.name if self._question.name in QUESTIONS else ""
+        name = self._question.name
+        return name if name in QUESTIONS or name in _OF_PAGE else ""
 
     def _answered(self, take_turn: TakeTurn) -> Message | None:
         """Return the last message; None where it has to be computed, or nobody waits."""
@@ -130,7 +136,9 @@ class ExplorerAnswer:
             ):
                 if model.digest == self._scene.model_digest:
                     subject = subject_of(self._scene, model, take_turn)
-                    facts, data = answer(subject, self._view, self._question, self._report)
+                    facts, data = answer(
+                        *(subject, self._view, self._question, self._report), _OF_PAGE
+                    )
                     last, outcome = message("answer", facts, data), "answered"
                 else:  # another one by the same name
                     last = shows_another()

@@ -2,18 +2,22 @@
 
 import pytest
 
-from hookviz.lenses.contract import running
+from hookviz.ui.lenses.lens_choice import ALL
 from tests.ui.questions import asked, words
 from tests.ui.test_page import opened, texts
 
 GRAD_CAM = "grad-cam"
 
 
-def test_every_lens_is_offered_by_its_question() -> None:
+def test_from_anywhere_a_button_leads_to_the_questions_and_one_to_the_channels() -> None:
     page = opened()
-    listed = [f"{lens.question} · {lens.title}" for lens in running.list_lenses()]
-    assert page.selectbox(key="lens").options == ["Channels", *listed]
-    assert listed[0].startswith("Where does it look?")
+    assert page.button(key="hv-view-channels").disabled
+    page.button(key="hv-view-all").click().run()
+    assert page.query_params["lens"] == [ALL]
+    assert not page.exception
+    page = opened(lens=GRAD_CAM)
+    page.button(key="hv-view-channels").click().run()
+    assert "lens" not in page.query_params
 
 
 def test_a_link_names_a_lens_by_its_slug_or_as_links_were_written_before() -> None:
@@ -23,7 +27,7 @@ def test_a_link_names_a_lens_by_its_slug_or_as_links_were_written_before() -> No
         assert page.query_params["lens"] in ("summary", ["summary"])
     page = opened(lens="summery")
     assert "The nearest: summary" in texts(page.warning)
-    assert page.selectbox(key="lens").value == ""
+    assert asked(page, "layers")["layer"]
 
 
 def test_a_lens_begins_at_the_layer_that_it_is_made_for() -> None:
@@ -46,20 +50,21 @@ def test_a_block_can_be_asked_about(lens: str, layer: str, says: str) -> None:
     assert asked(page, "layers")["layer"] == layer
     assert says in texts(page.markdown)
     assert not page.warning
-    page.selectbox(key="lens").select("").run()
+    page.button(key="hv-view-channels").click().run()
     assert asked(page, "layers")["layer"] == layer
 
 
 def test_a_lens_that_needs_a_conv_layer_begins_at_the_last_one_in_the_block() -> None:
     page = opened(model="ResNet-18", weights="random", lens="embedding", layer="layer2")
-    page.selectbox(key="lens").select("channels-that-matter").run()
+    page.query_params["lens"] = "channels-that-matter"
+    page.run()
     assert asked(page, "layers")["layer"] == "layer2.1.conv2"
     assert not page.warning
 
 
 def test_back_at_the_channels_the_same_layer_is_shown() -> None:
     page = opened(model="ShapesNet", lens=GRAD_CAM)
-    page.selectbox(key="lens").select("").run()
+    page.button(key="hv-view-channels").click().run()
     layers = asked(page, "layers")
     assert (layers["layer"], layers["listed"]) == ("stage3.relu_out", "maps")
     assert not page.warning

@@ -51,7 +51,7 @@ def test_the_samples_and_the_sessions_images_are_compared_at_once() -> None:
 
 def test_the_likeliest_classes_come_first_with_their_probabilities() -> None:
     page = opened(lens=GRAD_CAM)
-    options = page.selectbox(key="grad-cam-target").options
+    options = page.selectbox(key="target").options
     model = hookviz.load_model("squeezenet")
     capture = hookviz.capture(model, samples()[0].path)
     assert capture.logits is not None
@@ -91,4 +91,4 @@ def test_a_class_has_one_name_in_links_whatever_language_it_is_listed_in() -> No
 def test_a_link_in_chinese_chooses_the_class_that_it_names_in_english() -> None:
     page = opened(model="ShapesNet", lens=GRAD_CAM, lang="zh-CN", **{"grad-cam-target": "star"})
     assert texts(page.markdown).startswith("星形")
-    assert page.selectbox(key="grad-cam-target").value == "star"
+    assert page.selectbox(key="target").value == "star"

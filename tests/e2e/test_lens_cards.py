@@ -1,0 +1,76 @@
+"""The page of all lenses, and the ways that lead from the explorer to one."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from hookviz.lenses.contract.lens import GROUPS
+from hookviz.lenses.contract.running import list_lenses
+from tests.e2e.screen import at_rest, leave_lens, look_through
+
+VIEW = "?sample=cat&layer=features.3.squeeze&channel=5&sort=mean&after=ReLU"
+
+
+def test_a_question_is_found_by_typing_and_shows_its_answer_small(page: Page, server: str) -> None:
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.goto(f"{server}/")
+    page.get_by_role("heading", level=3).first.wait_for()
+    page.get_by_role("button", name="All questions").first.click()
+    cards = page.locator(".lenses .card")
+    expect(cards).to_have_count(len(list_lenses()))
+    expect(page.locator(".lenses h2")).to_have_text(list(GROUPS))
+    expect(page.locator(".card[data-shown]")).to_have_count(len(list_lenses()), timeout=60_000)
+    for card in (cards.first, cards.last):
+        expect(card).to_be_in_viewport(ratio=1)
+    expect(page.locator(".card .of-sample")).to_have_count(3)
+    field = page.get_by_role("searchbox")
+    expect(field).to_be_focused()
+    field.fill("class heat")
+    expect(page.get_by_text("No question has these words.")).to_be_visible()
+    field.fill("score hidden")
+    expect(page.locator(".card:visible")).to_have_text(re.compile("What if a part were hidden"))
+    field.fill("")
+    page.keyboard.press("ArrowDown")
+    expect(cards.first).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.type("grad-cam")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Where does it look?")).to_be_visible()
+    page.go_back()
+    expect(cards).to_have_count(len(list_lenses()))
+
+
+def test_a_class_leads_to_where_it_is_and_is_kept_from_lens_to_lens(
+    page: Page, server: str
+) -> None:
+    page.goto(f"{server}/{VIEW}")
+    page.get_by_role("link", name=re.compile("^tiger cat")).click()
+    expect(page.get_by_text(re.compile("^tiger cat: score"))).to_be_visible()
+    chosen = page.get_by_role("combobox", name="Class", exact=True)
+    expect(chosen).to_have_value(re.compile("^tiger cat"))
+    look_through(page, "What if a part were hidden?")
+    expect(chosen).to_have_value(re.compile("^tiger cat"), timeout=30_000)
+    leave_lens(page)
+    expect(page.get_by_role("heading", name="Channel 5", exact=True)).to_be_visible()
+    for word in ("sort=mean", "after=ReLU", "layer=features.3.squeeze", "target=tiger"):
+        assert word in page.url
+    look_through(page, "Where does it look?")
+    expect(chosen).to_have_value(re.compile("^tiger cat"))
+
+
+def test_the_channel_that_is_picked_up_leads_to_what_can_be_asked_about_it(
+    page: Page, server: str
+) -> None:
+    page.goto(f"{server}/?model=ShapesNet&layer=stage1.first.conv&channel=12")
+    for name, says in (
+        ("Switch it off", r"channel 12 switched off"),
+        ("What if a part were hidden?", r"channel 12 of stage1\.first\.conv"),
+        ("Which class needs it?", r"Without channel 12 of stage1\.first\.conv"),
+    ):
+        page.get_by_role("button", name=name, exact=True).click()
+        expect(page.get_by_text(re.compile(says)).first).to_be_visible(timeout=30_000)
+        at_rest(page)
+        page.go_back()
+        page.get_by_role("heading", name="Channel 12", exact=True).wait_for()
+    look_through(page, "What if it lacked this?")
+    expect(page.get_by_text(re.compile("channel 12 switched off"))).to_be_visible()
