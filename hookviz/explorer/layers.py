@@ -57,7 +57,7 @@ def resolve(subject: Subject, view: View) -> Looked:
     """Return the layer that a view looks at, or the nearest that there is.
 
     A layer that runs but is not in the list leads to the one of it that returned last before: of a
-    block to the last of its parts. One that does not run leads to the first.
+    block to the last of its parts. One that does not run leads to where the subject begins.
 
     Raises:
         HookVizError: the network runs no layer that puts out maps.
@@ -68,7 +68,7 @@ def resolve(subject: Subject, view: View) -> Looked:
     if not layers:
         raise HookVizError(no_layer(subject.model, trace))
     by_name = {layer.name: layer for layer in layers}
-    name = before(asked, tuple(trace.calls), by_name) or layers[0].name
+    name = before(asked, tuple(trace.calls), by_name) or subject.begins_at or layers[0].name
     if offered:
         warning = "" if asked in trace.calls else why_another(asked, trace, by_name)
         return Looked(by_name[name], Address(name), listed, layers, warning)

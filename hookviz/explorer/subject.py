@@ -116,6 +116,7 @@ class Subject:
         image_names: what a patch's image leads to, by the digest of its pixels: the name of a
             sample.
         offered: the layers that can be looked at, where a lens says which; else there are lists.
+        begins_at: which of them is looked at where none is chosen; else the first.
     """
 
     model: Model
@@ -133,6 +134,7 @@ class Subject:
     atlas_words: str = ""
     image_names: Mapping[str, str] = field(default_factory=dict)
     offered: Sequence[LayerInfo] = ()
+    begins_at: str = ""
 
     @property
     def trace(self) -> LayerTrace:

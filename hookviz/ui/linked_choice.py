@@ -22,7 +22,6 @@ def linked_choice(
     key: str,
     *,
     first: str | None,
-    on_pick: Callable[[str | None], None] | None = None,
     **looks: Any,
 ) -> str | None:
     """Show the options, and return the name of the one that a person chose.
@@ -34,7 +33,6 @@ def linked_choice(
             in English, each given to `mark` where it stands.
         key: of the widget, and of the parameter in the link.
         first: what is chosen where the link says nothing; None for an open choice.
-        on_pick: gets the name for the link, None for none, where more is written than that name.
         looks: what else the widget gets.
     """
     shown = options if isinstance(options, Mapping) else {name: say(name) for name in options}
@@ -43,11 +41,7 @@ def linked_choice(
 
     def note() -> None:
         chosen: str | None = st.session_state[key]
-        wanted = None if chosen == first else chosen
-        if on_pick:
-            on_pick(wanted)
-        else:
-            update_link(**{key: wanted})
+        update_link(**{key: None if chosen == first else chosen})
 
     chosen = widget(
         *(label, list(shown)),

@@ -34,7 +34,7 @@ from hookviz.ui.explorer.share import share_menu
 from hookviz.ui.languages import pick_language, speak_as_asked
 from hookviz.ui.lenses import lens_choice
 from hookviz.ui.lenses.leads import channel_questions, class_way
-from hookviz.ui.lenses.lens_choice import layers_for, pick_lens, start_at
+from hookviz.ui.lenses.lens_choice import pick_lens
 from hookviz.ui.lenses.lens_run import show_lens
 from hookviz.ui.lessons import choosing
 from hookviz.ui.lessons.lesson_page import show_lesson, show_lessons
@@ -159,8 +159,7 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
         if live:
             say_no_lens()
         lens = None if live else pick_lens()
-    model_input, trace = _read(shown, model, size=size, whole=whole)
-    start_at(lens, model, trace)
+    model_input, _ = _read(shown, model, size=size, whole=whole)
     shared = resources.sample_cache(choice)
     drop_held_scale()
     scene = ExplorerScene(*(shown, choice, model_input, size, whole, shared))
@@ -195,9 +194,8 @@ def _show_explorer(scene: ExplorerScene, model: Model, header: DeltaGenerator) -
     """Draw the explorer, which from then on asks for what it shows, and no run of the page."""
     show_atlases(model, scene.choice)
     handed_over = scene.handed_over(model)
-    show_explorer(
-        scene, handed_over, channel_questions()
-    )  # first: it says itself what it waits for
+    # first: it says itself what it waits for
+    show_explorer(scene, handed_over, channel_questions())
     subject = subject_now(handed_over, model)
     with header:
         capture = captured(subject, resolve(subject, view_in_link()))
@@ -221,12 +219,16 @@ def _show_through(lens: Lens, scene: ExplorerScene, model: Model, header: DeltaG
     """Draw the lens in place of the channels."""
     shown, model_input = scene.shown, scene.model_input
     trace = input_trace(model, model_input)
-    offered = layers_for(lens, trace) or trace.layers  # what needs a conv layer says so itself
-    handed_over = scene.handed_over(model, is_compared=False, offered=offered)
+    offered = (
+        lens_choice.layers_for(lens, trace) or trace.layers
+    )  # what needs a conv layer says so itself
+    begins_at = lens_choice.begins_at(lens, trace)
+    handed_over = scene.handed_over(model, is_compared=False, offered=offered, begins_at=begins_at)
     subject = subject_now(handed_over, model)
     around = st.container()
     with around:
         looked = show_rows(handed_over, subject)
+        lens_choice.say_another(lens, trace, looked.layer.name)
     capture = captured(subject, looked)
     with header:
         show_summary(model_input, capture, model, shown, _way(capture))

@@ -52,12 +52,17 @@ class ExplorerScene:
     shared: ByteCache | None = None
 
     def handed_over(
-        self, model: Model, *, is_compared: bool = True, offered: Sequence[LayerInfo] = ()
+        self,
+        model: Model,
+        *,
+        is_compared: bool = True,
+        offered: Sequence[LayerInfo] = (),
+        begins_at: str = "",
     ) -> Scene:
         """Return all that questions are about, for the threads that answer them.
 
         To find what is pinned loads its network: where nothing is compared it is left out.
-        `offered` are the layers that a lens can look at.
+        `offered` are the layers that a lens can look at, and `begins_at` is where it does at first.
         """
         return Scene(
             choice=self.choice,
@@ -75,6 +80,7 @@ class ExplorerScene:
             atlas_words=atlas_words(model),
             image_names=sample_names(),
             offered=offered,
+            begins_at=begins_at,
         )
 
 

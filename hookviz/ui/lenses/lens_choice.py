@@ -10,12 +10,11 @@ from hookviz.language.saying import say
 from hookviz.lenses.contract import parameters as kinds
 from hookviz.lenses.contract.lens import GROUPS, Lens
 from hookviz.lenses.contract.running import list_lenses
-from hookviz.types import LayerInfo, Model
+from hookviz.types import LayerInfo
 from hookviz.ui.components.lens_cards import lens_cards
 from hookviz.ui.link import update_link
-from hookviz.ui.state import choose, warn_about_link
+from hookviz.ui.state import plain, warn_about_link
 
-_LOOKED = "_looked"  # which lens and model were shown last
 CHANNELS = ""
 """What the link says for no lens: the grid of channels and the explorer."""
 ALL = "all"
@@ -93,19 +92,25 @@ def layers_for(lens: Lens, trace: LayerTrace) -> tuple[LayerInfo, ...]:
     return next(choices, trace.convs)
 
 
-def start_at(lens: Lens | None, model: Model, trace: LayerTrace) -> None:
-    """Begin a lens at the layer that it is made for, unless a layer was chosen already.
+def begins_at(lens: Lens, trace: LayerTrace) -> str:
+    """Return the layer that a lens is made for, where none is chosen; empty for no certain one."""
+    starts = (each.start(trace) for each in layers_at_side(lens) if each.choices(trace))
+    return next(starts, "")
 
-    To be called before the widget that picks the layer.
-    """
-    slug = lens.slug if lens else CHANNELS
-    before, now = st.session_state.get(_LOOKED), (slug, model.name)
-    st.session_state[_LOOKED] = now
-    asked = st.query_params.get("layer")
-    left_behind = before is not None and asked not in trace.calls  # by the model before
-    if lens and before != now and (asked is None or left_behind):
-        for parameter in layers_at_side(lens):
-            choose(layer=parameter.start(trace))
+
+def say_another(lens: Lens, trace: LayerTrace, shown: str) -> None:
+    """Say that a lens looks at another layer than the one that was chosen, if it does."""
+    chosen = st.query_params.get("layer")
+    if chosen not in trace.calls or chosen == shown or not layers_at_side(lens):
+        return
+    words = say(
+        "{lens} can't look at {chosen}, and looks at {layer} before it. With the channels {chosen} "
+        "is back.",
+        lens=say(lens.title),
+        chosen=chosen,
+        layer=shown,
+    )
+    st.caption(f":material/info: {plain(words)}")
 
 
 def layers_at_side(lens: Lens) -> list[kinds.LayerChoice]:

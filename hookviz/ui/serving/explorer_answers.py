@@ -259,6 +259,7 @@ def subject_of(scene: Scene, model: Model, take_turn: TakeTurn) -> Subject:
         atlas_words=scene.atlas_words,
         image_names=scene.image_names,
         offered=scene.offered,
+        begins_at=scene.begins_at,
     )
 
 

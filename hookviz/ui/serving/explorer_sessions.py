@@ -72,6 +72,7 @@ class Scene:
         atlas_words: among which images that is, in a person's words.
         image_names: what a patch's image leads to, by the digest of its pixels.
         offered: the layers that can be looked at, where a lens says which.
+        begins_at: which of them is looked at where none is chosen.
     """
 
     choice: ModelChoice
@@ -89,6 +90,7 @@ class Scene:
     atlas_words: str = ""
     image_names: Mapping[str, str] = field(default_factory=dict, repr=False)
     offered: Sequence[LayerInfo] = field(default=(), repr=False)
+    begins_at: str = ""
 
     @cached_property
     def key(self) -> str:
@@ -110,7 +112,7 @@ class Scene:
             atlas and (str(atlas.path), atlas.digest, len(atlas.images), atlas.counts),
             self.atlas_words,
             sorted(self.image_names.items()),
-            [layer.name for layer in self.offered],
+            ([layer.name for layer in self.offered], self.begins_at),
         )
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
 

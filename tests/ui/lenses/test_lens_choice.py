@@ -62,11 +62,21 @@ def test_a_lens_that_needs_a_conv_layer_begins_at_the_last_one_in_the_block() ->
     assert not page.warning
 
 
-def test_back_at_the_channels_the_same_layer_is_shown() -> None:
+def test_back_at_the_channels_the_layer_and_the_list_of_before_are_there() -> None:
     page = opened(model="ShapesNet", lens=GRAD_CAM)
+    assert "layer" not in page.query_params
+    page.button(key="hv-view-channels").click().run()
+    layers = asked(page, "layers")
+    assert layers["layer"] == layers["options"][0]["name"]
+    chosen = {"layer": "stage3.relu_out", "layers": "maps", "sort": "mean", "after": "ReLU"}
+    page = opened(model="ShapesNet", lens="kernels", **chosen)
+    shown = asked(page, "layers")["layer"]
+    says = f"Kernels can't look at stage3.relu_out, and looks at {shown} before it."
+    assert says in texts(page.caption)
     page.button(key="hv-view-channels").click().run()
     layers = asked(page, "layers")
     assert (layers["layer"], layers["listed"]) == ("stage3.relu_out", "maps")
+    assert chosen.keys() <= page.query_params.to_dict().keys()
     assert not page.warning
     assert "All 128 channels." in words(asked(page, "tiles")["legend"])
 
