@@ -5,13 +5,16 @@ than a moment, or can't work on the image and network that are looked at. A lens
 chart or a table has none.
 """
 
+from typing import Any
+
 import hookviz
 from hookviz.drawing.panels import ImagePanel
 from hookviz.images.samples import samples
 from hookviz.lenses.contract.preview import FOLDER, answer_of
 from hookviz.lenses.contract.running import list_lenses
 
-_CHANNEL = {"maximize": {"layer": "features.7.expand3x3", "channel": 3}}  # one that shows something
+# one that shows something
+_CHANNEL: dict[str, dict[str, Any]] = {"maximize": {"layer": "features.7.expand3x3", "channel": 3}}
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ VIEW = "?sample=cat&layer=features.3.squeeze&channel=5&sort=mean&after=ReLU"
 def test_a_question_is_found_by_typing_and_shows_its_answer_small(page: Page, server: str) -> None:
     page.set_viewport_size({"width": 1280, "height": 720})
     page.goto(f"{server}/")
-    page.get_by_role("heading", level=3).first.wait_for()
+    page.locator(".hv-classes").wait_for()
     page.get_by_role("button", name="All questions").first.click()
     cards = page.locator(".lenses .card")
     expect(cards).to_have_count(len(list_lenses()))

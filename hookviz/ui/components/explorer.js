@@ -18,7 +18,10 @@ const ofPage = (fields) => {
 // A lens with its settings: by the link, for its widgets begin with what stands there.
 const goTo = (words) => {
   const link = new URLSearchParams(location.search);
-  for (const [word, text] of Object.entries(words)) link.set(word, text);
+  for (const [word, text] of Object.entries(words)) {
+    if (text) link.set(word, text);
+    else link.delete(word);
+  }
   window.hookvizGo(link.toString(), "push");
 };
 

@@ -56,7 +56,7 @@ def channel_questions() -> list[dict[str, Any]]:
     """Return what can be asked about a channel that is picked up in the explorer, lens by lens.
 
     Each has its words, and the words of the link that lead there; ``{layer}`` and ``{channel}`` in
-    them stand for those that are picked up.
+    them stand for those that are picked up, and an empty one goes out of the link.
     """
     return [
         {
@@ -76,7 +76,7 @@ def _about_channel(lens: Lens, settings: Mapping[str, str]) -> dict[str, str]:
     for parameter in lens.parameters:
         word = f"{lens.slug}-{parameter.name}"
         if isinstance(parameter, kinds.Channels):
-            link[word] = "{channel}"
+            link[word] = ""  # the one that is picked up
         elif isinstance(parameter, kinds.LayerChoice) and parameter.name == "layer":
             link |= {} if parameter in layers_at_side(lens) else {word: "{layer}"}
     return link | {f"{lens.slug}-{name}": value for name, value in settings.items()}

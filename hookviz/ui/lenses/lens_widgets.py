@@ -214,17 +214,23 @@ def _switch(parameter: kinds.Switch, key: str, _subject: Subject) -> bool:
 
 
 def _channels(parameter: kinds.Channels, key: str, _subject: Subject) -> str:
-    """Let a person name channels; where they come from one that is picked up it is that one."""
+    """Let a person name channels: without a word of theirs it is the one that is picked up."""
     picked = View.of_link(dict(st.query_params.items())).channel
-    if picked is not None and key not in st.session_state and key not in st.query_params:
-        st.session_state[key] = str(picked)
-    return st.text_input(
+    first = "" if picked is None else str(picked)
+    text = st.session_state[key] = st.query_params.get(key, first)
+
+    def note() -> None:
+        typed = st.session_state[key].strip()
+        update_link(**{key: None if typed == first else typed})
+
+    st.text_input(
         say(parameter.label),
         key=key,
         placeholder=say("such as {example}", example=parameter.example),
         help=say(parameter.help) or None,
-        bind="query-params",
+        on_change=note,
     )
+    return text
 
 
 def _images(parameter: kinds.MoreImages, key: str, subject: Subject) -> list[InputImage]:

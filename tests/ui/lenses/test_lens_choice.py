@@ -76,7 +76,7 @@ def test_back_at_the_channels_the_layer_and_the_list_of_before_are_there() -> No
     page.button(key="hv-view-channels").click().run()
     layers = asked(page, "layers")
     assert (layers["layer"], layers["listed"]) == ("stage3.relu_out", "maps")
-    assert chosen.keys() <= page.query_params.to_dict().keys()
+    assert chosen.keys() <= page.query_params.keys()
     assert not page.warning
     assert "All 128 channels." in words(asked(page, "tiles")["legend"])
 
