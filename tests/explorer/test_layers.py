@@ -154,7 +154,7 @@ def test_a_pass_takes_one_turn_and_what_is_kept_takes_none(model: Model) -> None
     assert torch.equal(first["stage1.relu"].values, again["stage1.relu"].values)
 
 
-def test_what_the_class_has_is_taken_from_it_and_given_to_it(model: Model) -> None:
+def test_what_all_share_is_taken_from_it_and_given_to_it(model: Model) -> None:
     shared, turns = cache(), Turns()
     one, other = (subject_of(model, take_turn=turns, shared=shared) for _ in range(2))
     looked = resolve(one, View())

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from streamlit.proto.Common_pb2 import FileURLs
 from streamlit.runtime.uploaded_file_manager import UploadedFile, UploadedFileRec
+from streamlit.testing.v1 import AppTest
 from torch import Tensor
 
 from hookviz.explaining.channel_mask import ChannelMask
@@ -83,3 +84,38 @@ def test_uploaded_weights_are_used_in_a_thread_without_a_session(
         assert pool.submit(use).result() == "mine.safetensors"
         assert pool.submit(use).result() == "mine.safetensors"
     assert caplog.text == ""
+
+
+def asks() -> None:
+    import streamlit as st  # noqa: PLC0415 - AppTest runs the source alone
+
+    from hookviz.models import catalog  # noqa: PLC0415
+    from hookviz.ui.serving import resources  # noqa: PLC0415
+    from hookviz.ui.state import ModelChoice  # noqa: PLC0415
+
+    file = st.session_state.get("file")
+    choice = ModelChoice(catalog.find_model("shapesnet"), "yours" if file else "random", file)
+    st.text(str(resources.sample_cache(choice) is not None))
+
+
+@pytest.mark.parametrize(
+    ("image", "has_file", "is_shared"),
+    [
+        (None, False, True),
+        ("Samples", False, True),
+        ("Samples", True, False),
+        ("Upload", False, False),
+        ("Camera", False, False),
+        ("Live", False, False),
+    ],
+)
+def test_nobodys_own_image_or_weights_are_shared(
+    image: str | None, has_file: bool, is_shared: bool
+) -> None:
+    app = AppTest.from_function(asks)
+    if image:
+        app.session_state["image"] = image
+    if has_file:
+        record = UploadedFileRec("an id", "mine.safetensors", "", b"")
+        app.session_state["file"] = UploadedFile(record, FileURLs())
+    assert app.run().text[0].value == str(is_shared)
