@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from hookviz.classroom.codes import shown_code
 from hookviz.images.samples import samples
-from scripts.browsing import tile_centre, wait_for_grid
+from scripts.browsing import STAGE, settled_boxes, tile_centre, wait_for_grid
 from tests.e2e.screen import SHAPESNET, at_rest, choose, new_context
 from tests.e2e.test_accessibility import serious
 from tests.pictures import encoded, picture
@@ -270,6 +270,9 @@ def test_a_class_is_taught_from_the_presenters_view(
     ask(teacher, "Which?", "one", "two")
     pupil.get_by_role("button", name="two").click()
     expect(teacher.locator(".tally b")).to_have_text(["0", "1"])
+    polled = teacher.get_by_role("region", name="What the class answers")
+    card, grid = settled_boxes(teacher, polled, teacher.locator(f"{STAGE} canvas"))
+    assert grid["x"] + grid["width"] <= card["x"]  # beside it
     teacher.get_by_role("button", name="Ask the class").click()  # again, and nothing is lost
     at_rest(teacher)
     expect(teacher.locator(".tally b")).to_have_text(["0", "1"])

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, Request, expect
 
 import hookviz
 from hookviz.images.samples import samples
-from scripts.browsing import STAGE, tile_centre, tiles, wait_for_grid
+from scripts.browsing import STAGE, settled_boxes, tile_centre, tiles, wait_for_grid
 from tests.e2e.screen import (
     SHAPESNET,
     asked_in,
@@ -40,6 +40,8 @@ def pin(page: Page, address: str) -> bytes:
     single = wait_for_grid(page)
     page.get_by_role("button", name="Compare").click()
     expect_caption(page, "A is what you look at")
+    expect_caption(page, "There is no B yet.")
+    expect(page.locator(".hv-changes")).to_be_hidden()  # of eight zeros
     return wait_for_grid(page, single)
 
 
@@ -49,6 +51,10 @@ def against_random(page: Page, server: str) -> None:
     page.get_by_role("radio", name="random").click()
     expect_caption(page, f"A Cat · ShapesNet · {LAYER} B ShapesNet, random")
     wait_for_grid(page, before)
+    sides = page.locator(".compare-row .seen > span")
+    expect(sides.locator("img")).to_have_count(2)
+    expect(sides.nth(0)).to_contain_text(re.compile(r"^A.* %.* %$"))
+    expect(sides.nth(1)).to_contain_text(re.compile(r"^B.* %.* %$"))
 
 
 def show(page: Page, name: str) -> None:
@@ -103,8 +109,13 @@ def test_flip_and_split_show_the_tiles_of_either_and_the_link_holds_both(
     page.on("request", note)
     show(page, "A")
     only_a = canvas(page)
+    stand = [
+        page.locator(part) for part in (f"{STAGE} canvas", ".zoom", ".flip", ".compare-row .says")
+    ]
+    stood = settled_boxes(page, *stand)
     show(page, "B")
     only_b = canvas(page)
+    assert settled_boxes(page, *stand) == stood
     assert (only_a != only_b).any(axis=2).mean() > 0.5
     page.keyboard.down("f")
     assert np.array_equal(canvas(page), only_a)
@@ -119,6 +130,7 @@ def test_flip_and_split_show_the_tiles_of_either_and_the_link_holds_both(
     expect(flip).to_have_attribute("aria-pressed", "false")
     show(page, "Split")
     assert not asked  # for the picture holds both
+    assert settled_boxes(page, *stand) == stood
     page.locator(".split input").fill("25")
     split, first = canvas(page), tiles(page)
     edge = round(first.wide / 4)
@@ -169,6 +181,16 @@ def test_the_difference_and_what_changed_most_and_a_channel_in_both(
     of_both = [pixels(page.locator(f".{side} .single .picture")) for side in ("of-a", "of-b")]
     assert all(each[..., 3].all() for each in of_both)
     assert (of_both[0] != of_both[1]).any()  # neither is the difference, whose tiles are shown
+    own = [
+        page.locator(f"{part} .ticks").all_inner_texts()[0] for part in ("figure", ".of-difference")
+    ]
+    assert own[0].split()[:: len(own[0].split()) - 1] == own[1].split()[:: len(own[1].split()) - 1]
+    assert own[1] != page.locator(".of-b .ticks").inner_text()  # those of both together
+    row, column = map(int, parse_qs(urlsplit(page.url).query)["cell"][0].split(",")[:2])
+    line = page.locator(".of-difference output")
+    expect(line).to_contain_text(f"row {row}, column {column}")
+    changed = (untrained - values)[12, row, column].item()
+    assert numbers(line.inner_text())[-1] == pytest.approx(changed, rel=1e-4)
     page.get_by_role("button", name="Close").click()
 
     show(page, "B")

@@ -14,8 +14,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from hookviz.capturing.engine import capture
 from hookviz.images.samples import samples
 from hookviz.types import Model
-from scripts.browsing import tile_centre, wait_for_grid
-from tests.e2e.screen import SHAPESNET, at_rest, new_context
+from scripts.browsing import settled_boxes, tile_centre, tiles, wait_for_grid
+from tests.e2e.screen import SHAPESNET, at_rest, new_context, pixels
 from tests.e2e.test_accessibility import serious
 from tests.every_way import EVERY_WAY
 
@@ -88,7 +88,7 @@ def test_keys_of_a_keyboard_and_of_a_remote(page: Page, server: str, model: Mode
     at_rest(page)
     first = layer(page)
     assert first == conv[0]
-    for key, number in (("PageDown", 1), ("ArrowRight", 2), ("n", 3), ("p", 2), ("ArrowLeft", 1)):
+    for key, number in (("PageDown", 1), ("n", 2), ("PageDown", 3), ("p", 2), ("PageUp", 1)):
         page.keyboard.press(key)
         page.wait_for_url(f"**layer={conv[number]}**")
         at_rest(page)
@@ -197,6 +197,30 @@ def test_it_is_large_and_clear_at_every_size_and_axe_finds_nothing(
     context.close()
 
 
+def test_on_a_projector_the_result_comes_first(page: Page, server: str) -> None:
+    page.set_viewport_size({"width": 1280, "height": 720})
+    usual = opened(page, f"{server}/{SHAPESNET}&layer=stage2.first.conv")
+    for words in ("Present", "Slides"):
+        expect(page.locator(".corner").get_by_text(words, exact=True)).to_be_visible()
+    page.keyboard.press("f")
+    wait_for_grid(page, usual)
+    bar = page.get_by_role("toolbar", name="Presenting")
+    expect(bar).to_contain_text("N: next layer · arrows: tiles")
+    expect(page.get_by_role("combobox", name="Sort by")).to_be_hidden()
+    at_rest(page)
+    lies, [below] = tiles(page), settled_boxes(page, bar)
+    assert lies.count == 96
+    last = lies.box(95)
+    assert last["y"] + last["height"] <= below["y"]
+    assert lies.left + lies.columns * (lies.wide + lies.gap) > 0.9 * 1280
+    numbered = pixels(page.locator("figure .stage canvas"))[:8, :8, :3]
+    assert numbered.max(axis=2).mean() < 160  # the ground of its number
+    page.mouse.click(*tile_centre(page, 5))
+    expect(page.get_by_role("heading", name="Channel 5")).to_be_visible()
+    page.goto(f"{server}/{SHAPESNET}&lens=grad-cam&present=1")
+    expect(bar).to_contain_text("N: next layer")
+
+
 # ── slides ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -264,12 +288,12 @@ def test_slides_are_kept_put_in_order_and_shown(
             .inner_text()
             .startswith(f"{(0, 2, 1).index(at) + 1} of 3")
         )
-        page.keyboard.press("PageDown" if at == 0 else "n")
+        page.keyboard.press("PageDown")
     at_rest(page)
     wait_for_link(page, kept[1] | {"present": "1"})  # at the end
     page.mouse.click(*tile_centre(page, 3))  # which is none of the next slide's
     page.wait_for_url("**channel=3**")
-    page.keyboard.press("p")
+    page.keyboard.press("PageUp")
     wait_for_link(page, kept[2] | {"present": "1"})
     expect(page.get_by_text("Channel 5", exact=True)).to_be_visible()
     page.keyboard.press("PageUp")
@@ -314,7 +338,7 @@ def test_a_remote_that_is_pressed_quickly_leads_to_the_last_slide_whole(
     page.keyboard.press("PageUp")
     wait_for_link(page, views[1] | {"present": "1"})
     at_rest(page)
-    page.keyboard.press("p")  # the list of lessons has no steps of its own
+    page.keyboard.press("PageUp")
     wait_for_link(page, views[0] | {"present": "1"})
     at_rest(page)
     page.go_back()

@@ -148,6 +148,7 @@ def test_a_pair_has_the_tiles_of_both(subject: Subject, shown: str, face: str) -
         },
         "alike": True,
         "hint": "Hold F to flip between the two.",
+        "seen": [],  # see tests/explorer/test_both_seen.py
         "warning": "",
     }
 
