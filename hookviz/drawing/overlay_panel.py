@@ -1,10 +1,32 @@
 """Lay a map over an image as a panel whose opacity can be chosen."""
 
+from dataclasses import dataclass, field
+
 from hookviz.drawing import overlay
-from hookviz.drawing.panels import OverlayPanel
+from hookviz.drawing.panels import ImagePanel
 from hookviz.types import Crop, InputImage, ModelInput, Pixels
 
 _SIDE = 640
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class OverlayPanel(ImagePanel):
+    """A map over a picture, whose opacity one chooses on the page.
+
+    Attributes:
+        lower, upper: the picture without the map, and with nothing but the map where there is one,
+            RGB uint8 of the same ``(H, W, 3)``.
+        opacity: of the map in `picture`, 0…1.
+    """
+
+    lower: Pixels = field(repr=False)
+    upper: Pixels = field(repr=False)
+    opacity: float
+
+    @property
+    def picture_bytes(self) -> int:
+        """Bytes of memory that the three pictures take."""
+        return 3 * self.picture.nbytes
 
 
 def overlay_panel(

@@ -143,26 +143,6 @@ class ImagePanel(Panel):
         return PanelFile(f"{stem}.png", encode_png(self.picture))
 
 
-@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
-class OverlayPanel(ImagePanel):
-    """A map over a picture, whose opacity one chooses on the page.
-
-    Attributes:
-        lower, upper: the picture without the map, and with nothing but the map where there is one,
-            RGB uint8 of the same ``(H, W, 3)``.
-        opacity: of the map in `picture`, 0…1.
-    """
-
-    lower: Pixels = field(repr=False)
-    upper: Pixels = field(repr=False)
-    opacity: float
-
-    @property
-    def picture_bytes(self) -> int:
-        """Bytes of memory that the three pictures take."""
-        return 3 * self.picture.nbytes
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class PicturesPanel(Panel):
     """A row of small square pictures, each with a name and a few signs under it.

@@ -4,6 +4,8 @@ Every method weighs the layer's channels, adds them up and keeps what is above z
 numbers are compared before any scaling: Grad-CAM's with captum's `LayerGradCam`, and those of all
 methods with what pytorch-grad-cam 1.5.7 computes before it brings its maps to 0…1 and to the
 input's size (Eigen-CAM's up to the sign, which a singular vector doesn't have).
+
+Over 300 lines: five methods, any two of which stand beside each other, and the script of each.
 """
 
 from collections.abc import Callable
@@ -17,9 +19,9 @@ from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, constants, in_order, target
 from hookviz.drawing import overlay
 from hookviz.drawing.grid import make_grid
-from hookviz.drawing.overlay_panel import overlay_panel
+from hookviz.drawing.overlay_panel import OverlayPanel, overlay_panel
 from hookviz.drawing.palette import coloured
-from hookviz.drawing.panels import ChartPanel, GridPanel, OverlayPanel, Panel, TextPanel
+from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TextPanel
 from hookviz.errors import HookVizError
 from hookviz.explaining.attribution import last_layer_with_gradient, layer_gradient
 from hookviz.explaining.attribution_target import AttributionTarget, map_shape

@@ -16,12 +16,12 @@ from torch import Tensor
 import hookviz
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.maps_panel import ImageMap, MapsPanel
+from hookviz.drawing.overlay_panel import OverlayPanel
 from hookviz.drawing.panels import (
     ChartPanel,
     FilePanel,
     GridPanel,
     ImagePanel,
-    OverlayPanel,
     Panel,
     PanelFile,
     PicturesPanel,

@@ -10,6 +10,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 import hookviz
+from hookviz.drawing.overlay_panel import OverlayPanel
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, TextPanel
 from hookviz.explaining.cam_formulas import eigen_cam
 from hookviz.types import Preprocess
@@ -273,9 +274,28 @@ def test_it_is_bright_where_the_image_is_in_an_image_that_is_not_square(method: 
     assert 310 <= columns.min() <= columns.max() <= 410
     assert (blocks.picture[:, :150] == 0).all()  # left of the crop the image is as it was
     assert (blocks.picture[:, 490:] == 0).all()
-    rows, columns = brightest(smooth.picture)  # of the crop alone
-    assert 300 <= rows.min() <= rows.max() <= 500
-    assert 300 <= columns.min() <= columns.max() <= 500
+    assert smooth.picture.shape == blocks.picture.shape  # so that one sees what is the same place
+    rows, columns = brightest(smooth.picture)
+    assert 150 <= rows.min() <= rows.max() <= 250
+    assert 310 <= columns.min() <= columns.max() <= 410
+
+
+def test_another_class_or_method_stands_beside_it_in_the_same_colours() -> None:
+    model, image = hookviz.load_model("shapesnet"), picture(3)
+    alone = hookviz.run_lens("grad-cam", model, image)
+    logits = hookviz.capture(model, image).logits
+    assert logits is not None
+    ranked = logits.argsort(descending=True).tolist()
+    second = hookviz.run_lens("grad-cam", model, image, target=ranked[1])
+    classes = hookviz.run_lens("grad-cam", model, image, beside="another class")
+    np.testing.assert_array_equal(classes.values["map"], alone.values["map"])
+    np.testing.assert_array_equal(classes.values["other_map"], second.values["map"])
+    one, other = [panel for panel in classes.panels if isinstance(panel, OverlayPanel)][:2]
+    assert one.caption == other.caption  # the same end colour
+    assert one.title != other.title
+    methods = hookviz.run_lens("grad-cam", model, image, beside="another method")
+    plus = hookviz.run_lens("grad-cam", model, image, method="Grad-CAM++")
+    np.testing.assert_array_equal(methods.values["other_map"], plus.values["map"])
 
 
 def brightest(shown: NDArray[np.uint8]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -94,7 +94,7 @@ def run_lens(
     >>> result.values["map"].shape  # (H, W) of the layer
     (8, 8)
     >>> [type(panel).__name__ for panel in result.panels][:2]
-    ['TextPanel', 'ImagePanel']
+    ['TextPanel', 'OverlayPanel']
     """
     lens = find_lens(slug)
     check_names(lens, parameters)

@@ -54,6 +54,8 @@ def pick_parameters(lens: Lens, subject: Subject, layer: LayerInfo) -> dict[str,
             free -= 1
         with place:
             chosen[parameter.name] = _pick(parameter, lens, subject)
+    for _ in range(free + (more is None)):
+        row.empty()  # or a widget of the lens before would stand there until the run is over
     return chosen
 
 
