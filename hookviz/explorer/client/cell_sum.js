@@ -2,7 +2,7 @@
 // the left or the right of zero; then the bias, the sum, and what followed. Of a layer that has no
 // such sum, a sentence on what it does.
 
-import { explain, frame, number, penOf, say, signedColours } from "./shared.js";
+import { explain, frame, make, number, penOf, say, signedColours } from "./shared.js";
 
 const FRAME = `
   <div class="why">
@@ -26,8 +26,9 @@ export function cellSum(parent, followed) {
   let shown = null;
 
   const small = (values, most, says, colour) => {
-    const canvas = document.createElement("canvas");
-    [canvas.width, canvas.height] = [values[0].length, values.length];
+    const title = `${says}: ${values.map((row) => row.map((value) => number(value)).join(" ")).join(" | ")}`;
+    const size = { width: values[0].length, height: values.length };
+    const canvas = make("canvas", { ...size, role: "img", "aria-label": says, title });
     const pen = penOf(canvas);
     values.forEach((row, y) =>
       row.forEach((value, x) => {
@@ -35,34 +36,21 @@ export function cellSum(parent, followed) {
         pen.fillRect(x, y, 1, 1);
       }),
     );
-    canvas.setAttribute("role", "img");
-    canvas.setAttribute("aria-label", says);
-    canvas.title = `${says}: ${values.map((row) => row.map((value) => number(value)).join(" ")).join(" | ")}`;
     return canvas;
   };
-  const span = (text, name = "") => {
-    const element = document.createElement("span");
-    element.className = name;
-    element.textContent = text;
-    return element;
-  };
+  const span = (text, className = "") => make("span", { className }, text);
   const barOf = (term, most, colours) => {
-    const [bar, fill] = [span("", "bar"), span("")];
+    const fill = span("");
     fill.style.width = `${most ? (50 * Math.abs(term)) / most : 0}%`;
     fill.style[term < 0 ? "right" : "left"] = "50%";
     fill.style.background = `var(--hv-${colours}-${term < 0 ? "below" : "above"})`;
-    bar.append(fill);
-    return bar;
+    return make("span", { className: "bar" }, fill);
   };
   const rowOf = (row, data, colour) => {
-    const line = document.createElement(data.upstream ? "button" : "div");
-    line.className = "row";
-    const item = document.createElement("div");
-    item.setAttribute("role", "listitem");
+    const line = make(data.upstream ? "button" : "div", { className: "row" });
     if (data.upstream) {
-      line.setAttribute("type", "button");
-      line.title = say("Go to channel {channel} of {layer}", { channel: row.input, layer: data.upstream });
-      line.onclick = () => followed(row.input, data.upstream);
+      const title = say("Go to channel {channel} of {layer}", { channel: row.input, layer: data.upstream });
+      Object.assign(line, { type: "button", title, onclick: () => followed(row.input, data.upstream) });
     }
     line.append(
       span(say("in {input}", { input: row.input }), "name"),
@@ -73,8 +61,7 @@ export function cellSum(parent, followed) {
       barOf(row.term, data.most, data.colours),
       span(number(row.term), "term"),
     );
-    item.append(line);
-    return item;
+    return make("div", { role: "listitem" }, line);
   };
 
   const inform = (/** @type {string} */ text) => {
@@ -95,7 +82,7 @@ export function cellSum(parent, followed) {
       explain(find(".sum"), data.sum);
       find(".steps").replaceChildren(
         ...data.steps.map((text) => {
-          const step = document.createElement("li");
+          const step = make("li");
           explain(step, text);
           return step;
         }),

@@ -1,7 +1,7 @@
 // The row that says what A is, which is pinned, and what is shown of A and of B, what is looked at.
 
 import { segmented } from "./segmented.js";
-import { frame, say } from "./shared.js";
+import { frame, make, say } from "./shared.js";
 
 const FRAME = `
   <div class="compare-row" hidden>
@@ -11,20 +11,13 @@ const FRAME = `
     <button type="button" class="unpin" title="Look at one thing again"><i aria-hidden="true">×</i><span>Unpin A</span></button>
   </div>`;
 
-/** @param {string} text */
-const bold = (text) => {
-  const part = document.createElement("b");
-  part.textContent = text;
-  return part;
-};
-
 /**
  * What a side's network was given, small, and what it took that for.
  * @param {{name: string, picture: string, classes: string[]}} side
  */
 const seenBy = ({ name, picture, classes }) => {
   const part = document.createElement("span");
-  part.append(bold(name));
+  part.append(make("b", {}, name));
   if (picture) {
     const image = document.createElement("img");
     image.src = picture;
@@ -64,8 +57,8 @@ export const compareRow = (parent, { change, unpin }) => {
       } else {
         says.removeAttribute("role");
         const { same, parts, a, b, more } = compare.says;
-        if (same) says.replaceChildren(...parts.map(([text, , isBold]) => (isBold ? bold(text) : text)));
-        else says.replaceChildren(bold("A"), ` ${a} `, bold("B"), ` ${b}`, more ? `. ${more}` : "");
+        if (same) says.replaceChildren(...parts.map(([text, , isBold]) => (isBold ? make("b", {}, text) : text)));
+        else says.replaceChildren(make("b", {}, "A"), ` ${a} `, make("b", {}, "B"), ` ${b}`, more ? `. ${more}` : "");
       }
       faces.show(warning ? null : { label: say("What is shown of the two"), hint, options, chosen });
     },

@@ -7,7 +7,7 @@ import { inspector } from "./inspector.js";
 import { layerRow, stepKeys } from "./layer_row.js";
 import { changed, channelOf, faceOf, isSame, ofLayer, ofStep } from "./link.js";
 import { roomBelow } from "./place.js";
-import { explain, frame } from "./shared.js";
+import { explain, frame, make } from "./shared.js";
 import { tileGrid } from "./tile_grid.js";
 import { arranged } from "./tiles.js";
 import { onPhone } from "./tiling.js";
@@ -38,12 +38,7 @@ const FRAME = `
     <p class="status" role="status" hidden></p>
   </div>`;
 
-const caption = (/** @type {string} */ words) => {
-  const line = document.createElement("p");
-  line.className = "caption";
-  line.textContent = words;
-  return line;
-};
+const caption = (/** @type {string} */ words) => make("p", { className: "caption" }, words);
 
 /**
  * What is around the explorer: it knows nothing of it but this.

@@ -2,7 +2,7 @@
 // do, of which the browser remembers that they are known; or, of a pair, which channels changed most.
 
 import { rich } from "./rich.js";
-import { explain, frame, say } from "./shared.js";
+import { explain, frame, make, say } from "./shared.js";
 
 const SEEN = "hookviz-picked"; // in the browser's storage, once a tile was picked up
 const FRAME = `
@@ -47,7 +47,7 @@ export function hints(parent, heard) {
   );
   steps.replaceChildren(
     ...lines.split("\n").map((line) => {
-      const step = document.createElement("li");
+      const step = make("li");
       rich(step, [[line.replace(/^\d+\.\s*/, ""), ""]]);
       return step;
     }),
@@ -85,17 +85,8 @@ export function hints(parent, heard) {
     ofPair(data) {
       rich(what, data.says);
       only(false, data);
-      const line = (/** @type {unknown[]} */ texts, /** @type {"th" | "td"} */ kind) => {
-        const row = document.createElement("tr");
-        row.append(
-          ...texts.map((text) => {
-            const cell = document.createElement(kind);
-            cell.textContent = String(text);
-            return cell;
-          }),
-        );
-        return row;
-      };
+      const line = (/** @type {unknown[]} */ texts, /** @type {"th" | "td"} */ kind) =>
+        make("tr", {}, ...texts.map((text) => make(kind, {}, String(text))));
       table.replaceChildren(line(data.heads, "th"), ...data.rows.map((row) => line(row, "td")));
     },
     fails: (/** @type {string} */ words) => {

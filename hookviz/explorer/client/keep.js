@@ -1,6 +1,6 @@
 // A menu of files of the picked channel, each made when it is asked for.
 
-import { frame, say } from "./shared.js";
+import { frame, make, say } from "./shared.js";
 import { sign } from "./signs.js";
 
 const FRAME = `
@@ -21,9 +21,7 @@ const FRAME = `
  * @param {{name: string, mime: string}} of
  */
 const saved = (data, { name, mime }) => {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([data], { type: mime }));
-  link.download = name;
+  const link = make("a", { href: URL.createObjectURL(new Blob([data], { type: mime })), download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // milliseconds, for a slow disk
 };

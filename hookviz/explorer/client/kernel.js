@@ -1,7 +1,7 @@
 // The kernel that made a channel: its slices, in colour where they see colours, and its strongest
 // inputs, each a button to that channel of the layer before.
 
-import { explain, frame } from "./shared.js";
+import { explain, frame, make } from "./shared.js";
 
 const FRAME = `
   <div class="kernel-view">
@@ -24,21 +24,14 @@ export function kernel(parent, followed) {
   let shown = null;
 
   const ranking = (place, { caption, rows }, upstream) => {
-    const words = document.createElement("p");
-    words.className = "small";
-    words.textContent = caption;
-    const row = document.createElement("div");
-    row.className = "row-of";
-    row.append(
-      ...rows.map(({ input, says, hint }) => {
-        const button = document.createElement("button");
-        [button.type, button.textContent, button.title] = ["button", says, hint];
-        button.disabled = !upstream;
-        button.onclick = () => followed(input, upstream);
-        return button;
-      }),
+    const buttons = rows.map(({ input, says, hint }) =>
+      make(
+        "button",
+        { type: "button", title: hint, disabled: !upstream, onclick: () => followed(input, upstream) },
+        says,
+      ),
     );
-    place.replaceChildren(words, row);
+    place.replaceChildren(make("p", { className: "small" }, caption), make("div", { className: "row-of" }, ...buttons));
   };
 
   return {

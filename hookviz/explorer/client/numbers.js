@@ -2,7 +2,7 @@
 // histogram, and what it comes to as a whole.
 
 import { listed } from "./rich.js";
-import { frame } from "./shared.js";
+import { frame, make } from "./shared.js";
 import { sign } from "./signs.js";
 
 const FRAME = `
@@ -73,12 +73,9 @@ export function numbers(parent, heard) {
       if (histogram) {
         bars.setAttribute("aria-label", histogram.says);
         bars.replaceChildren(
-          ...histogram.bars.map(([height, side]) => {
-            const bar = document.createElement("span");
-            bar.style.height = `${height}%`;
-            bar.style.background = `var(--hv-${colours}-${side})`;
-            return bar;
-          }),
+          ...histogram.bars.map(([height, side]) =>
+            make("span", { style: `height: ${height}%; background: var(--hv-${colours}-${side})` }),
+          ),
         );
         const [low, high] = find(".hv-ends").children;
         [low.textContent, high.textContent] = [histogram.low, histogram.high];

@@ -1,6 +1,6 @@
 // Patches of images in a row, each a way to its image.
 
-import { frame } from "./shared.js";
+import { frame, make } from "./shared.js";
 
 /**
  * @param {HTMLElement | ShadowRoot} parent
@@ -18,17 +18,13 @@ export function patches(parent, picked) {
       group.setAttribute("aria-label", label);
       group.style.setProperty("--columns", String(columns));
       group.replaceChildren(
-        ...items.map(({ title, picture }, rank) => {
-          const button = document.createElement("button");
-          const image = document.createElement("img");
-          image.alt = "";
-          if (picture) image.src = picture;
-          [button.type, button.title] = ["button", title];
-          button.setAttribute("aria-label", title);
-          button.append(image);
-          button.onclick = () => picked(rank);
-          return button;
-        }),
+        ...items.map(({ title, picture }, rank) =>
+          make(
+            "button",
+            { type: "button", title, "aria-label": title, onclick: () => picked(rank) },
+            make("img", { alt: "", ...(picture ? { src: picture } : {}) }),
+          ),
+        ),
       );
     },
   };

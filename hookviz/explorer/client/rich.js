@@ -1,6 +1,6 @@
 // Sentences with words in bold and words that are explained, put into elements.
 
-import { explain, say } from "./shared.js";
+import { explain, make, say } from "./shared.js";
 
 /**
  * Text in which what stands between two times ** is bold.
@@ -12,7 +12,7 @@ export const rich = (element, parts) => {
   const pieces = parts.flatMap(([text, sentence]) =>
     text.split("**").map((piece, at) => {
       if (at) isBold = !isBold;
-      const holder = document.createElement(isBold ? "b" : "span");
+      const holder = make(isBold ? "b" : "span");
       explain(holder, [[piece, sentence]]);
       return piece ? holder : "";
     }),
@@ -29,15 +29,8 @@ export const rich = (element, parts) => {
 export const listed = (element, rows, led) =>
   element.replaceChildren(
     ...rows.flatMap(([name, value, cell]) => {
-      const [left, right] = [document.createElement("span"), document.createElement("b")];
-      left.textContent = name;
-      if (cell && led) {
-        const link = document.createElement("button");
-        [link.type, link.className, link.textContent] = ["button", "plain", value];
-        link.title = say("row {row}, column {column}", { row: cell[0], column: cell[1] });
-        link.onclick = () => led(cell);
-        right.append(link);
-      } else right.textContent = value;
-      return [left, right];
+      const says = () => say("row {row}, column {column}", { row: cell?.[0], column: cell?.[1] });
+      const linked = cell && led && { type: "button", className: "plain", title: says(), onclick: () => led(cell) };
+      return [make("span", {}, name), make("b", {}, linked ? make("button", linked, value) : value)];
     }),
   );

@@ -1,5 +1,7 @@
 // One of a few, side by side: a group of radio buttons. Arrow keys go to the next one and choose it.
 
+import { make } from "./shared.js";
+
 /**
  * @typedef {{value: string, says: string}} Option
  * @param {HTMLElement} group
@@ -51,13 +53,8 @@ export const segmented = (group, choose) => {
         told = now;
         group.replaceChildren(
           ...options.map(({ value, says }, at) => {
-            const button = document.createElement("button");
-            button.type = "button";
-            button.setAttribute("role", "radio");
-            button.textContent = says;
-            button.onclick = () => pick(value);
-            button.onkeydown = (event) => press(event, at);
-            return button;
+            const onkeydown = (/** @type {KeyboardEvent} */ event) => press(event, at);
+            return make("button", { type: "button", role: "radio", onclick: () => pick(value), onkeydown }, says);
           }),
         );
       }

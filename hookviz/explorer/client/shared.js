@@ -124,6 +124,23 @@ export const explain = (element, parts) =>
   );
 
 /**
+ * An element with what it has, properties or attributes by their names, and what is in it.
+ * @param {string} kind
+ * @param {Record<string, any>} [has]
+ * @param {(Node | string)[]} inner
+ * @returns {any}
+ */
+export const make = (kind, has = {}, ...inner) => {
+  const element = /** @type {any} */ (document.createElement(kind));
+  for (const [name, value] of Object.entries(has)) {
+    if (name in element) element[name] = value;
+    else element.setAttribute(name, value);
+  }
+  element.append(...inner);
+  return element;
+};
+
+/**
  * The component's own elements, built on its first run and kept over the later ones, as long as the
  * page speaks one language. What is found in them is `any`: the frame's own HTML says what it is.
  * @param {ParentNode & Node} parent

@@ -1,7 +1,7 @@
 // The network as a tree: stages, or blocks, that open and close, and in them their layers, each with
 // a small picture of its mean activation and its facts. A field above narrows it to what is typed.
 
-import { frame, say } from "./shared.js";
+import { frame, make, say } from "./shared.js";
 
 const FRAME = `
   <nav aria-label="Layers of the network">
@@ -43,28 +43,18 @@ export const layerTree = (parent, { pick }) => {
   let [network, marked] = ["", ""];
 
   const stage = ({ stage: name, parts }) => {
-    const part = document.createElement("details");
-    const title = document.createElement("summary");
-    title.textContent = name;
-    const count = document.createElement("span");
-    count.textContent = parts.length;
-    title.append(count);
-    part.append(title, ...parts.map(row));
-    return part;
+    const title = make("summary", {}, name, make("span", {}, String(parts.length)));
+    return make("details", {}, title, ...parts.map(row));
   };
 
   // A layer; a block with its parts below it, which a button of its own folds and unfolds.
   const branch = (layer) => {
     if (!layer.parts) return row(layer);
-    const [part, head, fold, inner] = ["div", "div", "button", "div"].map((kind) => document.createElement(kind));
-    [part.className, head.className, fold.className] = ["block", "head", "fold"];
-    inner.className = "parts";
-    fold.setAttribute("type", "button");
-    fold.setAttribute("aria-label", say("Parts of {name}", { name: layer.name }));
+    const says = say("Parts of {name}", { name: layer.name });
+    const fold = make("button", { className: "fold", type: "button", "aria-label": says });
+    const inner = make("div", { className: "parts" }, ...layer.parts.map(branch));
+    const part = make("div", { className: "block" }, make("div", { className: "head" }, fold, row(layer)), inner);
     fold.onclick = () => unfold(part, inner.hidden);
-    inner.append(...layer.parts.map(branch));
-    head.append(fold, row(layer));
-    part.append(head, inner);
     unfold(part, false);
     return part;
   };
@@ -77,24 +67,20 @@ export const layerTree = (parent, { pick }) => {
   };
 
   const row = (layer) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.dataset.name = layer.name;
-    button.dataset.number = layer.number;
-    button.dataset.facts = `${layer.shape} ${layer.work}`;
-    const picture = document.createElement("span");
-    picture.className = "preview";
-    const words = document.createElement("span");
-    words.className = "words";
-    const [name, shape, work] = ["b", "span", "span"].map((kind) => document.createElement(kind));
-    name.textContent = layer.short;
-    const number = document.createElement("i");
-    number.textContent = layer.number;
-    shape.textContent = layer.shape;
-    work.textContent = layer.work;
-    words.append(name, shape, work);
-    button.title = layer.title;
-    button.append(picture, words, number);
+    const lines = [make("b", {}, layer.short), ...[layer.shape, layer.work].map((text) => make("span", {}, text))];
+    const button = make(
+      "button",
+      {
+        type: "button",
+        title: layer.title,
+        "data-name": layer.name,
+        "data-number": layer.number,
+        "data-facts": `${layer.shape} ${layer.work}`,
+      },
+      make("span", { className: "preview" }),
+      make("span", { className: "words" }, ...lines),
+      make("i", {}, String(layer.number)),
+    );
     button.onclick = () => pick(layer.name);
     button.onkeydown = (event) => {
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];

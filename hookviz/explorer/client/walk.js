@@ -2,7 +2,7 @@
 // products, and the cell that their sum gives. Nothing moves by itself until a person presses play.
 
 import { nearestCell } from "./pointing.js";
-import { floats, frame, inSigns, number, penOf, say, signedColours, typeSize } from "./shared.js";
+import { floats, frame, inSigns, make, number, penOf, say, signedColours, typeSize } from "./shared.js";
 
 const FRAME = `
   <div class="walk" role="group" aria-label="The kernel's walk over its input">
@@ -99,8 +99,7 @@ const begin = (find, data) => {
 
   // A map in its own cells, painted once.
   const painted = (values, [height, width], most, colour) => {
-    const canvas = document.createElement("canvas");
-    [canvas.width, canvas.height] = [width, height];
+    const canvas = make("canvas", { width, height });
     const picture = new ImageData(width, height);
     const words = new DataView(picture.data.buffer);
     values.forEach((value, index) => words.setUint32(4 * index, parseInt(`${colour(value, most).slice(1)}ff`, 16)));

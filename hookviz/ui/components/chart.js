@@ -1,7 +1,7 @@
 // Bars or lines over places that have names, as wide as the page. A place that stands for a channel
 // is a button that leads to it; what is under the pointer or has the focus is read out above.
 
-import { frame, say, unpacked } from "../../explorer/client/shared.js";
+import { frame, make, say, unpacked } from "../../explorer/client/shared.js";
 import { scrollUp } from "./page.js";
 
 const FRAME = `
@@ -27,36 +27,31 @@ const watching = new WeakMap();
 export const drawChart = (parent, data, pick) => {
   const find = frame(parent, FRAME);
   const [figure, output, axis, over, names, svg] = ["figure", "output", ".axis", ".over", ".names", "svg"].map(find);
-  const make = (kind, name, text = "") => {
-    const element = document.createElement(kind);
-    element.className = name;
-    element.textContent = text;
-    return element;
-  };
+  const part = (kind, className, text = "") => make(kind, { className }, text);
   const count = data.labels.length;
   figure.setAttribute("role", data.picks ? "group" : "img");
   figure.setAttribute("aria-label", data.alt);
   find(".unit").textContent = data.unit;
   find(".legend").replaceChildren(
     ...(data.series.length > 1 ? data.series : []).map((series) => {
-      const entry = make("span", "entry", series.name);
+      const entry = part("span", "entry", series.name);
       entry.style.setProperty("--colour", series.colours[1]);
       return entry;
     }),
   );
   axis.replaceChildren(
     ...data.ticks.map(([share, text]) => {
-      const tick = make("span", "tick", text);
+      const tick = part("span", "tick", text);
       tick.style.bottom = `${100 * share}%`;
       return tick;
     }),
   );
   const lines = data.ticks.map(([share]) => {
-    const line = make("i", "line");
+    const line = part("i", "line");
     line.style.bottom = `${100 * share}%`;
     return line;
   });
-  const zero = make("i", "line zero");
+  const zero = part("i", "line zero");
   zero.style.bottom = `${100 * data.zero}%`;
 
   const says = (at) => {
@@ -65,13 +60,13 @@ export const drawChart = (parent, data, pick) => {
     return `${label}: ${values}`;
   };
   const places = data.labels.map((_, at) => {
-    const place = make(data.picks ? "button" : "div", "place");
+    const place = part(data.picks ? "button" : "div", "place");
     if (data.kind === "bars") {
       for (const series of data.series) {
-        const slot = make("span", "slot");
+        const slot = part("span", "slot");
         const share = series.shares[at];
         if (share !== null) {
-          const bar = make("b", "bar");
+          const bar = part("b", "bar");
           bar.style.bottom = `${100 * Math.min(share, data.zero)}%`;
           bar.style.height = `${100 * Math.abs(share - data.zero)}%`;
           bar.style.background = series.colours[share < data.zero ? 0 : 1];
@@ -119,8 +114,8 @@ export const drawChart = (parent, data, pick) => {
     names.classList.toggle("none", !listed);
     names.replaceChildren(
       ...(listed
-        ? data.labels.map((label) => make("span", "name", label))
-        : [make("span", "name", "1"), make("span", "name", data.places), make("span", "name", count)]),
+        ? data.labels.map((label) => part("span", "name", label))
+        : [part("span", "name", "1"), part("span", "name", data.places), part("span", "name", count)]),
     );
   };
   watching.get(figure)?.disconnect();

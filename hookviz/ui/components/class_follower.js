@@ -1,7 +1,7 @@
 // The bar of a page that follows its teacher, and the question that the class is asked.
 // A new state is gone to as the browser's Back goes: the link changes, and the page follows it.
 
-import { frame, unpacked } from "../../explorer/client/shared.js";
+import { frame, make, unpacked } from "../../explorer/client/shared.js";
 import { keepOfClass, keptOfClass, openClass, polls } from "./class_wire.js";
 
 const followers = new WeakMap(); // bars and what runs on them
@@ -77,12 +77,8 @@ const followTeacher = (root, find) => {
     answers.setAttribute("aria-label", question.words);
     answers.replaceChildren(
       ...question.answers.map((answer, index) => {
-        const button = document.createElement("button");
-        button.type = "button";
-        button.textContent = answer;
-        button.setAttribute("aria-pressed", String(mine === index));
-        button.onclick = () => wire?.say({ vote: index, question: question.number });
-        return button;
+        const onclick = () => wire?.say({ vote: index, question: question.number });
+        return make("button", { type: "button", "aria-pressed": mine === index, onclick }, answer);
       }),
     );
   };

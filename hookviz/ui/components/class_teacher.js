@@ -1,7 +1,7 @@
 // The teacher's part of a class: the page's link is shared as it changes, those who follow are
 // counted, and the answers to a question too. A page that was loaded again takes its class up.
 
-import { frame, unpacked } from "../../explorer/client/shared.js";
+import { frame, make, unpacked } from "../../explorer/client/shared.js";
 import { keepOfClass, keptOfClass, openClass, polls } from "./class_wire.js";
 
 const teachers = new WeakMap(); // bars and what runs on them
@@ -45,16 +45,10 @@ const teach = (root, find) => {
     find(".votes").textContent = counted("answered", votes);
     find(".tally").replaceChildren(
       ...question.answers.map((answer, index) => {
-        const row = document.createElement("li");
-        const [label, track, bar, count] = ["span", "span", "span", "b"].map((tag) => document.createElement(tag));
-        label.textContent = answer;
-        track.className = "track";
-        bar.className = "part";
-        bar.style.width = `${(100 * question.tally[index]) / most}%`;
-        track.append(bar);
-        count.textContent = question.tally[index];
-        row.append(label, track, count);
-        return row;
+        const count = question.tally[index];
+        const bar = make("span", { className: "part", style: `width: ${(100 * count) / most}%` });
+        const track = make("span", { className: "track" }, bar);
+        return make("li", {}, make("span", {}, answer), track, make("b", {}, String(count)));
       }),
     );
   };

@@ -1,30 +1,21 @@
 // Thumbnails that behave as one group of radio buttons: Tab enters it, arrow keys move and choose.
 
-import { unpacked } from "../../explorer/client/shared.js";
+import { make, unpacked } from "../../explorer/client/shared.js";
 
 export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const data = unpacked(bytes);
   let group = parentElement.querySelector("[role=radiogroup]");
   if (!group) {
-    group = document.createElement("div");
-    group.setAttribute("role", "radiogroup");
-    group.setAttribute("aria-label", data.label);
+    group = make("div", { role: "radiogroup", "aria-label": data.label });
     parentElement.appendChild(group);
   }
   const made = new Map([...group.children].map((button) => [button.dataset.name, button]));
-  const build = (item) => {
-    const button = document.createElement("button");
-    const picture = document.createElement("img");
-    picture.src = item.picture;
-    picture.alt = "";
-    button.append(picture);
-    button.type = "button";
-    button.title = item.title;
-    button.dataset.name = item.name;
-    button.setAttribute("role", "radio");
-    button.setAttribute("aria-label", item.title);
-    return button;
-  };
+  const build = ({ title, name, picture }) =>
+    make(
+      "button",
+      { type: "button", title, "data-name": name, role: "radio", "aria-label": title },
+      make("img", { src: picture, alt: "" }),
+    );
   const names = data.items.map((item) => item.name).join();
   if (names !== [...made.keys()].join()) {
     // Those that stay keep their element, and so the focus.

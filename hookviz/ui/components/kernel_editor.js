@@ -1,6 +1,6 @@
 // A kernel whose numbers can be typed over, with kernels to begin from, and stride and padding.
 
-import { frame, unpacked } from "../../explorer/client/shared.js";
+import { frame, make, unpacked } from "../../explorer/client/shared.js";
 
 const FRAME = `
   <div class="editor" role="group">
@@ -36,11 +36,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     });
 
   // The same buttons and fields stay over the runs, so that none loses the focus.
-  while (presets.children.length < data.presets.length) {
-    const button = document.createElement("button");
-    button.type = "button";
-    presets.append(button);
-  }
+  while (presets.children.length < data.presets.length) presets.append(make("button", { type: "button" }));
   while (presets.children.length > data.presets.length) presets.lastElementChild.remove();
   [...presets.children].forEach((button, index) => {
     const { name, title } = data.presets[index];
@@ -53,14 +49,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const side = kernel.length;
   numbers.style.setProperty("--columns", side);
   if (numbers.children.length !== side * side) {
-    numbers.replaceChildren(
-      ...kernel.flat().map(() => {
-        const field = document.createElement("input");
-        field.type = "number";
-        field.step = "any";
-        return field;
-      }),
-    );
+    numbers.replaceChildren(...kernel.flat().map(() => make("input", { type: "number", step: "any" })));
   }
   [...numbers.children].forEach((field, index) => {
     const [row, column] = [Math.floor(index / side), index % side];

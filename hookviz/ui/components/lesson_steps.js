@@ -1,7 +1,7 @@
 // The steps of a lesson as dots: which of them is shown, which were seen, and the way to each. It
 // moves the focus to the heading of a step that was gone to, and goes on with the arrow keys.
 
-import { frame, unpacked } from "../../explorer/client/shared.js";
+import { frame, make, unpacked } from "../../explorer/client/shared.js";
 import { keepProgress, progressOf } from "./progress.js";
 
 const FRAME = `<nav class="steps"><ol></ol></nav>`;
@@ -22,18 +22,18 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const done = (step) => progress.seen.has(step.number) && step.questions.every((line) => progress.answered.has(line));
   find("ol").replaceChildren(
     ...data.steps.map((step) => {
-      const item = document.createElement("li");
-      const dot = document.createElement("button");
-      dot.type = "button";
-      dot.textContent = done(step) ? "✓" : step.number;
-      dot.title = step.title;
-      dot.setAttribute("aria-label", done(step) ? step.saysDone : step.says);
-      dot.classList.toggle("done", done(step));
-      if (step.number === data.step) dot.setAttribute("aria-current", "step");
-      dot.disabled = step.number > data.furthest && !progress.seen.has(step.number);
-      dot.onclick = () => setTriggerValue("picked", step.number);
-      item.append(dot);
-      return item;
+      const isDone = done(step);
+      const dot = make("button", {
+        type: "button",
+        title: step.title,
+        "aria-label": isDone ? step.saysDone : step.says,
+        className: isDone ? "done" : "",
+        disabled: step.number > data.furthest && !progress.seen.has(step.number),
+        onclick: () => setTriggerValue("picked", step.number),
+        ...(step.number === data.step ? { "aria-current": "step" } : {}),
+      });
+      dot.textContent = isDone ? "✓" : step.number;
+      return make("li", {}, dot);
     }),
   );
 

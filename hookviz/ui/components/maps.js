@@ -2,7 +2,7 @@
 // button.
 
 import { roomBelow, scrolledBy } from "../../explorer/client/place.js";
-import { frame, say, unpacked } from "../../explorer/client/shared.js";
+import { frame, make, say, unpacked } from "../../explorer/client/shared.js";
 import { scrollUp } from "./page.js";
 
 const FRAME = `<ul></ul>`;
@@ -27,41 +27,25 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const find = frame(parentElement, FRAME);
   const list = find("ul");
   list.setAttribute("aria-label", data.label);
-  const picture = (name, url, alt) => {
-    const image = document.createElement("img");
-    image.className = name;
-    image.src = url;
-    image.alt = alt;
-    return image;
-  };
-  const words = (name, text) => {
-    const line = document.createElement("span");
-    line.className = name;
-    line.textContent = text;
-    return line;
-  };
+  const picture = (className, src, alt) => make("img", { className, src, alt });
   list.replaceChildren(
     ...data.maps.map((each, position) => {
-      const one = document.createElement(each.leads ? "button" : "div");
-      one.className = "one";
-      one.title = each.name;
-      const pair = document.createElement("span");
-      pair.className = "pair";
-      pair.append(
+      const pair = make(
+        "span",
+        { className: "pair" },
         picture("picture", each.image, say("{name}, as the network saw it", { name: each.name })),
         picture("map", each.map, say("The map on {name}", { name: each.name })),
       );
-      one.append(pair, words("name", each.name), words("says", each.says));
+      const words = ["name", "says"].map((className) => make("span", { className }, each[className]));
+      const one = make(each.leads ? "button" : "div", { className: "one", title: each.name }, pair, ...words);
       if (each.leads) {
-        one.setAttribute("type", "button");
+        one.type = "button";
         one.onclick = () => {
           scrollUp();
           setTriggerValue("picked", position);
         };
       }
-      const item = document.createElement("li");
-      item.append(one);
-      return item;
+      return make("li", {}, one);
     }),
   );
   watched.get(list)?.disconnect();

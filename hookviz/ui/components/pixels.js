@@ -1,7 +1,7 @@
 // A picture and a small window of it, enlarged, with the numbers of each pixel. All of it happens in
 // the browser, from the picture's own exact pixels.
 
-import { frame, penOf, unpacked } from "../../explorer/client/shared.js";
+import { frame, make, penOf, unpacked } from "../../explorer/client/shared.js";
 
 const FRAME = `
   <div class="pixels" role="group">
@@ -153,10 +153,7 @@ export default function ({ data: bytes, parentElement }) {
   shades.setAttribute("aria-label", words.shades);
   shades.replaceChildren(
     ...words.shade.map((word, index) => {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.textContent = word;
-      button.setAttribute("aria-pressed", String(index === place.shade));
+      const button = make("button", { type: "button", "aria-pressed": index === place.shade }, word);
       button.onclick = () => {
         place.shade = index;
         [...shades.children].forEach((each) => each.setAttribute("aria-pressed", each === button));
@@ -169,8 +166,7 @@ export default function ({ data: bytes, parentElement }) {
 
   const file = new Blob([data.picture], { type: "image/png" });
   createImageBitmap(file, { colorSpaceConversion: "none", premultiplyAlpha: "none" }).then((picture) => {
-    const canvas = document.createElement("canvas");
-    [canvas.width, canvas.height] = [width, height];
+    const canvas = make("canvas", { width, height });
     const pen = penOf(canvas, { willReadFrequently: true });
     pen.drawImage(picture, 0, 0);
     colours = pen.getImageData(0, 0, width, height).data;

@@ -1,7 +1,7 @@
 // Rows that fold: a click or Enter opens and closes one; ↑ ↓ go through those that are seen, → opens
 // or steps inside, ← closes or goes out, as in the tree grids of ARIA's authoring practices.
 
-import { frame } from "../../explorer/client/shared.js";
+import { frame, make } from "../../explorer/client/shared.js";
 
 export default function ({ data, parentElement }) {
   const find = frame(
@@ -16,18 +16,10 @@ export default function ({ data, parentElement }) {
   table.setAttribute("aria-label", data.title);
 
   const cells = (kind, texts) =>
-    texts.map((text, at) => {
-      const cell = document.createElement(kind);
-      if (kind === "th") cell.scope = "col";
-      if (data.numbers[at]) cell.className = "number";
-      cell.textContent = text;
-      return cell;
-    });
-  const row = (kind, texts) => {
-    const line = document.createElement("tr");
-    line.append(...cells(kind, texts));
-    return line;
-  };
+    texts.map((text, at) =>
+      make(kind, { className: data.numbers[at] ? "number" : "", ...(kind === "th" ? { scope: "col" } : {}) }, text),
+    );
+  const row = (kind, texts) => make("tr", {}, ...cells(kind, texts));
   const { depths } = data;
   const has = depths.map((depth, at) => depths[at + 1] > depth);
   const open = depths.map((depth, at) => has[at] && depth < data.shown);
@@ -35,9 +27,7 @@ export default function ({ data, parentElement }) {
     const line = row("td", texts);
     line.setAttribute("aria-level", depths[at] + 1);
     line.style.setProperty("--depth", depths[at]);
-    const sign = document.createElement("span");
-    sign.className = "sign";
-    line.firstElementChild?.prepend(sign);
+    line.firstElementChild?.prepend(make("span", { className: "sign" }));
     return line;
   });
   find("thead").replaceChildren(row("th", data.columns));
