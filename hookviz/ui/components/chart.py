@@ -3,29 +3,24 @@
 from collections.abc import Callable
 from typing import Any
 
-import streamlit as st
-
 from hookviz.drawing.charts import COLOURS, axis_of
 from hookviz.drawing.colormaps import ABOVE, BELOW
 from hookviz.drawing.panels import ChartPanel
 from hookviz.language.saying import say
-from hookviz.ui.components.files import component, packed
+from hookviz.ui.components.files import show
 from hookviz.wording import number
 
 
 def chart(panel: ChartPanel, key: str, on_pick: Callable[[int], None] | None) -> None:
     """Show the chart as wide as there is room; `on_pick` gets the position of a bar clicked."""
 
-    def picked() -> None:
-        match st.session_state[key].get("picked"):
+    def picked(sent: object) -> None:
+        match sent:
             case int(position) if 0 <= position < len(panel.labels) and on_pick:
                 on_pick(position)
 
-    component("chart")(
-        key=key,
-        data=packed(chart_facts(panel, can_be_picked=on_pick is not None)),
-        on_picked_change=picked,
-    )
+    facts = chart_facts(panel, can_be_picked=on_pick is not None)
+    show("chart", key, facts, picked=picked)
 
 
 def chart_facts(panel: ChartPanel, *, can_be_picked: bool) -> dict[str, Any]:

@@ -3,14 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import streamlit as st
-
-from hookviz.ui.components.files import component, packed
-
-
-def _sent(key: str, name: str) -> str:
-    """Return what a bar has sent, which may be gone from the page by the time that it comes."""
-    return str(st.session_state.get(key, {}).get(name))
+from hookviz.ui.components.files import show
 
 
 def follower_bar(facts: Mapping[str, Any], on_over: Callable[[str], None]) -> None:
@@ -22,13 +15,8 @@ def follower_bar(facts: Mapping[str, Any], on_over: Callable[[str], None]) -> No
         on_over: gets why this page follows no more: ``left``, ``ended``, ``elsewhere``,
             ``unknown``; anybody can send anything.
     """
-
-    def over() -> None:
-        on_over(_sent("hv-follower", "over"))
-
-    component("follower", js="class_follower.js", css="class_bar.css")(
-        key="hv-follower", data=packed(facts), on_over_change=over
-    )
+    files = {"js": "class_follower.js", "css": "class_bar.css"}
+    show("follower", "hv-follower", facts, files=files, over=lambda sent: on_over(str(sent)))
 
 
 def teacher_bar(
@@ -42,13 +30,9 @@ def teacher_bar(
         on_over: as of `follower_bar`.
         on_taken: gets the token that the browser has kept.
     """
-
-    def over() -> None:
-        on_over(_sent("hv-teacher", "over"))
-
-    def taken() -> None:
-        on_taken(_sent("hv-teacher", "taken"))
-
-    component("teacher", js="class_teacher.js", css="class_bar.css")(
-        key="hv-teacher", data=packed(facts), on_over_change=over, on_taken_change=taken
+    show(
+        *("teacher", "hv-teacher", facts),
+        files={"js": "class_teacher.js", "css": "class_bar.css"},
+        over=lambda sent: on_over(str(sent)),
+        taken=lambda sent: on_taken(str(sent)),
     )

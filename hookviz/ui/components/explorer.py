@@ -3,10 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import streamlit as st
-
 from hookviz.explorer.view import choices
-from hookviz.ui.components.files import component, packed
+from hookviz.ui.components.files import show
 
 
 def explorer(
@@ -35,16 +33,12 @@ def explorer(
     """
     name = "explorer" if rows is None else "explorer_rows"
     facts = {**line, **(rows or {}), "fields": declared_fields(), "questions": questions}
-    component(name)(
-        key=name,
-        data=packed(facts),
-        on_opened_change=lambda: on_opened(st.session_state[name].get("opened")),
-    )
+    show(name, name, facts, opened=on_opened)
 
 
 def explorer_tree() -> None:
     """Make the place where the explorer puts its tree of layers."""
-    component("explorer_tree")(key="explorer-tree", data=packed({}))
+    show("explorer_tree", "explorer-tree", {})
 
 
 def declared_fields() -> list[dict[str, Any]]:

@@ -7,8 +7,8 @@ the explorer's client.
 import json
 import re
 import struct
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +92,37 @@ def component(name: str, *, js: str = "", css: str = "") -> Any:
     """Register a Streamlit component once, of ``NAME.js`` and ``NAME.css`` or the files named."""
     return st.components.v2.component(
         f"hookviz_{name}", css=sheet(css or f"{name}.css"), js=script(js or f"{name}.js")
+    )
+
+
+def show(
+    name: str,
+    key: str,
+    facts: Mapping[str, Any],
+    picture: bytes = b"",
+    *,
+    files: Mapping[str, str] | None = None,
+    **heard: Callable[[Any], None],
+) -> None:
+    """Show a component, and hear what it sends.
+
+    Args:
+        name: of the component.
+        key: of it in Streamlit's state.
+        facts: what it draws.
+        picture: likewise, where there is one.
+        files: its ``js`` and ``css``, where they are not called as it is.
+        heard: for each name under which it sends something what gets that. It comes from a browser,
+            so that it can be anything, and it is None where the component is gone.
+    """
+
+    def tell(part: str) -> None:
+        heard[part](st.session_state.get(key, {}).get(part))
+
+    component(name, **(files or {}))(
+        key=key,
+        data=packed(facts, picture),
+        **{f"on_{part}_change": partial(tell, part) for part in heard},
     )
 
 

@@ -1,14 +1,12 @@
 """Show images as a row of thumbnails, one of them chosen."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
-import streamlit as st
+from dataclasses import asdict, dataclass
 
 from hookviz.drawing.pictures import encode_jpeg, middle_square
 from hookviz.markup import data_url
 from hookviz.types import Pixels
-from hookviz.ui.components.files import component, packed
+from hookviz.ui.components.files import show
 
 _SIDE = 96  # pixels, twice what a thumbnail takes on the screen
 _QUALITY = 85
@@ -51,22 +49,9 @@ def gallery(
         on_pick: called before the next run of the page.
     """
 
-    def picked() -> None:
-        name = st.session_state[key].get("picked")
-        if name in {each.name for each in thumbnails}:
+    def picked(name: object) -> None:
+        if isinstance(name, str) and name in {each.name for each in thumbnails}:
             on_pick(name)
 
-    component("gallery")(
-        key=key,
-        data=packed(
-            {
-                "label": label,
-                "chosen": chosen,
-                "items": [
-                    {"name": each.name, "title": each.title, "picture": each.picture}
-                    for each in thumbnails
-                ],
-            }
-        ),
-        on_picked_change=picked,
-    )
+    items = [asdict(each) for each in thumbnails]
+    show("gallery", key, {"label": label, "chosen": chosen, "items": items}, picked=picked)

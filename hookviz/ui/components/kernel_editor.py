@@ -5,11 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import streamlit as st
-
 from hookviz.language.saying import say
 from hookviz.lessons.kernels import Kernel
-from hookviz.ui.components.files import component, packed
+from hookviz.ui.components.files import show
 
 _LARGEST = 100.0
 _MOST_STRIDE, _MOST_PADDING = 4, 3
@@ -43,8 +41,8 @@ def edit_kernel(
         key: of the widget.
     """
 
-    def changed() -> None:
-        change = _read(st.session_state[key].get("changed"), len(edited.kernel), presets)
+    def changed(sent: object) -> None:
+        change = _read(sent, len(edited.kernel), presets)
         if change is not None:
             on_change(change)
 
@@ -64,7 +62,7 @@ def edit_kernel(
             "padding": say("Padding"),
         },
     }
-    component("kernel_editor")(key=key, data=packed(data), on_changed_change=changed)
+    show("kernel_editor", key, data, changed=changed)
 
 
 def _read(sent: Any, side: int, presets: Mapping[str, str]) -> EditedKernel | None:

@@ -3,25 +3,21 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import streamlit as st
-
 from hookviz.language.saying import say, say_count
 from hookviz.lessons.lesson import Lesson, Question
 from hookviz.lessons.prose import translated
-from hookviz.ui.components.files import component, packed
+from hookviz.ui.components.files import show
 
 
 def show_list(lessons: Sequence[Lesson], on_pick: Callable[[str], None]) -> None:
     """Show a card for each lesson; `on_pick` gets the slug of the one chosen."""
-    key = "lesson-list"
 
-    def picked() -> None:
-        match st.session_state[key].get("picked"):
-            case str(slug) if slug in {lesson.slug for lesson in lessons}:
-                on_pick(slug)
+    def picked(slug: object) -> None:
+        if isinstance(slug, str) and slug in {lesson.slug for lesson in lessons}:
+            on_pick(slug)
 
     data = {"done": say("done"), "lessons": list(map(_card, lessons))}
-    component("lesson_list")(key=key, data=packed(data), on_picked_change=picked)
+    show("lesson_list", "lesson-list", data, picked=picked)
 
 
 def _card(lesson: Lesson) -> dict[str, Any]:

@@ -2,11 +2,9 @@
 
 from collections.abc import Callable, Collection
 
-import streamlit as st
-
 from hookviz.language.saying import say
 from hookviz.lessons.lesson import Lesson, Question
-from hookviz.ui.components.files import component, packed
+from hookviz.ui.components.files import show
 
 
 def show_steps(
@@ -28,10 +26,9 @@ def show_steps(
         answered: lines of the questions that were answered in this session.
         on_pick: gets the step that was picked.
     """
-    key = "lesson-steps"
 
-    def picked() -> None:
-        match st.session_state[key].get("picked"):
+    def picked(sent: object) -> None:
+        match sent:
             case int(number) if 1 <= number <= len(titles):
                 on_pick(number)
 
@@ -53,4 +50,4 @@ def show_steps(
         "furthest": furthest,
         "answered": list(answered),
     }
-    component("lesson_steps")(key=key, data=packed(data), on_picked_change=picked)
+    show("lesson_steps", "lesson-steps", data, picked=picked)

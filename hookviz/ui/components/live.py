@@ -3,9 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import streamlit as st
-
-from hookviz.ui.components.files import component, packed
+from hookviz.ui.components.files import show
 
 
 def live(
@@ -28,20 +26,14 @@ def live(
         key: of the component in Streamlit's state.
     """
 
-    def picked() -> None:
-        match st.session_state[key].get("picked"):
+    def picked(sent: object) -> None:
+        match sent:
             case {"channel": int(channel)}:
                 on_pick(channel)
             case {"channel": None}:
                 on_pick(None)
 
-    def frozen() -> None:
-        on_freeze(st.session_state[key].get("frozen"))
+    def run_again(_sent: object) -> None:
+        """Do nothing more: the page runs, and offers the stream anew."""
 
-    component("live")(
-        key=key,
-        data=packed(stream),
-        on_picked_change=picked,
-        on_frozen_change=frozen,
-        on_again_change=lambda: None,  # the page runs again, and offers the stream anew
-    )
+    show("live", key, stream, picked=picked, frozen=on_freeze, again=run_again)

@@ -3,12 +3,11 @@
 from collections.abc import Callable
 
 import numpy as np
-import streamlit as st
 from numpy.typing import NDArray
 
 from hookviz.drawing.grid import Grid
 from hookviz.explorer.channel_map import channel_map
-from hookviz.ui.components.files import component, packed
+from hookviz.ui.components.files import show
 
 
 def show_map(
@@ -22,13 +21,9 @@ def show_map(
 ) -> None:
     """Show a channel's values ``(H, W)`` in the grid's colours; `on_pick` gets the cell chosen."""
 
-    def picked() -> None:
-        match st.session_state[key].get("picked"):
+    def picked(sent: object) -> None:
+        match sent:
             case [int(row), int(column)]:
                 on_pick((row, column))
 
-    component("map")(
-        key=key,
-        data=packed(channel_map(grid, channel, values) | {"cell": list(cell)}),
-        on_picked_change=picked,
-    )
+    show("map", key, channel_map(grid, channel, values) | {"cell": list(cell)}, picked=picked)

@@ -3,14 +3,13 @@
 from collections.abc import Callable, Collection
 
 import numpy as np
-import streamlit as st
 from PIL import Image
 
 from hookviz.drawing.maps_panel import MapsPanel
 from hookviz.drawing.pictures import encode_jpeg, encode_png
 from hookviz.markup import data_url
 from hookviz.types import Pixels
-from hookviz.ui.components.files import component, packed
+from hookviz.ui.components.files import show
 
 _SIDE = 160  # pixels of the pictures, twice what they take on the screen
 _QUALITY = 85
@@ -21,30 +20,22 @@ def show_maps(
 ) -> None:
     """Show the maps; `on_pick` gets the position of the one clicked, of `leading`."""
 
-    def picked() -> None:
-        match st.session_state[key].get("picked"):
+    def picked(sent: object) -> None:
+        match sent:
             case int(position) if position in leading:
                 on_pick(position)
 
-    component("maps")(
-        key=key,
-        data=packed(
-            {
-                "label": panel.title,
-                "maps": [
-                    {
-                        "name": each.name,
-                        "says": each.says,
-                        "image": _small(each.picture),
-                        "map": data_url(encode_png(each.colours)),  # a pixel for every cell
-                        "leads": position in leading,
-                    }
-                    for position, each in enumerate(panel.maps)
-                ],
-            }
-        ),
-        on_picked_change=picked,
-    )
+    maps = [
+        {
+            "name": each.name,
+            "says": each.says,
+            "image": _small(each.picture),
+            "map": data_url(encode_png(each.colours)),  # a pixel for every cell
+            "leads": position in leading,
+        }
+        for position, each in enumerate(panel.maps)
+    ]
+    show("maps", key, {"label": panel.title, "maps": maps}, picked=picked)
 
 
 def _small(picture: Pixels) -> str:

@@ -2,11 +2,9 @@
 
 from collections.abc import Callable
 
-import streamlit as st
-
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.tile_facts import tile_facts
-from hookviz.ui.components.files import component, packed
+from hookviz.ui.components.files import show
 from hookviz.ui.state import Cell
 
 
@@ -30,12 +28,12 @@ def mosaic(
         chosen: the channel that is framed, if any.
     """
 
-    def picked() -> None:
-        match st.session_state[key].get("picked"):
+    def picked(sent: object) -> None:
+        match sent:
             case {"channel": int(channel), "cell": [int(row), int(column)]}:
                 on_pick(channel, (row, column))
             case {"channel": int(channel)}:
                 on_pick(channel, None)
 
     facts = tile_facts(grid, alt, grid.sprite) | {"height": height, "chosen": chosen}
-    component("mosaic")(key=key, data=packed(facts, grid.sprite), on_picked_change=picked)
+    show("mosaic", key, facts, grid.sprite, picked=picked)

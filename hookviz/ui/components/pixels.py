@@ -5,7 +5,7 @@ import hashlib
 from hookviz.drawing.pictures import encode_png
 from hookviz.language.saying import say
 from hookviz.types import Pixels
-from hookviz.ui.components.files import component, packed
+from hookviz.ui.components.files import show
 
 
 def show_pixels(picture: Pixels, start: tuple[int, int], side: int, *, key: str) -> None:
@@ -32,4 +32,4 @@ def show_pixels(picture: Pixels, start: tuple[int, int], side: int, *, key: str)
             "says": says,
         },
     }
-    component("pixels")(key=key, data=packed(data, png))
+    show("pixels", key, data, png)

@@ -3,10 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import streamlit as st
-
 from hookviz.language.saying import say
-from hookviz.ui.components.files import component, packed
+from hookviz.ui.components.files import show
 
 
 class AnswerHtml(NamedTuple):
@@ -35,8 +33,8 @@ def show_question(
         key: of the widget.
     """
 
-    def chosen() -> None:
-        match st.session_state[key].get("picked"):
+    def chosen(sent: object) -> None:
+        match sent:
             case int(position) if 0 <= position < len(answers):
                 on_pick(position)
 
@@ -53,4 +51,4 @@ def show_question(
             "Pick an answer, by its letter too: then the lesson goes on.",
         ),
     }
-    component("question")(key=key, data=packed(data), on_picked_change=chosen)
+    show("question", key, data, picked=chosen)

@@ -2,12 +2,10 @@
 
 from collections.abc import Callable
 
-import streamlit as st
-
 from hookviz.drawing.pictures import encode_png
 from hookviz.markup import data_url
 from hookviz.types import Pixels
-from hookviz.ui.components.files import component, packed
+from hookviz.ui.components.files import show
 
 _MOST_LETTERS = 20_000  # that the browser may send; a mask of 32 × 32 cells has far fewer
 
@@ -25,20 +23,15 @@ def mark_region(
         on_mark: called before the next run of the page.
     """
 
-    def marked() -> None:
-        match st.session_state[key].get("marked"):
+    def marked(sent: object) -> None:
+        match sent:
             case str(text) if len(text) <= _MOST_LETTERS:
                 on_mark(text)
 
-    component("region")(
-        key=key,
-        data=packed(
-            {
-                "image": data_url(encode_png(picture)),
-                "size": [picture.shape[1], picture.shape[0]],
-                "region": region,
-                "label": label,
-            }
-        ),
-        on_marked_change=marked,
-    )
+    facts = {
+        "image": data_url(encode_png(picture)),
+        "size": [picture.shape[1], picture.shape[0]],
+        "region": region,
+        "label": label,
+    }
+    show("region", key, facts, marked=marked)

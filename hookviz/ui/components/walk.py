@@ -2,7 +2,7 @@
 
 from hookviz.explaining.layer_call import LayerCall
 from hookviz.explorer.kernel_walk import kernel_walk
-from hookviz.ui.components.files import component, packed
+from hookviz.ui.components.files import show
 
 
 def walk(
@@ -23,4 +23,4 @@ def walk(
     data = kernel_walk(call, channel, input_channel, cell)
     if grey is not None:
         data = {**data, "grey": True, "says": grey}
-    component("walk")(key=key, data=packed({**data, "colours": colormap}))
+    show("walk", key, {**data, "colours": colormap})
