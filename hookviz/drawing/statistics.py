@@ -143,7 +143,7 @@ def strongest_cells(values: NDArray[np.float32]) -> NDArray[np.intp]:
     Among its finite values, of equal ones the first; 0 where none is finite.
     """
     rows = values.reshape(len(values), -1)
-    found = rows.argmax(axis=1)
+    found: NDArray[np.intp] = rows.argmax(axis=1)
     for channel in np.flatnonzero(~np.isfinite(rows[np.arange(len(rows)), found])):
         found[channel] = np.where(np.isfinite(rows[channel]), rows[channel], -np.inf).argmax()
     return found

@@ -43,11 +43,9 @@ def answer_tiles(
     """
     shown = drawn(subject, view)
     grid, pair = _tiles(shown)
-    orders, notes = _orders(shown, grid), []
-    patches = _patches(subject, view, shown)
+    patches, notes = _patches(subject, view, shown), []
+    orders = None if _is_ordered(patches, shown) else _orders(shown, grid)
     if patches is not None:
-        if patches.grid is not shown.own:  # those that answer to a choice, the strongest first
-            orders = None
         grid = patches.grid
         notes = [patches.note] if patches.note else []
     sprite = patches.sheet.png if patches else pair.sprite if pair else grid.sprite
@@ -108,6 +106,11 @@ def _says(subject: Subject, grid: Grid) -> str:
         alt=subject.alt,
         legend=grid.legend,
     )
+
+
+def _is_ordered(patches: PatchTiles | None, shown: Drawn) -> bool:
+    """Return whether the tiles have an order of their own: those that answer to a choice."""
+    return patches is not None and patches.grid is not shown.own
 
 
 def _orders(shown: Drawn, grid: Grid) -> dict[str, list[int]]:

@@ -173,14 +173,11 @@ def test_the_cell_that_is_read_is_the_cell_that_is_picked(page: Page, server: st
     screen = page.context.new_cdp_session(page)
     random = np.random.default_rng(0)
 
-    def cell_in(text: str) -> list[str]:
-        return re.findall(r"row (\d+), column (\d+)", text)[0]
-
     def same(x: float, y: float, output: str) -> None:
         page.mouse.move(x, y)
         read = page.locator(output)
         expect(read).to_contain_text(re.compile(r"row \d+"))
-        row, column = cell_in(read.inner_text())
+        row, column = re.findall(r"row (\d+), column (\d+)", read.inner_text())[0]
         page.mouse.click(x, y)
         page.wait_for_url(re.compile(rf"cell={row}%2C{column}%2C64%2C64"))
         expect(page.get_by_role("spinbutton", name="Row")).to_have_value(row)

@@ -32,7 +32,7 @@ class Put(nn.Module):
 
     def __init__(self, maps: NDArray[np.float32]) -> None:
         super().__init__()
-        self.register_buffer("maps", torch.from_numpy(maps)[None])
+        self.maps = nn.Buffer(torch.from_numpy(maps)[None])
 
     def forward(self, _: torch.Tensor) -> Any:
         return self.maps.clone()

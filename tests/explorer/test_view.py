@@ -20,8 +20,11 @@ OF_OWN_KIND = {
     "cell": some.none() | CELLS,
     "held": some.none()
     | some.builds(
-        lambda ends, is_signed: HeldScale("0a1b2c3d", *sorted(ends), is_signed),
-        some.tuples(*[some.floats(-1e38, 1e38)] * 2),
+        lambda one, other, is_signed: HeldScale(
+            "0a1b2c3d", min(one, other), max(one, other), is_signed
+        ),
+        some.floats(-1e38, 1e38),
+        some.floats(-1e38, 1e38),
         some.booleans(),
     ),
     "made": some.none()
