@@ -62,6 +62,7 @@ def pinned(subject: Subject, step: str, **names: str) -> Pinned:
     return Pinned(
         **(facts | names),
         read=lambda: hookviz.capture(subject.model, subject.model_input, layer)[step].values,
+        run=None,
     )
 
 

@@ -47,14 +47,16 @@ export const tileBoard = (find, faces, { numbered, ...bounds }) => {
   };
 
   const write = (pen, at, inset) => {
-    const size = typeSize(stage, Math.max(9, Math.min(12, lie.wide / 8)));
+    const isBeforeClass = typeSize(stage, 0) > 0; // which is told each tile by its number, however small
+    const size = Math.min(typeSize(stage, Math.max(9, Math.min(12, lie.wide / 8))), lie.wide / 3);
     if (facts.order.length === 1) return;
     pen.font = `${size}px ${style.fontFamily}`;
     const text = String(facts.order[at]);
-    if (lie.wide < Math.max(numbered, 1.6 * pen.measureText(text).width)) return;
+    const across = pen.measureText(text).width;
+    if (lie.wide < (isBeforeClass ? across + 6 : Math.max(numbered, 1.6 * across))) return;
     const [x, y] = corner(at).map((side) => side + inset);
     pen.fillStyle = "rgba(0, 0, 0, 0.6)";
-    pen.fillRect(x, y, pen.measureText(text).width + 6, Math.max(14, size + 2));
+    pen.fillRect(x, y, across + 6, Math.max(14, size + 2));
     pen.fillStyle = "#fff";
     pen.fillText(text, x + 3, y + Math.max(11, size - 1));
   };
