@@ -25,11 +25,13 @@ export const scrolledBy = (element) => {
 };
 
 /**
- * Pixels from an element's upper edge to the lower one of the window, where nothing is scrolled.
+ * Pixels from an element's upper edge to the lower one of the window, or to the presenter's bar there,
+ * where nothing is scrolled.
  * @param {Element} element
  */
 export const roomBelow = (element) => {
   const { scroller } = scrolledBy(element);
   const scrolled = scroller ? scroller.scrollTop : window.scrollY;
-  return window.innerHeight - element.getBoundingClientRect().top - scrolled;
+  const bar = Number.parseFloat(getComputedStyle(element).getPropertyValue("--hv-bar")) || 0;
+  return window.innerHeight - bar - element.getBoundingClientRect().top - scrolled;
 };
