@@ -219,6 +219,11 @@ def test_on_a_projector_the_result_comes_first(page: Page, server: str) -> None:
     expect(page.get_by_role("heading", name="Channel 5")).to_be_visible()
     page.goto(f"{server}/{SHAPESNET}&lens=grad-cam&present=1")
     expect(bar).to_contain_text("N: next layer")
+    page.goto(f"{server}/{SHAPESNET}&lesson=image")
+    corner = page.locator(".corner")
+    following = page.locator(".st-key-hv-next button")
+    [words, button_before] = settled_boxes(page, corner, following)
+    assert button_before["x"] + button_before["width"] <= words["x"]  # none lies on the other
 
 
 # ── slides ─────────────────────────────────────────────────────────────────────────────────────
