@@ -1,6 +1,8 @@
 """Show the forward pass as a story: every layer call in order, its sources and its cost.
 
 How tensors are followed, and calls timed, is in `hookviz.explaining.execution_trace`.
+
+Over 300 lines: a lens is one file, with its panels, its words and its script.
 """
 
 import statistics
