@@ -121,13 +121,14 @@ def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | No
     except HookVizError:
         return None  # the lens itself says what is missing
     names = _class_names(subject)
-    if key in st.query_params:  # as links were written when each lens had a class of its own
-        update_link(**{TARGET: st.query_params[key], key: None})
+    word = TARGET if parameter.name == TARGET else key  # the one asked about, in whatever lens
+    if word != key and key in st.query_params:  # as links were written when each lens had its own
+        update_link(**{word: st.query_params[key], key: None})
     chosen = linked_choice(
         st.selectbox,
         say(parameter.label),
         {name: shown for name, (_, shown) in names.items()},
-        TARGET,
+        word,
         first=None,
         index=None,
         placeholder=say(parameter.unchosen, top=top),

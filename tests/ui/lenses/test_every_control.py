@@ -13,6 +13,7 @@ from hookviz.lenses.contract import parameters, regions, running
 from hookviz.lenses.contract.lens import Lens
 from hookviz.settings import settings
 from hookviz.ui.lenses.lens_choice import layers_at_side
+from hookviz.ui.state import TARGET
 from scripts.servers import free_port
 from tests.pictures import encoded, picture
 from tests.ui.test_page import opened, texts
@@ -82,7 +83,9 @@ def test_every_control_of_every_lens_works(lens: Lens) -> None:
         if parameter in at_side:  # in a row that only a browser draws: by the link
             page.query_params["layer"] = "stage2.first.conv"
         else:
-            use(page, f"{lens.slug}-{parameter.name}", parameter)
+            is_target = parameter.name == TARGET
+            key = TARGET if is_target else f"{lens.slug}-{parameter.name}"
+            use(page, key, parameter)
         page.run()
         assert_answered(page, lens, parameter.name)
         chosen[parameter.name] = "something"
