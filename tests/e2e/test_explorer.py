@@ -316,6 +316,10 @@ def test_order_and_how_many_ask_nobody(page: Page, server: str, values: torch.Te
             assert [low, mean, high] == pytest.approx(known, rel=6e-3)
     assert wait_for_grid(page) == before
     assert not [url for url in asked if "/hookviz/explorer?" in url]
+    page.get_by_text("All maps", exact=True).click()
+    page.wait_for_url("**layers=maps**")
+    expect(page.get_by_role("combobox", name="Layer")).to_have_value(re.compile(rf" · {LAYER}$"))
+    expect(page.get_by_role("heading", name="Channel 9")).to_be_visible()
 
 
 def test_tiles_that_do_not_come_are_told_from_those_that_are_shown(page: Page, server: str) -> None:

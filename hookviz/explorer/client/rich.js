@@ -30,7 +30,7 @@ export const listed = (element, rows, led) =>
   element.replaceChildren(
     ...rows.flatMap(([name, value, cell]) => {
       const says = () => say("row {row}, column {column}", { row: cell?.[0], column: cell?.[1] });
-      const linked = cell && led && { type: "button", className: "plain", title: says(), onclick: () => led(cell) };
+      const linked = cell && led && { type: "button", title: says(), onclick: () => led(cell) };
       return [make("span", {}, name), make("b", {}, linked ? make("button", linked, value) : value)];
     }),
   );
