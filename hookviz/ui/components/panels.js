@@ -21,7 +21,7 @@ const board = (parent, tell) => {
   const layOut = () => {
     const width = root.clientWidth - 1; // it may be a part of a pixel less
     if (!width || !panels.length) return;
-    const window_ = window.innerHeight - FOOT;
+    const window_ = roomBelow(document.documentElement) - FOOT; // without the presenter's bar
     const room = Math.max(roomBelow(root) - FOOT, LEAST * window_);
     const rows = arrange(
       panels.map((panel) => panel.shape(width)),
