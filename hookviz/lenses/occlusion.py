@@ -206,7 +206,7 @@ LENS = Lens(
         "Which parts of the image a score needs: each is hidden in turn, and the score falls."
     ),
     group=WHAT_IF,
-    of_channel=ChannelQuestion(mark("What if a part were hidden?")),
+    of_channel=ChannelQuestion(mark("What if …?")),
     preview=Preview({"window": 56, "stride": 28}),
     run=run,
     script=script,

@@ -64,7 +64,7 @@ def test_the_channel_that_is_picked_up_leads_to_what_can_be_asked_about_it(
     page.goto(f"{server}/?model=ShapesNet&layer=stage1.first.conv&channel=12")
     for name, says in (
         ("Switch it off", r"channel 12 switched off"),
-        ("What if a part were hidden?", r"channel 12 of stage1\.first\.conv"),
+        ("What if …?", r"channel 12 of stage1\.first\.conv"),
         ("Which class needs it?", r"Without channel 12 of stage1\.first\.conv"),
     ):
         page.get_by_role("button", name=name, exact=True).click()
