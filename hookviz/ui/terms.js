@@ -28,6 +28,7 @@ if (!window.hookvizTerms) {
   };
   document.addEventListener("pointerover", show);
   document.addEventListener("focusin", show);
+  document.addEventListener("pointerdown", hide); // it may open a menu
   document.addEventListener("focusout", hide);
   document.addEventListener("scroll", hide, true);
   document.addEventListener("keydown", (event) => event.key === "Escape" && hide());

@@ -364,3 +364,22 @@ def test_the_frame_is_seen_on_every_map(page: Page, server: str) -> None:
         both = pixels(page.locator("figure .stage canvas"))
         edge = np.s_[top + 1 : top + 2, left + 30 : left + 60]
         np.testing.assert_array_equal(both[edge], alone[edge])
+
+
+def test_tiles_end_somewhere_and_menus_take_tips_away(page: Page, server: str) -> None:
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.goto(f"{server}/?{LINK}&channel=3&after=ReLU&scale=layer&colours=gray_r")
+    wait_for_grid(page)
+    lie = tiles(page)
+    scale = float(page.evaluate("devicePixelRatio"))
+    painted = pixels(page.locator("figure .stage canvas"))[..., :3].astype(int)
+    box = lie.box(9)
+    left, top = round((box["x"] - lie.left) * scale), round((box["y"] - lie.top) * scale)
+    edge = painted[top + 20 : top + 40, left]
+    assert (edge < 230).all()  # by day a map of zeros is as white as the page
+    share = page.get_by_role("button", name="Share")
+    share.hover()
+    expect(page.get_by_test_id("stTooltipContent")).to_be_visible()
+    share.click()
+    expect(page.get_by_test_id("stPopoverBody")).to_be_visible()
+    expect(page.get_by_test_id("stTooltipContent").filter(visible=True)).to_have_count(0)
