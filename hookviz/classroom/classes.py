@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 
 from hookviz.capturing.cache import ByteCache
-from hookviz.classroom.codes import new_code, read_code, server_of, shown_code
+from hookviz.classroom.codes import LENGTH, new_code, read_code, server_of, shown_code
 from hookviz.classroom.school_class import SchoolClass
 from hookviz.errors import ClassroomError
 from hookviz.language.saying import say
@@ -98,7 +98,9 @@ class Classes:
         self._wrong_codes.count(who)
         if not code:
             raise ClassroomError(
-                say("A code has six letters and digits, such as K7M P3X. Your teacher has it.")
+                say("No class has this code; check each letter.")
+                if sum(map(str.isalnum, typed)) == LENGTH  # with a letter that no code has
+                else say("A code has six letters and digits, such as K7M P3X. Your teacher has it.")
             )
         if self._server is not None and server_of(code) != self._server:
             raise OtherServerError(
@@ -106,7 +108,7 @@ class Classes:
             )
         raise ClassroomError(
             say(
-                "There is no class {code} here: it may be over, or the code mistyped.",
+                "No class has the code {code}: check each letter, or it is over.",
                 code=shown_code(code),
             )
         )

@@ -66,12 +66,12 @@ def kernel_text(layer: LayerInfo) -> str:
 
 
 def field_text(field: ReceptiveField | None) -> str:
-    """Write a receptive field's size: ``"sees 35 px"``."""
+    """Write a receptive field's size: ``"sees 35×35 px"``."""
     if field is None:
         return say("sees an unknown part")
     if field.size is None:
         return say("sees the whole image")
-    return say("sees {size} px", size=_once(field.size))
+    return say("sees {size} px", size=times(field.size))
 
 
 def amount(count: int) -> str:

@@ -93,14 +93,13 @@ def _nested(rows: _Rows) -> list[_Row]:
 
 def _row(layer: LayerInfo, field: ReceptiveField | None) -> _Row:
     weights, work = amount(layer.parameters), amount(layer.multiply_adds)
-    numbers = [weights] * bool(layer.parameters) + [work] * bool(layer.multiply_adds)
     facts = [say("{weights} weights", weights=weights)] * bool(layer.parameters)
-    facts += [say("{multiply_adds} mult-adds", multiply_adds=work)] * bool(layer.multiply_adds)
+    facts += [say("{amount} multiply-adds", amount=work)] * bool(layer.multiply_adds)
     sees = field_text(field)
     return {
         "name": layer.name,
         "number": layer.index + 1,
         "shape": f"{kernel_text(layer)} · {times(layer.output_shape)}",
-        "work": " · ".join((sees, *numbers)),
+        "work": " · ".join((sees, *facts)),
         "title": f"{layer.index + 1} {layer.name}: {', '.join((kernel_text(layer), *facts, sees))}",
     }

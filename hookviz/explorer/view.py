@@ -23,7 +23,7 @@ ALL = mark("all")
 CHANGE = mark("change")
 """Sort by how far A and B differ; of a pair alone."""
 EVERY_CHANNEL = mark("every channel")
-NUMBERS, KERNEL, WALK = mark("Numbers"), mark("Kernel"), mark("Walk")
+NUMBERS, KERNEL, WALK = "Numbers", "Kernel", "Walk"
 SPLIT, DIFFERENCE = mark("Split"), mark("Difference")
 LISTS = ("conv", "maps")
 """Which layers are listed: convolutions, or whatever puts out maps."""

@@ -188,9 +188,9 @@ def _edit(values: Map, info: LayerInfo, edit: _Edit) -> tuple[_Edit, str]:
     if channels and channels[-1] >= count:
         raise SettingError(
             say(
-                "channels={channels} is not in {layer}, whose channels are 0 to {last}.",
-                channels=channels[-1],
+                "{layer} has no channel {index}: its channels are 0 to {last}.",
                 layer=info.name,
+                index=channels[-1],
                 last=count - 1,
             )
         )
@@ -416,7 +416,7 @@ with torch.no_grad():
 LENS = Lens(
     slug="ablate",
     title=mark("Switch channels off"),
-    question=mark("What if it lacked this?"),
+    question=mark("What if channels were missing?"),
     sentence=mark("What the network says, and computes next, when channels of a layer are edited."),
     group=WHAT_IF,
     of_channel=ChannelQuestion(mark("Switch it off")),

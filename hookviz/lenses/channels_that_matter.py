@@ -151,12 +151,12 @@ def _panels(
         return (TextPanel(says, "note"),)
     most = max(listed, key=lambda channel: abs(scores[channel]))
     says = say_count(
-        "Of the {channel_count:,} channels of {layer}, channel {channel} matters most to "
-        "{label}: without it the score goes from {score} to {new_score} and the "
+        "Of the {channel_count:,} channels of {layer}, channel {channel} changes the score "
+        "of {label} most: without it that goes from {score} to {new_score}, and the "
         "probability from {probability} % to {new_probability} %. {for_count:,} channels speak for "
         "{label}, {against_count:,} against, and {flip_count} alone changes the prediction.",
-        "Of the {channel_count:,} channels of {layer}, channel {channel} matters most to "
-        "{label}: without it the score goes from {score} to {new_score} and the "
+        "Of the {channel_count:,} channels of {layer}, channel {channel} changes the score "
+        "of {label} most: without it that goes from {score} to {new_score}, and the "
         "probability from {probability} % to {new_probability} %. {for_count:,} channels speak for "
         "{label}, {against_count:,} against, and {flip_count} alone change the prediction.",
         max(1, changes.flips),
@@ -190,7 +190,8 @@ def _panels(
         )
         for channel in listed
     )
-    table = TablePanel(say("The {top} that matter most, either way", top=_TOP), _HEAD, rows)
+    title = say("The {top} that change the score most, either way", top=_TOP)
+    table = TablePanel(title, _HEAD, rows)
     shown = sorted(listed, key=lambda channel: -abs(scores[channel]))[:12]
     grid = GridPanel(
         say("What these channels put out"),
@@ -299,7 +300,7 @@ _CLASS_CHANGES = "after = scores_without(model.get_submodule(LAYER), CHANNEL)"
 LENS = Lens(
     slug="channels-that-matter",
     title=mark("Channels that matter"),
-    question=mark("Which channels does it need?"),
+    question=mark("Which channels does a class need?"),
     sentence=mark(
         "Which single channel of a layer a class needs most: each is switched off by itself."
     ),

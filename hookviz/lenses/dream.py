@@ -133,7 +133,7 @@ parameters = spectrum_of(plain, SCALE).requires_grad_()"""
 LENS = Lens(
     slug="dream",
     title="DeepDream",
-    question=mark("What does it see in this image?"),
+    question=mark("What does a layer see in this image?"),
     sentence=mark(
         "The image, changed step by step so that a layer sees more of what it sees in it."
     ),

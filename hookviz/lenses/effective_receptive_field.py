@@ -253,7 +253,8 @@ LENS = Lens(
             low=-1,
             high=100_000,
             default=-1,
-            help=mark("−1: the mean of all channels."),
+            unset=mark("all"),
+            help=mark("One channel, in place of the mean of all of them."),
         ),
         *(
             WholeNumber(
@@ -262,11 +263,12 @@ LENS = Lens(
                 low=-1,
                 high=100_000,
                 default=-1,
+                unset=mark("centre"),
                 help=text,
             )
             for name, label, text in (
-                ("row", mark("Row"), mark("With a column: the cell. −1: the middle one.")),
-                ("column", mark("Column"), mark("With a row: the cell. −1: the middle one.")),
+                ("row", mark("Row"), mark("With a column: the cell, not the middle one.")),
+                ("column", mark("Column"), mark("With a row: the cell, not the middle one.")),
             )
         ),
         MoreImages(samples=True, help=mark("To take the mean over, after the one looked at.")),

@@ -320,7 +320,7 @@ _METHODS = (
 LENS = Lens(
     slug="grad-cam",
     title=mark("Grad-CAM and its relatives"),
-    question=mark("Where does it look?"),
+    question=mark("Where does the network look?"),
     sentence=mark("Which parts of the image a layer found that speak for a class."),
     group=LOOKS,
     preview=Preview(panel=1),

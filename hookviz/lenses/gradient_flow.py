@@ -405,7 +405,7 @@ clipped = [weight.grad for weight in weights]"""
 LENS = Lens(
     slug="gradient-flow",
     title=mark("Gradient flow"),
-    question=mark("How would it learn?"),
+    question=mark("How would the network learn?"),
     sentence=mark(
         "How much gradient reaches each layer in a training step, and what clipping does."
     ),

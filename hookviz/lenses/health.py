@@ -354,7 +354,7 @@ _HISTOGRAM = "histogram, edges = np.histogram(values[np.isfinite(values)].astype
 LENS = Lens(
     slug="health",
     title=mark("Health"),
-    question=mark("Is anything broken?"),
+    question=mark("Is anything broken in the network?"),
     sentence=mark("Where NaN, infinities, dead or saturated units and exploding values begin."),
     group=RIGHT,
     run=run,

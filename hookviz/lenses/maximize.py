@@ -316,7 +316,7 @@ _UNIT = """\
 LENS = Lens(
     slug="maximize",
     title=mark("Activation maximisation"),
-    question=mark("What does it look for?"),
+    question=mark("What does the channel look for?"),
     sentence=mark(
         "A picture that the network makes itself, of what excites a channel or a class most."
     ),

@@ -201,7 +201,7 @@ drops = np.reshape(drops, (rows, -1))"""
 LENS = Lens(
     slug="occlusion",
     title=mark("Occlusion"),
-    question=mark("What if a part were hidden?"),
+    question=mark("What if a part of the image were hidden?"),
     sentence=mark(
         "Which parts of the image a score needs: each is hidden in turn, and the score falls."
     ),
@@ -222,14 +222,15 @@ LENS = Lens(
             name="window",
             label=mark("Square"),
             share=_WINDOW,
-            help=mark("Its side in pixels of the input; 0: a seventh of the shorter side."),
+            help=mark("Its side in pixels of the input; by itself a seventh of the shorter side."),
         ),
         PixelCount(
             name="stride",
             label=mark("Step"),
             share=_STRIDE,
             help=mark(
-                "Pixels from one to the next, up to the square's side; 0: a tenth of the shorter."
+                "Pixels from one to the next, up to the square's side; by itself a tenth of the "
+                "shorter side."
             ),
         ),
         BESIDE_RANDOM,

@@ -274,7 +274,7 @@ ranking = highest_first(score)"""
 LENS = Lens(
     slug="responds-here",
     title=mark("A region of the picture"),
-    question=mark("What responds here?"),
+    question=mark("Which channels respond to a part of the image?"),
     sentence=mark(
         "Which channels of a layer answer more to the part that is marked than to the rest."
     ),

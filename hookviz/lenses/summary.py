@@ -140,7 +140,7 @@ for name in shown:
 LENS = Lens(
     slug="summary",
     title=mark("Summary"),
-    question=mark("What is it made of?"),
+    question=mark("What is the network made of?"),
     sentence=mark("What the network is made of, layer by layer: shapes, weights and work."),
     group=RIGHT,
     run=run,

@@ -293,7 +293,7 @@ seconds = np.median(np.reshape(times, (3, -1)), axis=0)"""
 LENS = Lens(
     slug="trace",
     title=mark("Step by step"),
-    question=mark("What happens, step by step?"),
+    question=mark("What does the network do, step by step?"),
     sentence=mark(
         "One pass as a story: every call in order, where its input came from, what it costs."
     ),

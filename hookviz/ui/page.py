@@ -46,7 +46,7 @@ from hookviz.ui.menu import show_menus
 from hookviz.ui.presenting.presenter import show_presenter
 from hookviz.ui.serving import resources, upload_limits
 from hookviz.ui.serving.login import let_in
-from hookviz.ui.sidebar.image_choice import ask_for_image, pick_image
+from hookviz.ui.sidebar.image_choice import pick_image, say_stand_in
 from hookviz.ui.sidebar.input_choice import pick_input
 from hookviz.ui.sidebar.model_choice import pick_model
 from hookviz.ui.sidebar.silent_channels import keep_silent
@@ -99,9 +99,7 @@ def _show(buttons: DeltaGenerator) -> None:
     if choosing.is_list():
         show_lessons()
         return
-    if shown is None:
-        ask_for_image()
-        return
+    say_stand_in()
     spec, pretrained = choice.spec, choice.weights == "pretrained"
     if pretrained and spec.download_bytes and not spec.on_disk:
         wait_for_weights(spec)

@@ -202,7 +202,7 @@ def test_one_channel_without_a_batch_is_one_channel() -> None:
     ablated = hookviz.run_lens("ablate", model, image, layer=ODD, channels="0")
     assert ablated.values["after"].shape == (1, 14, 14)
     assert not ablated.values["after"].any()
-    with pytest.raises(hookviz.SettingError, match="whose channels are 0 to 0"):
+    with pytest.raises(hookviz.SettingError, match="its channels are 0 to 0"):
         hookviz.run_lens("ablate", model, image, layer=ODD, channels="1")
     shown = hookviz.run_lens("inputs", model, image, layer=ODD)
     grids = [panel.grid for panel in shown.panels if isinstance(panel, GridPanel)]

@@ -26,7 +26,7 @@ def test_all_lenses_are_listed() -> None:
 
 def test_a_lens_says_what_it_takes() -> None:
     said = output_of("lens", "grad-cam")
-    assert said.startswith("Where does it look? Grad-CAM and its relatives: Which parts")
+    assert said.startswith("Where does the network look? Grad-CAM and its relatives: Which parts")
     assert [line.split()[0] for line in said.splitlines()[3:]] == [
         *("method", "layer", "target", "top", "beside_random")
     ]

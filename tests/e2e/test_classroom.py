@@ -292,7 +292,7 @@ def test_no_class_is_said_in_words_and_a_link_without_the_secret_teaches_nothing
     code = begin(teacher, server)
     wrong = code[:-1] + ("A" if code[-1] != "A" else "B")
     pupil.goto(f"{server}/{SHAPESNET}&follow={wrong}")
-    expect(pupil.get_by_text(f"There is no class {shown_code(wrong)} here")).to_be_visible()
+    expect(pupil.get_by_text(f"No class has the code {shown_code(wrong)}")).to_be_visible()
     pupil.get_by_role("button", name="Go on without a class").click()
     follows(pupil, follow=None)
     pupil.goto(f"{server}/{SHAPESNET}&class={code}")  # as a link that the teacher shared

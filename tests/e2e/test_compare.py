@@ -226,7 +226,7 @@ def test_two_shapes_are_shown_one_after_the_other(
     line = page.locator(".single output:visible")
     expect(line).to_contain_text(f"row {row}, column {column}")
     assert numbers(line.inner_text())[-1] == pytest.approx(values[12, row, column].item(), rel=1e-4)
-    expect(page.get_by_text("What excites it")).to_be_hidden()
+    expect(page.get_by_text("What excites the channel")).to_be_hidden()
     group.get_by_text("B", exact=True).click()
     expect(page.get_by_role("heading", name="Channel 12", exact=True)).to_be_visible()
 

@@ -38,7 +38,7 @@ def test_the_tree_finds_and_picks_a_layer(page: Page, server: str) -> None:
     expect(tree.locator("summary")).to_have_count(4)
     current = tree.locator('button[aria-current="true"]')
     expect(current).to_contain_text("7×7 /2 · 32×64×64")
-    expect(current).to_contain_text("sees 7 px · 4.7 k · 19.3 M")
+    expect(current).to_contain_text("sees 7×7 px · 4.7 k weights · 19.3 M multiply-adds")
     expect(tree.locator("button:visible")).to_have_count(1)
     search = tree.get_by_role("searchbox")
     search.fill("second")
@@ -404,7 +404,7 @@ def test_a_channel_can_be_kept_as_a_page_and_as_numbers(
 ) -> None:
     page.goto(f"{server}/{SHAPESNET}&channel=9")
     wait_for_grid(page)
-    page.get_by_role("button", name="Keep").click()
+    page.get_by_role("button", name="Save this channel").click()
     for label, head in (("PNG", b"\x89PNG"), ("PDF", b"%PDF")):
         with page.expect_download() as waiting:
             page.get_by_role("button", name=f"Channel as {label}").click()

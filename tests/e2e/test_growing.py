@@ -104,7 +104,7 @@ def test_who_leaves_a_run_and_comes_back_finds_it_where_it_was(page: Page, probe
     page.goto(f"{probed}/{LINK}&sample=star&growing-pause=400")  # a slow browser is in time
     stop(page).wait_for(timeout=60_000)
     seen = until_beyond(page, 5)
-    look_through(page, "What is it made of?")
+    look_through(page, "What is the network made of?")
     expect(page.get_by_text(re.compile(r"^took [\d,]+ ms$"))).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("rows are painted$"))).to_have_count(0)
     look_through(page, "What grows?")

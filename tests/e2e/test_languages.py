@@ -153,6 +153,7 @@ def test_the_switch_turns_the_page_and_links_stay_english(address: str, page: Pa
     expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
     expect(page.get_by_text(re.compile("通道 5 · 最小")).first).to_be_visible()  # by a script
     expect(chosen(page, "sort")).to_have_text("均值")
+    expect_in_one_language(page, "图像", "白色")
     page.locator("[data-word=scale]").select_option("通道")
     expect(page).to_have_url(re.compile("scale=channel"))
     assert "sort=mean" in page.url
@@ -162,6 +163,19 @@ def test_the_switch_turns_the_page_and_links_stay_english(address: str, page: Pa
     expect(page.get_by_role("heading", name="Channel 5")).to_be_visible()
     expect(chosen(page, "scale")).to_have_text("channel")
     expect(chosen(page, "sort")).to_have_text("mean")
+    expect_in_one_language(page, "Sample image", "channels")
+
+
+def expect_in_one_language(page: Page, samples: str, legend: str) -> None:
+    """The names of the samples, and what is written under the grid, are in it as well."""
+    letters = re.compile("[A-Za-z]{3}" if samples.isascii() else "[\u4e00-\u9fff]")
+    group = page.locator(".st-key-gallery").get_by_role("radiogroup")
+    expect(group).to_have_attribute("aria-label", re.compile(samples))
+    for name in ("title", "aria-label"):
+        expect(group.get_by_role("radio").first).to_have_attribute(name, letters)
+    expect(page.locator(".explorer .legend")).to_contain_text(legend)
+    for words in (".cost", ".field"):
+        expect(page.locator(f".explorer {words}")).to_have_text(letters)
 
 
 def test_classes_have_chinese_names_and_links_do_not(address: str, page: Page) -> None:

@@ -191,6 +191,16 @@ def test_the_first_look_is_whole_and_a_click_is_answered_in_view(screen: Page, s
         assert not {BLACK, WHITE} <= frame_colours(page, lie, channel - 1 if channel else 1)
 
 
+# How many classes are seen; none where a name among them is cut.
+WHOLE_CLASSES = """row => {
+  const top = (each) => each.getBoundingClientRect().top;
+  const { bottom } = row.getBoundingClientRect();
+  const seen = [...row.children].filter((each) => each.offsetParent && top(each) < bottom);
+  const isWhole = (each) => each.scrollWidth <= each.clientWidth;
+  return seen.every((each) => isWhole(each) && isWhole(each.firstElementChild)) ? seen.length : 0;
+}"""
+
+
 def expect_whole_and_clean(page: Page) -> None:
     """Nothing is cut off, all that tells what this is can be seen, and axe is content."""
     canvas, column = page.locator("figure .stage canvas"), page.locator("figure .window")
@@ -206,6 +216,7 @@ def expect_whole_and_clean(page: Page) -> None:
         page.locator(".hv-classes .class").first,
         page.get_by_role("combobox", name="Layer"),
     )
+    assert page.locator(".hv-classes").evaluate(WHOLE_CLASSES) >= 2
     if not is_phone(page):
         lie = tiles(page)
         assert lie.box(lie.count - 1)["y"] < window(page)["height"]

@@ -35,7 +35,7 @@ def test_a_question_is_found_by_typing_and_shows_its_answer_small(page: Page, se
     page.keyboard.press("ArrowUp")
     page.keyboard.type("grad-cam")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Where does it look?")).to_be_visible()
+    expect(page.get_by_role("heading", name="Where does the network look?")).to_be_visible()
     page.go_back()
     expect(cards).to_have_count(len(list_lenses()))
 
@@ -48,13 +48,13 @@ def test_a_class_leads_to_where_it_is_and_is_kept_from_lens_to_lens(
     expect(page.get_by_text(re.compile("^tiger cat: score"))).to_be_visible()
     chosen = page.get_by_role("combobox", name="Class", exact=True)
     expect(chosen).to_have_value(re.compile("^tiger cat"))
-    look_through(page, "What if a part were hidden?")
+    look_through(page, "What if a part of the image were hidden?")
     expect(chosen).to_have_value(re.compile("^tiger cat"), timeout=30_000)
     leave_lens(page)
     expect(page.get_by_role("heading", name="Channel 5", exact=True)).to_be_visible()
     for word in ("sort=mean", "after=ReLU", "layer=features.3.squeeze", "target=tiger"):
         assert word in page.url
-    look_through(page, "Where does it look?")
+    look_through(page, "Where does the network look?")
     expect(chosen).to_have_value(re.compile("^tiger cat"))
 
 
@@ -72,5 +72,5 @@ def test_the_channel_that_is_picked_up_leads_to_what_can_be_asked_about_it(
         at_rest(page)
         page.go_back()
         page.get_by_role("heading", name="Channel 12", exact=True).wait_for()
-    look_through(page, "What if it lacked this?")
+    look_through(page, "What if channels were missing?")
     expect(page.get_by_text(re.compile("channel 12 switched off"))).to_be_visible()

@@ -255,7 +255,7 @@ def test_a_long_run_shows_how_far_it_is_and_can_be_stopped(page: Page, server: s
     expect(page.get_by_text("Stopped.")).to_be_visible()
     expect(stop).to_have_count(0)
     expect(page.get_by_role("button", name="Run it")).to_be_visible()
-    look_through(page, "What is it made of?")  # and the page is alive
+    look_through(page, "What is the network made of?")  # and the page is alive
     settle(page)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from scripts.browsing import tiles, wait_for_grid
+from scripts.browsing import settled_box, tiles, wait_for_grid
 from tests.e2e.screen import Questions, asked_in, new_context
 from tests.e2e.test_layout import LINK, expect_picked, query_of
 
@@ -31,6 +31,13 @@ def swipe(page: Page, start: tuple[float, float], end: tuple[float, float]) -> N
 def test_the_tiles_come_in_pages_that_fit(phone: Page, server: str) -> None:
     phone.goto(server)
     wait_for_grid(phone)
+    expect(phone.get_by_text("Tap a tile")).to_be_visible()
+    expect(phone.locator(".hv-classes .class:visible")).to_have_count(2)
+    for menu in ("Download", "Copy as code", "Share"):
+        expect(phone.get_by_role("button", name=menu)).to_be_in_viewport(ratio=1)
+    sidebar = phone.get_by_test_id("stSidebar")
+    expect(sidebar).to_have_attribute("data-collapsed", "true")
+    expect(sidebar).to_have_css("visibility", "hidden")  # and so without tab stops
     lie = tiles(phone)
     assert lie.columns == 6
     assert lie.page < lie.count
@@ -51,6 +58,11 @@ def test_the_tiles_come_in_pages_that_fit(phone: Page, server: str) -> None:
     tile = second.box(channel)
     phone.touchscreen.tap(tile["x"] + 20, tile["y"] + 20)
     expect_picked(phone, channel)
+    sheet = phone.locator(".inspector-place.picked")
+    expect(sheet).to_be_visible()
+    tile, over = tiles(phone).box(channel), settled_box(phone, sheet)
+    assert tile["y"] >= 0
+    assert tile["y"] + tile["height"] <= over["y"]
     phone.reload()  # and its page is the one in view
     wait_for_grid(phone)
     third = tiles(phone)  # more fit on a page once the hints are gone

@@ -228,7 +228,7 @@ def test_visitors_of_a_killed_server_go_on_at_another_and_nobody_else_notices(
     with others(group, other) as seen:
         os.kill(servers[before], signal.SIGKILL)
         choose(page, "Layer", LAYERS[1])
-        expect(page.get_by_text("Upload it again at the left")).to_be_visible()
+        expect(page.get_by_text("Upload it again in the sidebar")).to_be_visible()
         assert cookie_of(page) == other
         expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)  # the page is at rest
         uploader = page.get_by_test_id("stFileUploader").locator("input[type=file]")
@@ -255,7 +255,7 @@ def test_a_proxy_that_is_killed_costs_nobody_their_session(page: Page, group: Gr
     choose(page, "Layer", LAYERS[1])
     wait_for_grid(page, grid)
     expect(page.get_by_role("combobox", name="Layer")).to_have_value(SHOWN[1])
-    expect(page.get_by_text("Upload it again at the left")).to_have_count(0)
+    expect(page.get_by_text("Upload it again in the sidebar")).to_have_count(0)
     assert cookie_of(page) == at
     assert group.proxy() not in (0, proxy)
 

@@ -96,7 +96,7 @@ def test_hostile_names_of_downloads_stay_in_their_folder(page: Page, hostile_ser
     layer = HOSTILE_NAMES[4].replace(".", "·")
     page.goto(f"{hostile_server}/?{urllib.parse.urlencode({'layer': layer, 'channel': 0})}")
     wait_for_grid(page)
-    for menu, entry in (("Download", "Grid as PNG"), ("Keep", "Numbers as CSV")):
+    for menu, entry in (("Download", "Grid as PNG"), ("Save this channel", "Numbers as CSV")):
         page.get_by_role("button", name=menu).click()
         with page.expect_download() as waiting:
             page.get_by_role("button", name=entry).click()

@@ -157,7 +157,7 @@ def test_a_broken_checkpoint_or_list_leaves_the_model_before(
 ) -> None:
     page.goto(f"{server}/?model={TITLE}&weights=random")
     random = wait_for_grid(page)
-    page.get_by_role("radio", name="yours").click()
+    page.get_by_role("radio", name="your weights").click()
     expect(page.get_by_text(f"Shown until then: {TITLE} with random weights")).to_be_visible()
     upload(page, "broken.pth", b"no checkpoint at all")
     alert = page.get_by_role("alert").filter(has_text="broken.pth")

@@ -67,7 +67,7 @@ def test_the_step_that_is_shown_is_framed(oblong: Subject) -> None:
     assert facts["size"] == [7, 7]
     assert len(facts["rows"]) == field_of(oblong, "features.2").cells[0]
     assert words(facts["facts"]).startswith("conv layer 1 of 26")
-    assert words(facts["facts"]).endswith("sees 3 px")  # the layer itself
+    assert words(facts["facts"]).endswith("sees 3×3 px")  # the layer itself
 
 
 class Turned(nn.Module):

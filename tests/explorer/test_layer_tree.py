@@ -51,7 +51,7 @@ def test_parts_stand_in_their_innermost_block(model: Model) -> None:
 
     for part in facts["parts"]:
         check(part, "")
-    assert "sees 7 px" in next(part["work"] for part in facts["parts"][0]["parts"])
+    assert "sees 7×7 px" in next(part["work"] for part in facts["parts"][0]["parts"])
 
 
 def test_a_layers_preview_begins_at_its_corner() -> None:

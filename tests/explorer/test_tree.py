@@ -64,7 +64,7 @@ def test_blocks_have_their_parts_inside(subject: Subject) -> None:
     assert convs["chosen"] == "stage2.first.conv"
     assert [part["stage"] for part in convs["parts"]] == ["stem", "stage1", "stage2", "stage3"]
     first = next(rows(convs["parts"]))
-    assert first["work"].startswith("sees 7 px · ")
+    assert first["work"].startswith("sees 7×7 px · ")
 
 
 def test_its_pass_is_run_once(model: Model) -> None:

@@ -182,7 +182,7 @@ def test_a_layer_before_the_edit_is_unchanged_and_says_so(tiny: Model, noise: Te
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"channels": "2, 4"}, "channels=4 is not in conv1, whose channels are 0 to 3"),
+        ({"channels": "2, 4"}, "conv1 has no channel 4: its channels are 0 to 3"),
         ({"downstream": "conv1"}, "'conv2', the next one"),
     ],
 )

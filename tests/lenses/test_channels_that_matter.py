@@ -239,7 +239,7 @@ def test_the_panels_name_the_channel_that_matters_most(tiny: Model, noise: Tenso
     assert isinstance(chart, ChartPanel)
     assert isinstance(grid, GridPanel)
     assert isinstance(table, TablePanel)
-    assert f"channel {most} matters most to class 0" in says.text
+    assert f"channel {most} changes the score of class 0 most" in says.text
     assert grid.grid.order[0] == most
     ranked = sorted(
         (each for each in range(6) if abs(changes[each]) > 1e-4), key=changes.__getitem__

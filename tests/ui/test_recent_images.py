@@ -41,9 +41,11 @@ def shown(page: AppTest) -> str:
 def test_the_last_images_are_kept_and_one_is_gone_back_to() -> None:
     page = opened(model="ShapesNet", image="Upload", upload="unknown")
     assert "somebody's own photograph" in page.info[0].value
+    assert "of 451×300 pixels" in shown(page)  # the same network, layer and channel on a sample
     for number in range(recent.MOST + 2):
         give(page, f"{number}.png", encoded(picture(number, 40 + number, 30)))
         assert f"of {40 + number}×30 pixels" in shown(page)
+        assert not page.info
     assert names(page) == [f"{n}.png" for n in range(recent.MOST + 1, 1, -1)]
     kept = page.session_state[recent._KEY]
     assert page.query_params["upload"] == kept[0].thumbnail.name

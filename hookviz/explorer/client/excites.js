@@ -25,7 +25,7 @@ export function excites(parent, heard) {
   /** @type {Facts | null} */
   let shown = null;
   const row = patches(find(".found"), (rank) => found[rank] && heard.led(found[rank].leads));
-  rich(find(".says"), [[say("**What excites it**"), ""]]);
+  rich(find(".says"), [[say("**What excites the channel**"), ""]]);
   find(".among").onclick = heard.asked;
   return {
     /** Room for the patches, as long as they are on their way. */

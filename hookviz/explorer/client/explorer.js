@@ -7,6 +7,7 @@ import { inspector } from "./inspector.js";
 import { layerRow, stepKeys } from "./layer_row.js";
 import { changed, channelOf, faceOf, isSame, ofLayer, ofStep } from "./link.js";
 import { roomBelow } from "./place.js";
+import { reveal } from "./reveal.js";
 import { explain, frame, make } from "./shared.js";
 import { tileGrid } from "./tile_grid.js";
 import { arranged } from "./tiles.js";
@@ -155,8 +156,11 @@ export const mount = (element, surroundings) => {
   const picked = () => {
     if (channelOf(view) === null) side.classList.remove("picked"); // at once, whatever is on its way
     if (shown.layers !== aboutStep() || shown.tiles !== about()) return;
-    side.classList.toggle("picked", tiles.order.includes(channelOf(view)));
+    const at = tiles.order.indexOf(channelOf(view));
+    const isOpened = at >= 0 && !side.classList.contains("picked");
+    side.classList.toggle("picked", at >= 0);
     inspected.show(view, layers, tiles, subject);
+    if (isOpened && onPhone()) requestAnimationFrame(() => reveal(find(".stage"), side, at));
   };
 
   const write = (selector, words) => {

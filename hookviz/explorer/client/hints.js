@@ -23,6 +23,9 @@ const isKnown = () => {
   }
 };
 
+/** Whether a finger does what is said here, and no keys and no pointer. */
+const isTouched = () => matchMedia("(hover: none)").matches;
+
 /** A tile was picked up: from now on the hints of the first visit are known. */
 export const picked = () => {
   try {
@@ -39,19 +42,24 @@ export const picked = () => {
 export function hints(parent, heard) {
   const find = frame(parent, FRAME);
   const [what, first, steps, table] = [".what", ".hv-first", "ol", "table"].map(find);
-  const lines = say(
-    "1. **Click a tile** to see it large, on the photograph, and why a cell has " +
-      "its value.\n2. **N** and **P**, on a phone a swipe over the tiles, lead " +
-      "through the layers, from edges to whole things.\n3. **Your own photograph** " +
-      "or another network: in the sidebar at the left.",
-  );
+  const [click, turn] = isTouched()
+    ? [
+        say("**Tap a tile** to see it large, on the photograph, and why a cell has its value."),
+        say("**A swipe over the tiles** leads through the layers, from edges to whole things."),
+      ]
+    : [
+        say("**Click a tile** to see it large, on the photograph, and why a cell has its value."),
+        say("**N** and **P** lead through the layers, from edges to whole things."),
+      ];
+  const own = say("**Your own photograph** or another network: in the sidebar, behind » where that is closed.");
   steps.replaceChildren(
-    ...lines.split("\n").map((line) => {
+    ...[click, turn, own].map((line) => {
       const step = make("li");
-      rich(step, [[line.replace(/^\d+\.\s*/, ""), ""]]);
+      rich(step, [[line, ""]]);
       return step;
     }),
   );
+  find(".hv-first .small").hidden = isTouched();
   const only = (/** @type {boolean} */ isFirst, /** @type {Facts | null} */ changes) => {
     first.hidden = !isFirst;
     find(".changed").textContent = changes?.caption ?? "";
@@ -78,7 +86,10 @@ export function hints(parent, heard) {
       only(!isKnown(), null);
     },
     ofA() {
-      rich(what, [[say("**Click a tile** for the channel's map in A."), ""]]);
+      const line = isTouched()
+        ? say("**Tap a tile** for the channel's map in A.")
+        : say("**Click a tile** for the channel's map in A.");
+      rich(what, [[line, ""]]);
       only(false, null);
     },
     /** @param {Facts} data the answer to the question "changes" */

@@ -47,9 +47,9 @@ const FRAME = `
       <p class="error small" role="status"></p>
       <div class="row-of questions"></div>
       <div class="rest">
+        <div class="origin-place"></div>
         <div class="excites-place"></div>
         <div class="own-place"></div>
-        <div class="origin-place"></div>
       </div>
     </div>
   </section>`;

@@ -6,7 +6,7 @@ import { sign } from "./signs.js";
 const FRAME = `
   <div class="keep">
     <button type="button" class="opens" aria-haspopup="true" aria-expanded="false" title="This channel as a file">
-      <span class="word">Keep</span></button>
+      <span class="word">Save this channel</span></button>
     <div class="menu" role="group" hidden>
       <button type="button" data-kind="channel-png">Channel as PNG</button>
       <button type="button" data-kind="channel-pdf">Channel as PDF</button>

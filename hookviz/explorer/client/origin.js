@@ -11,16 +11,16 @@ import { walk } from "./walk.js";
 const [KERNEL, WALK, NUMBERS] = ["Kernel", "Walk", "Numbers"]; // as a link has them
 const FRAME = `
   <div class="origin">
-    <div class="why-place"></div>
     <div class="choice" role="radiogroup" aria-label="More about this channel"
       title="The kernel that made this map, its walk over the input, or the map in numbers.">
       <label><input type="radio" name="origin" value="Kernel"><span>Kernel</span></label>
-      <label><input type="radio" name="origin" value="Walk"><span>Walk</span></label>
+      <label><input type="radio" name="origin" value="Walk"><span>Step through the convolution</span></label>
       <label><input type="radio" name="origin" value="Numbers"><span>Numbers</span></label>
     </div>
     <p class="error small" role="status"></p>
     <div class="kernel-place" hidden></div>
     <div class="walk-place" hidden><select aria-label="Input channel"></select><div></div></div>
+    <div class="why-place"></div>
     <div class="numbers-place" hidden></div>
   </div>`;
 

@@ -13,7 +13,7 @@ const SIDE_BY_SIDE = 16; // channels
 const FRAME = `
   <div class="own-picture">
     <button type="button" class="plain make" data-sign="looks"
-      title="A picture that excites this channel, made by the network itself in seconds">What does it look for?</button>
+      title="A picture that excites this channel, made by the network itself in seconds">What does the channel look for?</button>
     <div class="made" hidden>
       <p class="heading"></p>
       <div class="two">
@@ -70,7 +70,7 @@ export function ownPicture(parent, heard) {
   for (const button of parent.querySelectorAll("[data-sign]")) {
     button.insertAdjacentHTML("afterbegin", sign(/** @type {any} */ (button).dataset.sign));
   }
-  rich(find(".heading"), [[say("**What it looks for**"), ""]]);
+  rich(find(".heading"), [[say("**What the channel looks for**"), ""]]);
 
   // A button that goes leaves the focus to the one that comes in its place.
   const keepFocus = () => {

@@ -268,11 +268,21 @@ class RunnerUp(ClassChoice):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WholeNumber(Parameter):
-    """Whole number from `low` to `high`."""
+    """Whole number from `low` to `high`.
+
+    Attributes:
+        unset: a word for the default where that is no number to people, such as −1 for a centre; a
+            front end then offers the numbers above it.
+    """
 
     low: int
     high: int
     default: int
+    unset: str = ""
+
+    def in_words(self, subject: LensSubject) -> str:  # noqa: ARG002
+        """Return what to show in place of the default; empty where that is a number."""
+        return say(self.unset) if self.unset else ""
 
     def resolve(self, value: Any, subject: LensSubject) -> int:  # noqa: ARG002
         """Return the number.
@@ -314,6 +324,10 @@ class PixelCount(WholeNumber):
     low: int = 0
     high: int = 100_000
     default: int = 0
+
+    def in_words(self, subject: LensSubject) -> str:
+        """Return how many pixels the default is, as people read it."""
+        return say("automatic ({pixels} px)", pixels=self.resolve(None, subject))
 
     def resolve(self, value: Any, subject: LensSubject) -> int:
         """Return the number of pixels, from 1.

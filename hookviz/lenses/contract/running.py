@@ -31,7 +31,7 @@ def list_lenses() -> tuple[Lens, ...]:
     """List every lens by its group (`hookviz.lenses.contract.lens.GROUPS`), and its question.
 
     >>> [(lens.group, lens.question, lens.slug) for lens in hookviz.list_lenses()][0]
-    ('What it sees', 'Where else does it respond?', 'across-images')
+    ('What it sees', 'Where else does the channel respond?', 'across-images')
     """
     folder = import_module("hookviz.lenses")
     names = [info.name for info in pkgutil.iter_modules(folder.__path__) if not info.ispkg]

@@ -28,12 +28,12 @@ def cell_choice(
         (
             "row",
             mark("Its row") if whose else mark("Row"),
-            mark("With a column: one cell of the channel. −1: the mean of the channel."),
+            mark("With a column: one cell of the channel, in place of its mean."),
         ),
         (
             "column",
             mark("Its column") if whose else mark("Column"),
-            mark("With a row: one cell of the channel. −1: the mean of the channel."),
+            mark("With a row: one cell of the channel, in place of its mean."),
         ),
     )
     row, column = (
@@ -44,6 +44,7 @@ def cell_choice(
             low=-1,
             high=100_000,
             default=-1,
+            unset=mark("all"),
             help=text,
             rare=rare,
         )
@@ -108,7 +109,7 @@ def chosen_cell(row: int, column: int) -> tuple[int, int] | None:
     if (row < 0) != (column < 0):
         raise SettingError(
             say(
-                "row={row} and column={column}: choose both for one cell, or neither (−1).",
+                "row={row} and column={column}: choose both for one cell, or neither.",
                 row=row,
                 column=column,
             )

@@ -9,6 +9,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     group = make("div", { role: "radiogroup", "aria-label": data.label });
     parentElement.appendChild(group);
   }
+  group.setAttribute("aria-label", data.label);
   const made = new Map([...group.children].map((button) => [button.dataset.name, button]));
   const build = ({ title, name, picture }) =>
     make(
@@ -28,6 +29,10 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     });
   }
   const buttons = [...group.children];
+  buttons.forEach((button, index) => {
+    button.title = data.items[index].title; // which another language has other words for
+    button.setAttribute("aria-label", button.title);
+  });
   const show = (name) => {
     for (const button of buttons) {
       const chosen = button.dataset.name === name;

@@ -72,7 +72,7 @@ def _why_not(scene: ExplorerScene, mask: ChannelMask, model: Model) -> str:
     before = scene.choice.mask
     if before is not None:
         return say(
-            "{channels} are silent already: bring them back at the left first.",
+            "{channels} are silent already: bring them back in the sidebar first.",
             channels=before.words,
         )
     try:

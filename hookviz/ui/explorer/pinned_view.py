@@ -150,7 +150,7 @@ def _choice(link: str, parts: dict[str, str]) -> ModelChoice:
         raise HookVizError(
             say(
                 "A is {title} with somebody's own weights, which no link holds. Unpin it, "
-                "choose those weights at the left, and pin it again.",
+                "choose those weights in the sidebar, and pin it again.",
                 title=title,
             )
         )
@@ -158,7 +158,7 @@ def _choice(link: str, parts: dict[str, str]) -> ModelChoice:
         raise HookVizError(
             say(
                 "A is {title}, whose weights are not on this machine yet. Unpin it, choose "
-                "that model at the left, which offers to load them, and pin it again.",
+                "that model in the sidebar, which offers to load them, and pin it again.",
                 title=title,
             )
         )
@@ -185,7 +185,7 @@ def _spec(title: str) -> ModelSpec:
         raise HookVizError(
             say(
                 "A is of the model {title!r}, which is not here. Unpin it, and pin a view of "
-                "a model in the list at the left.",
+                "a model in the sidebar's list.",
                 title=shorten(title, 60),
             )
         )

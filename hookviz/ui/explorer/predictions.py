@@ -14,6 +14,7 @@ from hookviz.markup import data_url
 from hookviz.models.bundled import BUNDLED
 from hookviz.types import Capture, Model, ModelInput, Pixels
 from hookviz.ui.serving.resources import session_cache
+from hookviz.ui.sidebar.weights_upload import shown_instead
 from hookviz.ui.state import ALL_FAMILIES, Shown, choose
 from hookviz.wording import percent
 
@@ -58,6 +59,12 @@ def _show_predictions(capture: Capture, model: Model, shown: Shown, way: ClassWa
         st.badge(
             say("random weights: these predictions mean nothing"),
             icon=":material/casino:",
+            color="orange",
+        )
+    if instead := shown_instead():
+        st.badge(
+            say("refused: this is still with {weights}", weights=instead),
+            icon=":material/warning:",
             color="orange",
         )
     if capture.logits is None:

@@ -158,24 +158,29 @@ def _real_number(
     key: str,
     _subject: Subject,
     **looks: Any,
-) -> float:
-    return float(
-        st.number_input(
-            say(parameter.label),
-            float(parameter.low),
-            float(parameter.high),
-            float(parameter.default),
-            key=key,
-            help=say(parameter.help) or None,
-            bind="query-params",
-            **({"format": "%g"} | looks),
-        )
+) -> float | None:
+    bounds = {
+        "min_value": float(parameter.low),
+        "max_value": float(parameter.high),
+        "value": float(parameter.default),
+        "format": "%g",
+    }
+    return st.number_input(
+        say(parameter.label),
+        key=key,
+        help=say(parameter.help) or None,
+        bind="query-params",
+        **(bounds | looks),
     )
 
 
-def _whole_number(parameter: kinds.WholeNumber, key: str, subject: Subject) -> int:
+def _whole_number(parameter: kinds.WholeNumber, key: str, subject: Subject) -> int | None:
     # a real number in the widget: Streamlit fails at 1e999 in a link for a whole one
-    return round(_real_number(parameter, key, subject, step=1.0, format="%.0f"))
+    looks: dict[str, Any] = {"step": 1.0, "format": "%.0f"}
+    if unset := parameter.in_words(subject):
+        looks |= {"value": None, "placeholder": unset, "min_value": parameter.default + 1.0}
+    chosen = _real_number(parameter, key, subject, **looks)
+    return None if chosen is None else round(chosen)
 
 
 def _channel(parameter: kinds.ChannelChoice, key: str, _subject: Subject) -> int:

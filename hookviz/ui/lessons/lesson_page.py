@@ -38,8 +38,8 @@ def show_lessons() -> None:
             )
         st.caption(
             say(
-                "Everything in them is live: they run on the model and the image at the left. What "
-                "you have done stays in this browser."
+                "Everything in them is live: they run on the model and the image in the sidebar. "
+                "What you have done stays in this browser."
             )
         )
         show_list(lessons(), choosing.go_to_lesson)

@@ -33,7 +33,7 @@ def say_no_lens() -> None:
     """Say why there are no lenses now, where they are chosen."""
     st.caption(
         say(
-            "**Look at:** the channels, live. The other ways to look take one image: "
+            "**View:** all channels, live. The lenses take one image: "
             "freeze a frame, and they are here."
         )
     )

@@ -36,13 +36,25 @@
     NOT_OF_SLIDES.forEach((name) => said.delete(name));
     return said.toString();
   };
-  // What stands in the link, in a few words that a person can change.
+  const say = (text, facts = {}) =>
+    Object.entries(facts).reduce(
+      (said, [name, fact]) => said.replace(`{${name}}`, fact),
+      window.hookvizWords?.[text] ?? text,
+    );
+  // What is on the screen, as one would say it; a person can change it. A lens has its question as a heading, and
+  // a lesson its title.
   const title = () => {
     const said = new URLSearchParams(location.search);
-    const channel = said.get("channel");
-    const parts = [said.get("lesson"), said.get("step"), said.get("model"), said.get("lens")];
-    if (!said.get("lesson")) parts.push(said.get("layer"), channel && `#${channel}`);
-    return parts.filter(Boolean).join(" · ").slice(0, 80) || "HookViz";
+    const [layer, channel] = [said.get("layer"), said.get("channel")];
+    const read = (selector) => document.querySelector(`[data-testid=stMain] ${selector}`)?.textContent?.trim();
+    const parts = [];
+    if (said.get("lesson")) parts.push(read(".hv-lesson-name"), read(".hv-step-title"));
+    else if (said.get("lens")) parts.push(read("[data-testid=stHeading] h2") ?? said.get("lens"));
+    else if (channel && layer) parts.push(say("Channel {channel} of {layer}", { channel, layer }));
+    else if (channel) parts.push(say("Channel {channel}", { channel }));
+    else parts.push(layer ? say("All channels of {layer}", { layer }) : say("All channels"));
+    if (!said.get("lesson")) parts.push(said.get("model"));
+    return parts.filter(Boolean).join(" · ").slice(0, 80);
   };
 
   // The one that was shown last; after the browser's Back, that which is on the screen again.

@@ -23,7 +23,6 @@ from hookviz.ui.recent_images import RecentImage, keep_and_select, recent_images
 from hookviz.ui.serving import resources
 from hookviz.ui.state import (
     Shown,
-    choose,
     choose_sample,
     choose_upload,
     chosen_sample,
@@ -32,15 +31,18 @@ from hookviz.ui.state import (
 )
 
 _SAMPLES = mark("Samples")
-_LAST = "_last-file"  # a key of session_state that no widget has can't be set from outside
+# Keys of session_state that no widget has can't be set from outside.
+_LAST, _STANDS_IN = "_last-file", "_stands-in"
 
 
-def pick_image() -> Shown | None:
+def pick_image() -> Shown:
     """Show the choice of an image, and return it: a sample, an upload or a photograph just taken.
 
-    A file that can't be read is refused where it was given, and the image before stays. None where
-    a link or a reload asks for somebody's own photograph, which no link holds, until one is given.
+    A file that can't be read is refused where it was given, and the image before stays. Where a
+    link or a reload asks for somebody's own photograph, which no link holds, a sample stands in for
+    it until one is given; `say_stand_in` says so.
     """
+    st.session_state[_STANDS_IN] = False
     arrived_with = st.session_state.setdefault("_arrived", st.query_params.get("image", _SAMPLES))
     origin = linked_choice(
         st.segmented_control,
@@ -82,8 +84,9 @@ def pick_image() -> Shown | None:
         with st.spinner(say("Reading the image…")):
             image = resources.decode(chosen.data, name, chosen.thumbnail.name)
         return Shown(image, say("Your image {name}", name=name))
-    if chosen_upload() is not None or (arrived_with == origin and not recent_images()):
-        return None
+    st.session_state[_STANDS_IN] = chosen_upload() is not None or (
+        arrived_with == origin and not recent_images()
+    )
     return _shown_sample()
 
 
@@ -153,14 +156,13 @@ def _pick_recent() -> RecentImage | None:
     return next((each for each in kept if each.thumbnail.name == name), None)
 
 
-def ask_for_image() -> None:
-    """Say that the photograph is not in the link, and what to do."""
-    st.info(
-        say(
-            "This view is of somebody's own photograph, which is in no link: it stayed "
-            "in its own session, and that is over, or another person's. Upload it again "
-            "at the left, take another one, or look at a sample."
-        ),
-        icon=":material/no_photography:",
-    )
-    st.button(say("Look at a sample"), on_click=choose, kwargs={"image": _SAMPLES})
+def say_stand_in() -> None:
+    """Say that a sample stands in for a photograph, and what its owner can do."""
+    if st.session_state.get(_STANDS_IN):
+        st.info(
+            say(
+                "This view was of somebody's own photograph, which no link holds: here it is on a "
+                "sample. Is it yours? Upload it again in the sidebar."
+            ),
+            icon=":material/no_photography:",
+        )

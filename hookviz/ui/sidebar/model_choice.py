@@ -46,7 +46,7 @@ def pick_model() -> ModelChoice:
     weights = linked_choice(
         st.segmented_control,
         say("Weights"),
-        WEIGHTS,
+        {name: say("your weights") if name == "yours" else say(name) for name in WEIGHTS},
         "weights",
         first="pretrained",
         required=True,

@@ -23,7 +23,7 @@ def test_from_anywhere_a_button_leads_to_the_questions_and_one_to_the_channels()
 def test_a_link_names_a_lens_by_its_slug_or_as_links_were_written_before() -> None:
     for link in ("summary", "The network: Summary"):
         page = opened(lens=link)
-        assert page.header[0].value == "What is it made of?"
+        assert page.header[0].value == "What is the network made of?"
         assert page.query_params["lens"] in ("summary", ["summary"])
     page = opened(lens="summery")
     assert "The nearest: summary" in texts(page.warning)

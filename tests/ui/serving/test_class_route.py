@@ -222,7 +222,7 @@ def test_codes_can_not_be_tried_without_end(server: Server, begun: dict[str, str
     code = begun["code"]
     wrong = "A" * 6 if code != "A" * 6 else "B" * 6
     said = [asked(server, "admit", code=wrong, who="guesser")["error"] for _ in range(11)]
-    assert "There is no class" in said[0]
+    assert "No class has the code" in said[0]
     assert "Too many wrong codes" in said[-1]
     assert "Too many" in asked(server, "admit", code=code, who="guesser")["error"]
     assert "token" in asked(server, "admit", code=code, who="pupil")

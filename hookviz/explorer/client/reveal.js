@@ -1,0 +1,22 @@
+// On a phone the channel that is picked up lies over the page in a sheet from below: its tile is scrolled
+// to where it is seen above that, unless it is.
+
+import { scrolledBy } from "./place.js";
+
+const EDGE = 8; // pixels between the tiles and what bounds them
+
+/**
+ * @param {HTMLElement} stage of the tiles, which says how they lie
+ * @param {HTMLElement} sheet
+ * @param {number} at position of the tile among all
+ */
+export const reveal = (stage, sheet, at) => {
+  const { columns, high, gap, first } = JSON.parse(stage.dataset.layout ?? "{}");
+  const row = Math.floor((at - first) / columns);
+  if (!(row >= 0)) return; // on another page, or not laid out yet
+  const [{ top }, { top: end }] = [stage.getBoundingClientRect(), sheet.getBoundingClientRect()];
+  const [from, to] = [top + row * (high + gap), top + (row + 1) * (high + gap)];
+  if (from >= 0 && to <= end) return;
+  const { scroller } = scrolledBy(stage);
+  (scroller ?? document.documentElement).scrollTop += Math.max(top - EDGE, to + EDGE - end);
+};
