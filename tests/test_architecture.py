@@ -167,7 +167,8 @@ SHOWN_ELSEWHERE = {
     ),
     "read through the lenses and the inspector of tests/e2e": "explaining/layer_facts",
     "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": (
-        "ui/main ui/components/chart ui/components/gallery ui/components/live "
+        "ui/main ui/components/chart ui/components/gallery ui/components/lens_cards "
+        "ui/components/live "
         "ui/components/map ui/components/maps ui/components/mosaic "
         "ui/components/presenter ui/presenting/presenter "
         "ui/components/region ui/components/tree ui/components/walk "
@@ -187,6 +188,7 @@ OF_SEVERAL = {
     "capturing/test_odd_outputs.py",
     "capturing/test_random_networks.py",
     "capturing/test_timm_families.py",
+    "explorer/test_order.py",
     "lenses/test_every_lens.py",
     "lenses/test_every_model.py",
     "lenses/test_together.py",

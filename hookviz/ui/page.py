@@ -51,6 +51,7 @@ from hookviz.ui.sidebar.input_choice import pick_input
 from hookviz.ui.sidebar.model_choice import pick_model
 from hookviz.ui.sidebar.silent_channels import keep_silent
 from hookviz.ui.sidebar.weights_download import may_load, wait_for_weights
+from hookviz.ui.sidebar.weights_upload import shown_instead
 from hookviz.ui.state import ModelChoice, Shown, plain
 from hookviz.ui.theme import colours, head
 
@@ -178,7 +179,9 @@ def _show_lenses(scene: ExplorerScene, model: Model, header: DeltaGenerator) -> 
     subject = subject_now(handed_over, model)
     with header:
         capture = captured(subject, resolve(subject, view_in_link()))
-        show_summary(scene.model_input, capture, model, scene.shown, _way(capture))
+        show_summary(
+            scene.model_input, capture, model, scene.shown, _way(capture), instead=shown_instead()
+        )
         show_menus(share_menu(scene.shown))
 
 
@@ -197,7 +200,9 @@ def _show_explorer(scene: ExplorerScene, model: Model, header: DeltaGenerator) -
     subject = subject_now(handed_over, model)
     with header:
         capture = captured(subject, resolve(subject, view_in_link()))
-        show_summary(scene.model_input, capture, model, scene.shown, _way(capture))
+        show_summary(
+            scene.model_input, capture, model, scene.shown, _way(capture), instead=shown_instead()
+        )
         lens_choice.offer_list()
         choosing.offer_way_back()
         offer_way_back()
@@ -229,7 +234,7 @@ def _show_through(lens: Lens, scene: ExplorerScene, model: Model, header: DeltaG
         lens_choice.say_another(lens, trace, looked.layer.name)
     capture = captured(subject, looked)
     with header:
-        show_summary(model_input, capture, model, shown, _way(capture))
+        show_summary(model_input, capture, model, shown, _way(capture), instead=shown_instead())
         lens_choice.offer_list()
         choosing.offer_way_back()
         offer_way_back()

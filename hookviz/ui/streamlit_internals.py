@@ -58,6 +58,7 @@ UPLOAD_PATH = "/_stcore/upload_file"
 
 TEST_IDS = frozenset(
     {
+        "stAlertContainer",
         "stApp",
         "stButton",
         "stButtonGroup",
@@ -67,13 +68,15 @@ TEST_IDS = frozenset(
         "stDownloadButton",
         "stExpandSidebarButton",
         "stHeader",
+        "stHeading",
         "stHorizontalBlock",
-        "stLayoutWrapper",
         "stMain",
         "stMainBlockContainer",
         "stMarkdownContainer",
         "stPopover",
         "stPopoverBody",
+        "stProgress",
+        "stSelectbox",
         "stSidebar",
         "stSidebarCollapseButton",
         "stSidebarContent",
@@ -82,6 +85,7 @@ TEST_IDS = frozenset(
         "stToolbar",
         "stTooltipContent",
         "stVerticalBlock",
+        "stWidgetLabel",
     }
 )
 """Every ``data-testid`` (or class of that name) by which our CSS and JavaScript find an element."""

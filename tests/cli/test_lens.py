@@ -28,7 +28,8 @@ def test_a_lens_says_what_it_takes() -> None:
     said = output_of("lens", "grad-cam")
     assert said.startswith("Where does the network look? Grad-CAM and its relatives: Which parts")
     assert [line.split()[0] for line in said.splitlines()[3:]] == [
-        *("method", "layer", "target", "top", "beside_random")
+        *("method", "layer", "target", "beside", "other_target", "other_method", "top"),
+        "beside_random",
     ]
 
 

@@ -221,8 +221,8 @@ def test_on_a_projector_the_result_comes_first(page: Page, server: str) -> None:
     expect(bar).to_contain_text("N: next layer")
     at_rest(page)
     pictures = page.locator(".panel.image .body")
-    for box in settled_boxes(page, *pictures.all()):
-        assert box["y"] + box["height"] <= below["y"]  # each is whole
+    for picture in settled_boxes(page, *pictures.all()):
+        assert picture["y"] + picture["height"] <= below["y"]  # each is whole
     page.goto(f"{server}/{SHAPESNET}&lesson=image")
     corner = page.locator(".corner")
     following = page.locator(".st-key-hv-next button")

@@ -24,7 +24,7 @@ export const valuesOf = (map) => {
  * @param {Float32Array | null} a
  * @param {Float32Array | null} b
  */
-export const changed = (a, b) => a && b && b.map((value, at) => value - a[at]);
+export const changed = (a, b) => (a && b ? b.map((value, at) => value - a[at]) : null);
 
 /**
  * What is written beside a pair's maps.

@@ -14,7 +14,6 @@ from hookviz.markup import data_url
 from hookviz.models.bundled import BUNDLED
 from hookviz.types import Capture, Model, ModelInput, Pixels
 from hookviz.ui.serving.resources import session_cache
-from hookviz.ui.sidebar.weights_upload import shown_instead
 from hookviz.ui.state import ALL_FAMILIES, Shown, choose
 from hookviz.wording import percent
 
@@ -26,11 +25,26 @@ ClassWay = Callable[[int], Mapping[str, str]]
 
 
 def show_summary(
-    model_input: ModelInput, capture: Capture, model: Model, shown: Shown, way: ClassWay
+    model_input: ModelInput,
+    capture: Capture,
+    model: Model,
+    shown: Shown,
+    way: ClassWay,
+    *,
+    instead: str,
 ) -> None:
-    """Show the input and the classes, side by side; a class leads on by its `way`."""
+    """Show the input and the classes, side by side; a class leads on by its `way`.
+
+    `instead` says which weights are shown in place of refused ones; empty where none were.
+    """
     _show_input(model_input, shown)
     with st.container(width="stretch"):
+        if instead:
+            st.badge(
+                say("refused: this is still with {weights}", weights=instead),
+                icon=":material/warning:",
+                color="orange",
+            )
         _show_predictions(capture, model, shown, way)
 
 
@@ -59,12 +73,6 @@ def _show_predictions(capture: Capture, model: Model, shown: Shown, way: ClassWa
         st.badge(
             say("random weights: these predictions mean nothing"),
             icon=":material/casino:",
-            color="orange",
-        )
-    if instead := shown_instead():
-        st.badge(
-            say("refused: this is still with {weights}", weights=instead),
-            icon=":material/warning:",
             color="orange",
         )
     if capture.logits is None:

@@ -159,19 +159,20 @@ def _real_number(
     _subject: Subject,
     **looks: Any,
 ) -> float | None:
-    bounds = {
+    bounds: dict[str, Any] = {
         "min_value": float(parameter.low),
         "max_value": float(parameter.high),
         "value": float(parameter.default),
         "format": "%g",
     }
-    return st.number_input(
+    number: float | None = st.number_input(
         say(parameter.label),
         key=key,
         help=say(parameter.help) or None,
         bind="query-params",
         **(bounds | looks),
     )
+    return number
 
 
 def _whole_number(parameter: kinds.WholeNumber, key: str, subject: Subject) -> int | None:

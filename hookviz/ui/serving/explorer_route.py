@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -95,6 +95,7 @@ class ExplorerQuestions:
     def __init__(self) -> None:
         self._computed = 0
         self._waiting = deque[_Begun]()
+        self._quick = ThreadPoolExecutor(_QUICK_THREADS, "explorer-quick")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; nothing of it is left where its visitor goes away."""
@@ -128,7 +129,7 @@ class ExplorerQuestions:
             tell=outbox.put,
         )
         try:
-            quick = loop.run_in_executor(_quick_threads(), answering.from_cache)
+            quick = loop.run_in_executor(self._quick, answering.from_cache)
             last = await _unless_gone(quick, incoming)
             if last is None:
                 self._compute(_Begun(offer, answering, outbox))
@@ -292,11 +293,6 @@ def _cut_off(receive: Receive) -> None:
     metrics = capacity.metrics()
     if metrics is not None:
         metrics.cut_off()
-
-
-@cache
-def _quick_threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_QUICK_THREADS, "explorer-quick")
 
 
 def route() -> Route:
