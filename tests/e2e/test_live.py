@@ -100,7 +100,7 @@ def test_frames_are_drawn_and_a_channel_is_followed(page: Page, server: str) -> 
     expect(page.locator(".live .speed")).to_contain_text(
         re.compile(r"^[1-9]\d* frames/s · \d+ ms$")
     )
-    expect(page.get_by_text("The other ways to look take one image")).to_be_visible()
+    expect(page.get_by_text("The lenses take one image")).to_be_visible()
     length = page.evaluate("history.length")
     page.mouse.click(*tile(page, 9))
     expect(page.get_by_role("heading", name="Channel 9")).to_be_visible()
