@@ -221,13 +221,13 @@ def test_on_a_projector_the_result_comes_first(page: Page, server: str) -> None:
     expect(bar).to_contain_text("N: next layer")
     at_rest(page)
     pictures = page.locator(".panel.image .body")
-    for placed in settled_boxes(page, *pictures.all()):
-        assert placed["y"] + placed["height"] <= below["y"]  # each is whole
+    for each in settled_boxes(page, *pictures.all()):
+        assert each["y"] + each["height"] <= below["y"]  # each is whole
     page.goto(f"{server}/{SHAPESNET}&lesson=image")
     corner = page.locator(".corner")
     following = page.locator(".st-key-hv-next button")
-    [words, button_before] = settled_boxes(page, corner, following)
-    assert button_before["x"] + button_before["width"] <= words["x"]  # none lies on the other
+    [corner_box, button_before] = settled_boxes(page, corner, following)
+    assert button_before["x"] + button_before["width"] <= corner_box["x"]  # none lies on the other
 
 
 # ── slides ─────────────────────────────────────────────────────────────────────────────────────
