@@ -28,7 +28,9 @@ def test_a_question_is_found_by_typing_and_shows_its_answer_small(page: Page, se
     field.fill("class heat")
     expect(page.get_by_text("No question has these words.")).to_be_visible()
     field.fill("score hidden")
-    expect(page.locator(".card:visible")).to_have_text(re.compile("What if a part of the image were hidden"))
+    expect(page.locator(".card:visible")).to_have_text(
+        re.compile("What if a part of the image were hidden")
+    )
     field.fill("")
     page.keyboard.press("ArrowDown")
     expect(cards.first).to_be_focused()
