@@ -47,7 +47,9 @@ def test_the_tree_finds_and_picks_a_layer(page: Page, server: str) -> None:
     expect(tree.get_by_text("No such layer")).to_be_visible()
     search.fill("128x8x8")
     expect(tree.locator("button:visible").first).to_contain_text("128×8×8")
-    search.fill("7x7")
+    search.fill("7x7")  # the kernel of one, and what a cell of another sees
+    expect(tree.locator("button:visible")).to_have_count(2)
+    search.fill("7x7 /2")
     expect(tree.locator("button:visible")).to_have_count(1)
     search.fill("STAGE3.second")
     tree.locator("button:visible").click()
