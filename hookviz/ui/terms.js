@@ -31,5 +31,10 @@ if (!window.hookvizTerms) {
   document.addEventListener("pointerdown", hide); // it may open a menu
   document.addEventListener("focusout", hide);
   document.addEventListener("scroll", hide, true);
-  document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
+  const pressed = (event) => {
+    if (event.key !== "Escape" || tip.hidden) return;
+    event.preventDefault(); // it takes the tip away alone, and the channel stays
+    hide();
+  };
+  document.addEventListener("keydown", pressed, true);
 }

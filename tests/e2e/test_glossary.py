@@ -31,6 +31,7 @@ def test_a_word_is_explained_by_pointer_and_by_key(page: Page, server: str) -> N
         assert lies_in(box, window(page))
         page.keyboard.press("Escape")
         expect(tip).to_be_hidden()
+        expect_picked(page, 3)  # what Escape took away is the tip alone
         page.mouse.move(2, 2)
         marked.focus()
         expect(tip).to_have_text(WORDS[word])
