@@ -5,7 +5,9 @@ import { frame, make, unpacked } from "../../explorer/client/shared.js";
 import { keepProgress, progressOf } from "./progress.js";
 
 const FRAME = `<nav class="steps"><ol></ol></nav>`;
-const shownIn = new WeakMap(); // the step that a place on the page showed before
+// The step shown last, and the one whose heading is to have the focus: Streamlit may put the dots into
+// the page anew on the way from one to the next.
+let [shown, due] = ["", ""];
 const listening = new WeakMap(); // what ends the listening of the time before
 
 export default function ({ data: bytes, parentElement, setTriggerValue }) {
@@ -38,9 +40,9 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   );
 
   const name = `${data.slug} ${data.step}`;
-  const before = shownIn.get(nav);
-  shownIn.set(nav, name);
-  if (before !== undefined && before !== name) focusHeading(nav, name);
+  if (shown && shown !== name) due = name;
+  shown = name;
+  if (due === name) focusHeading(nav, name);
 
   const keys = { ArrowRight: ".st-key-hv-next", ArrowLeft: ".st-key-hv-previous" };
   const go = (event) => {
@@ -84,9 +86,11 @@ const clickWhenThere = (selector, tries = 60) => {
 const focusHeading = (nav, name, from = document.activeElement) => {
   /** @type {HTMLElement | null} */
   const heading = document.querySelector(".hv-step-title");
-  const now = document.activeElement;
-  if (shownIn.get(nav) !== name || !nav.isConnected || ![from, document.body, null].includes(now)) return;
-  if (heading && heading.dataset.step === name) {
+  if (due !== name || !nav.isConnected) return;
+  const isElsewhere = ![from, document.body, null].includes(document.activeElement);
+  if (isElsewhere) due = "";
+  else if (heading && heading.dataset.step === name) {
+    due = "";
     document.querySelector("[data-testid='stMain']")?.scrollTo(0, 0);
     heading.focus({ preventScroll: true });
   } else setTimeout(() => focusHeading(nav, name, from), 50);
