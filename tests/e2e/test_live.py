@@ -243,7 +243,11 @@ def test_a_video_is_played_by_the_browser_frame_by_frame(page: Page, server: str
     page.get_by_role("button", name="One frame ahead").click()
     expect(page.locator(TILES)).not_to_have_attribute("data-painted", before or "")
     page.mouse.click(*tile(page, 3))  # what is drawn of it changes all the same
-    expect(page.locator(".live .numbers")).to_contain_text("max")
+    numbers = page.locator(".live .numbers")
+    expect(numbers).to_contain_text("max")
+    page.evaluate(_TWO_RIGHT)  # two answers at once, and none after them
+    expect(page.get_by_role("heading", name="Channel 5")).to_be_visible()
+    expect(numbers).to_contain_text("max")
     painted = page.locator(TILES).get_attribute("data-painted")
     page.keyboard.press(" ")
     wait_for_grid(page)

@@ -15,7 +15,7 @@ export const watch = (find, root) => {
   const style = getComputedStyle(root);
   /** @type {any} what is shown of the last answer, the channel picked, and maxima of some seconds */
   const screen = { shown: null, picked: null, columns: 1, moments: [] };
-  let [wide, high, key, written] = [1, 1, "", 0];
+  let [wide, high, key, written, late] = [1, 1, "", 0, 0];
 
   const corner = (at) => [(at % screen.columns) * (wide + GAP), Math.floor(at / screen.columns) * (high + GAP)];
 
@@ -140,10 +140,11 @@ export const watch = (find, root) => {
     paintTiles(pen, shown.sprite, grid.geometry, grid.order.length, corner, wide, high);
     paintPhoto(find(".photo"), shown.frame.bitmap, seen, onPhone() ? 56 : 84);
     if (screen.picked !== null) paintPicked(seen);
+    clearTimeout(late);
     if (now - written > CALM || !before) {
       write();
       written = now;
-    }
+    } else late = setTimeout(write, CALM); // of a video that stands still this one may be the last
     for (const [old, new_] of before
       ? [
           [before.sprite, shown.sprite],
