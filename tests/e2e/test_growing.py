@@ -9,14 +9,16 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from scripts.servers import Server
-from tests.e2e.screen import choose, look_through, without_errors
+from tests.e2e.screen import at_rest, choose, look_through, without_errors
 
 _LATE = 5  # rows that a run can still paint while it is being ended
 LINK = "?model=ShapesNet&lens=growing"
 
 # Whether the picture was gone, or another element, at any frame that the browser drew.
 WATCH = """() => {
-  const find = () => document.querySelector('img[alt$="rows are painted"]');
+  const roots = [...document.querySelectorAll("*")].flatMap((each) => each.shadowRoot ?? []);
+  const board = roots.find((root) => root.querySelector(".panels"));
+  const find = () => board.isConnected && board.querySelector('img[alt$="rows are painted"]');
   window.first = find();
   window.tops = [];
   const look = () => {
@@ -79,6 +81,7 @@ def test_a_result_grows_in_its_place_is_kept_and_gone_on_with(
         assert 0 <= values["step"] - kept <= _LATE
     choose(page, "Layer", "stage1.first.conv")  # another click, and it is still there
     expect(page).to_have_url(re.compile("layer=stage1.first.conv"))
+    at_rest(page)
     expect(stopped).to_be_visible()
     assert 0 <= rows(page) - kept <= _LATE
     kept = rows(page)  # with what the ended run had painted after the page was drawn
