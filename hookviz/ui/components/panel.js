@@ -189,9 +189,9 @@ KINDS.grid = (body, { pick, refit, caption }) => {
       const least = onPhone() ? width : Math.min(width, alone ? 200 : 300);
       return {
         aspect: order.length <= FEW ? order.length * aspect : Math.min(4, Math.max(aspect, 1.2)),
-        stretch: alone ? 0 : Math.max(3 * aspect, 3),
+        stretch: alone ? 0 : onPhone() ? width : Math.max(3 * aspect, 3), // a phone's page is as wide as it
         most: alone ? 400 * Math.max(1, aspect) : width,
-        least: [least, alone ? 80 : 130],
+        least: [least, alone || onPhone() ? 80 : 130],
         around: (wide) =>
           (wide < NARROW ? HEAD_NARROW : HEAD) + (facts.states.length > 1 ? 46 : 0) + (onPhone() ? 44 : 0),
       };

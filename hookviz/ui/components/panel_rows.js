@@ -54,6 +54,14 @@ const fitRow = (row, width, room) => {
   return null;
 };
 
+/**
+ * Whether a panel can be read within `room` pixels down.
+ * @param {Shape} shape
+ * @param {number} width
+ * @param {number} room
+ */
+export const fits = (shape, width, room) => fitRow([shape], width, room) !== null;
+
 const inRows = (items, count) =>
   Array.from({ length: Math.ceil(items.length / count) }, (_, at) => items.slice(at * count, (at + 1) * count));
 

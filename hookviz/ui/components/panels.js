@@ -5,11 +5,11 @@ import { roomBelow, scrolledBy } from "../../explorer/client/place.js";
 import { frame, say, unpacked } from "../../explorer/client/shared.js";
 import { kept, scrollUp } from "./page.js";
 import { panelOf } from "./panel.js";
-import { arrange, GAP } from "./panel_rows.js";
+import { arrange, fits, GAP } from "./panel_rows.js";
 
 const FRAME = `<div class="panels"></div>`;
 const FOOT = 12; // pixels that stay free below
-const LEAST = 0.5; // of the window, where what stands above leaves less
+const LEAST = 0.5; // of the window, where what stands above leaves no panel room
 
 /** @param {ParentNode & Node} parent @param {(name: string, value: unknown) => void} tell */
 const board = (parent, tell) => {
@@ -22,13 +22,10 @@ const board = (parent, tell) => {
     const width = root.clientWidth - 1; // it may be a part of a pixel less
     if (!width || !panels.length) return;
     const window_ = roomBelow(document.documentElement) - FOOT; // without the presenter's bar
-    const room = Math.max(roomBelow(root) - FOOT, LEAST * window_);
-    const rows = arrange(
-      panels.map((panel) => panel.shape(width)),
-      width,
-      Math.floor(room),
-      Math.floor(window_),
-    );
+    const below = Math.floor(roomBelow(root) - FOOT);
+    const shapes = panels.map((panel) => panel.shape(width));
+    const room = fits(shapes[0], width, below) ? below : Math.max(below, Math.floor(LEAST * window_));
+    const rows = arrange(shapes, width, room, Math.floor(window_));
     const sizes = rows.flat();
     const now = JSON.stringify([sizes, width]);
     if (now === laid) return;
