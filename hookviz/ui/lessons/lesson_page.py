@@ -101,8 +101,10 @@ def _show_head(lesson: Lesson, number: int, choices: SceneChoices) -> None:
             why = say("Next: after your answer")
         elif last:
             why = say("The last step")
-        if why:
-            st.html(f'<p class="hv-why-not">{escape(why)}</p>', width="content")
+        # A place of its own: without it, its coming and going would mount the dots anew.
+        with st.container(width="content", key="hv-lesson-why"):
+            if why:
+                st.html(f'<p class="hv-why-not">{escape(why)}</p>', width="content")
         show_menus(sheet_menu(lesson, choices))
         with st.container(width="content", key="hv-lesson-steps"):
             show_steps(
