@@ -51,7 +51,9 @@ export function hints(parent, heard) {
         say("**Click a tile** to see it large, on the photograph, and why a cell has its value."),
         say("**N** and **P** lead through the layers, from edges to whole things."),
       ];
-  const own = say("**Your own photograph** or another network: in the sidebar, behind the arrows where that is closed.");
+  const own = say(
+    "**Your own photograph** or another network: in the sidebar, behind the arrows where that is closed.",
+  );
   steps.replaceChildren(
     ...[click, turn, own].map((line) => {
       const step = make("li");
