@@ -8,9 +8,12 @@
   const replace = history.replaceState.bind(history);
   let began = false; // whether the run for the last link was seen, or it needs none
   // Widgets may be there before this script is, and a person may have used them.
+  // A list that is left says "change" of the text by which it was searched: the choice came before.
+  const isLeft = (/** @type {Event} */ { type, target }) =>
+    type === "change" && /** @type {Element} */ (target).matches?.("[role=combobox]");
   let acted = navigator.userActivation?.hasBeenActive ?? false; // since the URL last changed
   for (const kind of ["pointerdown", "keydown", "change", "drop"]) {
-    addEventListener(kind, () => (acted = true), true);
+    addEventListener(kind, (event) => (acted ||= !isLeft(event)), true);
   }
   const tell = () => dispatchEvent(new Event("hookviz:link")); // to whatever shows what it says
   // What the explorer's client shows by itself (`window.hookvizExplorer` is the words for it, while it
