@@ -90,7 +90,7 @@ def layer_call(subject: Subject, looked: Looked) -> LayerCall:
     def record() -> LayerCall:
         turn = subject.take_turn(say("Recording the input"), "input", name)
         with turn as run, run.limit.over_torch():
-            kept: LayerCall | None = subject.cache.get(("call", name, *subject.key))
+            kept: LayerCall | None = subject.kept("call", name)
             if kept is not None:  # whoever had the turn before recorded it
                 return kept
             return record_layer_call(subject.model, subject.model_input, name)

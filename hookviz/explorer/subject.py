@@ -166,11 +166,18 @@ class Subject:
             compute: makes the value.
             size: of a value in bytes.
         """
-        whole = (*key, *self.key)
-        caches = [self.cache] if self.shared is None else [self.cache, self.shared]
-        value = next((kept for each in caches if (kept := each.get(whole)) is not None), None)
+        value = self.kept(*key)
         if value is None:
             value = compute()
-            for each in caches:
-                each.put(whole, value, size(value))
+            for each in self._caches:
+                each.put((*key, *self.key), value, size(value))
         return value
+
+    def kept(self, *key: object) -> Any | None:
+        """Return what `cached` would find kept under a key; None where nothing is."""
+        found = (each.get((*key, *self.key)) for each in self._caches)
+        return next((value for value in found if value is not None), None)
+
+    @property
+    def _caches(self) -> tuple[ByteCache, ...]:
+        return (self.cache,) if self.shared is None else (self.cache, self.shared)

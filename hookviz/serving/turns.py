@@ -12,6 +12,9 @@ from hookviz.serving.fair_queue import OnPosition
 from hookviz.serving.run_slot import RunSlot
 from hookviz.serving.time_limit import TooLongError
 
+PATIENCE = 0.3
+"""Seconds after which a person wants to know what is waited for."""
+
 
 @contextmanager
 def turn(

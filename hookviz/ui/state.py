@@ -10,6 +10,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
+from hookviz.classroom.link_parameters import OWN_IMAGES
 from hookviz.explaining.channel_mask import ChannelMask
 from hookviz.explorer import view
 from hookviz.explorer.layers import not_here
@@ -20,6 +21,11 @@ from hookviz.ui.link import update_link
 
 Cell = tuple[int, int]
 """Row and column of a map; or how many of them it has."""
+
+
+def shows_sample() -> bool:
+    """Return whether the image on the screen is a sample, and nobody's own."""
+    return st.session_state.get("image") not in OWN_IMAGES
 
 
 @dataclass(frozen=True, slots=True)

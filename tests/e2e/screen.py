@@ -140,6 +140,19 @@ class Questions:
         self.act: Callable[[Route], None] | None = None
         page.route("**/hookviz/explorer?*", self._meet)
 
+    def hold(self, name: str) -> list[Route]:
+        """Hold back the questions of a name from now on, in what is returned; let others pass."""
+        held: list[Route] = []
+
+        def act(route: Route) -> None:
+            if asked_in(route.request)["question"]["name"] == name:
+                held.append(route)
+            else:
+                route.continue_()
+
+        self.act = act
+        return held
+
     def _meet(self, route: Route) -> None:
         (self.act or Route.continue_)(route)
 

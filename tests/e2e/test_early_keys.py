@@ -2,10 +2,10 @@
 
 import re
 
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
 from scripts.browsing import STAGE, wait_for_grid
-from tests.e2e.screen import asked_in, at_rest
+from tests.e2e.screen import Questions, at_rest
 from tests.e2e.test_layout import LINK, expect_picked, query_of
 
 
@@ -45,22 +45,15 @@ def test_n_leads_to_the_next_layer_once(page: Page, server: str) -> None:
 def test_keys_between_the_tiles_and_the_layers_are_taken_once_both_are_there(
     page: Page, server: str
 ) -> None:
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        if asked_in(route.request)["question"]["name"] == "layers":
-            held.append(route)
-        else:
-            route.continue_()
-
-    page.route("**/hookviz/explorer?*", hold)
+    questions = Questions(page)
+    held = questions.hold("layers")
     page.goto(f"{server}/?{LINK}")
     wait_for_grid(page)
     for key in ("ArrowRight", "n"):
         page.keyboard.press(key)
     for route in held:
         route.continue_()
-    page.unroute("**/hookviz/explorer?*")
+    questions.act = None
     expect(page.get_by_role("combobox", name="Layer")).to_have_value(
         re.compile(r"· stage1\.second\.conv$")
     )

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Page, expect
 
 from scripts.browsing import settled_box, tiles, wait_for_grid
-from tests.e2e.screen import Questions, asked_in, new_context
+from tests.e2e.screen import Questions, new_context
 from tests.e2e.test_layout import LINK, expect_picked, query_of
 
 
@@ -90,19 +90,11 @@ def test_a_swipe_changes_the_layer_and_a_scroll_does_not(phone: Page, server: st
 
 def test_the_sheet_closes_while_another_layer_is_on_its_way(phone: Page, server: str) -> None:
     questions = Questions(phone)
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        if asked_in(route.request)["question"]["name"] == "tiles":
-            held.append(route)
-        else:
-            route.continue_()
-
     phone.goto(f"{server}/?{LINK}&channel=3")
     wait_for_grid(phone)
     sheet = phone.locator(".inspector-place.picked")
     expect(sheet).to_be_visible()
-    questions.act = hold
+    held = questions.hold("tiles")
     phone.keyboard.press("n")
     phone.wait_for_function("() => window.hvQuestions > 0")
     phone.get_by_role("button", name="Close").click()

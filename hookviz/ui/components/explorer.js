@@ -2,9 +2,7 @@
 
 import { mount } from "../../explorer/client/explorer.js";
 import { viewOf } from "../../explorer/client/link.js";
-import { unpacked } from "../../explorer/client/shared.js";
-import { around, followTree } from "./explorer_around.js";
-import { kept } from "./page.js";
+import { around, followTree, shown } from "./explorer_around.js";
 
 const RUN = 2000; // milliseconds in which a run of the page hands over another subject, if there is one
 
@@ -67,9 +65,5 @@ const begin = (component, data, tell) => {
 };
 
 export default function (component) {
-  const data = unpacked(component.data);
-  const held = kept(component, ({ tell }) => begin(component, data, tell));
-  held.show(data);
-  held.follow(held.linked);
-  return held.leave;
+  return shown(component, begin);
 }

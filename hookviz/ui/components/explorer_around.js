@@ -2,7 +2,9 @@
 // the server, the place of its tree, and the keys that came early.
 
 import { forLink } from "../../explorer/client/link.js";
+import { unpacked } from "../../explorer/client/shared.js";
 import { isBusy, wire } from "./explorer_wire.js";
+import { kept } from "./page.js";
 
 /**
  * @param {() => any} current what the page's last run handed over
@@ -36,4 +38,17 @@ export const followTree = (mounted) => {
     document.documentElement.removeEventListener("hookviz:tree", stand);
     if (window.hookviz) window.hookviz.turns = false;
   };
+};
+
+/**
+ * Show what a run of the page hands over, begun once, and follow the link; returns what leaves it.
+ * @param {any} component
+ * @param {(component: any, data: any, tell: (name: string, value: unknown) => void) => any} begin
+ */
+export const shown = (component, begin) => {
+  const data = unpacked(component.data);
+  const held = kept(component, ({ tell }) => begin(component, data, tell));
+  held.show(data);
+  held.follow(held.linked);
+  return held.leave;
 };

@@ -3,9 +3,7 @@
 
 import { viewOf } from "../../explorer/client/link.js";
 import { rows } from "../../explorer/client/rows.js";
-import { unpacked } from "../../explorer/client/shared.js";
-import { around, followTree } from "./explorer_around.js";
-import { kept } from "./page.js";
+import { around, followTree, shown } from "./explorer_around.js";
 
 const begin = (component, data, tell) => {
   const made = { data };
@@ -35,9 +33,5 @@ const begin = (component, data, tell) => {
 };
 
 export default function (component) {
-  const data = unpacked(component.data);
-  const held = kept(component, ({ tell }) => begin(component, data, tell));
-  held.show(data);
-  held.follow(held.linked);
-  return held.leave;
+  return shown(component, begin);
 }

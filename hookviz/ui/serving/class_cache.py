@@ -1,6 +1,6 @@
 """Share what the screens of a class compute alike, so that it is computed once.
 
-Forty who follow ask for the same capture and the same lens of the same sample at the same moment.
+Forty who follow ask for the same lens of the same sample at the same moment.
 One of them computes it, and the others wait for that and find it here. What is in here is
 known by the digests of network and input, so it is what each of them would have computed. Nobody's
 own photograph comes in, and nothing is left of it when the last class has ended.
@@ -14,8 +14,8 @@ import streamlit as st
 
 from hookviz.capturing.cache import ByteCache
 from hookviz.classroom.classes import class_activations
-from hookviz.classroom.link_parameters import OWN_IMAGES
 from hookviz.language.saying import say
+from hookviz.ui.state import shows_sample
 
 _IN_A_CLASS = {"follow", "class"}  # names of the link
 _TICK = 0.5  # seconds between two calls of Streamlit's while waiting, at which a click ends it
@@ -27,8 +27,7 @@ _computed: set[Hashable] = set()  # what one screen of a class computes now
 def class_cache() -> ByteCache | None:
     """Return the cache of all classes; None outside of a class, or for an image of one's own."""
     in_class = bool(_IN_A_CLASS & set(st.query_params))
-    of_sample = st.session_state.get("image") not in OWN_IMAGES
-    return class_activations() if in_class and of_sample else None
+    return class_activations() if in_class and shows_sample() else None
 
 
 @contextmanager

@@ -43,7 +43,6 @@ from hookviz.ui.serving.explorer_sessions import (
 from hookviz.ui.serving.lens_previews import answer_lens
 from hookviz.ui.serving.resources import use_model
 
-_PATIENCE = 0.3  # seconds after which a person wants to know what is waited for
 _PAUSE = 0.25  # seconds between two messages about it
 _OF_PAGE: Mapping[str, Answerer] = {"lens": answer_lens}  # beside those of the explorer
 _OWN_PLACE = {
@@ -224,7 +223,7 @@ class ExplorerAnswer:
 
     def _tell_sometimes(self, kind: str, facts: Mapping[str, Any]) -> None:
         now = time.monotonic()
-        if now - self._started < _PATIENCE or now - self._told < _PAUSE:
+        if now - self._started < turns.PATIENCE or now - self._told < _PAUSE:
             return
         self._told = now
         self._tell(message(kind, facts))

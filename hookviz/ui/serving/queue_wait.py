@@ -13,8 +13,6 @@ from hookviz.serving import turns
 from hookviz.serving.run_slot import RunSlot
 from hookviz.ui.serving.explorer_sessions import explorer_sessions
 
-_PATIENCE = 0.3  # seconds after which a person wants to know what is waited for
-
 
 @contextmanager
 def turn(
@@ -43,7 +41,7 @@ def turn(
 
     def on_position(position: int) -> None:
         nonlocal shown
-        if time.monotonic() - started < _PATIENCE:
+        if time.monotonic() - started < turns.PATIENCE:
             return
         shown = True
         line.info(turns.says_position(position), icon=":material/hourglass_top:")

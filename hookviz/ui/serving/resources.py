@@ -10,7 +10,6 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
-from hookviz.classroom.link_parameters import OWN_IMAGES
 from hookviz.explaining.channel_mask import copied_bytes, mask_channels
 from hookviz.images import reading
 from hookviz.language.saying import say
@@ -20,7 +19,7 @@ from hookviz.serving.time_limit import TimeLimit
 from hookviz.settings import MEGABYTE, settings
 from hookviz.types import InputImage, Model, ModelInput
 from hookviz.ui.serving.queue_wait import turn
-from hookviz.ui.state import ModelChoice
+from hookviz.ui.state import ModelChoice, shows_sample
 
 IMAGE_TYPES = ("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "avif")
 """How the names of the files that `decode` reads end."""
@@ -137,8 +136,8 @@ def sample_cache(choice: ModelChoice) -> ByteCache | None:
 
     A hundred who come within seconds look at the same sample, and one pass is enough for them.
     """
-    is_own = st.session_state.get("image") in OWN_IMAGES or choice.checkpoint is not None
-    return None if is_own else capacity.sample_activations()
+    is_shared = shows_sample() and choice.checkpoint is None
+    return capacity.sample_activations() if is_shared else None
 
 
 def prepare(model: Model, image: InputImage, *, size: int | None, whole: bool) -> ModelInput:

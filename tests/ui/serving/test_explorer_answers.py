@@ -8,8 +8,8 @@ import pytest
 
 from hookviz.explorer.question import Question
 from hookviz.explorer.view import View
-from hookviz.serving import capacity
-from hookviz.ui.serving import explorer_answers, resources
+from hookviz.serving import capacity, turns
+from hookviz.ui.serving import resources
 from hookviz.ui.serving.explorer_answers import ExplorerAnswer
 from hookviz.ui.serving.explorer_messages import Message
 from hookviz.ui.serving.explorer_sessions import ExplorerSessions, Scene
@@ -67,7 +67,7 @@ def test_another_network_by_the_same_name_is_told_from_the_one_that_the_page_sho
 def test_who_waits_is_told_in_their_language_and_not_all_the_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(explorer_answers, "_PATIENCE", 0.0)
+    monkeypatch.setattr(turns, "PATIENCE", 0.0)
     own, told = answering(scene(10), "tiles", "zh_CN")
     thread = threading.Thread(target=own.compute)
     with held_up():
