@@ -217,6 +217,9 @@ def test_on_a_projector_the_result_comes_first(page: Page, server: str) -> None:
     assert numbered.max(axis=2).mean() < 160  # the ground of its number
     page.mouse.click(*tile_centre(page, 5))
     expect(page.get_by_role("heading", name="Channel 5")).to_be_visible()
+    at_rest(page)
+    beside = page.locator(".inspector-place")
+    assert beside.evaluate("place => place.scrollWidth <= place.clientWidth")  # nothing is cut
     page.goto(f"{server}/{SHAPESNET}&lens=grad-cam&present=1")
     expect(bar).to_contain_text("N: next layer")
     at_rest(page)
