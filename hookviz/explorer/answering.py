@@ -14,6 +14,7 @@ from hookviz.explorer.channel import answer_channel
 from hookviz.explorer.excites import answer_excites
 from hookviz.explorer.field import answer_field
 from hookviz.explorer.files import answer_file
+from hookviz.explorer.head import answer_head
 from hookviz.explorer.kernel import answer_kernel
 from hookviz.explorer.layer_choices import answer_layers
 from hookviz.explorer.origin import answer_cell
@@ -73,6 +74,7 @@ def answer(
 
 
 QUESTIONS: Mapping[str, Answerer] = {
+    "head": answer_head,
     "layers": answer_layers,
     "tree": answer_tree,
     "tiles": answer_tiles,

@@ -76,13 +76,21 @@ def catalog(language: str) -> gettext.NullTranslations:
 
 
 @cache
-def script_words(language: str) -> Mapping[str, str]:
-    """Return the sentences of the page's scripts by their English; read from the same file."""
+def script_words(language: str, folder: str = "") -> Mapping[str, str]:
+    """Return the sentences of the page's scripts by their English; read from the same file.
+
+    Args:
+        language: whose sentences.
+        folder: leave out those that no script below this folder of the package says.
+    """
     return MappingProxyType(
         {
             str(message.id): str(message.string)
             for message in read(language) or ()
-            if message.string and any(name.endswith(".js") for name, _ in message.locations)
+            if message.string
+            and any(
+                name.endswith(".js") and name.startswith(folder) for name, _ in message.locations
+            )
         }
     )
 

@@ -37,5 +37,5 @@ interface Window {
   /** explorer_tree.js: where the tree of layers is to stand. */
   hookvizTree?: HTMLElement | ShadowRoot;
   /** terms.js is there. */
-  hookvizTerms?: boolean;
+  hookvizTerms?: unknown;
 }

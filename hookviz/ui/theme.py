@@ -6,26 +6,18 @@ from pathlib import Path
 
 import streamlit as st
 
-from hookviz.drawing.colormaps import (
-    ACCENT,
-    INF_COLOUR,
-    LEVELS,
-    NAN_COLOUR,
-    PROJECTED,
-    PROJECTED_SIGNED,
-)
-from hookviz.drawing.palette import palette_of
+from hookviz.drawing.colormaps import PROJECTED, PROJECTED_SIGNED
+from hookviz.explorer.client_facts import DARK, LIGHT, client_words, colour_variables
+from hookviz.explorer.client_files import CLIENT, bundle, scope, sheet
 from hookviz.explorer.subject import Colours
-from hookviz.language.catalogs import ENGLISH, script_words, signs
-from hookviz.ui.languages import in_link
+from hookviz.language.catalogs import ENGLISH
 
 _HERE = Path(__file__).parent
 _SHEETS = ("style.css", "presenting/presenting.css")
 _SCRIPTS = (
-    *("early.js", "terms.js", "history.js"),
+    *("early.js", "history.js"),
     *("presenting/slides.js", "presenting/presenting.js"),  # after history.js, whose keys are first
 )
-_LIGHT, _DARK = "RdBu_r", "berlin"
 PRESENT = "present"
 """What the link calls the presenter's view; it is there where that is ``"1"``."""
 
@@ -42,7 +34,7 @@ def diverging() -> str:
     """
     if is_presenting():
         return PROJECTED_SIGNED
-    return _DARK if st.context.theme.type == "dark" else _LIGHT
+    return _of_theme().diverging
 
 
 def sequential() -> str:
@@ -52,7 +44,11 @@ def sequential() -> str:
     """
     if is_presenting():
         return PROJECTED
-    return "inferno" if st.context.theme.type == "dark" else "gray_r"
+    return _of_theme().sequential
+
+
+def _of_theme() -> Colours:
+    return DARK if st.context.theme.type == "dark" else LIGHT
 
 
 def colours() -> Colours:
@@ -62,19 +58,9 @@ def colours() -> Colours:
 
 @cache
 def style() -> str:
-    """Return the style sheet after the variables that it and the components take colours from.
-
-    ``--hv-NAME`` is a diverging colormap level by level, for what a component paints;
-    ``--hv-NAME-below`` and ``--hv-NAME-above`` are its blue and its red, for bars.
-    """
-    variables = {"accent": ACCENT, "nan": NAN_COLOUR, "inf": INF_COLOUR}
-    for name in (_LIGHT, _DARK, PROJECTED_SIGNED):
-        colours = [f"#{bytes(colour).hex()}" for colour in palette_of(name)[:LEVELS, :3]]
-        variables[name] = " ".join(colours)
-        variables[f"{name}-below"] = colours[LEVELS // 8]
-        variables[f"{name}-above"] = colours[LEVELS - 1 - LEVELS // 8]
-    lines = "".join(f"--hv-{name}: {value};" for name, value in variables.items())
-    sheets = "\n".join((_HERE / name).read_text("utf-8") for name in _SHEETS)
+    """Return the style sheet after the variables that it and the components take colours from."""
+    lines = "".join(f"{name}: {value};" for name, value in colour_variables().items())
+    sheets = "\n".join(sheet(_HERE / name) for name in _SHEETS)
     return f"<style>:root {{{lines}}}\n{sheets}</style>"
 
 
@@ -86,15 +72,23 @@ def head(language: str = ENGLISH) -> str:
     explained, the browser's history takes one step for each thing that a person does, and the
     presenter's view has its keys and its slides.
     """
-    scripts = "".join(f"<script>{(_HERE / name).read_text('utf-8')}</script>" for name in _SCRIPTS)
+    texts = [(_HERE / name).read_text("utf-8") for name in _SCRIPTS]
+    scripts = "".join(f"<script>{text}</script>" for text in (_terms(), *texts))
     ready = '<script>window.dispatchEvent(new Event("hookviz:head"));</script>'
     return style() + _words(language) + scripts + ready
 
 
+def _terms() -> str:
+    """Return the script that explains words; the page's is kept where it is drawn anew."""
+    file = CLIENT / "terms.js"
+    begin = f"window.hookvizTerms ??= {scope(file)}.explainTerms(document.body) ?? true;"
+    return f"{{\n{bundle(file)}{begin}\n}}"
+
+
 def _words(language: str) -> str:
     """Return, as script, the page's language for screen readers, the words and decimal point."""
-    words = json.dumps(dict(script_words(language))).replace("</", "<\\/")
-    point, _ = signs(language)
-    code = f"document.documentElement.lang = {json.dumps(in_link(language))};"
-    code += f" window.hookvizPoint = {json.dumps(point)};"
+    facts = client_words(language)
+    words = json.dumps(facts["words"]).replace("</", "<\\/")
+    code = f"document.documentElement.lang = {json.dumps(facts['language'])};"
+    code += f" window.hookvizPoint = {json.dumps(facts['point'])};"
     return f"<script>{code} window.hookvizWords = {words};</script>"

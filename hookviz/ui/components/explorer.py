@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from hookviz.explorer.view import choices
+from hookviz.explorer.client_facts import client_fields
 from hookviz.ui.components.files import show
 
 
@@ -32,23 +32,10 @@ def explorer(
             how channels are drawn (``hasLook``).
     """
     name = "explorer" if rows is None else "explorer_rows"
-    facts = {**line, **(rows or {}), "fields": declared_fields(), "questions": questions}
+    facts = {**line, **(rows or {}), "fields": client_fields(), "questions": questions}
     show(name, name, facts, opened=on_opened)
 
 
 def explorer_tree() -> None:
     """Make the place where the explorer puts its tree of layers."""
     show("explorer_tree", "explorer-tree", {})
-
-
-def declared_fields() -> list[dict[str, Any]]:
-    """Return what can be chosen, as the client reads it: words, defaults and values of a link."""
-    return [
-        {
-            "word": choice.word,
-            "default": choice.default,
-            "values": choice.values and list(choice.values),
-            "isPage": choice.is_page,
-        }
-        for choice in choices().values()
-    ]

@@ -1,11 +1,10 @@
-"""Read the components' JavaScript and CSS, bundle it, and pack the data they are given.
+"""Register the components of JavaScript and CSS, and pack the data that they are given.
 
 A component's own files stand beside this one; what it shares with the explorer is in the folder of
 the explorer's client.
 """
 
 import json
-import re
 import struct
 from collections.abc import Callable, Mapping
 from functools import cache, partial
@@ -14,27 +13,10 @@ from typing import Any
 
 import streamlit as st
 
+from hookviz.explorer.client_files import bundle, scope, sheet
 from hookviz.language.speaking import current
 
 _FOLDER = Path(__file__).parent
-
-_IMPORT = re.compile(r'^import \{([^}]*)\} from "([./\w]+)";\n', re.MULTILINE)
-_NAMED = re.compile(r"^export (?=(?:const|class|function|async function) (\w+))", re.MULTILINE)
-_DEFAULT = "export default function"
-# Whole lines of comments and types: a third of what each new page would be sent.
-_COMMENT = re.compile(
-    r"^[ \t]*(?://[^\n]*|/\*\*(?:(?!\*/).)*\*/[ \t]*)\n", re.MULTILINE | re.DOTALL
-)
-_SHEET = re.compile(r'^@import "([^"]+)";\n', re.MULTILINE)
-
-
-def sheet(name: str) -> str:
-    """Return the text of a component's style sheet, with those that it imports in their place."""
-    return _joined(_FOLDER / name)
-
-
-def _joined(file: Path) -> str:
-    return _SHEET.sub(lambda found: _joined(file.parent / found[1]), file.read_text("utf-8"))
 
 
 def script(name: str) -> str:
@@ -44,54 +26,17 @@ def script(name: str) -> str:
     with.
     """
     modules = bundle(_FOLDER / "page.js", _FOLDER / name)
-    begin, draw = _scope(_FOLDER / "page.js"), _scope(_FOLDER / name)
+    begin, draw = scope(_FOLDER / "page.js"), scope(_FOLDER / name)
     return f"{modules}\nexport default {begin}.afterHead({draw}.main);\n"
-
-
-def bundle(*files: Path) -> str:
-    """Put modules and those that they import into one script, each in the scope of a function.
-
-    A module stands once, after those that it imports. What it exports are the fields of a constant,
-    called by its folder and its name: ``client_tiles.inSprite``. Its default is the field ``main``.
-    """
-    modules: dict[Path, str] = {}
-    for file in files:
-        _collect(file.resolve(), modules)
-    return "\n".join(modules.values())
-
-
-def _collect(file: Path, modules: dict[Path, str]) -> None:
-    """Add a module as a function's scope, behind the modules that it imports."""
-    if file in modules:
-        return
-    text = _COMMENT.sub("", file.read_text("utf-8"))
-    for _, path in _IMPORT.findall(text):
-        _collect((file.parent / path).resolve(), modules)
-
-    def taken(found: re.Match[str]) -> str:
-        names = found[1].strip().replace(" as ", ": ")
-        return f"const {{ {names} }} = {_scope((file.parent / found[2]).resolve())};\n"
-
-    exported = _NAMED.findall(text)
-    body = _NAMED.sub("", _IMPORT.sub(taken, text))
-    if _DEFAULT in body:
-        body = body.replace(_DEFAULT, "const main = function")
-        exported.append("main")
-    assert not re.search("^(import|export) ", body, re.MULTILINE), f"{file.name} can't be bundled"
-    modules[file] = (
-        f"const {_scope(file)} = (() => {{\n{body}\nreturn {{ {', '.join(exported)} }};\n}})();\n"
-    )
-
-
-def _scope(file: Path) -> str:
-    return f"{file.parent.name}_{file.stem}"
 
 
 @cache
 def component(name: str, *, js: str = "", css: str = "") -> Any:
     """Register a Streamlit component once, of ``NAME.js`` and ``NAME.css`` or the files named."""
     return st.components.v2.component(
-        f"hookviz_{name}", css=sheet(css or f"{name}.css"), js=script(js or f"{name}.js")
+        f"hookviz_{name}",
+        css=sheet(_FOLDER / (css or f"{name}.css")),
+        js=script(js or f"{name}.js"),
     )
 
 

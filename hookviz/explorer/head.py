@@ -1,0 +1,59 @@
+"""Answer what stands above the explorer where no page is around it: image, network and classes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hookviz.drawing.pictures import encode_png, resize
+from hookviz.explorer.layers import captured, resolve
+from hookviz.explorer.question import Answer, Report
+from hookviz.explorer.subject import Subject
+from hookviz.explorer.view import View
+from hookviz.language.naming import class_label
+from hookviz.language.saying import say
+from hookviz.types import Capture
+from hookviz.wording import percent
+
+_SIDE = 152  # pixels across, twice what it takes on the screen
+_CLASSES = 5
+
+
+def answer_head(subject: Subject, view: View, _facts: Mapping[str, Any], _report: Report) -> Answer:
+    """Return what the network saw, as a small PNG, and the classes it likeliest is with shares.
+
+    Raises:
+        HookVizError: the network shows no layer, or the pass can't be run.
+    """
+    capture = captured(subject, resolve(subject, view))
+    picture = capture.model_input.picture
+    data = b""
+    if picture is not None:
+        height, width = picture.shape[:2]
+        size = (max(1, round(_SIDE * height / width)), _SIDE)
+        data = encode_png(resize(picture, size), compress_level=1)
+    classes = () if capture.logits is None else capture.likeliest(_CLASSES)
+    return Answer(
+        {
+            "alt": say("What the model sees: {alt}", alt=subject.alt or subject.image_title),
+            "image": subject.image_title,
+            "model": subject.model_title or subject.model.title,
+            "classes": [
+                {
+                    "name": class_label(index, capture.categories),
+                    "share": float(f"{chance:.4g}"),
+                    "says": percent(chance),
+                }
+                for index, chance in classes
+            ],
+            "note": _note(subject, capture),
+        },
+        data,
+    )
+
+
+def _note(subject: Subject, capture: Capture) -> str:
+    """Say what one has to know about the classes; empty where there is nothing."""
+    if capture.logits is None:
+        return say("This network puts out no class scores.")
+    if subject.model.weights.partition(",")[0] == "random":  # with or without silent channels
+        return say("random weights: these predictions mean nothing")
+    return ""
