@@ -49,7 +49,7 @@ def spec(model: Model) -> ModelSpec:
     return ModelSpec(
         name=model.name,
         title=model.title,
-        family=say(FAMILY),
+        family=FAMILY,  # in English, as every family is: it is compared, and said where it is shown
         parameters=sum(parameter.numel() for parameter in model.network.parameters()),
         download_bytes=0,
         accuracy=float("nan"),

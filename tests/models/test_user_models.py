@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import hookviz
+from hookviz.language.speaking import speaking
 from hookviz.models import user_models
 from hookviz.settings import settings
 from tests.networks import Tiny, as_model, seeded
@@ -90,6 +91,12 @@ def test_a_module_that_fails_is_named_with_the_reason(
     with pytest.raises(hookviz.ModelError, match=reason) as caught:
         user_models.build("odd_nets:make")
     assert "The module 'odd_nets' can't be imported" in str(caught.value)
+
+
+def test_the_family_is_compared_and_so_the_same_in_every_language() -> None:
+    """It was said in Chinese, and the page found no network of that family."""
+    with speaking("zh_CN"):
+        assert user_models.spec(as_model(seeded(Tiny))).family == user_models.FAMILY
 
 
 def test_the_setting_puts_a_model_on_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
