@@ -1,5 +1,6 @@
-"""Keep the last images that a person gave in this session, to go back to; gone when it ends.
+"""Keep the last images that a person gave in this session, to go back to.
 
+They go when it ends; the same browser has them back where it loads its page again within minutes.
 What is kept is the file as it came and a small picture of it. It is decoded again when it is
 chosen, for pixels take many times the room.
 """
@@ -11,11 +12,14 @@ import streamlit as st
 
 from hookviz.errors import ImageError
 from hookviz.language.saying import say
+from hookviz.serving.kept_photographs import OwnFile, kept_photographs
 from hookviz.settings import MEGABYTE
 from hookviz.types import InputImage
 from hookviz.ui.components.gallery import Thumbnail, thumbnail
 from hookviz.ui.serving import resources
+from hookviz.ui.serving.queue_wait import session
 from hookviz.ui.state import choose_upload
+from hookviz.ui.streamlit_internals import XSRF_COOKIE_NAME, browser_key
 
 MOST = 6
 """How many images are kept."""
@@ -72,6 +76,40 @@ def recent_images() -> tuple[RecentImage, ...]:
     """Return the images that are kept, the newest first."""
     kept: tuple[RecentImage, ...] = st.session_state.get(_KEY, ())
     return kept
+
+
+def find_recent(name: str | None) -> RecentImage | None:
+    """Return the image of that name in a link; None where it is nobody's, or another person's.
+
+    One that this browser gave before its page was loaded again is a recent one from now on.
+
+    Raises:
+        ImageError: it can't be read.
+    """
+    found = next((each for each in recent_images() if each.thumbnail.name == name), None)
+    if found is not None or not name:
+        return found
+    kept = kept_photographs().find(_person(), name)
+    if kept is None:
+        return None
+    with st.spinner(say("Reading the image…")):
+        remember(name, kept.data, resources.decode(kept.data, kept.title, name))
+    return recent_images()[0]
+
+
+def hold_for_reload() -> None:
+    """Have this browser find the recent images again where its page is loaded anew."""
+    files = [
+        OwnFile(each.thumbnail.name, each.thumbnail.title, each.data) for each in recent_images()
+    ]
+    kept_photographs().hold(session(), _person(), files)
+
+
+def _person() -> str:
+    """Return what stands for this browser, and for who has logged in there; else an empty text."""
+    browser = browser_key(st.context.cookies.get(XSRF_COOKIE_NAME, ""))
+    who = [st.user.get(claim) for claim in ("iss", "sub", "email")]
+    return f"{browser} {who}" if browser else ""
 
 
 def keep_and_select(title: str, data: bytes, digest: str = "") -> str:

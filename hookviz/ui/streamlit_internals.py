@@ -6,6 +6,7 @@ the installed Streamlit: it names the version on which all of this was last seen
 pyproject.toml pins that version until the test is green on a newer one.
 """
 
+import hashlib
 from typing import Any
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -18,7 +19,10 @@ from streamlit.runtime import get_instance
 from streamlit.runtime.runtime import RuntimeState
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.web.server.server_util import is_xsrf_enabled
-from streamlit.web.server.starlette.starlette_app_utils import validate_xsrf_token
+from streamlit.web.server.starlette.starlette_app_utils import (
+    decode_xsrf_token_string,
+    validate_xsrf_token,
+)
 from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 from streamlit.web.server.starlette.starlette_websocket import _is_origin_allowed
 
@@ -34,6 +38,7 @@ __all__ = [
     "ForwardMsg",
     "WidgetState",
     "abort_connection",
+    "browser_key",
     "discard_pending_messages",
     "forget_upload",
     "is_from_history",
@@ -49,6 +54,8 @@ __all__ = [
     "uploaded_bytes",
     "uploaded_file_sizes",
 ]
+
+_TOKEN_BYTES = 16  # of an XSRF token that Streamlit made
 
 PAGE_SOCKET = "/_stcore/stream"
 """Path of the WebSocket between Streamlit's page and its server."""
@@ -116,6 +123,16 @@ def is_same_browser(cookie: str | None, offered: str) -> bool:
         offered: of the page that the request claims to come from.
     """
     return not is_xsrf_enabled() or validate_xsrf_token(offered, cookie)
+
+
+def browser_key(cookie: str) -> str:
+    """Return what stands for the browser with this XSRF cookie, however its token is masked.
+
+    It is empty where there is no token, or none that can't be guessed. The token itself, by which
+    the browser's requests are known, can't be read from it.
+    """
+    token, _ = decode_xsrf_token_string(cookie) if is_xsrf_enabled() else (None, None)
+    return hashlib.sha256(token).hexdigest() if token and len(token) >= _TOKEN_BYTES else ""
 
 
 def set_option(name: str, value: Any) -> None:

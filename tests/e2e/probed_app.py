@@ -14,6 +14,7 @@ from starlette.routing import Route
 import hookviz.lenses
 from hookviz.models import catalog
 from hookviz.serving import capacity
+from hookviz.serving.kept_photographs import kept_photographs
 from hookviz.ui.serving import connections, lifecycle
 
 _FOLDER = str(Path(__file__).parent / "lenses")
@@ -24,13 +25,18 @@ _go = threading.Event()
 
 
 async def probe(_request: Request) -> JSONResponse:
-    """How many wait and run, and the bytes of activations that all sessions hold now."""
+    """How many wait and run, and the bytes of activations that all sessions hold now.
+
+    What all share of a sample and what is kept of pages that have gone does not count.
+    """
     fair_queue = capacity.queue()
     return JSONResponse(
         {
             "waiting": fair_queue.waiting,
             "running": fair_queue.running,
-            "used": capacity.activation_budget().used - capacity.sample_activations().used,
+            "used": capacity.activation_budget().used
+            - capacity.sample_activations().used
+            - kept_photographs().used,
         }
     )
 

@@ -1,16 +1,24 @@
 """The session's last images, as the page keeps them."""
 
+from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
+import pytest
 import streamlit as st
+from streamlit.runtime import caching
 from streamlit.testing.v1 import AppTest
+from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
 import hookviz
+from hookviz.serving.kept_photographs import kept_photographs
 from hookviz.ui import link
 from hookviz.ui import recent_images as recent
+from hookviz.ui.streamlit_internals import XSRF_COOKIE_NAME
 from scripts.servers import ROOT
 from tests.pictures import encoded, picture
+from tests.ui.conftest import APP_TEST_SESSION
 from tests.ui.questions import asked
 
 
@@ -56,6 +64,86 @@ def test_the_last_images_are_kept_and_one_is_gone_back_to() -> None:
     give(page, "again.png", encoded(picture(4, 44, 30)))  # known by its pixels: no second tile
     assert names(page)[:2] == ["again.png", f"{recent.MOST + 1}.png"]
     assert len(names(page)) == recent.MOST
+
+
+MINE, YOURS = b"my browser's own" * 2, b"your browser's one"
+
+
+@pytest.fixture
+def come_with(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[bytes | None], None]]:
+    """Has the next pages come from the browser of a token, which is masked anew each time."""
+
+    def come(token: bytes | None) -> None:
+        cookies = {} if token is None else {XSRF_COOKIE_NAME: generate_xsrf_token_string(token)}
+        monkeypatch.setattr(type(st.context), "cookies", property(lambda _: cookies))
+
+    kept_photographs.cache_clear()
+    yield come
+    kept_photographs.cache_clear()
+
+
+def given(**query: str) -> str:
+    """The name in the link of a photograph that a page was given before it went."""
+    page = opened(model="ShapesNet", image="Upload", **query)
+    give(page, "mine.png", encoded(picture(1, 70, 30)))
+    caching.clear_session_resource_cache(APP_TEST_SESSION)  # as where its page goes
+    return str(page.query_params["upload"])
+
+
+def test_the_same_browser_has_its_photograph_back_and_no_other(
+    come_with: Callable[[bytes | None], None],
+) -> None:
+    come_with(MINE)
+    link = {"model": "ShapesNet", "image": "Upload", "upload": given()}
+    for token in (YOURS, None):
+        come_with(token)
+        page = opened(**link)
+        assert "of 451×300 pixels" in shown(page)
+        assert "somebody's own photograph" in page.info[0].value
+        assert not names(page)
+    for _ in range(2):  # and loaded once more
+        come_with(MINE)
+        page = opened(**link)
+        assert "of 70×30 pixels" in shown(page)
+        assert not page.info
+        assert names(page) == ["mine.png"]
+        assert page.query_params["upload"] == link["upload"]
+        caching.clear_session_resource_cache(APP_TEST_SESSION)
+
+
+def test_a_photograph_that_is_pinned_comes_back_too(
+    come_with: Callable[[bytes | None], None],
+) -> None:
+    come_with(MINE)
+    parts = {"upload": given(), "name": "mine.png", "model": "ShapesNet", "weights": "pretrained"}
+    parts |= {"size": "", "whole": "0", "layer": "stem.first.conv", "step": "stem.first.conv"}
+    link = {"model": "ShapesNet", "a": urlencode(parts), "compare": "B"}
+    assert "somebody's own photograph" not in str(asked(opened(**link), "tiles"))
+    caching.clear_session_resource_cache(APP_TEST_SESSION)
+    come_with(YOURS)
+    assert "somebody's own photograph" in str(asked(opened(**link), "tiles"))
+
+
+def test_where_the_browser_can_not_be_told_nothing_is_kept(
+    come_with: Callable[[bytes | None], None],
+) -> None:
+    for token in (None, b"guessed"):
+        come_with(token)
+        page = opened(model="ShapesNet", image="Upload", upload=given())
+        assert "somebody's own photograph" in page.info[0].value
+    assert kept_photographs().used == 0
+
+
+def test_who_logs_in_after_somebody_in_the_same_browser_gets_nothing_of_theirs(
+    come_with: Callable[[bytes | None], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    come_with(MINE)
+    monkeypatch.setattr(st, "user", {"sub": "me"})
+    link = {"model": "ShapesNet", "image": "Upload", "upload": given()}
+    monkeypatch.setattr(st, "user", {"sub": "you"})
+    assert opened(**link).info
+    monkeypatch.setattr(st, "user", {"sub": "me"})
+    assert not opened(**link).info
 
 
 def test_a_broken_file_leaves_the_image_before() -> None:

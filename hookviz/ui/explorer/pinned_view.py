@@ -11,7 +11,7 @@ from hookviz.language.saying import say
 from hookviz.models import catalog, user_models
 from hookviz.types import Address, ModelSpec
 from hookviz.ui.link import update_link
-from hookviz.ui.recent_images import recent_images
+from hookviz.ui.recent_images import find_recent
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.explorer_sessions import PinnedScene
 from hookviz.ui.state import WEIGHTS, ModelChoice, Shown, choose, chosen_upload
@@ -119,8 +119,7 @@ def _image(parts: dict[str, str]) -> Shown:
         return Shown(
             resources.decode(data, sample.path.name, sample.name), say(sample.alt), sample.path
         )
-    same_name = (each for each in recent_images() if each.thumbnail.name == parts.get("upload"))
-    recent = next(same_name, None)
+    recent = find_recent(parts.get("upload"))
     if recent is None:
         raise HookVizError(
             say(

@@ -10,6 +10,7 @@ import streamlit as st
 from hookviz.classroom.classes import classes
 from hookviz.live.streams import streams
 from hookviz.serving import turns
+from hookviz.serving.kept_photographs import kept_photographs
 from hookviz.serving.run_slot import RunSlot
 from hookviz.ui.serving.explorer_sessions import explorer_sessions
 
@@ -57,18 +58,18 @@ def turn(
 def session() -> str:
     """Return a random name for this session, which stands for nobody outside of the logs."""
     if "_session" not in st.session_state:
-        st.session_state["_session"] = _own_name()
-    name: str = st.session_state["_session"]
-    return name
+        st.session_state["_session"] = secrets.token_hex(4)
+    return _told_of_end(st.session_state["_session"])
 
 
 def _on_session_end(name: str) -> None:
     explorer_sessions().withdraw(name)
     streams().withdraw(name)
     classes().session_ended(name)
+    kept_photographs().leave(name)
 
 
 @st.cache_resource(scope="session", on_release=_on_session_end, show_spinner=False)
-def _own_name() -> str:
-    """Make the name where Streamlit tells of the session's end, which ends what it was offered."""
-    return secrets.token_hex(4)
+def _told_of_end(name: str) -> str:
+    """Have Streamlit tell when the page goes, each time that it does: it may come back between."""
+    return name

@@ -19,7 +19,14 @@ from hookviz.types import InputImage
 from hookviz.ui.components.gallery import Thumbnail, gallery, thumbnail
 from hookviz.ui.linked_choice import linked_choice
 from hookviz.ui.live.frozen_frame import take_frame
-from hookviz.ui.recent_images import RecentImage, keep_and_select, recent_images, take_brought
+from hookviz.ui.recent_images import (
+    RecentImage,
+    find_recent,
+    hold_for_reload,
+    keep_and_select,
+    recent_images,
+    take_brought,
+)
 from hookviz.ui.serving import resources
 from hookviz.ui.state import (
     Shown,
@@ -143,8 +150,10 @@ def _take_brought() -> None:
 
 def _pick_recent() -> RecentImage | None:
     """Show the session's recent images to choose from; return the chosen one, if any."""
-    kept = recent_images()
     name = chosen_upload()
+    chosen = find_recent(name)
+    hold_for_reload()
+    kept = recent_images()
     if kept:
         gallery(
             "recent",
@@ -153,7 +162,7 @@ def _pick_recent() -> RecentImage | None:
             name,
             choose_upload,
         )
-    return next((each for each in kept if each.thumbnail.name == name), None)
+    return chosen
 
 
 def say_stand_in() -> None:

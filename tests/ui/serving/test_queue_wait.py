@@ -8,11 +8,14 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from streamlit.runtime import caching
 from streamlit.testing.v1 import AppTest
 
 from hookviz.serving import capacity, logs
 from hookviz.serving.fair_queue import FairQueue
 from hookviz.settings import settings
+from hookviz.ui.serving.explorer_sessions import explorer_sessions
+from tests.ui.conftest import APP_TEST_SESSION
 
 RUN = """
 import streamlit as st
@@ -94,6 +97,18 @@ def test_a_run_over_its_time_is_ended_and_says_what_takes_less(
     assert "HOOKVIZ_RUN_SECONDS" in done.error[0].value
     assert not done.markdown
     assert capacity.queue().running == 0
+
+
+def test_the_end_is_told_each_time_that_the_page_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streamlit keeps the session for a while, and the page may come back to it and go again."""
+    ended: list[str] = []
+    monkeypatch.setattr(explorer_sessions(), "withdraw", ended.append)
+    here = page("from hookviz.ui.serving.queue_wait import session; session()")
+    for _ in range(2):
+        here.run()
+        caching.clear_session_resource_cache(APP_TEST_SESSION)
+    assert len(ended) == 2
+    assert len(set(ended)) == 1
 
 
 def test_runs_are_measured_where_it_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
