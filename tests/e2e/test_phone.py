@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from scripts.browsing import settled_box, tiles, wait_for_grid
-from tests.e2e.screen import Questions, new_context
+from tests.e2e.screen import Questions, at_rest, new_context
 from tests.e2e.test_layout import LINK, expect_picked, query_of
 
 
@@ -26,6 +26,16 @@ def swipe(page: Page, start: tuple[float, float], end: tuple[float, float]) -> N
         x, y = (one + share * (other - one) for one, other in zip(start, end, strict=True))
         touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y}]})
     touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+def expect_above_sheet(page: Page, channel: int) -> None:
+    """Wait until the sheet is open and all is drawn: the channel's tile is seen above it."""
+    sheet = page.locator(".inspector-place.picked")
+    expect(sheet).to_be_visible()
+    at_rest(page)
+    over, tile = settled_box(page, sheet), tiles(page).box(channel)
+    assert tile["y"] >= 0
+    assert tile["y"] + tile["height"] <= over["y"]
 
 
 def test_the_tiles_come_in_pages_that_fit(phone: Page, server: str) -> None:
@@ -58,15 +68,24 @@ def test_the_tiles_come_in_pages_that_fit(phone: Page, server: str) -> None:
     tile = second.box(channel)
     phone.touchscreen.tap(tile["x"] + 20, tile["y"] + 20)
     expect_picked(phone, channel)
-    sheet = phone.locator(".inspector-place.picked")
-    expect(sheet).to_be_visible()
-    tile, over = tiles(phone).box(channel), settled_box(phone, sheet)
-    assert tile["y"] >= 0
-    assert tile["y"] + tile["height"] <= over["y"]
+    expect_above_sheet(phone, channel)
     phone.reload()  # and its page is the one in view
     wait_for_grid(phone)
     third = tiles(phone)  # more fit on a page once the hints are gone
     assert third.first <= channel < third.first + third.page
+
+
+def test_a_link_with_a_channel_shows_its_tile_above_the_sheet(phone: Page, server: str) -> None:
+    for channel in (3, 30):  # of the first row and of the last
+        phone.goto(f"{server}/?{LINK}&channel={channel}")
+        wait_for_grid(phone)
+        expect_above_sheet(phone, channel)
+    before = tiles(phone).box(30)["y"]
+    phone.mouse.move(200, 150)
+    phone.mouse.wheel(0, -1000)  # whoever scrolls on stays there, also where the page grows
+    phone.set_viewport_size({"width": 360, "height": 844})
+    at_rest(phone)
+    assert tiles(phone).box(30)["y"] > before + 200
 
 
 def test_a_swipe_changes_the_layer_and_a_scroll_does_not(phone: Page, server: str) -> None:

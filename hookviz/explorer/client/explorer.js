@@ -7,7 +7,7 @@ import { inspector } from "./inspector.js";
 import { layerRow, stepKeys } from "./layer_row.js";
 import { changed, channelOf, faceOf, isSame, ofLayer, ofStep } from "./link.js";
 import { roomBelow } from "./place.js";
-import { reveal } from "./reveal.js";
+import { keepRevealed } from "./reveal.js";
 import { explain, frame, make } from "./shared.js";
 import { tileGrid } from "./tile_grid.js";
 import { arranged } from "./tiles.js";
@@ -74,6 +74,7 @@ export const mount = (element, surroundings) => {
   let answer = null; // to the question "tiles"
   /** @type {any} */
   let tiles = null; // as the view has them in order
+  let letLie = () => {}; // leaves the tile of the channel that is picked up where it is
   const shown = { layers: "", tiles: "", step: "", compare: "", order: "" }; // what they are of
   /** @type {string | undefined} */
   let stayed; // the layer, while another subject was chosen
@@ -156,11 +157,13 @@ export const mount = (element, surroundings) => {
   const picked = () => {
     if (channelOf(view) === null) side.classList.remove("picked"); // at once, whatever is on its way
     if (shown.layers !== aboutStep() || shown.tiles !== about()) return;
-    const at = tiles.order.indexOf(channelOf(view));
-    const isOpened = at >= 0 && !side.classList.contains("picked");
-    side.classList.toggle("picked", at >= 0);
+    const at = () => tiles.order.indexOf(channelOf(view));
+    const isOpened = at() >= 0 && !side.classList.contains("picked");
+    side.classList.toggle("picked", at() >= 0);
     inspected.show(view, layers, tiles, subject);
-    if (isOpened && onPhone()) requestAnimationFrame(() => reveal(find(".stage"), side, at));
+    if (!isOpened || !onPhone()) return;
+    letLie();
+    letLie = keepRevealed(find(".stage"), side, at);
   };
 
   const write = (selector, words) => {
@@ -287,6 +290,7 @@ export const mount = (element, surroundings) => {
     tree: tree.stand,
     end: () => {
       steps.end();
+      letLie();
       over.abort();
       questions.end();
       inspected.end();

@@ -53,7 +53,7 @@ const pause = (milliseconds, signal) =>
     if (signal.aborted) stop();
   });
 
-// Load the page anew by its link, which brings back all but an upload; not again and again.
+// Load the page anew by its link, which brings back what was chosen; not again and again.
 const reload = () => {
   let last = 0;
   try {
