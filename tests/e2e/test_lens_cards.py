@@ -6,6 +6,7 @@ from playwright.sync_api import Page, expect
 
 from hookviz.lenses.contract.lens import GROUPS
 from hookviz.lenses.contract.running import list_lenses
+from scripts.browsing import tile_centre
 from tests.e2e.screen import at_rest, leave_lens, look_through
 
 VIEW = "?sample=cat&layer=features.3.squeeze&channel=5&sort=mean&after=ReLU"
@@ -76,3 +77,26 @@ def test_the_channel_that_is_picked_up_leads_to_what_can_be_asked_about_it(
         page.get_by_role("heading", name="Channel 12", exact=True).wait_for()
     look_through(page, "What if channels were missing?")
     expect(page.get_by_text(re.compile("channel 12 switched off"))).to_be_visible()
+
+
+def test_a_channel_that_is_picked_up_counts_more_than_those_named_before(
+    page: Page, server: str
+) -> None:
+    page.goto(f"{server}/?model=ShapesNet&lens=ablate&layer=stage1.first.conv&channel=12")
+    named = page.get_by_role("textbox", name="Channels")
+    expect(named).to_have_value("12")
+    named.fill("0, 3")
+    named.press("Enter")
+    expect(page.get_by_text(re.compile("channels 0, 3 switched off"))).to_be_visible()
+    leave_lens(page)
+    expect(page).to_have_url(re.compile("ablate-channels="))
+    at_rest(page)
+    page.mouse.click(*tile_centre(page, 5))
+    page.get_by_role("heading", name="Channel 5", exact=True).wait_for()
+    look_through(page, "What if channels were missing?")
+    expect(page.get_by_text(re.compile("channel 5 switched off"))).to_be_visible()
+    expect(named).to_have_value("5")
+    page.go_back()  # and with the link before they are back
+    page.go_back()
+    page.go_back()
+    expect(page).to_have_url(re.compile("ablate-channels=0"))

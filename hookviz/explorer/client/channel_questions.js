@@ -23,6 +23,19 @@ export const linkAbout = (link, about) =>
   );
 
 /**
+ * What goes out of a link where another channel is picked up: those that were named in a lens before. The
+ * newest choice counts, and where none are named the lens takes the one that is picked up.
+ * @param {Pick<ChannelQuestion, "link">[]} questions an empty word of theirs is left to that channel
+ * @param {string} query
+ * @returns {Record<string, null>}
+ */
+export const namedBefore = (questions, query) => {
+  const now = new URLSearchParams(query);
+  const left = questions.flatMap(({ link }) => Object.keys(link).filter((word) => !link[word] && now.has(word)));
+  return Object.fromEntries(left.map((word) => [word, null]));
+};
+
+/**
  * @param {HTMLElement} place
  * @param {ChannelQuestion[]} questions
  * @param {(words: Record<string, string>) => void} go

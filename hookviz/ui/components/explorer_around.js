@@ -1,6 +1,7 @@
 // What the explorer has around it in the app, as a whole or as its rows alone: the address, the line to
 // the server, the place of its tree, and the keys that came early.
 
+import { namedBefore } from "../../explorer/client/channel_questions.js";
 import { forLink } from "../../explorer/client/link.js";
 import { unpacked } from "../../explorer/client/shared.js";
 import { isBusy, wire } from "./explorer_wire.js";
@@ -24,7 +25,11 @@ export const around = (current, tell) => ({
    * @param {"push" | "replace"} how
    * @param {string[]} words
    */
-  changed: (view, how, words) => window.hookvizWrite(forLink(view, words, location.search), how),
+  changed: (view, how, words) => {
+    const changes = forLink(view, words, location.search);
+    const gone = changes.channel ? namedBefore(current().questions, location.search) : {};
+    window.hookvizWrite({ ...changes, ...gone }, how);
+  },
 });
 
 /**

@@ -47,6 +47,7 @@ def lead_to_channel(
             channel=str(channel),
             after=after,
             **({"cell": ",".join(map(str, (*at, *size)))} if at else {}),
+            **dict.fromkeys(_named()),
         )
 
     return lead
@@ -67,6 +68,16 @@ def channel_questions() -> list[dict[str, Any]]:
         }
         for lens in list_lenses()
         if lens.of_channel is not None
+    ]
+
+
+def _named() -> list[str]:
+    """Return the words of the link that name channels in a lens, in place of the picked one."""
+    return [
+        f"{lens.slug}-{parameter.name}"
+        for lens in list_lenses()
+        for parameter in lens.parameters
+        if isinstance(parameter, kinds.Channels)
     ]
 
 

@@ -29,6 +29,19 @@ def test_what_joins_several_layers_and_blocks_stand_for_themselves() -> None:
     assert lead_to_channel(trace, "features.3") is not None
 
 
+def test_a_channel_that_is_led_to_counts_more_than_those_named_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    link = {"lens": "ablate", "channel": "5", "ablate-channels": "0, 3", "ablate-mode": "scale"}
+    monkeypatch.setattr("streamlit.session_state", {})
+    monkeypatch.setattr("streamlit.query_params", link)
+    model = hookviz.load_model("shapesnet")
+    lead = lead_to_channel(layer_trace(model, own_shape(model)), "stem.first.conv")
+    assert lead is not None
+    lead(7, None, (3, 3))
+    assert link == {"channel": "7", "ablate-mode": "scale"}
+
+
 def test_what_puts_out_no_maps_is_not() -> None:
     model = hookviz.load_model("shapesnet")
     trace = layer_trace(model, own_shape(model))
