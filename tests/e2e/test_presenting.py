@@ -261,13 +261,35 @@ def three_slides(page: Page, server: str) -> list[dict[str, str]]:
     return kept
 
 
+@pytest.mark.parametrize(
+    ("view", "title"),
+    [
+        ("channel=3", "Channel 3 · ShapesNet"),
+        ("lens=saliency&layer=stage1.first.conv", "Which pixels decide? · ShapesNet"),
+        ("lesson=convolution&step=2", "Lesson 2: What a convolution does · Predict"),
+        ("lang=zh-CN&layer=stage1.first.conv&channel=3", "stage1.first.conv 的通道 3 · ShapesNet"),
+    ],
+)
+def test_a_slide_is_called_what_a_person_would_say(
+    page: Page, server: str, view: str, title: str
+) -> None:
+    page.goto(f"{server}/{SHAPESNET}&{view}")
+    at_rest(page)
+    page.evaluate("window.hookvizSlides.add()")
+    kept = page.evaluate("window.hookvizSlides.list()")
+    assert [each["title"] for each in kept] == [title]
+
+
 def test_slides_are_kept_put_in_order_and_shown(
     page: Page, server: str, class_page: Page, tmp_path: Path
 ) -> None:
     kept = three_slides(page, server)
     names = titles(page)
-    assert len(names) == 3
-    assert names[2].startswith("Channel 5 ")
+    assert names == [
+        "All channels · ShapesNet",
+        "All channels of stage1.first.conv · ShapesNet",
+        "Channel 5 of stage1.second.conv · ShapesNet",
+    ]
     button(page, "Move slide 3 up").click()
     assert titles(page) == [names[0], names[2], names[1]]
     first = page.get_by_role("textbox", name="Title of slide 1")
