@@ -177,8 +177,7 @@ SHOWN_ELSEWHERE = {
         "ui/explorer/mounting ui/explorer/scene "
         "ui/explorer/image_of_patch ui/explorer/predictions ui/explorer/copy_as_code "
         "ui/explorer/share ui/lenses/lens_run "
-        "ui/sidebar/image_choice ui/sidebar/input_choice ui/sidebar/weights_download "
-        "ui/sidebar/weights_upload"
+        "ui/sidebar/image_choice ui/sidebar/input_choice ui/sidebar/weights_download"
     ),
 }
 """Modules without a test of their own name, under the reason why."""
