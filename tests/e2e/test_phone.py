@@ -88,6 +88,23 @@ def test_a_link_with_a_channel_shows_its_tile_above_the_sheet(phone: Page, serve
     assert tiles(phone).box(30)["y"] > before + 200
 
 
+def test_a_channel_s_question_is_answered_at_the_top_of_the_page(phone: Page, server: str) -> None:
+    phone.goto(f"{server}/?{LINK}&channel=30")
+    wait_for_grid(phone)
+    expect_above_sheet(phone, 30)
+    main = phone.get_by_test_id("stMain")
+    assert main.evaluate("element => element.scrollTop") > 0
+    phone.evaluate(  # as it is at the click: the page becomes shorter later, and may end above
+        "document.querySelector('[data-testid=stMain]').addEventListener('click',"
+        " (event) => { window.hvTop = event.currentTarget.scrollTop; })"
+    )
+    phone.get_by_role("button", name="Which class needs it?").click()
+    expect(phone.get_by_role("heading", name="Which channels does a class need?")).to_be_visible()
+    at_rest(phone)
+    assert phone.evaluate("window.hvTop") == 0
+    assert main.evaluate("element => element.scrollTop") == 0
+
+
 def test_a_swipe_changes_the_layer_and_a_scroll_does_not(phone: Page, server: str) -> None:
     phone.goto(f"{server}/?{LINK}")
     before = wait_for_grid(phone)

@@ -3,6 +3,7 @@
 import { mount } from "../../explorer/client/explorer.js";
 import { viewOf } from "../../explorer/client/link.js";
 import { around, followTree, shown } from "./explorer_around.js";
+import { scrollUp } from "./page.js";
 
 const RUN = 2000; // milliseconds in which a run of the page hands over another subject, if there is one
 
@@ -20,6 +21,7 @@ const goTo = (words) => {
     if (text) link.set(word, text);
     else link.delete(word);
   }
+  scrollUp(); // on a phone the tile was scrolled above the sheet
   window.hookvizGo(link.toString(), "push");
 };
 
