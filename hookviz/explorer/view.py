@@ -23,7 +23,7 @@ ALL = mark("all")
 CHANGE = mark("change")
 """Sort by how far A and B differ; of a pair alone."""
 EVERY_CHANNEL = mark("every channel")
-NUMBERS, KERNEL, WALK = "Numbers", "Kernel", "Walk"
+SUM, KERNEL, WALK, NUMBERS = "Sum", "Kernel", "Walk", "Numbers"
 SPLIT, DIFFERENCE = mark("Split"), mark("Difference")
 LISTS = ("conv", "maps")
 """Which layers are listed: convolutions, or whatever puts out maps."""
@@ -171,7 +171,7 @@ class View:
     answers: str = _chosen("answers", EVERY_CHANNEL, EVERY_CHANNEL)
     channel: int | None = _chosen("channel", None)
     cell: Cell | None = _chosen("cell", None)  # noqa: RUF009 - it declares a field
-    origin: str = _chosen("origin", NUMBERS, NUMBERS, (KERNEL, WALK, NUMBERS))
+    origin: str = _chosen("origin", SUM, SUM, (SUM, KERNEL, WALK, NUMBERS))
     made: PictureRequest | None = _chosen("made", None)  # noqa: RUF009 - as above
     compared: str = _chosen("compare", "B", "B", ("A", "B", SPLIT, DIFFERENCE))
 

@@ -1,9 +1,11 @@
 // Runs as soon as the page begins. Keys pressed before what they are for is there are kept for it:
 // N and P for the explorer or the lesson's buttons, all others for the grid. It also makes room in a
-// small window. The space bar goes on with a stream that was frozen.
+// small window. The space bar goes on with a stream that was frozen. What floats in the page's corner
+// gives way to what is scrolled there.
 if (!window.hookviz) {
   const kept = [];
   const LEFT = 100; // milliseconds in which a list has given the focus back to its field
+  const NEAR_TOP = 8; // pixels: the page's first row is where it was, or nearly
   const STALE = 10000; // milliseconds after which nobody means it any more
   window.hookviz = {
     ready: false, // the grid listens for itself
@@ -59,6 +61,14 @@ if (!window.hookviz) {
       }, LEFT);
     },
     true,
+  );
+  document.addEventListener(
+    "scroll",
+    ({ target }) => {
+      if (!(target instanceof HTMLElement && target.dataset.testid === "stMain")) return;
+      document.documentElement.classList.toggle("hv-scrolled", target.scrollTop > NEAR_TOP);
+    },
+    { capture: true, passive: true },
   );
   // A window between a phone's and a laptop's, such as a projector's at 150 %, is for the network.
   if (window.innerWidth > 768 && window.innerWidth <= 1100) {

@@ -14,7 +14,7 @@ from tests.e2e.screen import at_rest, look_through, new_context
 from tests.e2e.test_lenses import settle
 from tests.every_way import EVERY_WAY
 
-ORIGINS = ("Kernel", "Step through the convolution", "Numbers")
+ORIGINS = ("Kernel", "Sum", "Step through the convolution", "Numbers")
 LENSES = ("ablate", "grad-cam", "embedding", "trace", "verify")
 
 

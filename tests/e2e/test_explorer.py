@@ -148,7 +148,7 @@ def test_zooming_keeps_every_cell_sharp_and_the_numbers_right(page: Page, server
 def test_the_large_map_reads_exact_values_and_picks_cells(
     page: Page, server: str, values: torch.Tensor
 ) -> None:
-    page.goto(f"{server}/{SHAPESNET}&channel=9&cell=3,4")
+    page.goto(f"{server}/{SHAPESNET}&channel=9&cell=3,4&origin=Numbers")
     wait_for_grid(page)
     stage = page.get_by_role("application", name=re.compile("The map of channel 9"))
     line = page.locator(".single output:visible")
@@ -170,7 +170,7 @@ def test_the_large_map_reads_exact_values_and_picks_cells(
 
 def test_the_cell_that_is_read_is_the_cell_that_is_picked(page: Page, server: str) -> None:
     page.set_viewport_size({"width": 1280, "height": 720})
-    page.goto(f"{server}/{SHAPESNET}")
+    page.goto(f"{server}/{SHAPESNET}&origin=Numbers")
     wait_for_grid(page)
     screen = page.context.new_cdp_session(page)
     random = np.random.default_rng(0)
@@ -225,7 +225,7 @@ def test_a_click_while_another_layer_is_on_its_way_is_about_the_one_that_is_show
             route.continue_()
 
     questions = Questions(page)
-    page.goto(f"{server}/{SHAPESNET}&channel=9&cell=3,4")
+    page.goto(f"{server}/{SHAPESNET}&channel=9&cell=3,4&origin=Numbers")
     wait_for_grid(page)
     stage = page.get_by_role("application", name=re.compile("The map of channel 9"))
     expect(page.locator(".why .sum")).not_to_be_empty()
@@ -255,7 +255,7 @@ def test_a_click_while_another_layer_is_on_its_way_is_about_the_one_that_is_show
 def test_a_channel_that_is_picked_by_key_opens_at_its_strongest_cell(
     page: Page, server: str, values: torch.Tensor
 ) -> None:
-    page.goto(f"{server}/{SHAPESNET}")
+    page.goto(f"{server}/{SHAPESNET}&origin=Numbers")
     wait_for_grid(page)
     page.keyboard.press("/")
     page.keyboard.type("9")

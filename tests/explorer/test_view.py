@@ -165,7 +165,7 @@ def test_any_link_is_read_and_what_it_says_is_kept(link: dict[str, str]) -> None
         {"made": "256"},
         {"patches": "yes"},
         {"compare": "C"},
-        {"origin": "Sum"},
+        {"origin": "Products"},
         {"layers": "all"},
         {"layer": "x" * 1001},
     ],

@@ -19,7 +19,6 @@ import { frame, say } from "./shared.js";
 import { sign } from "./signs.js";
 import { wayBack } from "./trail.js";
 
-const OPACITY = 60; // percent
 // What Escape ends instead of the channel: a list, what is typed, and what lies over the page.
 const ENDS_ITSELF = "select, input[type='text'], input[type='search'], [role='combobox'], [contenteditable], dialog";
 const OVER = "[data-testid='stPopoverBody'], [role='dialog'], [role='listbox']";
@@ -96,7 +95,6 @@ export function inspector(parent, context) {
   let field = null;
   /** @type {Facts | null} */
   let ground = null; // of the photograph
-  let opacity = OPACITY;
   let wasPut = false; // no channel was picked up a while ago
   /** @type {{channel: number, rows: number, columns: number, cell: [number, number], isOfA: boolean} | null} */
   let at = null;
@@ -154,11 +152,10 @@ export function inspector(parent, context) {
     },
     went,
     picked: look,
-    faded: (percent) => {
-      opacity = percent;
-      photograph.opacity(percent);
+    change: (word) => {
+      place.style.minHeight = `${place.offsetHeight}px`; // what scrolls stays where it is, be it lower
+      change({ origin: word });
     },
-    change: (word) => change({ origin: word }),
   });
   const keep = keepMenu(find(".keep-place"), (kind) => asks({ name: "file", kind, channel: at?.channel }));
 
@@ -189,7 +186,6 @@ export function inspector(parent, context) {
       const says = say("The map of channel {channel} laid over the image: {alt}", { channel: at.channel, alt });
       photograph.lay(picture, at.rows, at.columns, says);
     }
-    photograph.opacity(opacity);
     photograph.frame(field && boxOf(field, at.cell), field?.says);
   };
   const asked = () => ({ name: "channel", channel: at?.channel, ...(at?.isOfA ? { of: "a" } : {}) });
@@ -253,6 +249,7 @@ export function inspector(parent, context) {
     parent.classList.remove("hints-first");
     const { rows, columns } = tiles;
     const isOfA = Boolean(tiles.isOfA);
+    if (channel !== at?.channel) place.style.minHeight = "";
     at = { channel, rows, columns, cell: cellOf(view.cell, rows, columns, tiles.strongest[channel]), isOfA };
     title.textContent = isOfA ? say("Channel {channel} of A", { channel }) : say("Channel {channel}", { channel });
     trail.show(!isOfA);
@@ -266,7 +263,7 @@ export function inspector(parent, context) {
     if (isOfA) return;
     asksAbout.show({ layer: layers.layer, channel, isConv: layers.isConv });
     own.show(channel, view.made, tiles.order, [subject, layers.layer, layers.step]);
-    more.show({ ...at, isConv: layers.isConv, origin: view.origin, opacity, about: ofLayer() });
+    more.show({ ...at, isConv: layers.isConv, origin: view.origin, about: ofLayer() });
   };
 
   return {

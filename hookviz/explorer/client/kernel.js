@@ -5,11 +5,11 @@ import { explain, frame, make } from "./shared.js";
 
 const FRAME = `
   <div class="kernel-view">
-    <p class="says"></p>
     <div class="slices">
       <figure><img class="drawn" alt=""><figcaption class="ends"></figcaption></figure>
       <figure class="coloured" hidden><img alt=""><figcaption></figcaption></figure>
     </div>
+    <p class="says"></p>
     <div class="inputs"><div class="by-weight"></div><div class="by-contribution"></div></div>
     <p class="note small"></p>
   </div>`;

@@ -1,5 +1,4 @@
-// A channel in numbers: its cell by row and column, how strongly its map covers the photograph, its
-// histogram, and what it comes to as a whole.
+// A channel in numbers: its histogram, what it comes to as a whole, and its cell by row and column.
 
 import { listed } from "./rich.js";
 import { frame, make } from "./shared.js";
@@ -7,37 +6,30 @@ import { sign } from "./signs.js";
 
 const FRAME = `
   <div class="in-numbers">
-    <div class="row-of">
-      <label>Row <input class="row-number" type="number" min="0" step="1" required></label>
-      <label>Column <input class="column-number" type="number" min="0" step="1" required></label>
-    </div>
-    <label class="opacity">Opacity of the map <input type="range" min="0" max="100" step="1"><output></output></label>
     <p class="dead" hidden></p>
     <p class="none small"></p>
     <div class="hv-histogram" role="img"></div>
     <div class="hv-ends"><span></span><span></span></div>
     <div class="hv-numbers"></div>
+    <div class="row-of">
+      <label>Row <input class="row-number" type="number" min="0" step="1" required></label>
+      <label>Column <input class="column-number" type="number" min="0" step="1" required></label>
+    </div>
   </div>`;
 
 /**
  * @param {HTMLElement} parent
- * @param {{picked: (cell: [number, number]) => void, faded: (percent: number) => void}} heard the
- * cell that a person names, and how opaque the map shall be
+ * @param {{picked: (cell: [number, number]) => void}} heard the cell that a person names
  */
 export function numbers(parent, heard) {
   const find = frame(parent, FRAME);
   const [row, column] = [find(".row-number"), find(".column-number")];
-  const [slider, percent] = [find(".opacity input"), find(".opacity output")];
   const picked = () => {
     if (!row.checkValidity() || !column.checkValidity()) return; // the browser says what is wrong
     heard.picked([Number(row.value), Number(column.value)]);
   };
   row.onchange = picked;
   column.onchange = picked;
-  slider.oninput = () => {
-    percent.textContent = `${slider.value} %`;
-    heard.faded(Number(slider.value));
-  };
 
   /** @type {Facts | null} */
   let shown = null;
@@ -46,13 +38,10 @@ export function numbers(parent, heard) {
      * @param {[number, number]} cell the one that is looked at
      * @param {number} rows
      * @param {number} columns
-     * @param {number} opacity percent
      */
-    at(cell, rows, columns, opacity) {
+    at(cell, rows, columns) {
       [row.max, column.max] = [String(rows - 1), String(columns - 1)];
       [row.value, column.value] = cell.map(String);
-      slider.value = String(opacity);
-      percent.textContent = `${opacity} %`;
     },
     /**
      * @param {Facts} data the answer to the question "channel"

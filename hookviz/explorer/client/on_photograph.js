@@ -4,18 +4,33 @@
 import { around, over } from "./boxes.js";
 import { explain, frame, penOf, say } from "./shared.js";
 
+const OPACITY = 60; // percent
 const FRAME = `
   <figure class="onto">
     <div class="ground" role="img">
       <img class="photo" alt=""><canvas class="laid"></canvas><div class="sees" hidden></div>
     </div>
+    <input class="opacity" type="range" min="0" max="100" step="1" value="${OPACITY}"
+      title="Opacity of the map" aria-label="Opacity of the map">
     <figcaption></figcaption>
   </figure>`;
 
 /** @param {HTMLElement} parent */
 export function onPhotograph(parent) {
   const find = frame(parent, FRAME);
-  const [ground, photo, laid, sees, caption] = [".ground", ".photo", ".laid", ".sees", "figcaption"].map(find);
+  const [ground, photo, laid, sees, slider, caption] = [
+    ".ground",
+    ".photo",
+    ".laid",
+    ".sees",
+    ".opacity",
+    "figcaption",
+  ].map(find);
+  const fade = () => {
+    laid.style.opacity = String(slider.value / 100);
+  };
+  slider.oninput = fade;
+  fade();
   return {
     /**
      * The photograph; the part of it that the network sees is a share of it, or not known.
@@ -23,7 +38,7 @@ export function onPhotograph(parent) {
      * @param {string} url
      */
     of({ width, height, crop, missing }, url) {
-      ground.hidden = !crop;
+      ground.hidden = slider.hidden = !crop;
       if (!crop) {
         caption.textContent = missing || say("Where this lies on the image is not known.");
         return;
@@ -43,10 +58,6 @@ export function onPhotograph(parent) {
       [laid.width, laid.height] = [columns, rows];
       penOf(laid).drawImage(picture, 0, 0, columns, rows);
       ground.setAttribute("aria-label", label);
-    },
-    /** @param {number} percent */
-    opacity(percent) {
-      laid.style.opacity = String(percent / 100);
     },
     /**
      * @param {import("./boxes.js").Box | null} box what the cell sees

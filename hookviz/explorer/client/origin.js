@@ -1,5 +1,5 @@
-// Where a channel's map comes from: the sum that made the chosen cell, and one more way of looking at
-// the channel: its kernel, its kernel's walk, or its numbers.
+// Where a channel's map comes from, one way of looking at it at a time and in one place, so that what is
+// chosen is seen where it is chosen: the sum that made the chosen cell, the kernel, its walk, or numbers.
 
 import { cellSum } from "./cell_sum.js";
 import { fill } from "./choice.js";
@@ -8,19 +8,22 @@ import { numbers } from "./numbers.js";
 import { frame } from "./shared.js";
 import { walk } from "./walk.js";
 
-const [KERNEL, WALK, NUMBERS] = ["Kernel", "Walk", "Numbers"]; // as a link has them
+const [SUM, KERNEL, WALK, NUMBERS] = ["Sum", "Kernel", "Walk", "Numbers"]; // as a link has them
+const PLACES = { why: SUM, kernel: KERNEL, walk: WALK, numbers: NUMBERS };
 const FRAME = `
   <div class="origin">
     <div class="choice" role="radiogroup" aria-label="More about this channel"
-      title="The kernel that made this map, its walk over the input, or the map in numbers.">
+      title="The sum that made this cell, the kernel, its walk over the input, or the map in numbers.">
+      <label><input type="radio" name="origin" value="Sum"><span>Sum</span></label>
       <label><input type="radio" name="origin" value="Kernel"><span>Kernel</span></label>
-      <label><input type="radio" name="origin" value="Walk"><span>Step through the convolution</span></label>
+      <label><input type="radio" name="origin" value="Walk" aria-label="Step through the convolution"
+        ><span>Step through</span></label>
       <label><input type="radio" name="origin" value="Numbers"><span>Numbers</span></label>
     </div>
     <p class="error small" role="status"></p>
-    <div class="kernel-place" hidden></div>
-    <div class="walk-place" hidden><select aria-label="Input channel"></select><div></div></div>
     <div class="why-place"></div>
+    <div class="kernel-place" hidden></div>
+    <div class="walk-place" hidden><div></div><select aria-label="Input channel"></select></div>
     <div class="numbers-place" hidden></div>
   </div>`;
 
@@ -33,7 +36,6 @@ const FRAME = `
  * @property {number} columns
  * @property {boolean} isConv whether the layer is a convolution
  * @property {string | undefined} origin what the link says
- * @property {number} opacity percent
  * @property {unknown} about what the answers depend on: the image, the network, the layer
  */
 
@@ -44,10 +46,9 @@ const FRAME = `
  *   followed: (input: number, layer: string) => void,
  *   went: (input: number, layer: string) => void,
  *   picked: (cell: [number, number]) => void,
- *   faded: (percent: number) => void,
  *   change: (origin: string | null) => void,
  * }} heard who asks; what follows an input upstream with a way back, or goes there without one; the
- * cell and the opacity that a person wants; and what writes the link's word
+ * cell that a person wants; and what writes the link's word, and shows what it says
  */
 export function origin(parent, heard) {
   const find = frame(parent, FRAME);
@@ -60,24 +61,22 @@ export function origin(parent, heard) {
   const radios = /** @type {HTMLInputElement[]} */ ([...choice.querySelectorAll("input")]);
   /** @type {Looked | null} */
   let now = null;
-  let can = { hasKernel: false, canWalk: false };
-  let chosen = NUMBERS; // of the three, where all can be had
+  let can = { hasSum: false, hasKernel: false, canWalk: false };
+  let chosen = SUM; // of the four, where all can be had
   let [kept, ofInput] = ["", ""]; // what the walk's input was chosen for, and the input
 
-  const shown = () => ((can.canWalk && chosen === WALK) || (can.hasKernel && chosen === KERNEL) ? chosen : NUMBERS);
+  const offered = () => [SUM, can.hasKernel && KERNEL, can.canWalk && WALK, NUMBERS];
+  const shown = () => (offered().includes(chosen) ? chosen : SUM);
   const offer = () => {
-    choice.hidden = !can.hasKernel && !can.canWalk;
-    radios.forEach((radio) => {
+    choice.hidden = !can.hasSum;
+    for (const radio of radios) {
       radio.checked = radio.value === shown();
-      const label = /** @type {HTMLElement} */ (radio.parentElement);
-      label.hidden = (radio.value === KERNEL && !can.hasKernel) || (radio.value === WALK && !can.canWalk);
-    });
-    for (const [name, word] of [
-      ["kernel", KERNEL],
-      ["walk", WALK],
-      ["numbers", NUMBERS],
-    ]) {
-      find(`.${name}-place`).hidden = shown() !== word;
+      /** @type {HTMLElement} */ (radio.parentElement).hidden = !offered().includes(radio.value);
+    }
+    for (const [name, word] of Object.entries(PLACES)) {
+      // in place of a sum there is a sentence, and the numbers below it
+      const isSeen = can.hasSum ? shown() === word : word === SUM || word === NUMBERS;
+      find(`.${name}-place`).hidden = !isSeen;
     }
   };
   const failed = (/** @type {HTMLElement} */ place) => (/** @type {string} */ words) => {
@@ -118,11 +117,7 @@ export function origin(parent, heard) {
   };
 
   for (const radio of radios) {
-    radio.onchange = () => {
-      chosen = radio.value;
-      detail();
-      heard.change(chosen === NUMBERS ? null : chosen);
-    };
+    radio.onchange = () => heard.change(radio.value === SUM ? null : radio.value);
   }
   select.onchange = () => {
     ofInput = select.value;
@@ -134,23 +129,24 @@ export function origin(parent, heard) {
     show(looked) {
       const isElsewhere = JSON.stringify(now?.about) !== JSON.stringify(looked.about);
       now = looked;
-      const { channel, cell, rows, columns, about } = looked;
-      if (isElsewhere) can = { hasKernel: looked.isConv, canWalk: looked.isConv };
-      find(".why-place").classList.toggle("sums", can.hasKernel);
-      chosen = looked.origin ?? NUMBERS;
-      inNumbers.at(cell, rows, columns, looked.opacity);
+      const { channel, cell, rows, columns, about, isConv } = looked;
+      if (isElsewhere) can = { hasSum: isConv, hasKernel: isConv, canWalk: isConv };
+      find(".why-place").classList.toggle("sums", can.hasSum);
+      chosen = looked.origin ?? SUM;
+      inNumbers.at(cell, rows, columns);
       const question = { name: "cell", channel, row: cell[0], column: cell[1] };
       if (!questions.known(question, about)) sum.stale();
       questions.ask(question, about, {
         answered: ({ facts }) => {
           sum.show(facts);
-          can = { hasKernel: Boolean(facts.hasKernel), canWalk: Boolean(facts.canWalk) };
-          find(".why-place").classList.toggle("sums", !facts.info);
+          const hasSum = !facts.info;
+          can = { hasSum, hasKernel: hasSum && facts.hasKernel, canWalk: hasSum && facts.canWalk };
+          find(".why-place").classList.toggle("sums", hasSum);
           detail();
         },
         failed: (words) => {
           sum.inform(words);
-          can = { hasKernel: false, canWalk: false };
+          can = { hasSum: false, hasKernel: false, canWalk: false };
           detail();
         },
       });

@@ -6,16 +6,16 @@ import { floats, frame, inSigns, make, number, penOf, say, signedColours, typeSi
 
 const FRAME = `
   <div class="walk" role="group" aria-label="The kernel's walk over its input">
-    <div class="maps">
-      <figure><canvas class="input" role="img"></canvas><figcaption class="input-says"></figcaption></figure>
-      <figure><canvas class="output" role="img"></canvas><figcaption class="output-says"></figcaption></figure>
-    </div>
     <div class="controls">
       <button type="button" class="back" title="One step back" aria-label="One step back">◀</button>
       <button type="button" class="play">▶ Play</button>
       <button type="button" class="forth" title="One step on" aria-label="One step on">▶</button>
-      <label>Cell <input class="step" type="range" min="0" step="1" aria-label="Step of the walk"></label>
+      <label>Cell <input class="slider" type="range" min="0" step="1" aria-label="Step of the walk"></label>
       <label>Speed <input class="speed" type="range" min="1" max="60" value="4"></label>
+    </div>
+    <div class="maps">
+      <figure><canvas class="input" role="img"></canvas><figcaption class="input-says"></figcaption></figure>
+      <figure><canvas class="output" role="img"></canvas><figcaption class="output-says"></figcaption></figure>
     </div>
     <div class="sum">
       <figure><table class="patch"></table><figcaption>under the kernel</figcaption></figure>
@@ -29,7 +29,7 @@ const FRAME = `
 
 const HIGHEST = 220; // pixels that a map is high at most
 const LOWEST = 120; // and in a low window at least
-const AROUND = 580; // pixels of the window's height for what stands above and below the maps
+const AROUND = 740; // pixels of the window's height for what stands above and below the maps
 const WIDEST = 44; // pixels that a cell of the tables is wide at most
 const WRITTEN = 24; // pixels from which a cell has room for its number
 const OPERATORS = 56; // pixels that the two signs between the tables take, with what is around them
@@ -72,7 +72,7 @@ export function walk(parent) {
  */
 const begin = (find, data) => {
   const root = find(".walk");
-  const [input, output, says, play, slider, speed] = [".input", ".output", ".says", ".play", ".step", ".speed"].map(
+  const [input, output, says, play, slider, speed] = [".input", ".output", ".says", ".play", ".slider", ".speed"].map(
     find,
   );
   const { stride, dilation, kernel, first } = data;
