@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
-from hookviz.lenses.contract.running import find_lens
+from hookviz.lenses.contract.running import find_lens, list_lenses
 from scripts.browsing import wait_for_grid
 from tests.e2e.screen import at_rest, look_through, new_context
 from tests.e2e.test_lenses import settle
@@ -64,6 +64,22 @@ def test_axe_finds_nothing_serious_in_lenses(browser: Browser, server: str, sche
             page.get_by_role("heading", name=lens.question, exact=True).wait_for()
             settle(page)
             assert serious(page) == [], lens.slug
+
+
+def test_axe_finds_nothing_serious_on_the_page_of_all_questions(
+    somewhere: Page, server: str
+) -> None:
+    page = somewhere
+    assert page.viewport_size is not None
+    tall = {**page.viewport_size, "height": 5000}  # a card has its picture once it is seen
+    page.set_viewport_size(tall)  # type: ignore[arg-type]
+    page.goto(f"{server}/?lens=all")
+    expect(page.locator(".card[data-shown]")).to_have_count(len(list_lenses()), timeout=60_000)
+    page.mouse.move(2, 2)
+    assert serious(page) == []
+    page.get_by_role("searchbox").fill("no such words")
+    expect(page.get_by_text("No question has these words.")).to_be_visible()
+    assert serious(page) == []
 
 
 _AXE = Axe()

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 from hookviz.lenses.contract.lens import GROUPS
 from hookviz.lenses.contract.running import list_lenses
 from scripts.browsing import tile_centre
-from tests.e2e.screen import at_rest, leave_lens, look_through
+from tests.e2e.screen import at_rest, choose, leave_lens, look_through
 
 VIEW = "?sample=cat&layer=features.3.squeeze&channel=5&sort=mean&after=ReLU"
 
@@ -100,3 +100,30 @@ def test_a_channel_that_is_picked_up_counts_more_than_those_named_before(
     page.go_back()
     page.go_back()
     expect(page).to_have_url(re.compile("ablate-channels=0"))
+
+
+def test_the_cell_stays_from_view_to_view_and_from_map_to_map(page: Page, server: str) -> None:
+    """By its place on the image, whatever the maps' size; and back to the very same cell."""
+    page.goto(f"{server}/?model=ShapesNet&layer=stage1.first.conv&channel=12")
+    stage = page.get_by_role("application", name=re.compile("^The map of channel 12"))
+    stage.wait_for()
+    at_rest(page)
+    box = stage.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + box["width"] * 20.5 / 32, box["y"] + box["height"] * 10.5 / 32)
+    why = page.locator(".why h4")
+    expect(why).to_contain_text("at row 10, column 20?")
+    for question in ("Where does the network look?", "What does the network do, step by step?"):
+        look_through(page, question)
+        at_rest(page)
+        leave_lens(page)
+        expect(page.get_by_role("heading", name="Channel 12", exact=True)).to_be_visible()
+        expect(why).to_contain_text("at row 10, column 20?")
+    choose(page, "Layer", "stage3.second.conv")  # maps of 8 × 8
+    expect(why).to_contain_text("at row 2, column 5?")
+    look_through(page, "Where does the network look?")
+    at_rest(page)
+    leave_lens(page)
+    expect(why).to_contain_text("at row 2, column 5?")
+    choose(page, "Layer", "stage1.first.conv")
+    expect(why).to_contain_text("at row 10, column 20?")

@@ -223,9 +223,11 @@ def test_on_a_projector_the_result_comes_first(page: Page, server: str) -> None:
     page.goto(f"{server}/{SHAPESNET}&lens=grad-cam&present=1")
     expect(bar).to_contain_text("N: next layer")
     at_rest(page)
-    pictures = page.locator(".panel.image .body")
+    pictures = page.locator(".panel:is(.image, .grid) .body")
+    expect(pictures).to_have_count(3)
     for each in settled_boxes(page, *pictures.all()):
         assert each["y"] + each["height"] <= below["y"]  # each is whole
+        assert each["height"] > 100
     page.goto(f"{server}/{SHAPESNET}&lesson=image")
     corner = page.locator(".corner")
     following = page.locator(".st-key-hv-next button")

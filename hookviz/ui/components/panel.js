@@ -2,12 +2,14 @@
 // says by its shape; how large it is then, it is told.
 
 import { segmented } from "../../explorer/client/segmented.js";
-import { say } from "../../explorer/client/shared.js";
+import { say, typeSize } from "../../explorer/client/shared.js";
 import { leaveSprite, loadSprite } from "../../explorer/client/sprite.js";
 import { tileGrid } from "../../explorer/client/tile_grid.js";
 import { onPhone } from "../../explorer/client/tiling.js";
 import { drawChart } from "./chart.js";
 
+const TYPE = 13.6; // pixels of a panel's type, and of its title's; before a class they are larger
+const TITLE_TYPE = 16;
 const LETTER = 6.3; // pixels that a letter of the words below takes, and that their lines are apart
 const LINE = 18;
 const TITLE_LETTER = 8.2;
@@ -24,6 +26,10 @@ const ROW = 27; // pixels of a table's row
 
 /** @type {Record<string, Function>} */
 const KINDS = {};
+
+// Whether it is shown before a class, and how many times as large its words are then.
+const isBeforeClass = (/** @type {Element} */ element) => typeSize(element, 0) > 0;
+const larger = (/** @type {Element} */ element, usual = TYPE) => typeSize(element, usual) / usual;
 
 /**
  * A panel of that kind in `parent`.
@@ -43,8 +49,9 @@ export const panelOf = (kind, parent, { pick, refit, faded }) => {
   const inner = KINDS[kind](body, { pick, refit, faded, caption });
   const lines = (text, wide, letter) => Math.ceil((text.length * letter) / Math.max(60, wide));
   const words = (wide) => {
-    const above = facts.title ? TITLE_LINE * lines(facts.title, wide, TITLE_LETTER) + 6 : 0;
-    return above + (caption.textContent ? LINE * lines(caption.textContent, wide, LETTER) + 6 : 0);
+    const [title, text] = [larger(root, TITLE_TYPE), larger(root)];
+    const above = facts.title ? title * TITLE_LINE * lines(facts.title, wide, title * TITLE_LETTER) + 6 : 0;
+    return above + (caption.textContent ? text * LINE * lines(caption.textContent, wide, text * LETTER) + 6 : 0);
   };
   return {
     kind,
@@ -61,9 +68,13 @@ export const panelOf = (kind, parent, { pick, refit, faded }) => {
       const { around = () => 0, ...shape } = inner.shape(width);
       return { ...shape, around: (wide) => words(wide) + around(wide) };
     },
-    /** @param {import("./panel_rows.js").Size} size */
-    fit: ({ wide, high }) => {
+    /**
+     * @param {import("./panel_rows.js").Size} size
+     * @param {number} after pixels that stay free at its right
+     */
+    fit: ({ wide, high }, after) => {
       root.style.width = `${wide}px`;
+      root.style.marginRight = `${after}px`;
       inner.fit(wide, high);
     },
     /** @param {number} share of the map in the picture */
@@ -128,8 +139,8 @@ KINDS.image = (body, { refit, faded }) => {
       aspect: facts.width / facts.height,
       stretch: facts.width / facts.height,
       most: Math.max(facts.width, Math.min(SMALL, (SMALL * facts.width) / facts.height)),
-      least: [onPhone() ? 150 : 190, 90],
-      around: () => (facts.lower ? 34 : 0),
+      least: [onPhone() ? 150 : isBeforeClass(body) ? SMALL : 190, 90],
+      around: () => (facts.lower && !isBeforeClass(body) ? 34 : 0),
     }),
     fit: (wide, high) => {
       body.style.width = `${wide}px`;
@@ -186,14 +197,18 @@ KINDS.grid = (body, { pick, refit, caption }) => {
       const { order, geometry } = shown().tiles;
       const aspect = geometry.tile[1] / geometry.tile[0];
       const alone = order.length === 1;
-      const least = onPhone() ? width : Math.min(width, alone ? 200 : 300);
+      const least = onPhone() ? width : Math.min(width, larger(body) * (alone ? 200 : 300));
       return {
         aspect: order.length <= FEW ? order.length * aspect : Math.min(4, Math.max(aspect, 1.2)),
-        stretch: alone ? 0 : onPhone() ? width : Math.max(3 * aspect, 3), // a phone's page is as wide as it
+        // a phone's page is as wide as it; one map alone has no use for more, but larger words have
+        stretch: alone && !isBeforeClass(body) ? 0 : onPhone() ? width : Math.max(3 * aspect, 3),
         most: alone ? 400 * Math.max(1, aspect) : width,
         least: [least, alone || onPhone() ? 80 : 130],
-        around: (wide) =>
-          (wide < NARROW ? HEAD_NARROW : HEAD) + (facts.states.length > 1 ? 46 : 0) + (onPhone() ? 44 : 0),
+        free: isBeforeClass(body),
+        around: (wide) => {
+          const head = larger(body) * (wide < NARROW ? HEAD_NARROW : HEAD);
+          return head + (facts.states.length > 1 ? 46 : 0) + (onPhone() ? 44 : 0);
+        },
       };
     },
     fit: (wide, tall) => {
@@ -219,12 +234,13 @@ KINDS.chart = (body, { pick }) => {
       aspect: 1.7,
       stretch: 4,
       most: Math.min(width, 900),
-      least: [Math.min(width, 220), 90],
+      least: [Math.min(width, larger(body) * 220), 90],
+      free: isBeforeClass(body),
       around: (wide) => {
-        const longest = Math.max(...facts.labels.map((label) => label.length)) * 7;
+        const longest = Math.max(...facts.labels.map((label) => label.length)) * 7 * larger(body);
         const room = (wide - 75) / facts.labels.length;
         const isTurned = longest > room && facts.labels.length <= 40 && room > 11;
-        return 36 + (isTurned ? Math.min(LONGEST_NAME, longest) + 8 : 22);
+        return larger(body) * (36 + (isTurned ? Math.min(LONGEST_NAME, longest) + 8 : 22));
       },
     }),
     fit: (_wide, high) => body.style.setProperty("--chart-high", `${high}px`),
@@ -252,13 +268,13 @@ KINDS.table = (body) => {
       const letters = facts.columns.map((name, at) =>
         Math.max(name.length, ...facts.rows.map((cells) => cells[at].length)),
       );
-      const wide = letters.reduce((sum, count) => sum + 7.4 * count + 18, 4);
+      const wide = letters.reduce((sum, count) => sum + larger(table) * 7.4 * count + 18, 4);
       return {
         fixed: true,
         aspect: 1,
         stretch: 0,
         most: width,
-        least: [Math.min(width, Math.ceil(wide)), ROW * (facts.rows.length + 1)],
+        least: [Math.min(width, Math.ceil(wide)), larger(table) * ROW * (facts.rows.length + 1)],
       };
     },
     fit: () => {},

@@ -10,10 +10,12 @@
  *   least: [number, number],
  *   around: (wide: number) => number,
  *   fixed?: boolean,
+ *   free?: boolean,
  * }} Shape
  * `aspect`: its width by its height, and `stretch` what that may become where there is room beside it;
  * `most`: pixels that it is wide at most; `least`: pixels across and down below which it can't be read;
- * `around`: pixels down that its words take at a width; with `fixed` it is as large as `least` says.
+ * `around`: pixels down that its words take at a width; with `fixed` it is as large as `least` says, and
+ * with `free` it may be less high than its width asks for, where its words leave it no more.
  * @typedef {{wide: number, high: number}} Size
  */
 
@@ -43,6 +45,9 @@ const fitRow = (row, width, room) => {
       const more = Math.max(0, Math.min(left, size.high * stretch - size.wide, most - size.wide));
       size.wide = Math.floor(size.wide + more);
       left -= more;
+    });
+    sizes.forEach((size, at) => {
+      if (row[at].free) size.high = Math.min(size.high, room - row[at].around(size.wide));
     });
     if (sizes.some((size, at) => size.high + row[at].around(size.wide) > room)) continue;
     const seen = sizes.every(

@@ -30,7 +30,12 @@ const board = (parent, tell) => {
     const now = JSON.stringify([sizes, width]);
     if (now === laid) return;
     laid = now;
-    panels.forEach((panel, at) => panel.fit(sizes[at]));
+    // A row ends where it ends, be there room beside it for the first of the next.
+    const ends = rows.flatMap((row) => {
+      const left = row.reduce((free, { wide }) => free - wide - GAP, width + GAP);
+      return row.map((_, at) => (at === row.length - 1 ? left : 0));
+    });
+    panels.forEach((panel, at) => panel.fit(sizes[at], ends[at]));
     root.dataset.laid = String(rows[0].length);
   };
   const observer = new ResizeObserver(layOut);
