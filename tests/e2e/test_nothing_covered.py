@@ -57,9 +57,7 @@ def test_what_opens_the_sidebar_lies_over_nothing_that_is_scrolled(
     context.close()
 
 
-def test_a_picked_tile_has_its_number_once(
-    page: Page, server: str, model: hookviz.Model
-) -> None:
+def test_a_picked_tile_has_its_number_once(page: Page, server: str, model: hookviz.Model) -> None:
     """On an even map the ground of a number is even: another one under it would be seen."""
     star = next(sample for sample in samples() if sample.name == "star")
     layer = "stage1.first.conv"

@@ -1,6 +1,5 @@
 """The ways of looking at where a map comes from: what is chosen is seen where it is chosen."""
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from scripts.browsing import wait_for_grid
@@ -48,7 +47,7 @@ def test_what_is_chosen_is_seen_and_nothing_is_scrolled(sized: Page, server: str
     page.goto(f"{server}/?{LINK}&channel=7")
     wait_for_grid(page)
     at_rest(page)
-    assert not any(page.evaluate(SCROLLED))
+    assert page.evaluate(SCROLLED)[-1] == 0  # of the page a phone may have shown the tile already
     choose_each(page)
     # As far down as the longest of them lets one scroll: a shorter one would take that away.
     page.get_by_role("radio", name="Step through the convolution").click()
