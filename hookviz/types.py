@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
+from typing import Any
+from weakref import ref
 
 import numpy as np
 import torch
@@ -326,6 +328,8 @@ class Capture(Mapping[str, Activation]):
         forward_passes: how many times the network ran for it.
         layer_inputs: what the captured layers were given, in order of execution; only where that
             was asked for. The path of an address is the argument's number, ``conv1[0]``.
+        made_by: leads to the model, as long as somebody keeps that: a capture holds no network in
+            memory. None in a copy, and in what was pickled.
     """
 
     model: str
@@ -338,6 +342,10 @@ class Capture(Mapping[str, Activation]):
     seconds: float
     forward_passes: int
     layer_inputs: tuple[Activation, ...] = field(default=(), repr=False)
+    made_by: ref[Model] | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "made_by": None}
 
     @property
     def input(self) -> Tensor:

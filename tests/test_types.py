@@ -1,6 +1,9 @@
 """Addresses: written so that each is told from every other, and read back as they were."""
 
+import copy
+import gc
 import itertools
+import pickle
 from typing import Any
 
 import pytest
@@ -9,7 +12,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.types import Address
-from tests.networks import as_model, random_input, seeded
+from tests.networks import Tiny, as_model, random_input, seeded
 
 NAMES = ("c", "c#1", "c[0]", "c[0]#1", "c]", "c\\", "c\\#1", "#", "layer1.0.conv1", "")
 PATHS: tuple[tuple[str, ...], ...] = ((), ("0",), ("0", "1"), ("0][1",), ("a#1",), ("",), ("\\",))
@@ -88,3 +91,18 @@ def test_addresses_of_one_network_never_collide() -> None:
     assert hookviz.run_lens("verify", model, image).values["agrees"].all()
     edited = hookviz.run_lens("ablate", model, image, layer="c", channels="0", downstream="c#1")
     assert torch.equal(torch.from_numpy(edited.values["downstream_before"]), seen["c#1"][0][0])
+
+
+def test_a_capture_knows_its_model_while_somebody_keeps_it(noise: Tensor) -> None:
+    model = as_model(seeded(Tiny))
+    cap = hookviz.capture(model, noise)
+    (of_batch,) = hookviz.capture_batch(model, noise)
+    assert cap.made_by is not None
+    assert of_batch.made_by is not None
+    assert cap.made_by() is of_batch.made_by() is model
+    copies = pickle.loads(pickle.dumps(cap)), copy.deepcopy(cap)  # noqa: S301 - ours
+    assert all(each.made_by is None for each in copies)
+    assert all(torch.equal(each["conv1"].values, cap["conv1"].values) for each in copies)
+    del model
+    gc.collect()
+    assert cap.made_by() is None

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
+from weakref import ref
 
 import torch
 from torch import Tensor
@@ -97,6 +98,7 @@ def capture_batch(
             seconds=seconds,
             forward_passes=passes.count,
             layer_inputs=in_order(seen, taken[number]),
+            made_by=ref(model),
         )
         for number, each in enumerate(model_inputs)
     )

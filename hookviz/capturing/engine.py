@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+from weakref import ref
 
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.inputs import prepare
@@ -95,6 +96,7 @@ def capture(
         seconds=time.perf_counter() - started,
         forward_passes=passes,
         layer_inputs=in_order(seen, recording.inputs),
+        made_by=ref(model),
     )
 
 
