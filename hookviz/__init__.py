@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from hookviz.models.checkpoints.writing import save_weights
     from hookviz.models.loading import load_model
     from hookviz.models.wrapping import wrap
+    from hookviz.standalone.saving import save_page
     from hookviz.synthesis.goals import Objective
     from hookviz.synthesis.maximizing import Synthesis, maximize
     from hookviz.synthesis.settings import SynthesisMethod
@@ -164,6 +165,7 @@ __all__ = [
     "record",
     "replace_parameters",
     "run_lens",
+    "save_page",
     "save_weights",
     "similarity",
     "smaller",
@@ -206,6 +208,7 @@ _HOMES = {
     "models.checkpoints.writing": ("save_weights",),
     "models.loading": ("load_model",),
     "models.wrapping": ("wrap",),
+    "standalone.saving": ("save_page",),
     "synthesis.goals": ("Objective",),
     "synthesis.maximizing": ("Synthesis", "maximize"),
     "synthesis.settings": ("SynthesisMethod",),

@@ -11,7 +11,7 @@ from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.capturing.recorded_pass import Recording, in_order, run, wanted_layers
 from hookviz.hooking.default_device import with_numbers
-from hookviz.types import Capture, Model, ModelInput, Progress
+from hookviz.types import Activation, Capture, Model, ModelInput, Progress
 
 _SCORES = ""  # stands for the class scores among layer names; no layer is called so
 
@@ -117,6 +117,17 @@ def is_cached(
     wanted = wanted_layers(model, input_trace(model, model_input), layers)
     entries = _CacheEntries(cache, (model.name, model.digest, model_input.digest))
     return entries.look_up(wanted, logits=logits) is not None
+
+
+def keep(capture: Capture, cache: ByteCache) -> None:
+    """Put what was captured into a cache, where `capture` finds it."""
+    by_layer: dict[str, tuple[Activation, ...]] = {}
+    for each in capture.activations:
+        by_layer[each.layer] = (*by_layer.get(each.layer, ()), each)
+    recording = Recording(by_layer, capture.logits, complete=capture.logits is not None)
+    _CacheEntries(cache, (capture.model, capture.digest, capture.model_input.digest)).keep(
+        recording
+    )
 
 
 @dataclass(frozen=True, slots=True)

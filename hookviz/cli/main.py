@@ -20,6 +20,7 @@ COMMANDS = {
     "layers": "List a model's layers in order of execution, with their shapes.",
     "grid": "Draw every channel of a layer for each IMAGE: a file, a folder or a pattern.",
     "capture": "Record the activations of each IMAGE: a file, a folder or a pattern.",
+    "page": "Save the explorer of an IMAGE as one HTML file, which opens without a server.",
     "lens": "Look at an IMAGE through a lens; without a name, list the lenses.",
     "compare": "Compare what a layer makes of two images, or two models of one.",
     "similarity": "Tell how alike the layers of two models are over many images.",

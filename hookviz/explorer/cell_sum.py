@@ -6,10 +6,19 @@ from hookviz.explaining.cell_sum import CellSum
 from hookviz.explaining.layer_call import Step
 from hookviz.explorer.encoding import largest, rows_of_numbers
 from hookviz.explorer.glossary import explained
-from hookviz.language.saying import say
+from hookviz.language.saying import mark, say
 from hookviz.wording import number
 
-_ROWS = 5  # inputs that are written out one by one: as many as a laptop's window has room for
+ROWS = 5
+"""Inputs that are written out one by one: as many as a laptop's window has room for."""
+
+SUM = mark("sum {sum}{bias_term} = {total}, {verdict}")
+BIAS = mark(" + bias {bias}")
+AGREES, DIFFERS = mark("as the network computed"), mark("NOT what the network computed")
+FOLLOWED = mark("{title} gives {step}")
+NORMALISED = mark(
+    "{title} (value − {mean}) / √({variance} + {epsilon:g}) × {scale} + {shift} = {step}"
+)
 
 
 def cell_sum(cell: CellSum, upstream: str | None, colormap: str) -> dict[str, Any]:
@@ -20,13 +29,10 @@ def cell_sum(cell: CellSum, upstream: str | None, colormap: str) -> dict[str, An
         upstream: the layer whose channels the inputs are; None where there is no one layer.
         colormap: name of a diverging one, for patches, kernels and bars.
     """
-    first = cell.order[:_ROWS]
-    bias = "" if cell.bias is None else say(" + bias {bias}", bias=number(cell.bias))
-    others = cell.order[_ROWS:]
+    first = cell.order[:ROWS]
+    bias = "" if cell.bias is None else say(BIAS, bias=number(cell.bias))
+    others = cell.order[ROWS:]
     rest = float(sum(cell.terms[index] for index in others))
-    verdict = (
-        say("as the network computed") if cell.agrees else say("NOT what the network computed")
-    )
     return {
         "title": say(
             "Why {value} at row {row}, column {column}?",
@@ -57,11 +63,11 @@ def cell_sum(cell: CellSum, upstream: str | None, colormap: str) -> dict[str, An
         else "",
         "sum": explained(
             say(
-                "sum {sum}{bias_term} = {total}, {verdict}",
+                SUM,
                 sum=number(float(cell.terms.sum())),
                 bias_term=bias,
                 total=number(cell.total),
-                verdict=verdict,
+                verdict=say(AGREES if cell.agrees else DIFFERS),
             )
         ),
         "steps": [explained(_step(step)) for step in cell.steps],
@@ -72,10 +78,10 @@ def _step(step: Step) -> str:
     """Return a step after the convolution, as a formula with its numbers."""
     title = f"{step.kind} {step.layer}".strip()
     if step.norm is None:
-        return say("{title} gives {step}", title=title, step=number(step.value))
+        return say(FOLLOWED, title=title, step=number(step.value))
     norm = step.norm
     return say(
-        "{title} (value − {mean}) / √({variance} + {epsilon:g}) × {scale} + {shift} = {step}",
+        NORMALISED,
         title=title,
         mean=number(norm.mean),
         variance=number(norm.variance),

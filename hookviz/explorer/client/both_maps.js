@@ -64,7 +64,7 @@ export function bothMaps(find, { tileOf, valueAt, picked, came }) {
       const { bar, ticks } = answer ?? tiles;
       const says =
         answer?.says ?? say("The map of channel {channel}: arrow keys move, Enter looks at a cell.", { channel });
-      const shown = { rows, columns, cell, says, bar, ticks, about, values: valuesOf(answer) };
+      const shown = { rows, columns, cell, says, bar, ticks, about, values: valuesOf(answer), digits: answer?.digits };
       const picture = pictureOf("b", answer?.picture, channel, hasTiles);
       map.show({ ...shown, picture });
       if (!isPair) {

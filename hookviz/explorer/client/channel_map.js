@@ -5,6 +5,8 @@ import { stepped } from "./cells.js";
 import { cellAt, pointing } from "./pointing.js";
 import { colourBar, frame, inSigns, number, penOf, say } from "./shared.js";
 
+const DIGITS = 6; // of float32
+
 const FRAME = `
   <div class="single">
     <div class="stage" tabindex="0" role="application">
@@ -23,6 +25,7 @@ const FRAME = `
  * @property {Float32Array | null} values exact ones, where they are there
  * @property {((row: number, column: number) => number | null)} [about] a value read from its colour
  * @property {[number, number]} cell the one that is looked at
+ * @property {number} [digits] that the values have, where they are not exact
  * @property {string} says what the map is, for who can't see it
  * @property {string} bar
  * @property {[number, string][]} ticks
@@ -46,8 +49,11 @@ export function channelMap(parent, picked) {
     box.style.width = `${100 / columns}%`;
     box.style.height = `${100 / rows}%`;
   };
-  const written = (/** @type {Shown} */ { values, columns, about }, [row, column]) => {
-    if (values) return ` · ${inSigns(values[row * columns + column].toPrecision(6))}`;
+  const written = (/** @type {Shown} */ { values, columns, about, digits }, [row, column]) => {
+    if (values) {
+      const near = digits ? "≈ " : "";
+      return ` · ${near}${inSigns(values[row * columns + column].toPrecision(digits ?? DIGITS))}`;
+    }
     const near = about?.(row, column) ?? null;
     return near === null ? "" : ` · ≈ ${number(near)}`;
   };

@@ -128,7 +128,7 @@ export const mount = (element, surroundings) => {
     pick: (channel, cell) => {
       if (shown.step !== aboutStep()) return; // another layer is on its way
       const size = [tiles.rows, tiles.columns];
-      if (cell && !tiles.isPatches) change({ channel, cell: [...cell, ...size].join(",") });
+      if (cell && !tiles.isPatches && !tiles.picksStrongest) change({ channel, cell: [...cell, ...size].join(",") });
       else change({ channel, cell: null }); // at its strongest
     },
     room: (place) => Math.max(LEAST, roomBelow(place) - (onPhone() ? PAGER : 16)),

@@ -11,20 +11,22 @@ export function patches(parent, picked) {
   return {
     /**
      * @param {string} label what the group is called to those who do not see it
-     * @param {{title: string, picture: string}[]} items
+     * @param {{title: string, picture: string, leads?: Facts | null}[]} items
      * @param {number} columns
      */
     show(label, items, columns) {
       group.setAttribute("aria-label", label);
       group.style.setProperty("--columns", String(columns));
       group.replaceChildren(
-        ...items.map(({ title, picture }, rank) =>
-          make(
+        ...items.map(({ title, picture, leads }, rank) => {
+          const source = picture ? { src: picture } : {};
+          if (leads === null) return make("img", { alt: title, title, ...source }); // where nothing else is to be seen
+          return make(
             "button",
             { type: "button", title, "aria-label": title, onclick: () => picked(rank) },
-            make("img", { alt: "", ...(picture ? { src: picture } : {}) }),
-          ),
-        ),
+            make("img", { alt: "", ...source }),
+          );
+        }),
       );
     },
   };

@@ -51,12 +51,14 @@ export const tilePainter = (picture, { tile: [rows, columns] }) => {
 
 /**
  * Reads the value that a pixel's colour stands for, to one step of the colour bar: NaN and Infinity have
- * colours of their own, and where there is no value it is null.
+ * colours of their own, and where there is no value it is null. Where the values themselves are there
+ * they are read.
  * @param {CanvasImageSource} picture
  * @param {any} data
  * @returns {(at: number, cell: number[], below?: number) => number | null}
  */
 export const colourReader = (picture, data) => {
+  if (data.exact) return (at, [row, column]) => data.exact(data.order[at], row, column);
   const sample = penOf(document.createElement("canvas"), { willReadFrequently: true });
   [sample.canvas.width, sample.canvas.height] = [1, 1];
   const { geometry: sprite, limits, levels } = data;

@@ -1,0 +1,107 @@
+// The page of a file: the explorer, asked and answered in it, with its view in the address, and switches
+// for language and theme.
+
+import { alone, speak, tool } from "../../explorer/client/alone.js";
+import { viewOf } from "../../explorer/client/link.js";
+import { make, say } from "../../explorer/client/shared.js";
+import { answering, subjectOf } from "./answers.js";
+import { blocksOf, bytesOf } from "./blocks.js";
+import { saidIn, saying } from "./in_address.js";
+
+const THEMES = /** @type {const} */ (["light", "dark"]);
+
+/**
+ * The language that suits best: the first that one asks for, or of which there is another kind.
+ * @param {string[]} asked
+ * @param {string[]} known
+ */
+export const nearest = (asked, known) => {
+  const base = (/** @type {string} */ language) => language.toLowerCase().split("-")[0];
+  for (const each of asked) {
+    const exact = known.findIndex((language) => language.toLowerCase() === each.toLowerCase());
+    const at = exact >= 0 ? exact : known.findIndex((language) => base(language) === base(each));
+    if (at >= 0) return at;
+  }
+  return 0;
+};
+
+/** Begin to show what the document keeps. */
+export const begin = async () => {
+  const blocks = blocksOf((name) => document.getElementById(name)?.textContent ?? null);
+  const page = await blocks.facts("page");
+  const ask = answering(page, blocks, bytesOf);
+  const place = /** @type {HTMLElement} */ (document.querySelector("main"));
+  const codes = page.languages.map(({ language }) => language);
+  const said = () => saidIn(location);
+  const isEmbedded = said().get("embed") === "1";
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  let language = nearest([said().get("lang") ?? "", ...navigator.languages], codes);
+  let picked = /** @type {string | null} */ (said().get("theme")); // by a person, or the link
+  let isWritable = true;
+
+  const theme = () => {
+    const at = THEMES.indexOf(/** @type {any} */ (picked));
+    return at >= 0 ? at : Number(dark.matches);
+  };
+  const view = () => viewOf(String(said()), page.fields);
+  const write = (/** @type {Record<string, string | null>} */ words, how = "replace") => {
+    const put = how === "push" ? "pushState" : "replaceState";
+    try {
+      history[put](null, "", saying(location, words, isWritable));
+    } catch {
+      if (!isWritable) return; // as in a frame that has no address of its own
+      isWritable = false;
+      write(words, how);
+    }
+  };
+
+  /** @type {ReturnType<typeof alone> | null} */
+  let shown = null;
+  const around = make("footer", { hidden: isEmbedded });
+  const dress = () => {
+    document.documentElement.dataset.theme = THEMES[theme()];
+    toTheme.textContent = theme() ? say("Light") : say("Dark");
+  };
+  const toTheme = tool("", () => {
+    picked = THEMES[1 - theme()];
+    rethemed();
+  });
+  const rethemed = () => {
+    dress();
+    shown?.theme(THEMES[theme()]);
+    shown?.show(view(), subjectOf(language, theme()));
+  };
+  const toLanguage = make("select", { className: "tool" });
+  toLanguage.append(...page.languages.map(({ name }, at) => new Option(name, String(at))));
+  toLanguage.onchange = () => {
+    language = Number(toLanguage.value);
+    write({ lang: codes[language] });
+    show();
+    toLanguage.focus();
+  };
+
+  const show = () => {
+    shown?.end();
+    speak(page.languages[language]);
+    document.documentElement.lang = codes[language];
+    toLanguage.value = String(language);
+    toLanguage.setAttribute("aria-label", say("Language"));
+    around.textContent = page.missing[".language"]?.[language] ?? page.missing;
+    dress();
+    shown = alone(place, {
+      fields: page.fields,
+      view: view(),
+      subject: subjectOf(language, theme()),
+      ask,
+      changed: (next, how, words) => write(Object.fromEntries(words.map((word) => [word, next[word] ?? null])), how),
+      sheets: page.sheets,
+      theme: THEMES[theme()],
+      isBare: isEmbedded,
+      tools: [...(codes.length > 1 ? [toLanguage] : []), toTheme],
+    });
+  };
+  document.body.append(around);
+  show();
+  dark.addEventListener("change", () => picked === null && rethemed());
+  window.addEventListener("popstate", () => shown?.show(view()));
+};

@@ -1,0 +1,196 @@
+"""Save the explorer of a capture as one HTML file, which opens without a server or a network."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from hookviz.atlas.atlas import Atlas
+from hookviz.capturing import engine
+from hookviz.capturing.cache import Budget
+from hookviz.errors import HookVizError, ImageError, SettingError, UnknownLayerError, shorten
+from hookviz.explorer.client_facts import LIGHT
+from hookviz.explorer.given import model_of, subject_given
+from hookviz.explorer.subject import Subject
+from hookviz.images.reading import read
+from hookviz.language.saying import say
+from hookviz.paths import path_of
+from hookviz.standalone.client_page import page_html
+from hookviz.standalone.recording import LayerBlocks, record_layers, record_page
+from hookviz.types import Capture, LayerInfo, Progress, ignore
+from hookviz.wording import byte_size
+
+MOST_BYTES = 50_000_000
+"""Bytes of a page, at most, unless more are asked for: what mail and chats still take."""
+
+_SUFFIXES = (".html", ".htm")
+_ROOM = 256 << 20  # bytes for what is drawn while a page is made, beside the activations
+
+
+def save_page(
+    capture: Capture,
+    path: str | PathLike[str],
+    *,
+    image: Any = None,
+    layers: str | Iterable[str] | None = None,
+    sums: str | Iterable[str] = (),
+    atlas: Atlas | None = None,
+    most_bytes: int = MOST_BYTES,
+    progress: Progress = ignore,
+) -> Path:
+    """Save a capture as one HTML file that shows it in the explorer, and return the path.
+
+    A double click opens it, on a phone too, without a server and without a network. It has every
+    channel of every captured layer with its numbers, where on the image each cell looks, the sum
+    at each channel's strongest cell, and the likeliest classes, in every language and both themes.
+    Values are kept as float16.
+
+    Args:
+        capture: from `capture`; the layers in it are those of the page.
+        path: ends in ``.html``.
+        image: the image that the capture was made of, as a file, bytes or Pillow image; without,
+            the page shows what the network saw of it.
+        layers: names of those to keep, where not all of the capture.
+        sums: names of layers of which any cell's sum can be looked at, not the strongest's alone;
+            the page keeps their inputs and weights.
+        atlas: of this network, from `make_atlas`: what excites each channel most.
+        most_bytes: a larger page is refused.
+        progress: called with the share done; what it raises ends the run.
+
+    Raises:
+        HookVizError: the capture's model is gone, or the page would be too large; the message names
+            layers to leave out.
+        UnknownLayerError: a layer is not in the capture.
+        SettingError: the path ends in something else, or can't be written.
+        ImageError: the image can't be read, or is another one.
+
+    >>> import tempfile
+    >>> model = hookviz.load_model("shapesnet")
+    >>> cap = hookviz.capture(model, "assets/samples/star.jpg", "stem.first.conv")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = hookviz.save_page(cap, f"{folder}/star.html")
+    ...     path.read_text("utf-8")[:15]
+    '<!doctype html>'
+    """
+    file = _file(path)
+    subject = _subject(capture, image, atlas)
+    shown = _layers(capture, subject, layers)
+    subject = replace(subject, offered=shown)
+    named = _named({each.name for each in shown}, sums)
+    of_layers = list[LayerBlocks]()
+    whole = record_page(subject, shown)
+    least = sum(map(len, whole.values()))
+    for each in record_layers(subject, shown, named, progress):
+        of_layers.append(each)
+        if len(of_layers) < len(shown) and _size(least, of_layers) > 4 * most_bytes:
+            break  # nobody waits for the rest of what is refused
+    blocks = whole | {name: text for each in of_layers for name, text in each.texts.items()}
+    title = f"{subject.image_title} · {subject.model_title or subject.model.title} · HookViz"
+    page = page_html(title, blocks).encode()
+    if len(page) > most_bytes:
+        raise _too_large(len(page), most_bytes, of_layers, of_all=len(of_layers) == len(shown))
+    try:
+        file.write_bytes(page)
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise SettingError(
+            say("{file!r} can't be written: {reason}.", file=shorten(str(file), 200), reason=why)
+        ) from error
+    return file
+
+
+def _file(path: str | PathLike[str]) -> Path:
+    file = path_of(path)
+    if file.suffix.casefold() not in _SUFFIXES:
+        raise SettingError(
+            say(
+                "{file!r} does not end in {suffix}, as these files do.",
+                file=shorten(file.name),
+                suffix=_SUFFIXES[0],
+            )
+        )
+    return file
+
+
+def _subject(capture: Capture, image: Any, atlas: Atlas | None) -> Subject:
+    """Return what a page is about, with all that was captured in its cache."""
+    model = model_of(capture)
+    if atlas is not None:
+        atlas.check(model)
+    room = _ROOM + 4 * sum(each.nbytes for each in capture.activations)
+    subject = subject_given(model, capture.model_input, cache=Budget(room).cache(room))
+    engine.keep(capture, subject.cache)
+    if image is not None:
+        shown, crop = read(image), capture.model_input.crop
+        if crop is None or crop.right > shown.width + 1 or crop.bottom > shown.height + 1:
+            raise ImageError(
+                say(
+                    "{image} is {width}×{height} px, and is not what this capture was made of. "
+                    "Give that image, or none.",
+                    image=shown.name,
+                    width=shown.width,
+                    height=shown.height,
+                )
+            )
+        subject = replace(
+            subject,
+            model_input=capture.model_input,
+            image=shown,
+            alt=shown.name,
+            image_title=shown.name,
+        )
+    words = "" if atlas is None else say("among {count:,} images", count=atlas.counts["tallied"])
+    return replace(subject, colours=LIGHT, atlas=atlas, atlas_words=words)
+
+
+def _layers(
+    capture: Capture, subject: Subject, asked: str | Iterable[str] | None
+) -> tuple[LayerInfo, ...]:
+    """Return those layers of a capture that a page keeps, in order of execution."""
+    names = {each.layer for each in capture.activations}
+    if asked is not None:
+        names = set(_named(names, asked))
+    trace = subject.trace
+    convs = tuple(layer for layer in trace.convs if layer.name in names)
+    maps = tuple(layer for layer in trace.maps if layer.name in names)
+    if not maps:
+        raise HookVizError(
+            say("This capture of {model} has no layer that puts out maps.", model=capture.model)
+        )
+    return convs if len(convs) == len(maps) else maps
+
+
+def _named(known: set[str], asked: str | Iterable[str]) -> Sequence[str]:
+    """Return the layers that are asked for, all of which there are."""
+    names = [asked] if isinstance(asked, str) else list(asked)
+    for name in names:
+        if name not in known:
+            raise UnknownLayerError(say("captured layer"), name, known)
+    return names
+
+
+def _size(least: int, layers: Sequence[LayerBlocks]) -> int:
+    return least + sum(each.size for each in layers)
+
+
+def _too_large(
+    size: int, most: int, layers: Sequence[LayerBlocks], *, of_all: bool
+) -> HookVizError:
+    """Say how large a page would be, and without which layers it is not: the largest first."""
+    left, out = size, list[str]()
+    for each in sorted(layers, key=lambda layer: -layer.size):
+        if left <= most or len(out) == len(layers) - 1:
+            break
+        left -= each.size
+        out.append(each.name)
+    return HookVizError(
+        say(
+            "The page takes {size}, and may take {most} (most_bytes, --most-bytes). Without "
+            "{layers} it takes {left}; layers= and --layers say which are kept.",
+            size=byte_size(size) if of_all else say("more than {size}", size=byte_size(size)),
+            most=byte_size(most),
+            layers=shorten(", ".join(out), 400),
+            left=byte_size(left),
+        )
+    )
