@@ -44,25 +44,33 @@ def answer_channel(
         return Answer(of_a | {"colours": subject.colours.diverging})
     maps, compared = shown.maps.numpy(), shown.compared
     channel = asked_number(facts, "channel", len(maps), shown.looked.step)
-    said = {
-        "title": say("Channel {channel}", channel=channel),
-        "colours": subject.colours.diverging,  # of the histogram's bars
-        **described(shown.grid, maps, channel),
-    }
+    said = channel_facts(shown.grid, maps, channel)
+    said["colours"] = subject.colours.diverging  # of the histogram's bars
     if compared is not None and compared.pair.alike:
         of_a = channel_map(compared.pair.a, channel, compared.maps.a[channel])
         said["pair"] = pair_facts(compared.maps, compared.pair, channel) | {"a": of_a}
     return Answer(said)
 
 
-def described(grid: Grid, maps: NDArray[np.float32], channel: int) -> dict[str, Any]:
+def channel_facts(
+    grid: Grid, maps: NDArray[np.float32], channel: int, *, is_painted: bool = True
+) -> dict[str, Any]:
+    """Describe a channel with its title, as `described` and `channel_map` do."""
+    title = say("Channel {channel}", channel=channel)
+    return {"title": title, **described(grid, maps, channel, is_painted=is_painted)}
+
+
+def described(
+    grid: Grid, maps: NDArray[np.float32], channel: int, *, is_painted: bool = True
+) -> dict[str, Any]:
     """Describe a channel of `maps`, ``(C, H, W)``, which the grid draws: its map and its numbers.
 
     Minimum and maximum have the cell where they are. The bars of the histogram are percent of the
     highest one, and below or above zero.
     """
     values = maps[channel]
-    said = {"channel": channel, **channel_map(grid, channel, values)}
+    of_map = channel_map(grid, channel, values, is_painted=is_painted)
+    said = {"channel": channel, **of_map}
     if not np.isfinite(values).any():
         none = say("No cell of this map is a finite number.")
         return said | {

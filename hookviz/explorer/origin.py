@@ -53,16 +53,27 @@ def answer_cell(subject: Subject, view: View, facts: Mapping[str, Any], _report:
     """
     looked = resolve(subject, view)
     place = asked_place(subject, looked, facts)
+    call = call_or_why_not(subject, looked)
+    if isinstance(call, str):
+        return Answer(unexplained(call))
     layer = looked.layer
-    if not layer.kernel_size:
-        return _unexplained(describe_layer(subject.model, layer))
-    try:
-        call = layer_call(subject, looked)
-    except (SettingError, ModelError) as error:
-        return _unexplained(str(error))
     cell = explain_cell(call, place.channel, *place.on(call))
     said = cell_sum(cell, upstream_of(subject, layer), subject.colours.diverging)
     return Answer(said | {"hasKernel": True, "canWalk": True})
+
+
+def call_or_why_not(subject: Subject, looked: Looked) -> LayerCall | str:
+    """Return the layer's call, or what the layer does, or why its cells are no sums.
+
+    Raises:
+        HookVizError: as `layer_call`, but where the layer is no such sum.
+    """
+    if not looked.layer.kernel_size:
+        return describe_layer(subject.model, looked.layer)
+    try:
+        return layer_call(subject, looked)
+    except (SettingError, ModelError) as error:
+        return str(error)
 
 
 def asked_place(subject: Subject, looked: Looked, facts: Mapping[str, Any]) -> Place:
@@ -105,5 +116,6 @@ def upstream_of(subject: Subject, layer: LayerInfo) -> str | None:
     return None if source is None else Address.read(source).layer
 
 
-def _unexplained(text: str) -> Answer:
-    return Answer({"info": text, "hasKernel": False, "canWalk": False})
+def unexplained(text: str) -> dict[str, Any]:
+    """Return what is said of a cell that no sum made: a sentence."""
+    return {"info": text, "hasKernel": False, "canWalk": False}

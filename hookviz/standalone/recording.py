@@ -5,16 +5,20 @@ unpacks when it is looked at.
 """
 
 import base64
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hookviz.drawing.colormaps import GAP_LEVEL
 from hookviz.drawing.palette import palette_of
-from hookviz.errors import ModelError, SettingError
+from hookviz.explaining.cell_sum import explain_cell
+from hookviz.explaining.layer_call import LayerCall
 from hookviz.explorer.answering import answer
+from hookviz.explorer.cell_sum import cell_sum
+from hookviz.explorer.channel import channel_facts
 from hookviz.explorer.client_facts import (
     DARK,
     LIGHT,
@@ -24,8 +28,8 @@ from hookviz.explorer.client_facts import (
 )
 from hookviz.explorer.client_files import sheet
 from hookviz.explorer.drawn import drawn
-from hookviz.explorer.layers import resolve
-from hookviz.explorer.origin import layer_call, upstream_of
+from hookviz.explorer.layers import Looked, resolve
+from hookviz.explorer.origin import call_or_why_not, unexplained, upstream_of
 from hookviz.explorer.question import Question
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
@@ -49,7 +53,6 @@ _CHOSEN = ("layer", "channel", "cell", "sort", "top")  # all that a page offers 
 _THEMES = (LIGHT, DARK)
 # What the page makes of the values and the colours itself, or that is of no use in it.
 _PAINTED = ("key", "bar", "palette")
-_OF_CHANNEL = ("picture", "values", "bar", "colours")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,7 @@ def record_page(subject: Subject, layers: Sequence[LayerInfo]) -> dict[str, str]
         "head": _spoken(subject, "head"),
         "tree": _spoken(subject, "tree"),
         "photograph": _spoken(subject, "photograph"),
-        "missing": varied(LANGUAGE, [_missing(language) for language in languages()]),
+        **in_every_language(lambda: {"missing": _missing()}),
     }
     return {
         "page": packed(facts),
@@ -130,58 +133,99 @@ def record_layers(
 
 
 def _layer(subject: Subject, view: View, at: int, *, has_sums: bool) -> Iterator[tuple[str, str]]:
+    looked = resolve(subject, view)
     values = drawn(subject, view).maps.numpy()
     kept = halves(values)
     yield f"values-{at}", kept.text
     by_theme = [_tiles(replace(subject, colours=theme), view, kept.error) for theme in _THEMES]
-    call = _call(subject, view) if has_sums else None
-    tiles = varied(THEME, by_theme)
-    yield (
-        f"layer-{at}",
-        packed(
-            {
-                "tiles": tiles,
-                "field": _rounded(_spoken(subject, "field", view)),
-                "power": kept.power,
-                "call": call and call["facts"],
-            }
-        ),
-    )
-    channels = range(len(values))
-    of_channels = [
-        {
-            name: value
-            for name, value in _spoken(subject, "channel", view, channel=channel).items()
-            if name not in _OF_CHANNEL
-        }
-        for channel in channels
-    ]
-    yield f"channels-{at}", packed(columns(of_channels))
-    if call is not None:
-        for name, text in call["texts"].items():
+    call = call_or_why_not(subject, looked)
+    sums = call if has_sums and isinstance(call, LayerCall) else None
+    upstream = upstream_of(subject, looked.layer) if isinstance(call, LayerCall) else None
+    facts = {
+        "tiles": varied(THEME, by_theme),
+        "field": _rounded(_spoken(subject, "field", view)),
+        "power": kept.power,
+        "call": sums and in_every_language(lambda: call_facts(sums, upstream)),
+    }
+    if sums is not None:
+        after = followed(sums)
+        facts["call"]["powers"] = [each.power for each in after]
+        for place, step in enumerate(after):
+            yield f"step-{place}-{at}", step.text
+        for name, text in call_numbers(sums).items():
             yield f"{name}-{at}", text
-    else:
-        cells = [divmod(place, values.shape[2]) for place in by_theme[0]["strongest"]]
-        of_cells = [
-            _cell(subject, view, channel=channel, row=row, column=column)
-            for channel, (row, column) in zip(channels, cells, strict=True)
-        ]
-        yield f"cells-{at}", packed(columns(of_cells))
-    if subject.atlas is not None and str(resolve(subject, view).step) in subject.atlas.layers:
-        found = [_excites(subject, view, channel) for channel in channels]
+    yield f"layer-{at}", packed(facts)
+    yield f"channels-{at}", packed(columns(_channels(subject, view, values)))
+    if sums is None:
+        strongest = [divmod(place, values.shape[2]) for place in by_theme[0]["strongest"]]
+        yield f"cells-{at}", packed(columns(_cells(subject, looked, strongest, upstream)))
+    if subject.atlas is not None and str(looked.step) in subject.atlas.layers:
+        found = [_excites(subject, view, channel) for channel in range(len(values))]
         yield f"excites-{at}", packed(columns(found))
+
+
+def in_every_language(say_it: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what is said in each language, as one."""
+    said = []
+    for language in languages():
+        with speaking(language):
+            said.append(say_it())
+    facts: dict[str, Any] = varied(LANGUAGE, said)
+    return facts
+
+
+def _channels(subject: Subject, view: View, maps: NDArray[np.float32]) -> list[dict[str, Any]]:
+    """Return what is said of each channel; its values and colours are known otherwise."""
+
+    def say_it() -> dict[str, Any]:
+        grid = drawn(subject, view).grid
+        return {
+            str(channel): channel_facts(grid, maps, channel, is_painted=False)
+            for channel in range(len(maps))
+        }
+
+    return list(in_every_language(say_it).values())
+
+
+def _cells(
+    subject: Subject, looked: Looked, cells: Sequence[tuple[int, int]], upstream: str | None
+) -> list[dict[str, Any]]:
+    """Return the sum of one cell of each channel, by row and column; or why there is none."""
+    call = call_or_why_not(subject, looked)
+    sums = (
+        []
+        if isinstance(call, str)
+        else [explain_cell(call, channel, *cell) for channel, cell in enumerate(cells)]
+    )
+
+    def say_it() -> dict[str, Any]:
+        if not sums:
+            said = unexplained(str(call_or_why_not(subject, looked)))
+            return {str(channel): said for channel in range(len(cells))}
+        return {str(each.channel): cell_sum(each, upstream, LIGHT.diverging) for each in sums}
+
+    return [_as_kept(said) for said in in_every_language(say_it).values()]
+
+
+def _as_kept(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return a cell's sum as a page has it: with its own colours, and no kernel and no walk."""
+    facts = {name: value for name, value in facts.items() if name != "colours"}
+    if "rows" in facts:
+        facts["rows"] = [
+            row | {name: _rounded(row[name], 4) for name in ("patch", "kernel")}
+            for row in facts["rows"]
+        ]
+        for name in ("most", "patchMost", "kernelMost"):
+            facts[name] = _rounded(facts[name], 6)
+    return facts | {"hasKernel": False, "canWalk": False}
 
 
 def _spoken(
     subject: Subject, question: str, view: View | None = None, **about: Any
 ) -> dict[str, Any]:
     """Return the answer to a question in every language."""
-    said = []
-    for language in languages():
-        with speaking(language):
-            said.append(dict(answer(subject, view or View(), Question(question, about)).facts))
-    facts: dict[str, Any] = varied(LANGUAGE, said)
-    return facts
+    asked = Question(question, about)
+    return in_every_language(lambda: dict(answer(subject, view or View(), asked).facts))
 
 
 def _tiles(subject: Subject, view: View, error: float) -> dict[str, Any]:
@@ -189,16 +233,14 @@ def _tiles(subject: Subject, view: View, error: float) -> dict[str, Any]:
     facts = _spoken(subject, "tiles", view)
     facts = {name: value for name, value in facts.items() if name not in _PAINTED}
     facts["colormap"] = drawn(subject, view).own.colormap.name
-    facts["cost"] = varied(LANGUAGE, [_kept(language, error) for language in languages()])
-    return facts
+    return facts | in_every_language(lambda: {"cost": _kept(error)})
 
 
-def _kept(language: str, error: float) -> str:
-    with speaking(language):
-        return say(
-            "Values are kept as float16: they are {error} off at most in this layer.",
-            error=number(error),
-        )
+def _kept(error: float) -> str:
+    return say(
+        "Values are kept as float16: they are {error} off at most in this layer.",
+        error=number(error),
+    )
 
 
 def _layer_choices(facts: dict[str, Any], subject: Subject) -> dict[str, Any]:
@@ -211,47 +253,17 @@ def _layer_choices(facts: dict[str, Any], subject: Subject) -> dict[str, Any]:
     }
 
 
-def _cell(subject: Subject, view: View, **place: int) -> dict[str, Any]:
-    """Return the sum of a cell without the ways to the kernel and its walk, which no page has."""
-    facts = _spoken(subject, "cell", view, **place)
-    facts = {name: value for name, value in facts.items() if name != "colours"}
-    if "rows" in facts:
-        facts["rows"] = [
-            row | {name: _rounded(row[name], 4) for name in ("patch", "kernel")}
-            for row in facts["rows"]
-        ]
-    return _rounded(facts, 6) | {"hasKernel": False, "canWalk": False}
-
-
 def _excites(subject: Subject, view: View, channel: int) -> dict[str, Any]:
     """Return what excites a channel; its patches lead nowhere."""
     facts = _spoken(subject, "excites", view, channel=channel)
     return facts | {"patches": [each | {"leads": None} for each in facts["patches"]]}
 
 
-def _call(subject: Subject, view: View) -> dict[str, Any] | None:
-    """Return what any sum of a layer needs; None of a layer that is no such sum, which says so."""
-    looked = resolve(subject, view)
-    try:
-        call = layer_call(subject, looked)
-    except (SettingError, ModelError):
-        return None
-    upstream, after = upstream_of(subject, looked.layer), followed(call)
-    said = []
-    for language in languages():
-        with speaking(language):
-            said.append(call_facts(call, upstream))
-    facts = varied(LANGUAGE, said) | {"powers": [each.power for each in after]}
-    steps = {f"step-{number}": each.text for number, each in enumerate(after)}
-    return {"facts": facts, "texts": call_numbers(call) | steps}
-
-
-def _missing(language: str) -> str:
-    with speaking(language):
-        return say(
-            "This page needs no network and no server. Other scales and colours, comparing, the "
-            "kernel's walk, lenses and images of your own are in the app, which hookviz run starts."
-        )
+def _missing() -> str:
+    return say(
+        "This page needs no network and no server. Other scales and colours, comparing, the "
+        "kernel's walk, lenses and images of your own are in the app, which hookviz run starts."
+    )
 
 
 def _language(language: str) -> dict[str, Any]:

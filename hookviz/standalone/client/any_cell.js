@@ -7,6 +7,13 @@ const TINY = 2 ** -126; // the least float32 that has all digits
 const KEPT = 2 ** -11; // of a value: how far float16 may be from it
 const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
+/** Three digits and the power of ten; what lies in the middle of two goes to the even one, as in Python. */
+const rounded = (/** @type {number} */ size) => {
+  const exact = size.toExponential(60);
+  const isEven = /^\d\.\d[02468]50*e/.test(exact);
+  return isEven ? [exact.slice(0, 4), exact.split("e")[1]] : size.toExponential(2).split("e");
+};
+
 /**
  * A number in three digits, as Python's `wording.number` writes it.
  * @param {number} value
@@ -15,7 +22,7 @@ const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 export const written = (value, point = window.hookvizPoint ?? ".") => {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "∞" : "−∞";
   if (value === 0) return "0";
-  const [mantissa, exponent] = Math.abs(value).toExponential(2).split("e");
+  const [mantissa, exponent] = rounded(Math.abs(value));
   const power = Number(exponent);
   let text = "";
   if (power > -4 && power < 6) {

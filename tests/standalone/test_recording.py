@@ -1,0 +1,257 @@
+"""What a page answers is what the library answers, in each language and theme."""
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.explorer.answering import answer
+from hookviz.explorer.question import Question
+from hookviz.explorer.subject import Subject
+from hookviz.explorer.view import View
+from hookviz.language.speaking import speaking
+from hookviz.standalone.recording import record_layers
+from tests.explorer.asking import decoded, floats
+from tests.explorer.subjects import asked, subject_of
+from tests.networks import seeded
+from tests.standalone.pages import LANGUAGES, THEMES, Asked, Recorded, recorded
+
+FIRST, LAST, SUMS = "stem.first.conv", "stage3.second.conv", "stage2.first.conv"
+_DIGITS = 1e-3  # of what was kept with four
+
+
+@pytest.fixture(scope="module")
+def subject() -> Subject:
+    return subject_of(hookviz.load_model("shapesnet"))
+
+
+@pytest.fixture(scope="module")
+def page(subject: Subject, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    layers = [FIRST, SUMS, LAST]
+    return recorded(subject, layers, tmp_path_factory.mktemp("page"), sums=[SUMS])
+
+
+WAYS = [(language, theme) for language in (0, 1) for theme in (0, 1)]
+
+
+def in_python(
+    subject: Subject, question: str, layer: str | None, language: int, theme: int, **about: Any
+) -> Mapping[str, Any]:
+    looked = replace(subject, colours=THEMES[theme])
+    with speaking(LANGUAGES[language]):
+        facts = answer(looked, View(layer=layer), Question(question, about)).facts
+    plain: dict[str, Any] = json.loads(json.dumps(facts))
+    return plain
+
+
+@pytest.mark.parametrize(("language", "theme"), WAYS)
+def test_the_tiles_are_the_library_s(
+    subject: Subject, page: Recorded, language: int, theme: int
+) -> None:
+    for layer in (FIRST, LAST):
+        ((facts, data),) = page.answers([Asked("tiles", {}, layer, language, theme)])
+        looked = replace(subject, colours=THEMES[theme])
+        with speaking(LANGUAGES[language]):
+            expected = answer(looked, View(layer=layer), Question("tiles"))
+        for name in ("legend", "shown", "order", "orders", "limits", "strongest", "stats", "alt"):
+            assert facts[name] == json.loads(json.dumps(expected.facts[name])), name
+        for name in ("palette", "ticks", "geometry", "levels", "nan", "infinity"):
+            assert facts[name] == json.loads(json.dumps(expected.facts[name])), name
+        np.testing.assert_array_equal(decoded(facts["bar"]), decoded(expected.facts["bar"]))
+        with Image.open(io.BytesIO(data)) as ours, Image.open(io.BytesIO(expected.data)) as theirs:
+            assert (ours.mode, ours.size) == ("P", theirs.size)
+            ours_rgba, theirs_rgba = ours.convert("RGBA"), theirs.convert("RGBA")
+            levels = np.asarray(ours).astype(int), np.asarray(theirs).astype(int)
+        apart = np.abs(levels[0] - levels[1])
+        assert apart.max() <= 1  # where a value lies at the edge between two colours
+        assert (apart > 0).mean() < 0.02
+        same = apart == 0
+        assert (np.asarray(ours_rgba)[same] == np.asarray(theirs_rgba)[same]).all()
+
+
+@pytest.mark.parametrize(("language", "theme"), WAYS)
+def test_a_channel_is_the_library_s(
+    subject: Subject, page: Recorded, language: int, theme: int
+) -> None:
+    for layer, channel in ((FIRST, 0), (FIRST, 17), (LAST, 5)):
+        ((facts, _),) = page.answers(
+            [Asked("channel", {"channel": channel}, layer, language, theme)]
+        )
+        expected = in_python(subject, "channel", layer, language, theme, channel=channel)
+        shape = facts["rows"], facts["columns"]
+        values, exact = floats(facts["values"], *shape), floats(expected["values"], *shape)
+        np.testing.assert_allclose(values, exact, rtol=2**-11, atol=1e-6)
+        np.testing.assert_array_equal(decoded(facts["bar"]), decoded(expected["bar"]))
+        for name in expected.keys() - {"values", "picture", "bar"}:
+            assert facts[name] == expected[name], name
+
+
+@pytest.mark.parametrize("language", [0, 1])
+def test_the_sum_of_the_strongest_cell_is_the_library_s(
+    subject: Subject, page: Recorded, language: int
+) -> None:
+    tiles = asked(subject, "tiles", View(layer=LAST))
+    for channel in (0, 9):
+        row, column = divmod(tiles["strongest"][channel], tiles["columns"])
+        place = {"channel": channel, "row": row, "column": column}
+        ((facts, _),) = page.answers([Asked("cell", place, LAST, language, 1)])
+        expected = in_python(subject, "cell", LAST, language, 1, **place)
+        assert facts["title"] == expected["title"]
+        assert (facts["sum"], facts["steps"]) == (expected["sum"], expected["steps"])
+        assert (facts["rest"], facts["upstream"]) == (expected["rest"], expected["upstream"])
+        assert facts["colours"] == THEMES[1].diverging
+        assert facts["rows"] == _approximately(expected["rows"])
+        assert not facts["hasKernel"]
+        assert not facts["canWalk"]
+
+
+@pytest.mark.parametrize("language", [0, 1])
+def test_any_sum_of_a_layer_with_sums_is_the_library_s(
+    subject: Subject, page: Recorded, language: int
+) -> None:
+    tiles = asked(subject, "tiles", View(layer=SUMS))
+    last = {"row": tiles["rows"] - 1, "column": 0}
+    for place in ({"channel": 3, "row": 2, "column": 5}, {"channel": 0, **last}):
+        ((facts, _),) = page.answers([Asked("cell", place, SUMS, language)])
+        expected = in_python(subject, "cell", SUMS, language, 0, **place)
+        expected = {**expected, "hasKernel": False, "canWalk": False}
+        assert facts == _approximately(expected)
+
+
+def _approximately(facts: Any) -> Any:
+    if isinstance(facts, dict):
+        return {name: _approximately(each) for name, each in facts.items()}
+    if isinstance(facts, list):
+        return [_approximately(each) for each in facts]
+    return pytest.approx(facts, rel=_DIGITS) if isinstance(facts, float) else facts
+
+
+def test_another_cell_says_which_one_there_is_and_how_to_have_all(
+    subject: Subject, page: Recorded
+) -> None:
+    tiles = asked(subject, "tiles", View(layer=LAST))
+    row, column = divmod(tiles["strongest"][1], tiles["columns"])
+    other = {"channel": 1, "row": (row + 1) % tiles["rows"], "column": column}
+    facts = page.facts("cell", LAST, **other)
+    assert f"row {row}, column {column}" in facts["info"]
+    assert f"--sums {LAST}" in facts["info"]
+    assert page.facts("tiles", LAST)["picksStrongest"]
+    assert not page.facts("tiles", SUMS)["picksStrongest"]
+
+
+@pytest.mark.parametrize("language", [0, 1])
+def test_what_is_around_is_the_library_s(subject: Subject, page: Recorded, language: int) -> None:
+    shown = [each for each in subject.trace.convs if each.name in (FIRST, SUMS, LAST)]
+    looked = replace(subject, offered=shown)
+    (head, field, tree, photograph, layers) = page.answers(
+        [
+            Asked(name, {}, LAST, language)
+            for name in ("head", "field", "tree", "photograph", "layers")
+        ]
+    )
+    assert head[0] == in_python(looked, "head", None, language, 0)
+    assert tree[0]["parts"] == in_python(looked, "tree", None, language, 0)["parts"]
+    assert photograph[0] == in_python(looked, "photograph", None, language, 0)
+    expected = in_python(looked, "field", LAST, language, 0)
+    assert field[0] == _approximately(expected)
+    said = in_python(looked, "layers", LAST, language, 0)
+    for name in ("options", "layer", "step", "steps", "sorts", "tops", "shape", "listed"):
+        assert layers[0][name] == said[name], name
+    with Image.open(io.BytesIO(head[1])) as seen:
+        assert seen.size[0] > 0
+    with Image.open(io.BytesIO(photograph[1])) as shown:
+        assert shown.format == "JPEG"
+
+
+def test_only_what_a_page_has_is_offered(page: Recorded) -> None:
+    layers = page.facts("layers", FIRST)
+    assert [len(layers[name]) for name in ("scales", "colourMaps")] == [1, 1]
+    assert (layers["patches"], layers["isConv"]) == (None, False)
+    assert page.facts("layers", "gone")["layer"] == FIRST
+    assert "no layer gone" in page.facts("layers", "gone")["warning"]
+    assert page.facts("layers", None)["warning"] == ""
+    assert "hookviz run" in page.facts("walk", FIRST, channel=0, row=0, column=0)["error"]
+    assert page.facts("excites", FIRST, channel=0) == {"known": False, "patches": [], "error": ""}
+
+
+def test_what_excites_a_channel_is_there_with_an_atlas(tmp_path: Path) -> None:
+    atlas = hookviz.read_atlas("assets/atlases/shapesnet.atlas")
+    words = "among images"
+    subject = subject_of(hookviz.load_model("shapesnet"), atlas=atlas, atlas_words=words)
+    page = recorded(subject, [LAST], tmp_path)
+    facts = page.facts("excites", LAST, channel=3)
+    expected = in_python(subject, "excites", LAST, 0, 0, channel=3)
+    assert [each["picture"] for each in facts["patches"]] == [
+        each["picture"] for each in expected["patches"]
+    ]
+    assert [each["title"] for each in facts["patches"]] == [
+        each["title"] for each in expected["patches"]
+    ]
+    assert all(each["leads"] is None for each in facts["patches"])
+    assert facts["among"] == words
+    assert page.facts("layers", LAST)["isConv"]
+
+
+class Odd(nn.Module):
+    """A channel that is not a number, one infinite, one dead, and one of large values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.pool = nn.MaxPool2d(2)
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.conv(images)
+        return self.pool(maps).mean((2, 3))
+
+
+def odd_page(tmp_path: Path, layer: str = "conv") -> tuple[Subject, Recorded]:
+    network = seeded(Odd)
+    with torch.no_grad():
+        network.conv.weight[0] = torch.nan
+        network.conv.weight[1] = torch.inf
+        network.conv.weight[2] = 0
+        network.conv.weight[3] *= 1e7
+    subject = subject_of(hookviz.wrap(network, hookviz.Preprocess(resize=16, crop=16)))
+    return subject, recorded(subject, [layer], tmp_path)
+
+
+def test_what_is_no_number_has_its_own_colours(tmp_path: Path) -> None:
+    subject, page = odd_page(tmp_path)
+    ((facts, data),) = page.answers([Asked("tiles", {}, "conv")])
+    expected = answer(subject, View(), Question("tiles"))
+    with Image.open(io.BytesIO(data)) as ours, Image.open(io.BytesIO(expected.data)) as theirs:
+        found, wanted = np.asarray(ours).astype(int), np.asarray(theirs).astype(int)
+    special = wanted >= facts["nan"]
+    assert special.any()
+    np.testing.assert_array_equal(found[special], wanted[special])
+    assert page.facts("channel", "conv", channel=0)["noFinite"]
+    assert page.facts("channel", "conv", channel=2)["dead"]
+    cell = page.facts("cell", "conv", channel=0, row=0, column=0)
+    assert cell["title"].startswith("Why NaN")
+    values = floats(page.facts("channel", "conv", channel=3)["values"], 14, 14)
+    assert np.abs(values).max() > 65504
+
+
+def test_a_layer_that_is_no_sum_says_what_it_does(tmp_path: Path) -> None:
+    subject, page = odd_page(tmp_path, "pool")
+    place = {"channel": 1, "row": 0, "column": 3}
+    expected = in_python(subject, "cell", "pool", 0, 0, **place)
+    assert page.facts("cell", "pool", **place)["info"] == expected["info"]
+
+
+def test_progress_is_told_after_each_layer(subject: Subject) -> None:
+    shown = [each for each in subject.trace.convs if each.name in (FIRST, LAST)]
+    told: list[float] = []
+    looked = replace(subject, offered=shown)
+    names = [each.name for each in record_layers(looked, shown, progress=told.append)]
+    assert (names, told) == ([FIRST, LAST], [0.5, 1.0])
