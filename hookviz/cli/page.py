@@ -11,6 +11,7 @@ from hookviz.cli.options import input_options, layer_names, load, model_options
 from hookviz.cli.progress import progress_bar
 from hookviz.cli.tables import echo_json
 from hookviz.images.reading import read
+from hookviz.language.saying import say_count
 from hookviz.standalone.saving import MOST_BYTES, save_page
 from hookviz.wording import byte_size
 
@@ -71,11 +72,15 @@ def page(
             most_bytes=most_bytes,
             progress=progress,
         )
-    taken = file.stat().st_size
-    kept = sorted({each.layer for each in seen.activations})
+    row: dict[str, Any] = {
+        "out": str(file),
+        "model": loaded.name,
+        "weights": loaded.weights,
+        "layers": list(dict.fromkeys(each.layer for each in seen.activations)),
+        "bytes": file.stat().st_size,
+    }
     if as_json:
-        echo_json(
-            {"out": str(file), "model": loaded.name, "weights": loaded.weights, "bytes": taken}
-        )
+        echo_json(row)
     else:
-        click.echo(f"{file}: {len(kept)} layers of {loaded.title}, {byte_size(taken)}.")
+        kept = say_count("{count} layer", "{count:,} layers", len(row["layers"]))
+        click.echo(f"{file}: {kept} of {loaded.title}, {byte_size(row['bytes'])}.")

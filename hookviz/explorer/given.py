@@ -5,6 +5,7 @@ The page makes its subjects of what its widgets chose, and gives them the sessio
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache as once
 from typing import Any
 
 import numpy as np
@@ -87,9 +88,14 @@ def model_of(capture: Capture) -> Model:
 
 
 def own_cache() -> ByteCache:
-    """Return an empty cache of as much as one session of the app keeps."""
-    limit = settings().session_mb * MEGABYTE
-    return Budget(limit).cache(limit)
+    """Return an empty cache of what a session of the app keeps: all of these together hold that."""
+    budget = _budget()
+    return budget.cache(budget.limit)
+
+
+@once
+def _budget() -> Budget:
+    return Budget(settings().session_mb * MEGABYTE)
 
 
 def _as_its_own_image(model_input: ModelInput, title: str) -> tuple[ModelInput, InputImage]:

@@ -45,15 +45,20 @@ def answer_tree(subject: Subject, view: View, _facts: Mapping[str, Any], _report
 def _previews(subject: Subject, *, of_all: bool) -> Previews | None:
     """Return the mean of each conv layer's first maps, or `of_all` with maps, each on its scale.
 
+    Where layers are offered, of those of them that are convolutions.
+
     None where the cache can't hold all layers: they would be computed at every question.
     """
     model, model_input, cache = subject.model, subject.model_input, subject.cache
-    key = ("previews", *subject.key, of_all)
+    trace, offered = subject.trace, {layer.name for layer in subject.offered}
+    listed = (layer.name for layer in (trace.maps if of_all else trace.convs))
+    names = [name for name in listed if not offered or name in offered]
+    if not names:
+        return None
+    key = ("previews", *subject.key, *names)
     cached: Previews | None = cache.get(key)
     if cached is not None:
         return cached
-    trace = subject.trace
-    names = [layer.name for layer in (trace.maps if of_all else trace.convs)]
     if sum(trace.nbytes[name] for name in names) > cache.limit // 2:
         return _previews(subject, of_all=False) if of_all else None
     capture = kept_capture(subject, names, logits=False)

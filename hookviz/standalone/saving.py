@@ -77,7 +77,7 @@ def save_page(
     subject = _subject(capture, image, atlas)
     shown = _layers(capture, subject, layers)
     subject = replace(subject, offered=shown)
-    named = _named({each.name for each in shown}, sums)
+    named = _named(say("layer in this page"), {each.name for each in shown}, sums)
     of_layers = list[LayerBlocks]()
     whole = record_page(subject, shown)
     least = sum(map(len, whole.values()))
@@ -150,7 +150,7 @@ def _layers(
     """Return those layers of a capture that a page keeps, in order of execution."""
     names = {each.layer for each in capture.activations}
     if asked is not None:
-        names = set(_named(names, asked))
+        names = set(_named(say("captured layer"), names, asked))
     trace = subject.trace
     convs = tuple(layer for layer in trace.convs if layer.name in names)
     maps = tuple(layer for layer in trace.maps if layer.name in names)
@@ -161,12 +161,12 @@ def _layers(
     return convs if len(convs) == len(maps) else maps
 
 
-def _named(known: set[str], asked: str | Iterable[str]) -> Sequence[str]:
+def _named(kind: str, known: set[str], asked: str | Iterable[str]) -> Sequence[str]:
     """Return the layers that are asked for, all of which there are."""
     names = [asked] if isinstance(asked, str) else list(asked)
     for name in names:
         if name not in known:
-            raise UnknownLayerError(say("captured layer"), name, known)
+            raise UnknownLayerError(kind, name, known)
     return names
 
 
