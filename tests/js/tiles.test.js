@@ -55,3 +55,10 @@ test("of a pair, A is read above B", () => {
   colourReader({}, data)(0, [1, 1], sprite.height);
   assert.deepEqual(looks, [[1, 121]]);
 });
+
+test("where the values themselves are there, they are read", () => {
+  const exact = (channel, row, column) => 100 * channel + 10 * row + column;
+  const read = colourReader({}, { ...data, order: [7, 3], exact });
+  assert.equal(read(1, [4, 2]), 342);
+  assert.equal(looks.length, 0);
+});

@@ -1,0 +1,400 @@
+"""A page in a file: opened from the disk with the network off, every number is the library's."""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+import pytest
+import torch
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Locator, Page, expect
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.explorer.answering import answer
+from hookviz.explorer.given import subject_given
+from hookviz.explorer.question import Question
+from hookviz.explorer.subject import Subject
+from hookviz.explorer.view import View
+from hookviz.images.samples import samples
+from hookviz.wording import percent
+from scripts.browsing import tile_centre, tiles
+from tests.networks import seeded
+
+PHOTO = next(each.path for each in samples() if each.kind == "photo")
+BAD = "<img src=x onerror=window.bad=1>"
+_HALF = 2**-11  # of a value: what float16 may be off
+
+
+class Own(nn.Module):
+    """A network of one's own: groups, a norm, a swish, and a channel that is dead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 6, 3, stride=2, padding=1)
+        self.norm = nn.BatchNorm2d(6)
+        self.second = nn.Conv2d(6, 8, 3, padding=1, groups=2, dilation=1, bias=False)
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = nn.functional.silu(self.norm(self.first(images)))
+        scores: Tensor = self.head(self.second(maps).mean((2, 3)))
+        return scores
+
+
+def own() -> hookviz.Model:
+    network = seeded(Own)
+    with torch.no_grad():
+        network.second.weight[3] = 0
+    steps = hookviz.Preprocess(resize=64, crop=64)
+    classes = (BAD, "</script>", '"b"', "'c'", "{d}")
+    return hookviz.wrap(network, steps, classes, name=f"my {BAD} net")
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A page, and what it was made of."""
+
+    file: Path
+    subject: Subject
+    capture: hookviz.Capture
+    sums: str
+
+    @property
+    def layers(self) -> list[str]:
+        return list(self.capture)
+
+    def said(self, question: str, layer: str, **about: Any) -> Mapping[str, Any]:
+        """What the library answers."""
+        return answer(self.subject, View(layer=layer), Question(question, about)).facts
+
+
+NETWORKS = {
+    "squeezenet": (
+        lambda: hookviz.load_model("squeezenet"),
+        ["features.0", "features.6.expand3x3", "classifier.1"],
+    ),
+    "resnet18": (
+        lambda: hookviz.load_model("resnet18", "random"),
+        ["conv1", "layer2.0.downsample.0", "layer4.1.conv2"],
+    ),
+    "own": (own, ["first", "second"]),
+}
+_saved: dict[str, Saved] = {}
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pages")
+
+
+def saved(name: str, folder: Path) -> Saved:
+    """A page of a network, made once."""
+    if name not in _saved:
+        build, layers = NETWORKS[name]
+        model = build()
+        capture = hookviz.capture(model, PHOTO, layers)
+        file = folder / f"{name} \"quoted\" 'page' #1.html"
+        sums = layers[1]
+        hookviz.save_page(capture, file, image=PHOTO, sums=sums)
+        _saved[name] = Saved(file, subject_given(model, PHOTO), capture, sums)
+    return _saved[name]
+
+
+@contextmanager
+def opened(browser: Browser, file: Path, link: Mapping[str, Any], **options: Any) -> Iterator[Page]:
+    """A page from the disk with the network off, which asks for nothing from elsewhere."""
+    size = {"width": 1440, "height": 900}
+    context = browser.new_context(**{"viewport": size, "reduced_motion": "reduce", **options})
+    context.set_offline(True)
+    page = context.new_page()
+    asked, wrong = list[str](), list[str]()
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+    page.on("dialog", lambda dialog: wrong.append(dialog.message))
+    page.goto(f"{file.as_uri()}?{urlencode(link)}")
+    painted(page)
+    yield page
+    assert {url.partition(":")[0] for url in asked} <= {"file", "data", "blob"}
+    assert len([url for url in asked if url.startswith("file:")]) == len(
+        [url for url in asked if url.startswith(file.as_uri())]
+    )
+    assert wrong == []
+    context.close()
+
+
+def painted(page: Page) -> None:
+    """Wait until the tiles that are shown are those that are asked for."""
+    page.locator(".main:not(.stale) .picture[data-key]").wait_for(state="attached")
+
+
+def number_in(text: str) -> float:
+    found = re.search(r"[−-]?[\d,.]+(?:×10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?", text)
+    assert found, text
+    mantissa, _, power = found[0].replace("−", "-").replace(",", "").partition("×10")
+    return float(mantissa) * 10.0 ** int(power.translate(_DOWN) or 0)
+
+
+_DOWN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+
+
+def texts(place: Locator) -> list[str]:
+    return [each.strip() for each in place.all_inner_texts()]
+
+
+def words(parts: Any) -> str:
+    return "".join(part[0] for part in parts)
+
+
+def check_sum(page: Page, expected: Mapping[str, Any]) -> None:
+    """The sum on the screen says what the library says."""
+    expect(page.locator(".why h4")).to_have_text(expected["title"])
+    expect(page.locator(".why:not(.stale) .sum")).to_have_text(words(expected["sum"]))
+    assert texts(page.locator(".why .steps li")) == [words(each) for each in expected["steps"]]
+    assert texts(page.locator(".why .rest")) == [expected["rest"]]
+    rows = page.locator(".why .rows .row")
+    assert texts(rows.locator(".name")) == [f"in {row['input']}" for row in expected["rows"]]
+    terms = [number_in(each) for each in texts(rows.locator(".term"))]
+    assert terms == pytest.approx([row["term"] for row in expected["rows"]], rel=5e-3, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_number_is_the_library_s(name: str, browser: Browser, folder: Path) -> None:
+    page_of = saved(name, folder)
+    for layer in page_of.layers:
+        values = page_of.capture[layer].values.numpy()
+        channel = values.shape[0] // 3
+        told = page_of.said("tiles", layer)
+        rows, columns = told["rows"], told["columns"]
+        row, column = divmod(told["strongest"][channel], columns)
+        link = {"layer": layer, "channel": channel}
+        with opened(browser, page_of.file, link) as page:
+            # the strongest cell
+            expect(page.locator("h3")).to_have_text(f"Channel {channel}")
+            check_sum(page, page_of.said("cell", layer, channel=channel, row=row, column=column))
+            line = page.locator(".map-b output")
+            expect(line).to_contain_text(f"row {row}, column {column} · ≈")
+            exact = values[channel, row, column]
+            shown = number_in(line.inner_text().rpartition("≈")[2])
+            assert shown == pytest.approx(exact, rel=_HALF + 5e-4)
+            # its numbers
+            said = page_of.said("channel", layer, channel=channel)
+            numbers = texts(page.locator(".hv-numbers > *"))
+            assert numbers == [text for line in said["numbers"] for text in line[:2]]
+            assert texts(page.locator(".hv-ends span")) == [
+                said["histogram"]["low"],
+                said["histogram"]["high"],
+            ]
+            bars = page.locator(".hv-histogram span").evaluate_all(
+                "all => all.map((each) => parseFloat(each.style.height))"
+            )
+            assert bars == [bar[0] for bar in said["histogram"]["bars"]]
+            # what is read under the pointer
+            at = channel + 1
+            x, y = tile_centre(page, at)
+            page.mouse.move(x, y)
+            output = page.locator("figure .head output").first
+            expect(output).to_contain_text(f"channel {at} · ≈")
+            text = output.inner_text()
+            found = re.search(r"row (\d+), column (\d+)", text)
+            assert found, text
+            there = values[at, int(found[1]), int(found[2])]
+            assert number_in(text.partition("≈")[2]) == pytest.approx(there, rel=_HALF + 5e-3)
+            # the classes
+            likeliest = page_of.capture.likeliest(5)
+            labels = texts(page.locator(".classes .label"))
+            assert labels == [_name(page_of.capture, index) for index, _ in likeliest]
+            shares = texts(page.locator(".classes .share"))
+            assert shares == [percent(share) for _, share in likeliest]
+        # any cell
+        other = {"row": rows // 2, "column": columns // 3}
+        cell = f"{other['row']},{other['column']},{rows},{columns}"
+        with opened(browser, page_of.file, {**link, "cell": cell}) as page:
+            line = page.locator(".map-b output")
+            expect(line).to_contain_text(f"row {other['row']}, column {other['column']} · ≈")
+            exact = values[channel, other["row"], other["column"]]
+            shown = number_in(line.inner_text().rpartition("≈")[2])
+            assert shown == pytest.approx(exact, rel=_HALF + 5e-4, abs=1e-7)
+            if layer == page_of.sums:
+                check_sum(page, page_of.said("cell", layer, channel=channel, **other))
+            else:
+                info = page.locator(".why .info")
+                expect(info).to_contain_text(f"row {row}, column {column}")
+                expect(info).to_contain_text(f"--sums {layer}")
+
+
+def _name(capture: hookviz.Capture, index: int) -> str:
+    return capture.categories[index] if index < len(capture.categories) else f"class {index}"
+
+
+def test_a_click_a_key_and_back_go_where_the_address_says(browser: Browser, folder: Path) -> None:
+    page_of = saved("squeezenet", folder)
+    first, second, _ = page_of.layers
+    with opened(browser, page_of.file, {"layer": first}) as page:
+        page.mouse.click(*tile_centre(page, 5))
+        expect(page.locator("h3")).to_have_text("Channel 5")
+        expect(page).to_have_url(re.compile(r"channel=5"))
+        # where no other cell's sum is kept a click looks at the strongest
+        assert "cell=" not in page.url
+        page.keyboard.press("n")
+        expect(page.locator(".layer-row select.layers")).to_have_value(
+            re.compile(re.escape(second))
+        )
+        painted(page)
+        page.mouse.click(*tile_centre(page, 7))
+        expect(page).to_have_url(re.compile(r"channel=7&cell=\d+|cell=\d+.*channel=7"))
+        expect(page.locator(".why h4")).to_contain_text("Why")
+        link = page.url
+        page.go_back()
+        page.go_back()
+        expect(page).to_have_url(re.compile(r"channel=5"))
+        expect(page.locator(".layer-row select.layers")).to_have_value(re.compile(re.escape(first)))
+        page.goto(link)
+        painted(page)
+        expect(page.locator("h3")).to_have_text("Channel 7")
+        page.locator("figure .stage").focus()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("Enter")
+        expect(page.locator("h3")).to_have_text("Channel 8")
+        page.keyboard.press("Escape")
+        expect(page.locator("h3")).to_be_hidden()
+        page.locator("[data-word=sort]").select_option("max")
+        order = page_of.said("tiles", second)["orders"]["max"]
+        expect(page.locator("figure .head output").first).to_contain_text(f"channel {order[0]} ")
+
+
+def test_what_follows_the_number_sign_is_read_too(browser: Browser, folder: Path) -> None:
+    page_of = saved("squeezenet", folder)
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{page_of.file.as_uri()}#{urlencode({'layer': page_of.layers[1], 'channel': 4})}")
+    expect(page.locator("h3")).to_have_text("Channel 4")
+    layer = re.compile(re.escape(page_of.layers[1]))
+    expect(page.locator(".layer-row select.layers")).to_have_value(layer)
+    context.close()
+
+
+def test_it_stands_in_a_frame_with_tiles_and_inspector_alone(
+    browser: Browser, folder: Path
+) -> None:
+    page_of = saved("squeezenet", folder)
+    link = urlencode({"layer": page_of.layers[1], "channel": 3, "embed": 1})
+    article = folder / "article.html"
+    source = f"{page_of.file.as_uri()}?{link}"
+    article.write_text(
+        f'<!doctype html><title>x</title><iframe title="x" width=900 height=600 src="{source}">',
+        "utf-8",
+    )
+    context = browser.new_context(viewport={"width": 1000, "height": 700})
+    context.set_offline(True)
+    page = context.new_page()
+    page.goto(article.as_uri())
+    frame = page.frame_locator("iframe")
+    expect(frame.locator("h3")).to_have_text("Channel 3")
+    expect(frame.locator("figure .stage")).to_be_visible()
+    for gone in (".seen-head", ".tree-side", ".layer-row", ".view-row", "footer"):
+        expect(frame.locator(gone)).to_be_hidden()
+    frame.locator("figure .stage").click(position={"x": 20, "y": 20})
+    expect(frame.locator("h3")).to_have_text("Channel 0")
+    context.close()
+
+
+def test_it_speaks_the_browser_s_language_and_the_one_that_is_chosen(
+    browser: Browser, folder: Path
+) -> None:
+    page_of = saved("squeezenet", folder)
+    with opened(browser, page_of.file, {"channel": 3}, locale="zh-CN") as page:
+        expect(page.locator("h3")).to_have_text("通道 3")
+        expect(page.locator(".why h4")).to_contain_text("为什么")
+        expect(page.locator("footer")).to_contain_text("hookviz run")
+        assert page.locator("html").get_attribute("lang") == "zh-CN"
+        page.get_by_role("combobox", name="语言").select_option(label="English")
+        expect(page.locator("h3")).to_have_text("Channel 3")
+        expect(page.locator(".legend")).to_contain_text("below zero")
+        assert "lang=en" in page.url
+        expect(page.get_by_role("combobox", name="Language")).to_be_focused()
+
+
+def test_light_and_dark_have_colours_of_their_own(browser: Browser, folder: Path) -> None:
+    page_of = saved("squeezenet", folder)
+    with opened(browser, page_of.file, {"channel": 3}, color_scheme="dark") as page:
+        expect(page.locator(".legend")).to_contain_text("black is zero")
+        dark = page.locator(".scale img").first.get_attribute("src")
+        page.get_by_role("button", name="Light").click()
+        expect(page.locator(".legend")).to_contain_text("white is zero")
+        expect(page.locator("body")).to_have_css("background-color", "rgb(255, 255, 255)")
+        assert page.locator(".scale img").first.get_attribute("src") != dark
+        page.get_by_role("button", name="Dark").click()
+        expect(page.locator(".legend")).to_contain_text("black is zero")
+
+
+def test_no_text_of_a_class_a_network_or_a_file_runs(browser: Browser, folder: Path) -> None:
+    page_of = saved("own", folder)
+    photo = folder / "a \"b\" 'c' <img src=x onerror=window.bad=1>.jpg"
+    photo.write_bytes(PHOTO.read_bytes())
+    file = folder / f"{BAD.replace('/', '')}.html"
+    hookviz.save_page(page_of.capture, file, image=photo)
+    model = page_of.subject.model
+    for link in ({"channel": 1}, {"layer": BAD, "channel": BAD, "lang": BAD, "theme": BAD}):
+        with opened(browser, file, link) as page:
+            expect(page.locator(".titles b")).to_have_text(photo.name)
+            expect(page.locator(".titles span")).to_have_text(model.title)
+            assert BAD in texts(page.locator(".classes .label"))
+            assert photo.name in page.title()
+            assert page.evaluate("window.bad") is None
+            assert page.evaluate("document.querySelectorAll('img, iframe, object').length") == 0
+        if link.get("layer"):
+            continue
+        with opened(browser, file, link) as page:
+            for attempt in ("eval('1')", "fetch('data:,x')", "new Function('return 1')()"):
+                refused = page.evaluate(
+                    f"async () => {{ try {{ await ({attempt}); return ''; }} catch (e) {{ return e.name; }} }}"
+                )
+                assert refused, attempt
+            page.evaluate(
+                "document.body.append(Object.assign(document.createElement('script'),"
+                "{textContent: 'window.bad = 1'}))"
+            )
+            assert page.evaluate("window.bad") is None
+            page.context.clear_cookies()
+            break
+
+
+_VIOLATIONS = """async () => (await axe.run({resultTypes: ["violations"]})).violations
+  .map(({id, nodes}) => [id, nodes.map(({html}) => html)])"""
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390)])
+def test_axe_finds_nothing(browser: Browser, folder: Path, scheme: str, width: int) -> None:
+    page_of = saved("squeezenet", folder)
+    size = {"width": width, "height": 844}
+    link = {"layer": page_of.sums, "channel": 3}
+    with opened(browser, page_of.file, link, viewport=size, color_scheme=scheme) as page:
+        expect(page.locator(".why .sum")).not_to_be_empty()
+        page.evaluate(Axe().axe_script)
+        assert page.evaluate(_VIOLATIONS) == []
+
+
+@pytest.mark.parametrize(("width", "height"), [(720, 450), (390, 844), (1280, 720)])
+def test_nothing_is_cut_off_at_200_percent_and_on_a_phone(
+    browser: Browser, folder: Path, width: int, height: int
+) -> None:
+    """A window of 1440×900 at 200 % has 720×450 pixels of a page."""
+    page_of = saved("squeezenet", folder)
+    size = {"width": width, "height": height}
+    for link in ({}, {"channel": 3}):
+        with opened(browser, page_of.file, link, viewport=size) as page:
+            lie = tiles(page)
+            assert lie.columns > 1
+            across = page.evaluate("document.documentElement.scrollWidth")
+            assert across <= width
+            for part in page.locator("button:visible, select:visible, h3:visible").all():
+                box = part.bounding_box()
+                assert box is None or box["x"] + box["width"] <= width + 1
+    assert np.isfinite(width)
