@@ -30,11 +30,15 @@ _PAGE = """\
 <meta name="color-scheme" content="light dark">
 <meta name="referrer" content="no-referrer">
 <link rel="icon" href="data:,">
-<title>{title}</title>
+<title>{title} · HookViz</title>
 <style>{style}</style>
 </head>
 <body>
-<main></main>
+<main>
+<h1>HookViz</h1>
+<h2>{title}</h2>
+<div id="explorer"></div>
+</main>
 <noscript>{without}</noscript>
 {blocks}
 <script>{script}</script>

@@ -86,7 +86,7 @@ def save_page(
         if len(of_layers) < len(shown) and _size(least, of_layers) > 4 * most_bytes:
             break  # nobody waits for the rest of what is refused
     blocks = whole | {name: text for each in of_layers for name, text in each.texts.items()}
-    title = f"{subject.image_title} · {subject.model_title or subject.model.title} · HookViz"
+    title = f"{subject.image_title} · {subject.model_title or subject.model.title}"
     page = page_html(title, blocks).encode()
     if len(page) > most_bytes:
         raise _too_large(len(page), most_bytes, of_layers, of_all=len(of_layers) == len(shown))

@@ -39,7 +39,7 @@ def test_the_policy_names_the_script_and_the_style_and_nothing_from_outside() ->
 def test_no_text_becomes_markup() -> None:
     html = page_html(BAD, {"page": packed({"name": BAD})})
     assert "bad()</script>" not in html
-    assert html.count("<script>") == html.count("<title>") == 1
+    assert html.count("<script>") == html.count("<title>") == html.count("<h2>") == 1
     assert "&lt;script&gt;bad()" in between(html, "<title>", "</title>")
 
 

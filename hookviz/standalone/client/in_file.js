@@ -30,7 +30,7 @@ export const begin = async () => {
   const blocks = blocksOf((name) => document.getElementById(name)?.textContent ?? null);
   const page = await blocks.facts("page");
   const ask = answering(page, blocks, bytesOf);
-  const place = /** @type {HTMLElement} */ (document.querySelector("main"));
+  const place = /** @type {HTMLElement} */ (document.getElementById("explorer"));
   const codes = page.languages.map(({ language }) => language);
   const said = () => saidIn(location);
   const isEmbedded = said().get("embed") === "1";
