@@ -11,7 +11,6 @@ from hookviz.cli.options import input_options, layer_names, load, model_options
 from hookviz.cli.progress import progress_bar
 from hookviz.cli.tables import echo_json
 from hookviz.images.reading import read
-from hookviz.language.saying import say_count
 from hookviz.standalone.saving import MOST_BYTES, save_page
 from hookviz.wording import byte_size
 
@@ -82,5 +81,6 @@ def page(
     if as_json:
         echo_json(row)
     else:
-        kept = say_count("{count} layer", "{count:,} layers", len(row["layers"]))
+        count = len(row["layers"])
+        kept = f"{count} layer{'s' * (count > 1)}"
         click.echo(f"{file}: {kept} of {loaded.title}, {byte_size(row['bytes'])}.")
