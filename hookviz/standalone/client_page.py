@@ -40,8 +40,9 @@ _PAGE = """\
 <div id="explorer"></div>
 </main>
 <noscript>{without}</noscript>
-{blocks}
+{first}
 <script>{script}</script>
+{rest}
 </body>
 </html>
 """
@@ -49,12 +50,14 @@ _WITHOUT_SCRIPTS = "This page draws itself by JavaScript, which is switched off 
 _IN_BASE64 = re.compile(r"[A-Za-z0-9+/=]*")
 
 
-def page_html(title: str, blocks: Mapping[str, str]) -> str:
+def page_html(title: str, first: Mapping[str, str], rest: Mapping[str, str]) -> str:
     """Return a page as HTML.
 
     Args:
         title: of the window, any text.
-        blocks: texts in base64, by names of letters, digits and hyphens.
+        first: what is shown first: texts in base64, by names of letters, digits and hyphens. The
+            page begins once these are read.
+        rest: more of them.
     """
     script, style = _script(), _style()
     policy = _POLICY.format(script=_hash(script), style=_hash(style))
@@ -63,9 +66,14 @@ def page_html(title: str, blocks: Mapping[str, str]) -> str:
         title=escape(title),
         style=style,
         without=_WITHOUT_SCRIPTS,
-        blocks="\n".join(_block(name, text) for name, text in blocks.items()),
+        first=_blocks(first),
+        rest=_blocks(rest),
         script=script,
     )
+
+
+def _blocks(blocks: Mapping[str, str]) -> str:
+    return "\n".join(_block(name, text) for name, text in blocks.items())
 
 
 def _block(name: str, text: str) -> str:

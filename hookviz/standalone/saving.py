@@ -85,9 +85,9 @@ def save_page(
         of_layers.append(each)
         if len(of_layers) < len(shown) and _size(least, of_layers) > 4 * most_bytes:
             break  # nobody waits for the rest of what is refused
-    blocks = whole | {name: text for each in of_layers for name, text in each.texts.items()}
+    rest = {name: text for each in of_layers[1:] for name, text in each.texts.items()}
     title = f"{subject.image_title} · {subject.model_title or subject.model.title}"
-    page = page_html(title, blocks).encode()
+    page = page_html(title, whole | dict(of_layers[0].texts), rest).encode()
     if len(page) > most_bytes:
         raise _too_large(len(page), most_bytes, of_layers, of_all=len(of_layers) == len(shown))
     try:

@@ -1,7 +1,7 @@
 """A page in a file: opened from the disk with the network off, every number is the library's."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +73,7 @@ class Saved:
         return answer(self.subject, View(layer=layer), Question(question, about)).facts
 
 
-NETWORKS = {
+NETWORKS: dict[str, tuple[Callable[[], hookviz.Model], list[str]]] = {
     "squeezenet": (
         lambda: hookviz.load_model("squeezenet"),
         ["features.0", "features.6.expand3x3", "classifier.1"],

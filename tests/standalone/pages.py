@@ -23,7 +23,7 @@ globalThis.window = {};
 const { answering } = await import(CLIENT + "answers.js");
 const { blocksOf, bytesOf } = await import(CLIENT + "blocks.js");
 const [kept, questions] = JSON.parse(readFileSync(FILE, "utf-8"));
-const blocks = blocksOf((name) => kept[name] ?? null);
+const blocks = blocksOf(async (name) => kept[name] ?? null);
 const page = await blocks.facts("page");
 const ask = answering(page, blocks, bytesOf);
 const answers = [];

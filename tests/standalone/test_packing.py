@@ -82,7 +82,7 @@ def kept(values: NDArray[np.float32]) -> NDArray[np.float64]:
     script = """
 const { blocksOf } = await import(CLIENT + "blocks.js");
 const { halves } = await import(CLIENT + "halves.js");
-const blocks = blocksOf(() => TEXT);
+const blocks = blocksOf(async () => TEXT);
 const values = halves(await blocks.unpacked("any"), POWER);
 console.log(JSON.stringify(Array.from(values, String)));
 """
@@ -123,7 +123,7 @@ def test_float32_is_kept_to_the_last_bit() -> None:
     values = np.random.default_rng(2).normal(size=9).astype(np.float32)
     found = in_node(
         "halves.js",
-        "[...it.wholeFloats(await (await import(blocks)).blocksOf(() => text).unpacked(''))]",
+        "[...it.wholeFloats(await (await import(blocks)).blocksOf(async () => text).unpacked(''))]",
         blocks=(CLIENT / "blocks.js").as_uri(),
         text=whole_floats(values),
     )

@@ -168,8 +168,8 @@ def test_what_is_around_is_the_library_s(subject: Subject, page: Recorded, langu
         assert layers[0][name] == said[name], name
     with Image.open(io.BytesIO(head[1])) as seen:
         assert seen.size[0] > 0
-    with Image.open(io.BytesIO(photograph[1])) as shown:
-        assert shown.format == "JPEG"
+    with Image.open(io.BytesIO(photograph[1])) as small:
+        assert small.format == "JPEG"
 
 
 def test_only_what_a_page_has_is_offered(page: Recorded) -> None:
@@ -198,7 +198,8 @@ def test_what_excites_a_channel_is_there_with_an_atlas(tmp_path: Path) -> None:
     ]
     assert all(each["leads"] is None for each in facts["patches"])
     assert facts["among"] == words
-    assert page.facts("layers", LAST)["isConv"]
+    layers = page.facts("layers", LAST)
+    assert (layers["isConv"], layers["patches"]) == (True, None)
 
 
 class Odd(nn.Module):
@@ -211,7 +212,8 @@ class Odd(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         maps = self.conv(images)
-        return self.pool(maps).mean((2, 3))
+        scores: Tensor = self.pool(maps).mean((2, 3))
+        return scores
 
 
 def odd_page(tmp_path: Path, layer: str = "conv") -> tuple[Subject, Recorded]:

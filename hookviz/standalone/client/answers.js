@@ -159,8 +159,11 @@ export const answering = (page, blocks, bytesOf) => {
     layers: (about) => ({ facts: layers(about), data: NONE }),
     tiles: (about) => tiles(about),
     tree: ({ wanted }) => ({ facts: chosen(page.tree, wanted), data: NONE }),
-    head: ({ wanted }) => ({ facts: chosen(page.head, wanted), data: blocks.bytes("head") ?? NONE }),
-    photograph: ({ wanted }) => ({ facts: chosen(page.photograph, wanted), data: blocks.bytes("photograph") ?? NONE }),
+    head: async ({ wanted }) => ({ facts: chosen(page.head, wanted), data: (await blocks.bytes("head")) ?? NONE }),
+    photograph: async ({ wanted }) => ({
+      facts: chosen(page.photograph, wanted),
+      data: (await blocks.bytes("photograph")) ?? NONE,
+    }),
     field: async ({ wanted, at }) => ({ facts: chosen((await facts("layer", at)).field, wanted), data: NONE }),
     channel: async (about, question) => ({ facts: await channel(about, question.channel), data: NONE }),
     cell: async (about, question) => ({ facts: await cell(about, question), data: NONE }),

@@ -21,16 +21,32 @@ export const inflated = async (bytes) => {
 };
 
 /**
+ * The text of a document's element, as soon as all of it is there: what is looked at first stands before
+ * the script, which begins while the rest of a large file is being read.
+ * @param {Document} document
+ * @returns {(name: string) => Promise<string | null>} null where there is no such element
+ */
+export const textIn = (document) => {
+  const isRead = () => document.readyState !== "loading";
+  const read = isRead() ? null : new Promise((done) => document.addEventListener("DOMContentLoaded", done));
+  return async (name) => {
+    const found = document.getElementById(name);
+    if (!isRead() && !found?.nextElementSibling) await read; // or there would be the beginning of it alone
+    return document.getElementById(name)?.textContent ?? null;
+  };
+};
+
+/**
  * The blocks of a page by their names.
- * @param {(name: string) => string | null} textOf the text of one; null where there is no such block
+ * @param {(name: string) => Promise<string | null>} textOf the text of one; null where there is no such block
  */
 export const blocksOf = (textOf) => {
-  const bytes = (/** @type {string} */ name) => {
-    const text = textOf(name);
+  const bytes = async (/** @type {string} */ name) => {
+    const text = await textOf(name);
     return text === null ? null : bytesOf(text);
   };
   const unpacked = async (/** @type {string} */ name) => {
-    const packed = bytes(name);
+    const packed = await bytes(name);
     return packed && inflated(packed);
   };
   return {

@@ -5,7 +5,7 @@ import { alone, speak, tool } from "../../explorer/client/alone.js";
 import { viewOf } from "../../explorer/client/link.js";
 import { make, say } from "../../explorer/client/shared.js";
 import { answering, subjectOf } from "./answers.js";
-import { blocksOf, bytesOf } from "./blocks.js";
+import { blocksOf, bytesOf, textIn } from "./blocks.js";
 import { saidIn, saying } from "./in_address.js";
 
 const THEMES = /** @type {const} */ (["light", "dark"]);
@@ -27,7 +27,7 @@ export const nearest = (asked, known) => {
 
 /** Begin to show what the document keeps. */
 export const begin = async () => {
-  const blocks = blocksOf((name) => document.getElementById(name)?.textContent ?? null);
+  const blocks = blocksOf(textIn(document));
   const page = await blocks.facts("page");
   const ask = answering(page, blocks, bytesOf);
   const place = /** @type {HTMLElement} */ (document.getElementById("explorer"));
