@@ -32,11 +32,13 @@ def answer_field(
     looked = resolve(subject, view)
     fields = subject.fields()
     field = fields.get(str(looked.step))
+    convs, maps = subject.trace.convs, subject.trace.maps
+    is_conv = looked.layer in convs if looked.listed is None else looked.listed == "conv"
     sentence = say(
         "{kind} {number} of {layer_count} · {facts}",
-        kind=say("conv layer") if looked.listed == "conv" else say("layer"),
+        kind=say("conv layer") if is_conv else say("layer"),
         number=looked.layer.index + 1,
-        layer_count=len(looked.layers),
+        layer_count=len(convs if is_conv else maps),  # be some of them offered or all
         facts=facts(looked.layer, fields.get(looked.layer.name)),
     )
     return Answer(

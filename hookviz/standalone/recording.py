@@ -141,6 +141,8 @@ def _layer(subject: Subject, view: View, at: int, *, has_sums: bool) -> Iterator
     call = call_or_why_not(subject, looked)
     sums = call if has_sums and isinstance(call, LayerCall) else None
     upstream = upstream_of(subject, looked.layer) if isinstance(call, LayerCall) else None
+    if all(each.name != upstream for each in subject.offered):
+        upstream = None  # there is no way to it
     facts = {
         "tiles": varied(THEME, by_theme),
         "field": _rounded(_spoken(subject, "field", view)),

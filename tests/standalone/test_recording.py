@@ -21,7 +21,7 @@ from hookviz.explorer.view import View
 from hookviz.language.speaking import speaking
 from hookviz.standalone.recording import record_layers
 from tests.explorer.asking import decoded, floats
-from tests.explorer.subjects import asked, subject_of
+from tests.explorer.subjects import asked, subject_of, words
 from tests.networks import seeded
 from tests.standalone.pages import LANGUAGES, THEMES, Asked, Recorded, recorded
 
@@ -107,7 +107,8 @@ def test_the_sum_of_the_strongest_cell_is_the_library_s(
         expected = in_python(subject, "cell", LAST, language, 1, **place)
         assert facts["title"] == expected["title"]
         assert (facts["sum"], facts["steps"]) == (expected["sum"], expected["steps"])
-        assert (facts["rest"], facts["upstream"]) == (expected["rest"], expected["upstream"])
+        assert facts["rest"] == expected["rest"]
+        assert (facts["upstream"], expected["upstream"]) == (None, "stage3.first.conv")
         assert facts["colours"] == THEMES[1].diverging
         assert facts["rows"] == _approximately(expected["rows"])
         assert not facts["hasKernel"]
@@ -170,6 +171,21 @@ def test_what_is_around_is_the_library_s(subject: Subject, page: Recorded, langu
         assert seen.size[0] > 0
     with Image.open(io.BytesIO(photograph[1])) as small:
         assert small.format == "JPEG"
+
+
+def test_a_sum_leads_to_the_layer_before_where_the_page_has_it(
+    subject: Subject, tmp_path: Path
+) -> None:
+    before = "stage3.first.conv"
+    page = recorded(subject, [before, LAST], tmp_path)
+    tiles = asked(subject, "tiles", View(layer=LAST))
+    row, column = divmod(tiles["strongest"][0], tiles["columns"])
+    assert page.facts("cell", LAST, channel=0, row=row, column=column)["upstream"] == before
+
+
+def test_a_layer_has_its_place_in_the_network(page: Recorded) -> None:
+    facts = page.facts("field", LAST)
+    assert words(facts["facts"]).startswith("conv layer 9 of 10 · ")
 
 
 def test_only_what_a_page_has_is_offered(page: Recorded) -> None:
