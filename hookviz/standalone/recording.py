@@ -73,12 +73,13 @@ class LayerBlocks:
         return sum(map(len, self.texts.values()))
 
 
-def record_page(subject: Subject, layers: Sequence[LayerInfo]) -> dict[str, str]:
+def record_page(subject: Subject, layers: Sequence[LayerInfo], view: View) -> dict[str, str]:
     """Record what a page has of the network and the image as a whole.
 
     Args:
         subject: what the page is about; these layers are those that it offers.
         layers: which they are.
+        view: what the page shows where its address says nothing.
 
     Raises:
         HookVizError: the pass can't be run.
@@ -87,6 +88,7 @@ def record_page(subject: Subject, layers: Sequence[LayerInfo]) -> dict[str, str]
     of_layers = [_spoken(subject, "layers", View(layer=each.name)) for each in layers]
     facts = {
         "names": [each.name for each in layers],
+        "view": {word: text for word, text in view.link().items() if word in _CHOSEN},
         "fields": [each for each in client_fields() if each["word"] in _CHOSEN],
         "languages": [_language(each) for each in languages()],
         "sheets": {

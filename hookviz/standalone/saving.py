@@ -13,6 +13,7 @@ from hookviz.errors import HookVizError, ImageError, SettingError, UnknownLayerE
 from hookviz.explorer.client_facts import LIGHT
 from hookviz.explorer.given import model_of, subject_given
 from hookviz.explorer.subject import Subject
+from hookviz.explorer.view import View
 from hookviz.images.reading import read
 from hookviz.language.saying import say
 from hookviz.paths import path_of
@@ -25,6 +26,7 @@ MOST_BYTES = 50_000_000
 """Bytes of a page, at most, unless more are asked for: what mail and chats still take."""
 
 _SUFFIXES = (".html", ".htm")
+_HOPELESS = 4  # times the bound: nobody waits for the rest of what is refused
 _ROOM = 256 << 20  # bytes for what is drawn while a page is made, beside the activations
 
 
@@ -76,20 +78,7 @@ def save_page(
     file = _file(path)
     subject = _subject(capture, image, atlas)
     shown = _layers(capture, subject, layers)
-    subject = replace(subject, offered=shown)
-    named = _named(say("layer in this page"), {each.name for each in shown}, sums)
-    of_layers = list[LayerBlocks]()
-    whole = record_page(subject, shown)
-    least = sum(map(len, whole.values()))
-    for each in record_layers(subject, shown, named, progress):
-        of_layers.append(each)
-        if len(of_layers) < len(shown) and _size(least, of_layers) > 4 * most_bytes:
-            break  # nobody waits for the rest of what is refused
-    rest = {name: text for each in of_layers[1:] for name, text in each.texts.items()}
-    title = f"{subject.image_title} · {subject.model_title or subject.model.title}"
-    page = page_html(title, whole | dict(of_layers[0].texts), rest).encode()
-    if len(page) > most_bytes:
-        raise _too_large(len(page), most_bytes, of_layers, of_all=len(of_layers) == len(shown))
+    page = page_bytes(subject, shown, sums, most_bytes=most_bytes, progress=progress)
     try:
         file.write_bytes(page)
     except OSError as error:
@@ -98,6 +87,46 @@ def save_page(
             say("{file!r} can't be written: {reason}.", file=shorten(str(file), 200), reason=why)
         ) from error
     return file
+
+
+def page_bytes(
+    subject: Subject,
+    layers: Sequence[LayerInfo],
+    sums: str | Iterable[str] = (),
+    *,
+    view: View | None = None,
+    most_bytes: int = MOST_BYTES,
+    progress: Progress = ignore,
+) -> bytes:
+    """Return the explorer of a subject as one HTML file, see `save_page`.
+
+    Args:
+        subject: what the page is about; what is pinned as A is left out.
+        layers: what is kept, in order of execution.
+        sums: names of those of which the sum of any cell is kept.
+        view: what the page shows where its address says nothing: layer, channel, cell and order.
+        most_bytes: a larger page is refused.
+        progress: called with the share done; what it raises ends the run.
+
+    Raises:
+        UnknownLayerError: a layer of `sums` is not among `layers`.
+        HookVizError: the page would be too large, or a pass can't be run.
+    """
+    subject = replace(subject, offered=layers, pinned=None, colours=LIGHT)
+    named = _named(say("layer in this page"), {each.name for each in layers}, sums)
+    whole = record_page(subject, layers, view or View())
+    least, kept = sum(map(len, whole.values())), list[LayerBlocks]()
+    for each in record_layers(subject, layers, named, progress):
+        kept.append(each)
+        if len(kept) < len(layers) and _size(least, kept) > _HOPELESS * most_bytes:
+            break
+    first, *others = kept
+    title = f"{subject.image_title} · {subject.model_title or subject.model.title}"
+    rest = {name: text for each in others for name, text in each.texts.items()}
+    page = page_html(title, whole | dict(first.texts), rest).encode()
+    if len(page) > most_bytes:
+        raise _too_large(len(page), most_bytes, kept, of_all=len(layers))
+    return page
 
 
 def _file(path: str | PathLike[str]) -> Path:
@@ -141,7 +170,7 @@ def _subject(capture: Capture, image: Any, atlas: Atlas | None) -> Subject:
             image_title=shown.name,
         )
     words = "" if atlas is None else say("among {count:,} images", count=atlas.counts["tallied"])
-    return replace(subject, colours=LIGHT, atlas=atlas, atlas_words=words)
+    return replace(subject, atlas=atlas, atlas_words=words)
 
 
 def _layers(
@@ -174,10 +203,19 @@ def _size(least: int, layers: Sequence[LayerBlocks]) -> int:
     return least + sum(each.size for each in layers)
 
 
-def _too_large(
-    size: int, most: int, layers: Sequence[LayerBlocks], *, of_all: bool
-) -> HookVizError:
+def _too_large(size: int, most: int, layers: Sequence[LayerBlocks], of_all: int) -> HookVizError:
     """Say how large a page would be, and without which layers it is not: the largest first."""
+    if len(layers) < of_all:
+        return HookVizError(
+            say(
+                "The first {count} of {total} layers take {size} in a page, which may take {most} "
+                "(most_bytes, --most-bytes): keep fewer by layers= or --layers.",
+                count=len(layers),
+                total=of_all,
+                size=byte_size(size),
+                most=byte_size(most),
+            )
+        )
     left, out = size, list[str]()
     for each in sorted(layers, key=lambda layer: -layer.size):
         if left <= most or len(out) == len(layers) - 1:
@@ -188,9 +226,9 @@ def _too_large(
         say(
             "The page takes {size}, and may take {most} (most_bytes, --most-bytes). Without "
             "{layers} it takes {left}; layers= and --layers say which are kept.",
-            size=byte_size(size) if of_all else say("more than {size}", size=byte_size(size)),
+            size=byte_size(size),
             most=byte_size(most),
-            layers=shorten(", ".join(out), 400),
+            layers=shorten(", ".join(out), 400) or layers[0].name,
             left=byte_size(left),
         )
     )

@@ -21,6 +21,7 @@ from hookviz.explorer.question import Question
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.images.samples import samples
+from hookviz.standalone.saving import page_bytes
 from hookviz.wording import percent
 from scripts.browsing import tile_centre, tiles
 from tests.networks import seeded
@@ -416,3 +417,18 @@ def test_nothing_is_cut_off_at_200_percent_and_on_a_phone(
             for part in page.locator("button:visible, select:visible, h3:visible").all():
                 box = part.bounding_box()
                 assert box is None or box["x"] + box["width"] <= width + 1
+
+
+def test_it_begins_with_the_view_that_it_was_saved_with(browser: Browser, folder: Path) -> None:
+    page_of = saved("own", folder)
+    subject, file = page_of.subject, folder / "view.html"
+    layers = subject.trace.convs
+    view = View(layer="second", channel=2, sort="max", scale="channel", patches=True)
+    file.write_bytes(page_bytes(subject, layers, view=view))
+    with opened(browser, file, {}) as page:
+        expect(page.locator("h3")).to_have_text("Channel 2")
+        expect(page.locator(".layer-row select.layers")).to_have_value("2 · second")
+        assert page.url.partition("?")[2] == "layer=second&sort=max&channel=2"
+    with opened(browser, file, {"layer": "first"}) as page:
+        expect(page.locator(".layer-row select.layers")).to_have_value("1 · first")
+        expect(page.locator("h3")).to_be_hidden()

@@ -10,6 +10,7 @@ from typing import Any
 
 from hookviz.explorer.client_facts import DARK, LIGHT
 from hookviz.explorer.subject import Subject
+from hookviz.explorer.view import View
 from hookviz.standalone.client_page import CLIENT
 from hookviz.standalone.recording import record_layers, record_page
 from tests.node import run_node
@@ -90,7 +91,7 @@ def recorded(
     listed = trace.convs if {*layers} <= {each.name for each in trace.convs} else trace.maps
     shown = [each for each in listed if each.name in layers]
     subject = replace(subject, offered=shown, colours=LIGHT)
-    blocks = record_page(subject, shown)
+    blocks = record_page(subject, shown, View())
     for each in record_layers(subject, shown, sums):
         blocks |= each.texts
     return Recorded(blocks, folder)

@@ -100,6 +100,7 @@ export const begin = async () => {
       tools: [...(codes.length > 1 ? [toLanguage] : []), toTheme],
     });
   };
+  if (!Object.keys(view()).length) write(page.view);
   document.body.append(around);
   show();
   dark.addEventListener("change", () => picked === null && rethemed());
