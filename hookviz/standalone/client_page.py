@@ -10,6 +10,9 @@ from pathlib import Path
 
 from hookviz.explorer.client_facts import colour_variables
 from hookviz.explorer.client_files import bundle, scope
+from hookviz.language.catalogs import languages
+from hookviz.language.saying import mark, say
+from hookviz.language.speaking import speaking
 
 CLIENT = Path(__file__).parent / "client"
 """The folder of what runs in a page, beside the explorer's client."""
@@ -39,14 +42,18 @@ _PAGE = """\
 <h2>{title}</h2>
 <div id="explorer"></div>
 </main>
-<noscript>{without}</noscript>
+<noscript><p>{without}</p></noscript>
+<p id="failed" role="alert" hidden>{failed}</p>
 {first}
 <script>{script}</script>
 {rest}
 </body>
 </html>
 """
-_WITHOUT_SCRIPTS = "This page draws itself by JavaScript, which is switched off here."
+_WITHOUT = mark("This page draws itself by JavaScript, which is switched off here.")
+_FAILED = mark(
+    "This page could not be shown: it needs a browser of 2024 or later, and its file whole."
+)
 _IN_BASE64 = re.compile(r"[A-Za-z0-9+/=]*")
 
 
@@ -65,11 +72,21 @@ def page_html(title: str, first: Mapping[str, str], rest: Mapping[str, str]) -> 
         policy=policy,
         title=escape(title),
         style=style,
-        without=_WITHOUT_SCRIPTS,
+        without=_in_every_language(_WITHOUT),
+        failed=_in_every_language(_FAILED),
         first=_blocks(first),
         rest=_blocks(rest),
         script=script,
     )
+
+
+def _in_every_language(text: str) -> str:
+    """Return a sentence in each language, for where none can be chosen any more."""
+    said = []
+    for language in languages():
+        with speaking(language):
+            said.append(escape(say(text)))
+    return " · ".join(said)
 
 
 def _blocks(blocks: Mapping[str, str]) -> str:

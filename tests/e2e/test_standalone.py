@@ -432,3 +432,16 @@ def test_it_begins_with_the_view_that_it_was_saved_with(browser: Browser, folder
     with opened(browser, file, {"layer": "first"}) as page:
         expect(page.locator(".layer-row select.layers")).to_have_value("1 · first")
         expect(page.locator("h3")).to_be_hidden()
+
+
+def test_a_file_that_is_not_whole_says_so(browser: Browser, folder: Path) -> None:
+    html = saved("own", folder).file.read_text("utf-8")
+    file = folder / "cut.html"
+    block = '<script type="application/octet-stream" id="page">'
+    file.write_text(html.replace(block, f"{block}AAAA", 1), "utf-8")
+    page = browser.new_context(locale="zh-CN").new_page()
+    page.goto(file.as_uri())
+    failed = page.get_by_role("alert")
+    expect(failed).to_contain_text("This page could not be shown")
+    expect(failed).to_contain_text("这个网页无法显示")
+    page.context.close()

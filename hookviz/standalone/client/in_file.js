@@ -25,8 +25,14 @@ export const nearest = (asked, known) => {
   return 0;
 };
 
-/** Begin to show what the document keeps. */
-export const begin = async () => {
+/** Begin to show what the document keeps, or say that it can't be shown. */
+export const begin = () =>
+  show().catch((error) => {
+    document.getElementById("failed")?.removeAttribute("hidden");
+    throw error; // for the console
+  });
+
+const show = async () => {
   const blocks = blocksOf(textIn(document));
   const page = await blocks.facts("page");
   const ask = answering(page, blocks, bytesOf);
@@ -76,11 +82,11 @@ export const begin = async () => {
   toLanguage.onchange = () => {
     language = Number(toLanguage.value);
     write({ lang: codes[language] });
-    show();
+    draw();
     toLanguage.focus();
   };
 
-  const show = () => {
+  const draw = () => {
     shown?.end();
     speak(page.languages[language]);
     document.documentElement.lang = codes[language];
@@ -102,7 +108,7 @@ export const begin = async () => {
   };
   if (!Object.keys(view()).length) write(page.view);
   document.body.append(around);
-  show();
+  draw();
   dark.addEventListener("change", () => picked === null && rethemed());
   window.addEventListener("popstate", () => shown?.show(view()));
 };
