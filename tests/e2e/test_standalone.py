@@ -197,13 +197,15 @@ def test_every_number_is_the_library_s(name: str, browser: Browser, folder: Path
             assert bars == [bar[0] for bar in said["histogram"]["bars"]]
             # what is read under the pointer
             at = channel + 1
-            x, y = tile_centre(page, at)
-            page.mouse.move(x, y)
+            box = tiles(page).box(at)
+            # in no row of the number of its column
+            page.mouse.move(box["x"] + 0.8 * box["width"], box["y"] + 0.3 * box["height"])
             output = page.locator("figure .head output").first
             expect(output).to_contain_text(f"channel {at} · ≈")
             text = output.inner_text()
             found = re.search(r"row (\d+), column (\d+)", text)
             assert found, text
+            assert found[1] != found[2]
             there = values[at, int(found[1]), int(found[2])]
             assert number_in(text.partition("≈")[2]) == pytest.approx(there, rel=_HALF + 5e-3)
             # the classes
@@ -414,6 +416,9 @@ def test_nothing_is_cut_off_at_200_percent_and_on_a_phone(
             assert lie.columns > 1
             across = page.evaluate("document.documentElement.scrollWidth")
             assert across <= width
+            if link:
+                place = page.locator(".inspector-place")
+                assert place.evaluate("place => place.scrollWidth <= place.clientWidth")
             for part in page.locator("button:visible, select:visible, h3:visible").all():
                 box = part.bounding_box()
                 assert box is None or box["x"] + box["width"] <= width + 1
