@@ -173,7 +173,7 @@ SHOWN_ELSEWHERE = {
         "ui/components/presenter ui/presenting/presenter "
         "ui/components/region ui/components/tree ui/components/walk "
         "ui/explorer/atlas_choice ui/explorer/atlas_menu ui/explorer/file_menu ui/menu "
-        "ui/explorer/grid_files "
+        "ui/explorer/grid_files ui/explorer/page_file "
         "ui/explorer/mounting ui/explorer/scene "
         "ui/explorer/image_of_patch ui/explorer/predictions ui/explorer/copy_as_code "
         "ui/explorer/share ui/lenses/lens_run "

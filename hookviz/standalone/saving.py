@@ -8,7 +8,7 @@ from typing import Any
 
 from hookviz.atlas.atlas import Atlas
 from hookviz.capturing import engine
-from hookviz.capturing.cache import Budget
+from hookviz.capturing.cache import Budget, ByteCache
 from hookviz.errors import HookVizError, ImageError, SettingError, UnknownLayerError, shorten
 from hookviz.explorer.client_facts import LIGHT
 from hookviz.explorer.given import model_of, subject_given
@@ -129,6 +129,14 @@ def page_bytes(
     return page
 
 
+def room_for(capture: Capture) -> ByteCache:
+    """Return a cache that has a capture, and room for what is drawn while its page is made."""
+    room = _ROOM + 4 * sum(each.nbytes for each in capture.activations)
+    cache = Budget(room).cache(room)
+    engine.keep(capture, cache)
+    return cache
+
+
 def _file(path: str | PathLike[str]) -> Path:
     file = path_of(path)
     if file.suffix.casefold() not in _SUFFIXES:
@@ -147,9 +155,7 @@ def _subject(capture: Capture, image: Any, atlas: Atlas | None) -> Subject:
     model = model_of(capture)
     if atlas is not None:
         atlas.check(model)
-    room = _ROOM + 4 * sum(each.nbytes for each in capture.activations)
-    subject = subject_given(model, capture.model_input, cache=Budget(room).cache(room))
-    engine.keep(capture, subject.cache)
+    subject = subject_given(model, capture.model_input, cache=room_for(capture))
     if image is not None:
         shown, crop = read(image), capture.model_input.crop
         if crop is None or crop.right > shown.width + 1 or crop.bottom > shown.height + 1:

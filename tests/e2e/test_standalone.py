@@ -23,7 +23,9 @@ from hookviz.explorer.view import View
 from hookviz.images.samples import samples
 from hookviz.standalone.saving import page_bytes
 from hookviz.wording import percent
-from scripts.browsing import tile_centre, tiles
+from scripts.browsing import tile_centre, tiles, wait_for_grid
+from scripts.servers import Server
+from tests.e2e.screen import SHAPESNET
 from tests.networks import seeded
 
 PHOTO = next(each.path for each in samples() if each.kind == "photo")
@@ -450,3 +452,24 @@ def test_a_file_that_is_not_whole_says_so(browser: Browser, folder: Path) -> Non
     expect(failed).to_contain_text("This page could not be shown")
     expect(failed).to_contain_text("这个网页无法显示")
     page.context.close()
+
+
+def test_what_is_on_the_screen_can_be_downloaded_as_a_page(
+    page: Page, server: Server, browser: Browser, tmp_path: Path
+) -> None:
+    page.goto(f"{server}/{SHAPESNET}&sample=star&layer=stage1.first.conv")
+    wait_for_grid(page)
+    page.get_by_role("button", name="Download").click()
+    page.get_by_role("button", name="Make a page").click()
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Page as HTML").click()
+    waiting.value.save_as(tmp_path / "page.html")
+    model = hookviz.load_model("shapesnet")
+    convs = [layer.name for layer in hookviz.list_layers(model)]
+    with opened(browser, tmp_path / "page.html", {}) as saved_page:
+        expect(saved_page.locator(".layer-row select.layers")).to_have_value(
+            re.compile("stage1.first.conv$")
+        )
+        listed = saved_page.get_by_role("combobox", name="Layer").locator("option")
+        assert listed.all_text_contents() == [f"{at + 1} · {each}" for at, each in enumerate(convs)]
+        expect(saved_page.locator(".classes .class").first).to_contain_text("star")

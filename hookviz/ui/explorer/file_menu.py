@@ -1,11 +1,9 @@
-"""Show a button that opens a menu of files to download."""
+"""Offer files to download, each made when it is asked for."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import streamlit as st
-
-from hookviz.ui.menu import Menu
 
 
 class File(NamedTuple):
@@ -15,13 +13,6 @@ class File(NamedTuple):
     make: Callable[[], bytes | str]
     name: str
     mime: str
-
-
-def file_menu(
-    label: str, list_files: Callable[[], Sequence[File]], hint: str | None = None
-) -> Menu:
-    """Return a menu of files, listed when it is opened and made when they are asked for."""
-    return Menu(label, "download", f"menu-{label}", lambda: offer(list_files()), hint)
 
 
 def offer(files: Sequence[File]) -> None:

@@ -5,19 +5,27 @@ from functools import partial
 
 from hookviz.capturing.export import npz
 from hookviz.drawing.pair import Pair
+from hookviz.explorer.drawn import Drawn
 from hookviz.language.saying import say
-from hookviz.ui.explorer.file_menu import File, file_menu
+from hookviz.ui.explorer.file_menu import File, offer
+from hookviz.ui.explorer.page_file import offer_page
 from hookviz.ui.explorer.scene import ExplorerScene, drawn_now
 from hookviz.ui.menu import Menu
 
 
 def download_menu(scene: ExplorerScene) -> Menu:
-    """Return a menu of the grid, the figure for print and the numbers, made when asked for."""
-    return file_menu(say("Download"), partial(_files, scene))
+    """Return a menu of grid, figure, numbers and page, each made when it is asked for."""
+    label = say("Download")
+    return Menu(label, "download", f"menu-{label}", partial(_fill, scene))
 
 
-def _files(scene: ExplorerScene) -> Sequence[File]:
+def _fill(scene: ExplorerScene) -> None:
     drawn = drawn_now(scene)
+    offer(_files(scene, drawn))
+    offer_page(scene, drawn.looked.layers)
+
+
+def _files(scene: ExplorerScene, drawn: Drawn) -> Sequence[File]:
     grid, capture = drawn.own, drawn.capture
     stem = f"{capture.model}-{grid.title}"
     figure = partial(grid.figure_bytes, title=f"{scene.choice.spec.title} · {grid.title}")

@@ -22,7 +22,7 @@ from hookviz.ui.lenses.growth import Growth, KeptResult, Redrawn
 from hookviz.ui.lenses.leads import lead_to_channel, lead_to_image
 from hookviz.ui.lenses.lens_result import PanelCallbacks, show_result
 from hookviz.ui.lenses.lens_widgets import draw_parameters, drawn_parameters, pick_parameters
-from hookviz.ui.lenses.run_bar import RunBar
+from hookviz.ui.run_bar import RunBar
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.class_cache import class_cache, computed_once
 from hookviz.ui.serving.queue_wait import turn

@@ -14,6 +14,10 @@ _SLOTS = 4  # as many as the row has things in it after a run
 _EVERY = 0.1  # seconds between two looks of the bar; a click ends the run in one of them
 
 
+def _do_nothing() -> None:
+    """Stand in for what stops a run, or takes away what is shown before the bar."""
+
+
 class RunBar:
     """Progress bar with *Stop* beside it, which come where a run takes more than half a second.
 
@@ -21,7 +25,9 @@ class RunBar:
         share: how far the run is, 0…1.
     """
 
-    def __init__(self, title: str, stop: Callable[[], None], from_share: float = 0.0) -> None:
+    def __init__(
+        self, title: str, stop: Callable[[], None] = _do_nothing, from_share: float = 0.0
+    ) -> None:
         """Reserve places in the present container, which is a row; nothing is shown yet.
 
         Args:
@@ -37,9 +43,9 @@ class RunBar:
         self._started = self._looked = self._waits_since = 0.0
         self._words = ""
         self._shown = False
-        self._instead: Callable[[], None] = _take_nothing_away
+        self._instead: Callable[[], None] = _do_nothing
 
-    def start(self, held: RunSlot, instead: Callable[[], None]) -> None:
+    def start(self, held: RunSlot, instead: Callable[[], None] = _do_nothing) -> None:
         """Begin to measure: the run has its turn, and the wait before it is shown by itself.
 
         Args:
@@ -97,7 +103,3 @@ class RunBar:
             self._bar.progress(self.share, self._words)
         else:
             self._bar.empty()
-
-
-def _take_nothing_away() -> None:
-    """Stand in for what takes away what is shown before the bar, where nothing is."""

@@ -8,7 +8,7 @@ BAR = """
 import streamlit as st
 from hookviz.serving.run_slot import RunSlot
 from hookviz.serving.fair_queue import FairQueue
-from hookviz.ui.lenses import run_bar
+from hookviz.ui import run_bar
 
 now = 100.0
 run_bar.time.monotonic, before = (lambda: now), run_bar.time.monotonic
