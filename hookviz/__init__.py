@@ -14,6 +14,7 @@ Each name is imported when it is first used: ``hookviz --help`` and ``hookviz do
 torch, and the latter can say so where torch is broken.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from hookviz.explaining.linear_probe import LinearProbe, linear_probe
     from hookviz.explaining.pruned_network import prune
     from hookviz.explaining.smaller_network import Smaller, smaller
+    from hookviz.exploring import explore
     from hookviz.hooking.gradients import Gradient, LayerGradients, on_gradients
     from hookviz.hooking.hooks import Call
     from hookviz.hooking.observe_and_edit import before, edit, observe
@@ -84,7 +86,7 @@ if TYPE_CHECKING:
         ModelSpec,
         Preprocess,
     )
-    from hookviz.ui.serving.local_app import Explorer, explore
+    from hookviz.ui.serving.local_app import Explorer
 
 __version__ = "0.1.0"
 
@@ -195,6 +197,7 @@ _HOMES = {
     "explaining.linear_probe": ("LinearProbe", "linear_probe"),
     "explaining.pruned_network": ("prune",),
     "explaining.smaller_network": ("Smaller", "smaller"),
+    "exploring": ("explore",),
     "hooking.gradients": ("Gradient", "LayerGradients", "on_gradients"),
     "hooking.hooks": ("Call",),
     "hooking.observe_and_edit": ("before", "edit", "observe"),
@@ -216,7 +219,7 @@ _HOMES = {
     "training.recording": ("record",),
     "training.training_log": ("TrainingFinding", "TrainingLog", "TrainingRow"),
     "training.watching": ("BadTensor", "BadTensorError", "watch"),
-    "ui.serving.local_app": ("Explorer", "explore"),
+    "ui.serving.local_app": ("Explorer",),
     "types": (
         *("Activation", "Address", "Capture", "Crop", "InputImage", "LayerInfo"),
         *("Model", "ModelInput", "ModelSpec", "Preprocess"),
@@ -247,3 +250,7 @@ if not TYPE_CHECKING:  # a type checker that sees it would believe in every name
 def __dir__() -> list[str]:
     """List the public names, used yet or not, and what has been imported."""
     return sorted({*globals(), *__all__})
+
+
+if "ipykernel" in sys.modules:  # a notebook's kernel, in which captures show themselves
+    import_module("hookviz.notebook.showing").show_captures()

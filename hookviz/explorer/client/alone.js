@@ -34,6 +34,7 @@ const WIDE = 900; // pixels across from which the tree of layers stands beside t
  * @property {(facts: Facts) => void} [opened] something that only a page can do
  * @property {{alone: string, tree: string}} sheets the style sheets called so
  * @property {"light" | "dark"} [theme]
+ * @property {boolean} [hasKeysInside] keys are for it alone while the focus is in it, as where there are several
  * @property {boolean} [isBare] tiles and what is picked of them, and nothing around
  * @property {(Node | string)[]} [tools] buttons of whoever is around, at the end of the first row
  */
@@ -84,6 +85,8 @@ export const alone = (element, home) => {
   };
   dressed(home.theme ?? "light");
   whole.classList.toggle("bare", Boolean(home.isBare));
+  whole.classList.toggle("no-page", !home.opened);
+  if (home.hasKeysInside) whole.dataset.keys = "";
   find(".tools").append(...(home.tools ?? []));
   side.open = element.clientWidth >= WIDE;
 

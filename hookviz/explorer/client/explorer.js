@@ -6,7 +6,7 @@ import { compareRow } from "./compare_row.js";
 import { inspector } from "./inspector.js";
 import { layerRow, stepKeys } from "./layer_row.js";
 import { changed, channelOf, faceOf, isSame, ofLayer, ofStep } from "./link.js";
-import { roomBelow } from "./place.js";
+import { keysOf, roomBelow } from "./place.js";
 import { keepRevealed } from "./reveal.js";
 import { explain, frame, make } from "./shared.js";
 import { tileGrid } from "./tile_grid.js";
@@ -118,7 +118,7 @@ export const mount = (element, surroundings) => {
     opened({ unpin: true });
   };
   const layer = layerRow(find(".layer-place"), { change });
-  const steps = stepKeys(layer.turn);
+  const steps = stepKeys(layer.turn, keysOf(root));
   const compare = compareRow(find(".compare-place"), { change, unpin });
   // Of those in order of their maxima one looks at the maximum.
   const look = viewRow(find(".view-place"), {

@@ -15,6 +15,7 @@ import { onPhotograph } from "./on_photograph.js";
 import { origin } from "./origin.js";
 import { ownPicture } from "./own_picture.js";
 import { urls } from "./pictures.js";
+import { keysOf } from "./place.js";
 import { frame, say } from "./shared.js";
 import { sign } from "./signs.js";
 import { wayBack } from "./trail.js";
@@ -169,7 +170,8 @@ export function inspector(parent, context) {
     const isElsewhere = target.closest?.(ENDS_ITSELF) || document.querySelector(OVER)?.checkVisibility();
     if (!isElsewhere) close();
   };
-  document.addEventListener("keydown", pressed);
+  const keys = keysOf(place);
+  keys.addEventListener("keydown", pressed);
 
   const asksAbout = channelQuestions(find(".questions"), context.channelQuestions, (words) =>
     context.opened({ lens: words }),
@@ -292,7 +294,7 @@ export function inspector(parent, context) {
       own.end();
       keep.end();
       url.end();
-      document.removeEventListener("keydown", pressed);
+      keys.removeEventListener("keydown", pressed);
     },
   };
 }

@@ -1,5 +1,6 @@
 // A menu of files of the picked channel, each made when it is asked for.
 
+import { keysOf } from "./place.js";
 import { frame, make, say } from "./shared.js";
 import { sign } from "./signs.js";
 
@@ -47,7 +48,8 @@ export function keepMenu(parent, ask) {
     open(false);
     opens.focus();
   };
-  document.addEventListener("keydown", pressed);
+  const keys = keysOf(root);
+  keys.addEventListener("keydown", pressed);
   const elsewhere = (event) => menu.hidden || event.composedPath().includes(root) || open(false);
   document.addEventListener("pointerdown", elsewhere);
   for (const button of menu.querySelectorAll("button")) {
@@ -69,7 +71,7 @@ export function keepMenu(parent, ask) {
     close: () => open(false),
     end() {
       document.removeEventListener("pointerdown", elsewhere);
-      document.removeEventListener("keydown", pressed);
+      keys.removeEventListener("keydown", pressed);
     },
   };
 }

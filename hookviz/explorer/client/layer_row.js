@@ -28,8 +28,9 @@ const TYPED = "input:not([type='checkbox'], [type='radio'], [type='range']), tex
 /**
  * N and P lead to the next layer and the one before from anywhere that nobody types.
  * @param {(by: number, isHeld?: boolean) => void} turn
+ * @param {EventTarget} [place] where keys are heard
  */
-export const stepKeys = (turn) => {
+export const stepKeys = (turn, place = document) => {
   const press = (/** @type {string} */ key, isHeld = false) => {
     const by = { n: 1, p: -1 }[key.toLowerCase()];
     if (by) turn(by, isHeld);
@@ -40,8 +41,9 @@ export const stepKeys = (turn) => {
     const target = /** @type {Element} */ (event.composedPath()[0]);
     if (!target.closest?.(TYPED) && press(event.key, event.repeat)) event.preventDefault();
   };
-  document.addEventListener("keydown", pressed);
-  return { press, end: () => document.removeEventListener("keydown", pressed) };
+  const heard = /** @type {EventListener} */ (pressed);
+  place.addEventListener("keydown", heard);
+  return { press, end: () => place.removeEventListener("keydown", heard) };
 };
 
 /**

@@ -26,12 +26,21 @@ export const scrolledBy = (element) => {
 
 /**
  * Pixels from an element's upper edge to the lower one of the window, or to the presenter's bar there,
- * where nothing is scrolled.
+ * where nothing is scrolled. A scroller with `data-window` is the window of what is in it.
  * @param {Element} element
  */
 export const roomBelow = (element) => {
   const { scroller } = scrolledBy(element);
   const scrolled = scroller ? scroller.scrollTop : window.scrollY;
   const bar = Number.parseFloat(getComputedStyle(element).getPropertyValue("--hv-bar")) || 0;
-  return window.innerHeight - bar - element.getBoundingClientRect().top - scrolled;
+  const end = scroller?.matches("[data-window]") ? scroller.getBoundingClientRect().bottom : window.innerHeight;
+  return end - bar - element.getBoundingClientRect().top - scrolled;
 };
+
+/**
+ * Where the explorer hears keys: in the whole document, or within what is marked `data-keys`, such as one
+ * of several in a notebook.
+ * @param {Element} element of the explorer
+ * @returns {any}
+ */
+export const keysOf = (element) => element.closest("[data-keys]") ?? document;

@@ -1,6 +1,8 @@
 // Two activations in one sprite, B above A: which of them a tile shows, and how it is flipped while
 // the key F or the button is held.
 
+import { keysOf } from "./place.js";
+
 const TYPED = "input:not([type='range']), textarea, select, [contenteditable]";
 
 /**
@@ -10,6 +12,7 @@ const TYPED = "input:not([type='range']), textarea, select, [contenteditable]";
  */
 export const twoFaces = (find, repaint) => {
   const [split, slider, flip] = [".split", ".split input", ".flip"].map(find);
+  const keys = keysOf(split);
   /** @type {any} */
   let pair = null;
   let high = 0; // pixels from a tile of B in the sprite to the same one of A
@@ -37,8 +40,8 @@ export const twoFaces = (find, repaint) => {
   };
   const letGo = () => hold(false);
   const end = () => {
-    document.removeEventListener("keydown", key);
-    document.removeEventListener("keyup", key);
+    keys.removeEventListener("keydown", key);
+    keys.removeEventListener("keyup", key);
     window.removeEventListener("blur", letGo);
   };
   return {
@@ -51,8 +54,8 @@ export const twoFaces = (find, repaint) => {
       flip.style.visibility = pair ? "" : "hidden";
       end();
       if (!pair) return void (held = false);
-      document.addEventListener("keydown", key);
-      document.addEventListener("keyup", key);
+      keys.addEventListener("keydown", key);
+      keys.addEventListener("keyup", key);
       window.addEventListener("blur", letGo);
     },
     // Pixels from a tile of B to the same one of A.

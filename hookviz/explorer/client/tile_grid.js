@@ -1,7 +1,7 @@
 // The channels as an instrument: tiles laid out by the free width and height of the window, a line
 // that reads out what is under the pointer, the colour bar.
 
-import { scrolledBy } from "./place.js";
+import { keysOf, scrolledBy } from "./place.js";
 import { pointing } from "./pointing.js";
 import { colourBar, frame, penOf, say } from "./shared.js";
 import { leaveSprite, loadSprite } from "./sprite.js";
@@ -170,6 +170,7 @@ export const tileGrid = (parent, { pick, room, turn, painted, failed = () => {},
   find(".earlier").onclick = () => goTo(lie.first - lie.page);
   find(".later").onclick = () => goTo(lie.first + lie.page);
 
+  const heard = keysOf(stage);
   const keys = gridKeys(find, {
     columns: () => lie.columns,
     count: () => facts?.order.length ?? 0,
@@ -190,7 +191,7 @@ export const tileGrid = (parent, { pick, room, turn, painted, failed = () => {},
     // What stands above the tiles comes and goes on a phone, and with it the room for a page.
     if (turn && onPhone()) observer.observe(scrolledBy(figure).inside);
     window.addEventListener("resize", layOut);
-    if (turn) document.addEventListener("keydown", keys.anywhere); // and not where there are several
+    if (turn) heard.addEventListener("keydown", keys.anywhere); // and not where there are several
   };
 
   const mark = () => {
@@ -283,7 +284,7 @@ export const tileGrid = (parent, { pick, room, turn, painted, failed = () => {},
       leaveSprite(picture);
       observer.disconnect();
       window.removeEventListener("resize", layOut);
-      document.removeEventListener("keydown", keys.anywhere);
+      heard.removeEventListener("keydown", keys.anywhere);
       faces.end();
     },
   };

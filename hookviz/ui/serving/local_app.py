@@ -56,24 +56,15 @@ class Explorer:
         self.close()
 
 
-def explore(
+def open_app(
     model: Model | nn.Module, *, port: int = 0, open_browser: bool = True, **options: Any
 ) -> Explorer:
-    """Open the app on a model of your own, served by this process to this machine alone.
-
-    Args:
-        model: a module, which is wrapped, or a `Model`.
-        port: where to listen; any free port by default. A later call uses the first one's.
-        open_browser: open a browser on it.
-        options: for `wrap`: ``preprocess``, ``categories``, ``name``.
+    """Serve the app on a model from this process, as `hookviz.explore` says.
 
     Raises:
-        ModelError: `model` is neither.
+        ModelError: `model` is neither a module nor a `Model`.
         HookVizError: the app's packages are not installed, nothing can listen on that port, or the
             app is on another one already.
-
-    >>> with hookviz.explore(network) as app:  # doctest: +SKIP
-    ...     input(f"{app.url} until you press Enter")
     """
     check_app()
     wrapped = wrap(model, **options)

@@ -1,0 +1,216 @@
+"""Answer the questions that come over a kernel's comm, beside its cells and not among them.
+
+A message arrives in a thread of the kernel's, often the one that runs the cells, between two of
+them. An answer is computed in another one: what takes seconds would hold up the next cell, and the
+word that nobody waits any more could not arrive. It is about a frozen copy of the network, made
+when the widget was: a training loop that goes on meanwhile is nothing to it.
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hookviz.errors import HookVizError, shorten
+from hookviz.explorer.answering import answer
+from hookviz.explorer.question import Answer, Question
+from hookviz.explorer.subject import Run, Subject
+from hookviz.explorer.view import View
+from hookviz.language.saying import say
+from hookviz.language.speaking import speaking
+from hookviz.types import Progress, ignore
+
+Tell = Callable[[Mapping[str, Any], bytes], None]
+"""Sends a message to the widget's client: facts, and a file's bytes if there is one."""
+
+_PATIENCE = 0.5  # seconds after which a person wants to know how far it is
+_EVERY = 0.25  # seconds between two messages about it
+_LONG = {"own_picture"}  # questions that take long, beside which the others are answered
+
+_log = logging.getLogger("hookviz")
+
+
+class _NobodyWaitsError(BaseException):
+    """Ends an answer that nobody waits for any more; no handler of errors on its way catches it."""
+
+
+@dataclass(eq=False, slots=True)
+class Asked:
+    """Question on its way to its answer.
+
+    Attributes:
+        number: by which the client tells it from others.
+        question: what is asked.
+        view: in which view.
+        subject: about what.
+        language: in which it is answered.
+        is_over: whether nobody waits for it any more; set in whatever thread.
+        context: of the message that brought it, to which the answer belongs.
+    """
+
+    number: str
+    question: Question
+    view: View
+    subject: Subject
+    language: str
+    is_over: bool = False
+    context: Context = field(default_factory=copy_context)
+
+    def check(self) -> None:
+        """Raise where nobody waits any more."""
+        if self.is_over:
+            raise _NobodyWaitsError
+
+
+class Answers:
+    """Questions of one widget, answered in order of arrival in a thread that ends by itself.
+
+    What takes long has a second such thread, so that a click is answered beside it.
+    """
+
+    def __init__(self, tell: Tell, answered: Callable[[Asked], None]) -> None:
+        """Answer nothing yet.
+
+        Args:
+            tell: gets the messages, in those threads.
+            answered: gets a question whose answer was told, likewise.
+        """
+        self._tell, self._answered = tell, answered
+        self._lock = threading.Lock()
+        self._open: dict[str, Asked] = {}
+        self._waiting: dict[bool, deque[Asked]] = {True: deque(), False: deque()}
+        self._at_work: set[bool] = set()
+
+    def ask(self, asked: Asked) -> None:
+        """Have a question answered soon."""
+        is_long = asked.question.name in _LONG
+        with self._lock:
+            self._open[asked.number] = asked
+            self._waiting[is_long].append(asked)
+            if is_long in self._at_work:
+                return
+            self._at_work.add(is_long)
+        thread = threading.Thread(
+            target=self._work, args=[is_long], name="hookviz-widget", daemon=True
+        )
+        thread.start()
+
+    def leave(self, number: str) -> None:
+        """Answer a question no more: its client has a newer one, or has gone."""
+        with self._lock:
+            asked = self._open.pop(number, None)
+        if asked is not None:
+            asked.is_over = True
+
+    def leave_all(self) -> None:
+        """Answer nothing of what was asked so far."""
+        for number in list(self._open):
+            self.leave(number)
+
+    def _work(self, is_long: bool) -> None:
+        waiting = self._waiting[is_long]
+        while True:
+            with self._lock:
+                if not waiting:
+                    self._at_work.discard(is_long)
+                    return
+                asked = waiting.popleft()
+            if not asked.is_over:
+                asked.context.run(self._answer, asked)
+
+    def _answer(self, asked: Asked) -> None:
+        """Tell of one answer until its last message."""
+        about = _Watched(asked, self._say)
+        subject = replace(asked.subject, take_turn=about.take_turn)
+        with speaking(asked.language):
+            try:
+                facts, data = answer(subject, asked.view, asked.question, about.report)
+                self._say(asked, "answer", facts, data)
+                self._answered(asked)
+            except _NobodyWaitsError:
+                return
+            except HookVizError as error:
+                self._say(asked, "refused", {"says": str(error)})
+            except Exception as error:  # noqa: BLE001 - whatever it is, the kernel's log has it
+                _log.error("A question of the explorer's failed", exc_info=error)
+                says = say(
+                    "Something went wrong on our side ({kind}: {error}). The log of the kernel "
+                    "says where.",
+                    kind=type(error).__name__,
+                    error=shorten(str(error), 200),
+                )
+                self._say(asked, "refused", {"says": says})
+        with self._lock:
+            self._open.pop(asked.number, None)
+
+    def _say(self, asked: Asked, kind: str, facts: Mapping[str, Any], data: bytes = b"") -> None:
+        if not asked.is_over:
+            self._tell({"number": asked.number, "kind": kind, "facts": facts}, data)
+
+
+class _Watched:
+    """Turn of a question: it ends where nobody waits any more, and is told of where it is long."""
+
+    def __init__(self, asked: Asked, tell: Callable[..., None]) -> None:
+        self._asked, self._tell = asked, tell
+        self._started = self._told = time.monotonic()
+
+    def report(self, partial: Answer) -> None:
+        """Tell of an answer on the way to the last one."""
+        self._asked.check()
+        self._tell(self._asked, "partial", *partial)
+
+    @contextmanager
+    def take_turn(self, label: str, kind: str, _layer: str) -> Iterator[Run]:
+        """Compute at once: nobody else does in a kernel. `label` is what is run, for a person."""
+        self._asked.check()
+        says = say("Running {model}…", model=label) if kind in _OF_MODEL else label
+        yield _Turn(self._asked, self._sometimes(says))
+
+    def _sometimes(self, says: str) -> Progress:
+        def report(share: float) -> None:
+            now = time.monotonic()
+            if now - self._started < _PATIENCE or now - self._told < _EVERY:
+                return
+            self._told = now
+            if self._asked.question.name not in _LONG:  # which says itself how far it is
+                self._tell(self._asked, "progress", {"share": share, "says": says})
+
+        return report
+
+
+_OF_MODEL = {"capture", "fields"}  # kinds of turns whose label is the network's title
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """Run without a limit in time, which ends where nobody waits any more."""
+
+    asked: Asked
+    told: Progress
+
+    @property
+    def limit(self) -> "_Turn":
+        """Return the turn itself, which has no end of its own."""
+        return self
+
+    def within(self, progress: Progress = ignore) -> Progress:
+        """Return `progress` as one that checks first whether anybody waits."""
+
+        def watched(share: float) -> None:
+            self.asked.check()
+            self.told(share)
+            progress(share)
+
+        return watched
+
+    yielding = within
+
+    def over_torch(self) -> AbstractContextManager[None]:
+        """Return a block in which nothing is watched: a layer's call takes no second."""
+        return nullcontext()

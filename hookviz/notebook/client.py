@@ -1,0 +1,53 @@
+"""Put together the widget's client: one script, its style sheets, and what it begins with."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hookviz.explorer.client_facts import (
+    client_fields,
+    client_sheets,
+    client_words,
+    colour_variables,
+)
+from hookviz.explorer.client_files import bundle, scope
+
+_FOLDER = Path(__file__).parent
+_SCRIPT = _FOLDER / "widget.js"
+
+# A saved notebook keeps a picture before the widget, which is there where the widget is not. A
+# live widget stands for it: in JupyterLab and Notebook 7, whose elements these are.
+BESIDE = (
+    ".jp-OutputArea-child:has(+ .jp-OutputArea-child .hookviz-explorer) { display: none; }\n"
+    ".hookviz-explorer { overflow: auto; resize: vertical; }\n"
+)
+"""The style sheet of the page around."""
+
+
+@cache
+def script() -> str:
+    """Return the client as one module, as anywidget has it."""
+    return f"{bundle(_SCRIPT)}\nexport default {{ render: {scope(_SCRIPT)}.main }};\n"
+
+
+def begun(language: str, height: int) -> Mapping[str, Any]:
+    """Return what the client begins with.
+
+    Args:
+        language: which it speaks.
+        height: pixels of it.
+    """
+    return {
+        "fields": client_fields(),
+        "language": client_words(language, "explorer/client/"),
+        "sheets": {**client_sheets(), "alone": _sheet(height)},
+        "height": height,
+    }
+
+
+def _sheet(height: int) -> str:
+    variables = {**colour_variables(), "--hv-window": f"{height}px"}
+    host = "".join(f"{name}: {value};" for name, value in variables.items())
+    own = (_FOLDER / "widget.css").read_text("utf-8")
+    return f"{client_sheets()['alone']}{own}:host {{{host}}}\n"

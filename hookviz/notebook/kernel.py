@@ -1,0 +1,65 @@
+"""Tell whether this process is a notebook's kernel, and whether it can show widgets.
+
+Nothing of Jupyter is imported for it: where a kernel runs, its modules are there.
+"""
+
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from hookviz.errors import HookVizError
+from hookviz.language.saying import say
+
+INSTALL = "pip install 'hookviz[notebook]'"
+
+
+def shell() -> Any | None:
+    """Return IPython's shell where it is that of a kernel; None in a script and in a terminal."""
+    ipython = sys.modules.get("IPython")
+    running = None if ipython is None else ipython.get_ipython()
+    return running if getattr(running, "kernel", None) is not None else None
+
+
+def has_widgets() -> bool:
+    """Return whether anywidget is installed, which shows widgets of our own."""
+    return find_spec("anywidget") is not None
+
+
+def check_widgets() -> None:
+    """Raise where anywidget is not installed.
+
+    Raises:
+        HookVizError: it is not; the message names the command that installs it.
+    """
+    if not has_widgets():
+        raise HookVizError(
+            say(
+                "The explorer in a notebook needs the package anywidget, which is not installed: "
+                "{install}, and restart the kernel.",
+                install=INSTALL,
+            )
+        )
+
+
+def put_out(
+    data: Mapping[str, Any],
+    more: Mapping[str, Any] | None = None,
+    *,
+    name: str = "",
+    again: bool = False,
+) -> None:
+    """Put an output below the cell that runs, by its MIME types; without a kernel nothing happens.
+
+    Args:
+        data: the output, by MIME type.
+        more: what is said about these.
+        name: by which it is put out again.
+        again: in place of the output of that name.
+    """
+    running = shell()
+    if running is not None:
+        transient = {"display_id": name} if name else {}
+        running.display_pub.publish(
+            data=dict(data), metadata=dict(more or {}), transient=transient, update=again
+        )

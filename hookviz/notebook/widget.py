@@ -1,0 +1,313 @@
+"""Show the explorer as a widget of the kernel's, whose view the next cell can read and change."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import anywidget
+import traitlets
+from torch import Tensor, nn
+
+from hookviz.capturing import engine
+from hookviz.errors import HookVizError, UnknownLayerError
+from hookviz.explorer.asked import asked_cell, asked_number
+from hookviz.explorer.client_facts import DARK, LIGHT
+from hookviz.explorer.drawn import drawn
+from hookviz.explorer.given import subject_given
+from hookviz.explorer.layers import Looked, maps, resolve
+from hookviz.explorer.question import Question
+from hookviz.explorer.subject import Subject
+from hookviz.explorer.view import Cell, View
+from hookviz.language.saying import say
+from hookviz.language.speaking import current, speaking
+from hookviz.models.wrapping import wrap
+from hookviz.notebook import client
+from hookviz.notebook.answers import Answers, Asked
+from hookviz.notebook.chosen import ViewTrait, as_view, from_client, to_client
+from hookviz.notebook.kernel import put_out
+from hookviz.types import Capture, InputImage, Model, ModelInput
+
+_COLOURS = {"light": LIGHT, "dark": DARK}
+_HEIGHT = 640  # pixels: a laptop's screen has room for it below the cell
+
+
+class ExplorerWidget(anywidget.AnyWidget):
+    """The explorer of one network and one image, live in a cell's output.
+
+    What is clicked there can be read here, and what is set here is shown there. A network in
+    training is looked at as it was when the widget was made or refreshed: it holds a frozen copy,
+    so that no answer sees half of a step.
+
+    Attributes:
+        view: all that is chosen, a `hookviz.explorer.view.View`; set it to one, or to the words of
+            a link such as ``{"layer": "conv1", "sort": "mean"}``.
+        layer: the layer on the screen, by its name.
+        channel: the channel that is picked up; None for none.
+        cell: its cell by row and column; None where that is the channel's strongest.
+    """
+
+    _esm = client.script()
+    _css = client.BESIDE
+
+    view = ViewTrait().tag(sync=True, to_json=to_client, from_json=from_client)
+    layer = traitlets.Unicode()
+    channel = traitlets.Int(None, allow_none=True)
+    cell: Any = traitlets.Tuple(
+        traitlets.Int(), traitlets.Int(), default_value=None, allow_none=True
+    )
+    _subject = traitlets.Unicode().tag(sync=True)
+    _home = traitlets.Dict().tag(sync=True)
+
+    def __init__(
+        self,
+        model: Model | nn.Module,
+        image: Any,
+        *,
+        size: int | None = None,
+        whole: bool = False,
+        view: View | Mapping[str, object] | None = None,
+        height: int = _HEIGHT,
+        **options: Any,
+    ) -> None:
+        """Look at `image` in `model`, as `hookviz.explore` says.
+
+        Raises:
+            HookVizError: the network, the image or the layer can't be looked at.
+        """
+        again = partial(wrap, model, **options) if isinstance(model, nn.Module) else None
+        of_image = partial(subject_given, size=size, whole=whole)
+        about = of_image(wrap(model, **options), image)
+        self._begin(
+            about, _stays(about, image), of_image=of_image, again=again, view=view, height=height
+        )
+
+    @classmethod
+    def of_capture(cls, capture: Capture, model: Model) -> "ExplorerWidget":
+        """Return the explorer of what was captured, and of all else of that run.
+
+        Raises:
+            HookVizError: the network shows no channels.
+        """
+        widget = cls.__new__(cls)
+        about = subject_given(model, capture.model_input)
+        engine.keep(capture, about.cache)
+        first = next(iter(capture.activations), None)
+        begins = View(layer=first.layer if first else None)
+        widget._begin(about, about.model_input, view=begins)
+        return widget
+
+    def _begin(
+        self,
+        about: Subject,
+        image: InputImage | ModelInput,
+        *,
+        of_image: Callable[[Model, Any], Subject] = subject_given,
+        again: "partial[Model] | None" = None,
+        view: View | Mapping[str, object] | None = None,
+        height: int = _HEIGHT,
+    ) -> None:
+        self._about, self._image, self._of_image, self._again = about, image, of_image, again
+        self._language = current()
+        self._answers = Answers(self._tell, self._answered)
+        self._shown: list[str] = []  # display ids of the pictures that a saved notebook keeps
+        self._follows = True
+        begins = as_view(view or {})
+        if begins.layer is not None:
+            self._known_layer(begins.layer)
+        home = client.begun(self._language, height)
+        super().__init__(view=begins, _subject=_key(about), _home=home)
+        self._follow()
+        self.on_msg(self._heard)
+
+    @property
+    def model(self) -> Model:
+        """Network as it is looked at: frozen, and a copy where a module was given."""
+        return self._about.model
+
+    @property
+    def capture(self) -> Capture:
+        """Capture that is on the screen: of the layer, and of the step after it that is shown.
+
+        Raises:
+            HookVizError: the pass can't be run.
+        """
+        about, looked = self._about, self._looked()
+        names = dict.fromkeys((looked.layer.name, looked.step.layer))
+        return engine.capture(about.model, about.model_input, names, cache=about.cache)
+
+    def refresh(self, model: Model | nn.Module | None = None, image: Any = None) -> None:
+        """Look again, as after an epoch of training: at the network as it is now.
+
+        Call it from the thread that trains, between two steps: the copy is made at once, and what
+        is on the screen follows. Where nothing has changed nothing is computed anew.
+
+        Args:
+            model: another network to look at from now on.
+            image: another image.
+
+        Raises:
+            HookVizError: the network or the image can't be looked at; or neither is given and the
+                widget is of a `Model`, which stays as it is.
+        """
+        if isinstance(model, nn.Module):
+            options = {} if self._again is None else self._again.keywords
+            self._again = partial(wrap, model, **options)
+        elif model is not None:
+            self._again = None
+        elif image is None and self._again is None:
+            raise HookVizError(
+                say(
+                    "This widget is of the Model {model}, which stays as it is. Give explore the "
+                    "torch.nn.Module itself to look at that again, or give refresh a model or an "
+                    "image.",
+                    model=self.model.title,
+                )
+            )
+        now = self._again() if self._again else model if isinstance(model, Model) else self.model
+        given = self._image if image is None else image
+        about = self._of_image(now, given)
+        self._image = _stays(about, given)
+        if _key(about) == _key(self._about):
+            return
+        before, self._about = self._about, about
+        self._answers.leave_all()
+        before.cache.clear()
+        self._subject = _key(about)
+        self._follow()
+
+    def close(self) -> None:
+        """End the widget; what it kept is given back."""
+        self._answers.leave_all()
+        self._about.cache.clear()
+        super().close()
+
+    def _looked(self) -> Looked:
+        return resolve(self._about, self.view)
+
+    def _shape(self) -> tuple[int, int, int]:
+        """Return how many channels, rows and columns are on the screen."""
+        channels, rows, columns = maps(self._about, self._looked()).shape
+        return channels, rows, columns
+
+    def _known_layer(self, name: str) -> str:
+        layers = [layer.name for layer in self._about.trace.maps]
+        if name not in layers:
+            raise UnknownLayerError(say("layer with maps"), name, layers)
+        return name
+
+    @traitlets.observe("view")
+    def _view_moved(self, _change: object) -> None:
+        if not self._follows:
+            self._follow()
+
+    def _follow(self) -> None:
+        """Say of the view which layer, channel and cell it shows."""
+        self._follows = True
+        try:
+            channels, *size = self._shape()
+            channel, cell = self.view.channel, self.view.cell
+            self.layer = self._looked().layer.name
+            self.channel = channel if channel is not None and channel < channels else None
+            self.cell = None if cell is None or self.channel is None else cell.on(*size)
+        finally:
+            self._follows = False
+
+    @traitlets.validate("layer")
+    def _layer_there(self, proposal: Any) -> str:
+        return self._known_layer(proposal["value"])
+
+    @traitlets.validate("channel")
+    def _channel_there(self, proposal: Any) -> int | None:
+        channel: int | None = proposal["value"]
+        channels, *_size = self._shape()
+        if channel is not None:
+            asked_number({"channel": channel}, "channel", channels, self._looked().step)
+        return channel
+
+    @traitlets.validate("cell")
+    def _cell_there(self, proposal: Any) -> tuple[int, int] | None:
+        cell: tuple[int, int] | None = proposal["value"]
+        _channels, *size = self._shape()
+        if cell is not None:
+            asked_cell({"row": cell[0], "column": cell[1]}, (size[0], size[1]), self._looked().step)
+        return cell
+
+    @traitlets.observe("layer", "channel", "cell")
+    def _chosen(self, change: Any) -> None:
+        if self._follows:
+            return
+        name, chosen = change["name"], change["new"]
+        words: dict[str, Any] = {name: chosen}
+        if name == "channel":
+            words["cell"] = None  # at its strongest
+        elif name == "cell" and chosen is not None:
+            _channels, *size = self._shape()
+            words["cell"] = Cell(*chosen, *size)
+        self.view = replace(self.view, **words)
+
+    def _heard(self, _widget: object, content: Any, _files: object) -> None:
+        """Take a message of the client's, which can be anything."""
+        match content:
+            case {"leave": str(number)}:
+                self._answers.leave(number)
+            case {
+                "ask": str(number),
+                "question": {"name": str(name), **facts},
+                "view": view,
+                "subject": str(key),
+                "theme": "light" | "dark" as theme,
+            } if key == self._subject:
+                self._tell({"number": number, "kind": "heard", "facts": {}})
+                about = replace(self._about, colours=_COLOURS[theme])
+                question = Question(name, {str(each): fact for each, fact in facts.items()})
+                self._answers.ask(
+                    Asked(number, question, from_client(view, self), about, self._language)
+                )
+
+    def _tell(self, content: Mapping[str, Any], data: bytes = b"") -> None:
+        self.send(content, buffers=[data] if data else None)
+
+    def _answered(self, asked: Asked) -> None:
+        """Keep the picture of what is on the screen in the notebook, where it is to be saved."""
+        if asked.question.name == "tiles":
+            for shown in self._shown:
+                put_out(self._picture(), name=shown, again=True)
+
+    def _picture(self) -> dict[str, Any]:
+        """Return the tiles on the screen as a picture, which needs no kernel; on white."""
+        with speaking(self._language):
+            grid = drawn(replace(self._about, colours=LIGHT), self.view).grid
+        return {"image/png": grid.png(), "text/plain": repr(self)}
+
+    def __repr__(self) -> str:
+        """Name the network and the layer: this is what text alone shows."""
+        return f"<ExplorerWidget of {self._about.model.title}, {self._looked().step}>"
+
+    def _repr_mimebundle_(self, **_kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        data, more = super()._repr_mimebundle_() or ({}, {})
+        return {**data, **self._picture()}, more
+
+    def _ipython_display_(self, **_kwargs: Any) -> None:
+        self.put_out()
+
+    def put_out(self) -> None:
+        """Put out the picture, and then the widget, which hides it where it comes alive.
+
+        As two outputs: of one JupyterLab takes the widget, and says that it is not there where the
+        notebook is opened without its kernel.
+        """
+        self._shown.append(uuid4().hex)
+        put_out(self._picture(), name=self._shown[-1])
+        put_out(*(super()._repr_mimebundle_() or ({},)))
+
+
+def _key(about: Subject) -> str:
+    """Return what tells an input in a network from others; without a space."""
+    return f"{about.model.digest}-{about.model_input.digest}"
+
+
+def _stays(about: Subject, given: object) -> InputImage | ModelInput:
+    """Return what was given as it was read: a file can change, and a tensor too."""
+    return about.model_input if isinstance(given, Tensor | ModelInput) else about.image

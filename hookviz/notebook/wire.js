@@ -1,0 +1,85 @@
+// The way to the kernel and back: a question is a message over the widget's comm, and so is each word about
+// it. While a cell runs the kernel hears nothing, and one that was started anew never answers.
+
+import { say } from "../explorer/client/shared.js";
+
+const PATIENCE = 1000; // milliseconds without a word after which the kernel is busy
+const NOTHING = new Uint8Array(0);
+
+const bytesOf = (/** @type {DataView[]} */ [file]) =>
+  file ? new Uint8Array(file.buffer, file.byteOffset, file.byteLength) : NOTHING;
+
+/**
+ * Asks the kernel; the subject of a question is its colours, a space and the widget's key.
+ * @param {{send: (message: any) => void, on: (event: string, heard: any) => void,
+ *   off: (event: string, heard: any) => void}} model the widget's other half, as anywidget hands it over
+ */
+export const kernelWire = (model) => {
+  const mine = Math.random().toString(36).slice(2); // a widget can be seen twice, over one comm
+  let count = 0;
+  let isGone = false;
+  /** @type {Map<string, (kind: string, facts: Facts, data: Uint8Array<ArrayBuffer>) => void>} */
+  const open = new Map();
+  /** @type {Set<() => void>} */
+  const lost = new Set();
+
+  const heard = (/** @type {any} */ message, /** @type {DataView[]} */ buffers) => {
+    isGone = false;
+    open.get(message.number)?.(message.kind, message.facts, /** @type {any} */ (bytesOf(buffers)));
+  };
+  const cut = () => {
+    isGone = true;
+    for (const say of lost) say();
+  };
+  model.on("msg:custom", heard);
+  model.on("comm_live_update", cut);
+
+  /** @type {import("../explorer/client/explorer.js").Surroundings["ask"]} */
+  const ask = (question, { signal, view, subject, on }) =>
+    new Promise((done, fail) => {
+      const number = `${mine}-${count++}`;
+      const [theme, key] = subject.split(" ");
+      const trouble = () =>
+        on({
+          facts: {
+            kind: "trouble",
+            says: isGone
+              ? say("The kernel was restarted: run this cell again to go on.")
+              : say("The kernel is busy: this is answered when its cell has run."),
+          },
+          data: NOTHING,
+        });
+      const timer = setTimeout(trouble, PATIENCE);
+      const over = () => {
+        clearTimeout(timer);
+        open.delete(number);
+        lost.delete(trouble);
+        signal.removeEventListener("abort", leave);
+      };
+      const leave = () => {
+        over();
+        model.send({ leave: number });
+        fail(new DOMException("another question is newer", "AbortError"));
+      };
+      if (signal.aborted) return leave();
+      signal.addEventListener("abort", leave);
+      lost.add(trouble);
+      open.set(number, (kind, facts, data) => {
+        clearTimeout(timer);
+        if (kind === "answer" || kind === "refused") over();
+        if (kind === "answer") done({ facts, data });
+        else if (kind === "refused") fail(new Error(facts.says));
+        else on({ facts: { ...facts, kind }, data });
+      });
+      if (isGone) trouble();
+      model.send({ ask: number, question, view, subject: key, theme });
+    });
+
+  return {
+    ask,
+    end: () => {
+      model.off("msg:custom", heard);
+      model.off("comm_live_update", cut);
+    },
+  };
+};
