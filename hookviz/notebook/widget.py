@@ -1,8 +1,10 @@
 """Show the explorer as a widget of the kernel's, whose view the next cell can read and change."""
 
 from collections.abc import Callable, Mapping
+from contextvars import Context, copy_context
 from dataclasses import replace
 from functools import partial
+from threading import RLock
 from typing import Any
 from uuid import uuid4
 
@@ -111,7 +113,9 @@ class ExplorerWidget(anywidget.AnyWidget):
         self._about, self._image, self._of_image, self._again = about, image, of_image, again
         self._language = current()
         self._answers = Answers(self._tell, self._answered)
+        self._newest: Context | None = None  # of what the client sent last
         self._shown: list[str] = []  # display ids of the pictures that a saved notebook keeps
+        self._moving = RLock()  # who sets the view: a cell, or a click in another thread
         self._follows = True
         begins = as_view(view or {})
         if begins.layer is not None:
@@ -199,8 +203,9 @@ class ExplorerWidget(anywidget.AnyWidget):
 
     @traitlets.observe("view")
     def _view_moved(self, _change: object) -> None:
-        if not self._follows:
-            self._follow()
+        with self._moving:
+            if not self._follows:
+                self._follow()
 
     def _follow(self) -> None:
         """Say of the view which layer, channel and cell it shows."""
@@ -236,19 +241,25 @@ class ExplorerWidget(anywidget.AnyWidget):
 
     @traitlets.observe("layer", "channel", "cell")
     def _chosen(self, change: Any) -> None:
-        if self._follows:
-            return
         name, chosen = change["name"], change["new"]
         words: dict[str, Any] = {name: chosen}
-        if name == "channel":
-            words["cell"] = None  # at its strongest
-        elif name == "cell" and chosen is not None:
-            _channels, *size = self._shape()
-            words["cell"] = Cell(*chosen, *size)
-        self.view = replace(self.view, **words)
+        with self._moving:
+            if self._follows:
+                return
+            if name == "channel":
+                words["cell"] = None  # at its strongest
+            elif name == "cell" and chosen is not None:
+                _channels, *size = self._shape()
+                words["cell"] = Cell(*chosen, *size)
+            self.view = replace(self.view, **words)
 
     def _heard(self, _widget: object, content: Any, _files: object) -> None:
-        """Take a message of the client's, which can be anything."""
+        """Take a message of the client's, which can be anything.
+
+        With JupyterLab's subshells it arrives while a cell runs, in another thread than that.
+        """
+        self._newest = copy_context()
+        about = self._about  # once: a refresh may put another one in its place
         match content:
             case {"leave": str(number)}:
                 self._answers.leave(number)
@@ -258,13 +269,23 @@ class ExplorerWidget(anywidget.AnyWidget):
                 "view": view,
                 "subject": str(key),
                 "theme": "light" | "dark" as theme,
-            } if key == self._subject:
+            } if key == _key(about):
                 self._tell({"number": number, "kind": "heard", "facts": {}})
-                about = replace(self._about, colours=_COLOURS[theme])
+                about = replace(about, colours=_COLOURS[theme])
                 question = Question(name, {str(each): fact for each, fact in facts.items()})
                 self._answers.ask(
                     Asked(number, question, from_client(view, self), about, self._language)
                 )
+
+    def _send(self, msg: Any, buffers: Any = None) -> None:
+        """Send whatever goes to the client, as a word on its newest message.
+
+        A kernel with subshells hands the client's next message to the thread that it was last told
+        something in. Told by a cell that refreshes as it trains, that would be the cell's own, and
+        a click would wait for its end.
+        """
+        context = copy_context() if self._newest is None else self._newest.copy()
+        context.run(super()._send, msg, buffers=buffers)
 
     def _tell(self, content: Mapping[str, Any], data: bytes = b"") -> None:
         self.send(content, buffers=[data] if data else None)

@@ -6,6 +6,8 @@ import { say } from "../explorer/client/shared.js";
 const PATIENCE = 1000; // milliseconds without a word after which the kernel is busy
 const NOTHING = new Uint8Array(0);
 
+const restarted = () => say("The kernel was restarted: run this cell again to go on.");
+
 const bytesOf = (/** @type {DataView[]} */ [file]) =>
   file ? new Uint8Array(file.buffer, file.byteOffset, file.byteLength) : NOTHING;
 
@@ -29,7 +31,15 @@ export const kernelWire = (model) => {
   };
   const cut = () => {
     isGone = true;
-    for (const say of lost) say();
+    for (const trouble of lost) trouble();
+  };
+  const tell = (/** @type {any} */ message) => {
+    try {
+      model.send(message);
+      return true;
+    } catch {
+      return false; // its comm is closed
+    }
   };
   model.on("msg:custom", heard);
   model.on("comm_live_update", cut);
@@ -39,16 +49,10 @@ export const kernelWire = (model) => {
     new Promise((done, fail) => {
       const number = `${mine}-${count++}`;
       const [theme, key] = subject.split(" ");
-      const trouble = () =>
-        on({
-          facts: {
-            kind: "trouble",
-            says: isGone
-              ? say("The kernel was restarted: run this cell again to go on.")
-              : say("The kernel is busy: this is answered when its cell has run."),
-          },
-          data: NOTHING,
-        });
+      const trouble = () => {
+        const says = isGone ? restarted() : say("The kernel is busy: this is answered when its cell has run.");
+        on({ facts: { kind: "trouble", says }, data: NOTHING });
+      };
       const timer = setTimeout(trouble, PATIENCE);
       const over = () => {
         clearTimeout(timer);
@@ -58,7 +62,7 @@ export const kernelWire = (model) => {
       };
       const leave = () => {
         over();
-        model.send({ leave: number });
+        tell({ leave: number });
         fail(new DOMException("another question is newer", "AbortError"));
       };
       if (signal.aborted) return leave();
@@ -69,10 +73,15 @@ export const kernelWire = (model) => {
         if (kind === "answer" || kind === "refused") over();
         if (kind === "answer") done({ facts, data });
         else if (kind === "refused") fail(new Error(facts.says));
+        else if (kind === "heard")
+          on({ facts: { kind: "waits", says: "" }, data: NOTHING }); // no more
         else on({ facts: { ...facts, kind }, data });
       });
-      if (isGone) trouble();
-      model.send({ ask: number, question, view, subject: key, theme });
+      const isTold = tell({ ask: number, question, view, subject: key, theme });
+      if (isTold && isGone) trouble();
+      if (isTold) return;
+      over();
+      fail(new Error(restarted()));
     });
 
   return {

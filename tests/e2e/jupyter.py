@@ -2,13 +2,14 @@
 
 import json
 import os
+import secrets
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,8 @@ from playwright.sync_api import Locator, Page
 from scripts.children import child
 from scripts.servers import ROOT, free_port, written
 
-_TOKEN = "of-a-test"
-# Nothing is fetched and nobody is asked: neither news nor updates. What is out of sight is drawn too.
+_KEY = secrets.token_hex(8)  # of whoever may ask the server
+# Neither news nor updates are asked for, and cells that are out of sight are drawn, too.
 _SETTINGS = {
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
     "notebook-extension/tracker": {"windowingMode": "none"},
@@ -34,8 +35,15 @@ class Jupyter:
         folder: where its notebooks are.
     """
 
-    def __init__(self, address: str, folder: Path) -> None:
-        self._address, self.folder = address, folder
+    def __init__(self, address: str, folder: Path, settings: Path) -> None:
+        self._address, self.folder, self._settings = address, folder, settings
+
+    @contextmanager
+    def setting(self, name: str, setting: Mapping[str, Any]) -> Iterator[None]:
+        """Have a setting of JupyterLab's for windows that are opened in the block."""
+        file = _set(self._settings, name, setting)
+        yield
+        file.unlink()
 
     def write(self, name: str, *cells: str) -> Path:
         """Write a notebook of code cells, one after the other, without a single output."""
@@ -47,10 +55,14 @@ class Jupyter:
 
     def url(self, name: str, *, mode: str = "doc") -> str:
         """Where a notebook is opened: alone in the window, or with all of the ``lab`` around."""
-        return f"{self._address}/{mode}/tree/{name}?token={_TOKEN}&reset"
+        return f"{self._address}/{mode}/tree/{name}?token={_KEY}&reset"
 
-    def open(self, page: Page, name: str) -> "Notebook":
-        """Open a notebook, with its kernel ready to run."""
+    def open(self, page: Page, name: str, *cells: str) -> "Notebook":
+        """Write and open a notebook, with the kernel ready to run that all of them share."""
+        self.write(name, *cells)
+        sessions = json.loads(self._asked("sessions"))
+        kernel = {"id": sessions[0]["kernel"]["id"]} if sessions else {"name": "python3"}
+        self._asked("sessions", {"path": name, "name": name, "type": "notebook", "kernel": kernel})
         page.goto(self.url(name))
         notebook = Notebook(page)
         notebook.ready()
@@ -58,13 +70,14 @@ class Jupyter:
 
     def end_kernels(self) -> None:
         """End every kernel, so that a notebook is opened without one."""
-        for kernel in json.loads(self._asked("sessions")):
-            self._asked(f"sessions/{kernel['id']}", "DELETE")
+        for kernel in json.loads(self._asked("kernels")):
+            self._asked(f"kernels/{kernel['id']}", method="DELETE")
 
-    def _asked(self, path: str, method: str = "GET") -> bytes:
+    def _asked(self, path: str, told: object = None, *, method: str | None = None) -> bytes:
         request = urllib.request.Request(
             f"{self._address}/api/{path}",
-            headers={"Authorization": f"token {_TOKEN}"},
+            None if told is None else json.dumps(told).encode(),
+            headers={"Authorization": f"token {_KEY}"},
             method=method,
         )
         with urllib.request.urlopen(request, timeout=30) as answer:
@@ -110,6 +123,12 @@ class Notebook:
         self.page.evaluate("window.jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
         self.ready()
 
+    def theme(self, name: str) -> None:
+        """Change the colours of JupyterLab."""
+        self.page.evaluate(
+            "theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", name
+        )
+
     def cell(self, cell: int) -> Locator:
         """A cell with its outputs."""
         return self.page.locator(".jp-Notebook-cell").nth(cell)
@@ -124,14 +143,12 @@ def jupyter_lab(folder: Path) -> Iterator[Jupyter]:
     """Serve a folder for the block; show the output if it does not come up."""
     port, own = free_port(), folder / ".own"
     for name, setting in _SETTINGS.items():
-        file = own / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(setting))
+        _set(own / "settings", name, setting)
     (folder / "notebooks").mkdir()
     command: Sequence[str] = (
         *(sys.executable, "-m", "jupyterlab", "--no-browser", "--expose-app-in-browser"),
         *("--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}", "--ServerApp.port_retries=0"),
-        *(f"--IdentityProvider.token={_TOKEN}", f"--ServerApp.root_dir={folder / 'notebooks'}"),
+        *(f"--IdentityProvider.token={_KEY}", f"--ServerApp.root_dir={folder / 'notebooks'}"),
         *("--LabApp.extension_manager=readonly", "--ServerApp.allow_root=True"),
     )
     environment: dict[str, Any] = {
@@ -156,4 +173,11 @@ def jupyter_lab(folder: Path) -> Iterator[Jupyter]:
                 time.sleep(0.1)
         else:
             raise RuntimeError(f"JupyterLab did not start:\n{written(output)[-3000:]}")
-        yield Jupyter(address, folder / "notebooks")
+        yield Jupyter(address, folder / "notebooks", own / "settings")
+
+
+def _set(settings: Path, name: str, setting: Mapping[str, Any]) -> Path:
+    file = settings / "@jupyterlab" / f"{name}.jupyterlab-settings"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(setting))
+    return file

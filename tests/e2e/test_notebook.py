@@ -1,0 +1,213 @@
+"""The explorer in a real JupyterLab, with a kernel that all notebooks here share."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from hookviz.images.samples import samples
+from tests.e2e.jupyter import Jupyter, Notebook, jupyter_lab
+
+pytestmark = pytest.mark.slow("JupyterLab starts, and a kernel that imports torch")
+
+BEGIN = f"""
+import json, sys, threading, torch, hookviz
+from tests.networks import Tiny, seeded
+
+photo = {str(samples()[0].path)!r}
+steps = hookviz.Preprocess(resize=32, crop=32)
+network = seeded(Tiny)
+"""
+SHOW = "widget = hookviz.explore(network, photo, preprocess=steps)\nwidget"
+
+
+@pytest.fixture(scope="module")
+def jupyter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jupyter]:
+    with jupyter_lab(tmp_path_factory.mktemp("jupyter")) as lab:
+        yield lab
+
+
+@pytest.fixture(autouse=True)
+def room(page: Page) -> None:
+    """A window in which all cells of a notebook are seen at once."""
+    page.set_viewport_size({"width": 1440, "height": 1700})
+
+
+def explorer(notebook: Notebook, cell: int) -> Locator:
+    """A cell's explorer, once it has painted its tiles."""
+    found = notebook.cell(cell).locator(".hookviz-explorer")
+    expect(found.locator("figure .stage[data-painted]").first).to_be_visible()
+    return found
+
+
+def click_tile(shown: Locator, channel: int) -> None:
+    """Click the middle of a tile."""
+    stage = shown.locator("figure .stage").first
+    lie = json.loads(str(stage.get_attribute("data-layout")))
+    row, column = divmod(channel, lie["columns"])
+    stage.click(
+        position={
+            "x": column * (lie["wide"] + lie["gap"]) + lie["wide"] / 2,
+            "y": row * (lie["high"] + lie["gap"]) + lie["high"] / 2,
+        }
+    )
+    expect(shown.get_by_role("heading", name=f"Channel {channel}", exact=True)).to_be_visible()
+
+
+def number(text: str | None) -> float:
+    """The first number in a text, as a person reads it."""
+    found = re.search(r"[−\d][\d.,]*(?:e[−+]?\d+)?", text or "")
+    assert found, text
+    return float(found[0].replace("−", "-"))
+
+
+TELL = """
+seen = []
+layer = network.get_submodule(widget.layer)
+handle = layer.register_forward_hook(lambda *call: seen.append(call[2].clone()))
+with torch.no_grad():
+    network.eval()(widget.capture.input)
+handle.remove()
+values = widget.capture[widget.layer].values
+value = values[(widget.channel, *widget.cell)].item()
+print(json.dumps({
+    "layer": widget.layer, "channel": widget.channel, "cell": widget.cell,
+    "value": value, "equal": torch.equal(seen[0][0], values), "streamlit": "streamlit" in sys.modules,
+}))
+"""
+
+
+def test_the_next_cell_computes_with_what_was_clicked(jupyter: Jupyter, page: Page) -> None:
+    notebook = jupyter.open(page, "click.ipynb", BEGIN + SHOW, TELL, "widget.channel = 1")
+    notebook.run(0)
+    shown = explorer(notebook, 0)
+    click_tile(shown, 2)
+    why = shown.get_by_role("heading", name=re.compile("^Why"))
+    read = number(why.text_content())
+    notebook.run(1)
+    told = json.loads(notebook.text(1))
+    assert (told["layer"], told["channel"], told["equal"]) == ("conv1", 2, True)
+    assert read == pytest.approx(told["value"], rel=6e-3)
+    assert f"row {told['cell'][0]}, column {told['cell'][1]}" in (why.text_content() or "")
+    assert not told["streamlit"]
+    notebook.run(2)
+    expect(shown.get_by_role("heading", name="Channel 1", exact=True)).to_be_visible()
+
+
+def test_two_explorers_and_jupyter_have_keys_of_their_own(jupyter: Jupyter, page: Page) -> None:
+    other = "hookviz.explore(hookviz.load_model('shapesnet'), photo)"
+    notebook = jupyter.open(page, "two.ipynb", BEGIN + SHOW, other)
+    notebook.run(0)
+    notebook.run(1)
+    first, second = explorer(notebook, 0), explorer(notebook, 1)
+    layers = [each.locator(".layer-row") for each in (first, second)]
+    click_tile(second, 3)
+    page.keyboard.press("n")
+    expect(layers[1]).to_have_attribute("data-layer", "stage1.first.conv")
+    for key in (
+        "b",
+        "a",
+        "x",
+        "ArrowRight",
+        "Enter",
+    ):  # Jupyter would add a cell, cut one, edit one
+        page.keyboard.press(key)
+    expect(second.get_by_role("heading", name="Channel 4", exact=True)).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(second.get_by_role("heading", name="Channel 4", exact=True)).to_be_hidden()
+    expect(page.locator(".jp-Notebook-cell")).to_have_count(2)
+    assert layers[0].get_attribute("data-layer") == "conv1"
+    expect(first.locator(".hv-picked")).to_be_hidden()
+
+
+def test_a_network_in_training_is_looked_at_again(jupyter: Jupyter, page: Page) -> None:
+    """And asked meanwhile: in a JupyterLab with subshells a click is answered while a cell runs."""
+    train = """
+optimiser = torch.optim.SGD(network.parameters(), lr=1.0)
+network.train()(torch.ones(4, 3, 32, 32)).square().sum().backward()
+optimiser.step()
+was = widget.capture["conv1"].values
+widget.refresh()
+asked = threading.Event()
+widget.observe(lambda change: asked.set(), "channel")
+assert asked.wait(60)
+print(json.dumps([(widget.capture["conv1"].values - was).abs().max().item(), widget.channel]))
+"""
+    notebook = jupyter.open(page, "train.ipynb", BEGIN + SHOW, train)
+    notebook.run(0)
+    shown = explorer(notebook, 0)
+    stage = shown.locator("figure .stage").first
+    painted = str(stage.get_attribute("data-painted"))
+    notebook.start(1)
+    expect(stage).not_to_have_attribute("data-painted", painted)
+    click_tile(shown, 1)
+    expect(shown.get_by_role("heading", name=re.compile("^Why"))).to_be_visible()
+    page.wait_for_function("window.hookvizRan")
+    moved, channel = json.loads(notebook.text(1))
+    assert moved > 1e-4
+    assert channel == 1
+
+
+def test_without_subshells_it_says_that_the_kernel_is_busy(jupyter: Jupyter, page: Page) -> None:
+    wait = "import time\nwhile not go.exists(): time.sleep(0.05)"
+    go = jupyter.folder / "go"
+    with jupyter.setting("apputils-extension/kernels-settings", {"commsOverSubshells": "disabled"}):
+        begin = f"{BEGIN}import pathlib; go = pathlib.Path({str(go)!r})\n{SHOW}"
+        notebook = jupyter.open(page, "busy.ipynb", begin, wait)
+        notebook.run(0)
+        shown = explorer(notebook, 0)
+        notebook.start(1)
+        click_tile(shown, 1)
+        expect(shown.locator(".explorer > .status")).to_contain_text("The kernel is busy")
+        go.touch()
+        expect(shown.get_by_role("heading", name=re.compile("^Why"))).to_be_visible()
+        expect(shown.locator(".explorer > .status")).to_be_hidden()
+
+
+def test_a_capture_shows_itself_in_the_colours_of_the_page(jupyter: Jupyter, page: Page) -> None:
+    capture = "model = hookviz.wrap(network, steps)\nhookviz.capture(model, photo, 'conv2')"
+    notebook = jupyter.open(page, "capture.ipynb", BEGIN + capture)
+    notebook.run(0)
+    shown = explorer(notebook, 0)
+    expect(shown.locator(".layer-row")).to_have_attribute("data-layer", "conv2")
+    stage = shown.locator("figure .stage").first
+    painted = str(stage.get_attribute("data-painted"))
+    notebook.theme("JupyterLab Dark")
+    expect(stage).not_to_have_attribute("data-painted", painted)
+    expect(shown.locator(".alone")).to_have_css("color-scheme", "dark")
+    notebook.theme("JupyterLab Light")
+    expect(stage).to_have_attribute("data-painted", painted)
+
+
+def test_a_saved_notebook_keeps_the_picture_of_what_was_shown(jupyter: Jupyter, page: Page) -> None:
+    notebook = jupyter.open(page, "saved.ipynb", BEGIN + SHOW)
+    notebook.run(0)
+    shown = explorer(notebook, 0)
+    picture = notebook.cell(0).locator(".jp-RenderedImage img")
+    expect(picture).to_be_hidden()
+    before = str(picture.get_attribute("src"))
+    shown.get_by_role("button", name="Next").click()
+    expect(picture).not_to_have_attribute("src", before)
+    kept = str(picture.get_attribute("src"))
+    notebook.save()
+    page.goto("about:blank")
+    jupyter.end_kernels()
+    page.goto(jupyter.url("saved.ipynb"))
+    expect(picture).to_be_visible()
+    expect(picture).to_have_attribute("src", kept)
+    assert picture.evaluate("image => image.naturalWidth") > 50
+
+
+def test_a_kernel_that_was_restarted_is_told_of(jupyter: Jupyter, page: Page) -> None:
+    notebook = jupyter.open(page, "again.ipynb", BEGIN + SHOW)
+    notebook.run(0)
+    shown = explorer(notebook, 0)
+    notebook.restart()
+    stage = shown.locator("figure .stage").first
+    stage.click(position={"x": 10, "y": 10})
+    expect(shown.get_by_text("The kernel was restarted: run this cell again").first).to_be_visible()
+    notebook.run(0)
+    click_tile(explorer(notebook, 0), 1)
+    expect(shown.get_by_role("heading", name=re.compile("^Why"))).to_be_visible()
