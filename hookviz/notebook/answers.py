@@ -32,6 +32,9 @@ _PATIENCE = 0.5  # seconds after which a person wants to know how far it is
 _EVERY = 0.25  # seconds between two messages about it
 _LONG = {"own_picture"}  # questions that take long, beside which the others are answered
 
+ONCE = {*_LONG, "stopped", "file"}
+"""Questions that a person has to ask: no answer to them is made unasked."""
+
 _log = logging.getLogger("hookviz")
 
 

@@ -14,6 +14,7 @@ from hookviz.explorer.client_facts import (
 from hookviz.explorer.client_files import bundle, scope
 
 _FOLDER = Path(__file__).parent
+_FOLDERS = ("hookviz/notebook/", "hookviz/explorer/")  # whose sentences it says
 _SCRIPT = _FOLDER / "widget.js"
 
 # A saved notebook keeps a picture before the widget, which is there where the widget is not. A
@@ -38,9 +39,10 @@ def begun(language: str, height: int) -> Mapping[str, Any]:
         language: which it speaks.
         height: pixels of it.
     """
+    own, explorers = (client_words(language, folder) for folder in _FOLDERS)
     return {
         "fields": client_fields(),
-        "language": client_words(language, "explorer/client/"),
+        "language": {**own, "words": {**explorers["words"], **own["words"]}},
         "sheets": {**client_sheets(), "alone": _sheet(height)},
         "height": height,
     }

@@ -1,7 +1,6 @@
 """Show the explorer as a widget of the kernel's, whose view the next cell can read and change."""
 
 from collections.abc import Callable, Mapping
-from contextvars import Context, copy_context
 from dataclasses import replace
 from functools import partial
 from threading import RLock
@@ -15,23 +14,22 @@ from torch import Tensor, nn
 from hookviz.capturing import engine
 from hookviz.errors import HookVizError, UnknownLayerError
 from hookviz.explorer.asked import asked_cell, asked_number
-from hookviz.explorer.client_facts import DARK, LIGHT
+from hookviz.explorer.client_facts import LIGHT
 from hookviz.explorer.drawn import drawn
 from hookviz.explorer.given import subject_given
 from hookviz.explorer.layers import Looked, maps, resolve
-from hookviz.explorer.question import Question
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import Cell, View
 from hookviz.language.saying import say
 from hookviz.language.speaking import current, speaking
 from hookviz.models.wrapping import wrap
 from hookviz.notebook import client
-from hookviz.notebook.answers import Answers, Asked
+from hookviz.notebook.answers import Asked
 from hookviz.notebook.chosen import ViewTrait, as_view, from_client, to_client
 from hookviz.notebook.kernel import put_out
+from hookviz.notebook.line import Line, key_of
 from hookviz.types import Capture, InputImage, Model, ModelInput
 
-_COLOURS = {"light": LIGHT, "dark": DARK}
 _HEIGHT = 640  # pixels: a laptop's screen has room for it below the cell
 
 
@@ -95,9 +93,9 @@ class ExplorerWidget(anywidget.AnyWidget):
         widget = cls.__new__(cls)
         about = subject_given(model, capture.model_input)
         engine.keep(capture, about.cache)
-        first = next(iter(capture.activations), None)
-        begins = View(layer=first.layer if first else None)
-        widget._begin(about, about.model_input, view=begins)
+        with_maps = {layer.name for layer in about.trace.maps}
+        first = next((part.layer for part in capture.activations if part.layer in with_maps), None)
+        widget._begin(about, about.model_input, view=View(layer=first))
         return widget
 
     def _begin(
@@ -112,16 +110,15 @@ class ExplorerWidget(anywidget.AnyWidget):
     ) -> None:
         self._about, self._image, self._of_image, self._again = about, image, of_image, again
         self._language = current()
-        self._answers = Answers(self._tell, self._answered)
-        self._newest: Context | None = None  # of what the client sent last
-        self._shown: list[str] = []  # display ids of the pictures that a saved notebook keeps
+        self._line = Line(lambda: self._about, self._language, self.send, self._answered)
+        self._shown: list[str] = []  # names of the pictures that a saved notebook keeps
         self._moving = RLock()  # who sets the view: a cell, or a click in another thread
         self._follows = True
         begins = as_view(view or {})
         if begins.layer is not None:
             self._known_layer(begins.layer)
         home = client.begun(self._language, height)
-        super().__init__(view=begins, _subject=_key(about), _home=home)
+        super().__init__(view=begins, _subject=key_of(about), _home=home)
         self._follow()
         self.on_msg(self._heard)
 
@@ -173,18 +170,20 @@ class ExplorerWidget(anywidget.AnyWidget):
         given = self._image if image is None else image
         about = self._of_image(now, given)
         self._image = _stays(about, given)
-        if _key(about) == _key(self._about):
+        if key_of(about) == key_of(self._about):
             return
         before, self._about = self._about, about
-        self._answers.leave_all()
+        self._line.leave_all()
         before.cache.clear()
-        self._subject = _key(about)
+        self._line.answer_ahead()
+        self._subject = key_of(about)
         self._follow()
 
     def close(self) -> None:
         """End the widget; what it kept is given back."""
-        self._answers.leave_all()
-        self._about.cache.clear()
+        if self.comm is not None:  # it was made as a whole, and is not closed yet
+            self._line.leave_all()
+            self._about.cache.clear()
         super().close()
 
     def _looked(self) -> Looked:
@@ -254,41 +253,10 @@ class ExplorerWidget(anywidget.AnyWidget):
             self.view = replace(self.view, **words)
 
     def _heard(self, _widget: object, content: Any, _files: object) -> None:
-        """Take a message of the client's, which can be anything.
+        self._line.heard(content)
 
-        With JupyterLab's subshells it arrives while a cell runs, in another thread than that.
-        """
-        self._newest = copy_context()
-        about = self._about  # once: a refresh may put another one in its place
-        match content:
-            case {"leave": str(number)}:
-                self._answers.leave(number)
-            case {
-                "ask": str(number),
-                "question": {"name": str(name), **facts},
-                "view": view,
-                "subject": str(key),
-                "theme": "light" | "dark" as theme,
-            } if key == _key(about):
-                self._tell({"number": number, "kind": "heard", "facts": {}})
-                about = replace(about, colours=_COLOURS[theme])
-                question = Question(name, {str(each): fact for each, fact in facts.items()})
-                self._answers.ask(
-                    Asked(number, question, from_client(view, self), about, self._language)
-                )
-
-    def _send(self, msg: Any, buffers: Any = None) -> None:
-        """Send whatever goes to the client, as a word on its newest message.
-
-        A kernel with subshells hands the client's next message to the thread that it was last told
-        something in. Told by a cell that refreshes as it trains, that would be the cell's own, and
-        a click would wait for its end.
-        """
-        context = copy_context() if self._newest is None else self._newest.copy()
-        context.run(super()._send, msg, buffers=buffers)
-
-    def _tell(self, content: Mapping[str, Any], data: bytes = b"") -> None:
-        self.send(content, buffers=[data] if data else None)
+    def _send(self, msg: Any, buffers: Any = None) -> None:  # whatever goes to the client
+        self._line.as_a_reply(partial(super()._send, msg, buffers=buffers))
 
     def _answered(self, asked: Asked) -> None:
         """Keep the picture of what is on the screen in the notebook, where it is to be saved."""
@@ -322,11 +290,6 @@ class ExplorerWidget(anywidget.AnyWidget):
         self._shown.append(uuid4().hex)
         put_out(self._picture(), name=self._shown[-1])
         put_out(*(super()._repr_mimebundle_() or ({},)))
-
-
-def _key(about: Subject) -> str:
-    """Return what tells an input in a network from others; without a space."""
-    return f"{about.model.digest}-{about.model_input.digest}"
 
 
 def _stays(about: Subject, given: object) -> InputImage | ModelInput:

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import nbformat
 from playwright.sync_api import Locator, Page
 
 from scripts.children import child
@@ -22,7 +21,7 @@ from scripts.servers import ROOT, free_port, written
 
 _KEY = secrets.token_hex(8)  # of whoever may ask the server
 # Neither news nor updates are asked for, and cells that are out of sight are drawn, too.
-_SETTINGS = {
+_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
     "notebook-extension/tracker": {"windowingMode": "none"},
 }
@@ -47,10 +46,17 @@ class Jupyter:
 
     def write(self, name: str, *cells: str) -> Path:
         """Write a notebook of code cells, one after the other, without a single output."""
-        book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-        book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
+        code = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+        book = {
+            "cells": [
+                {**code, "id": f"cell-{at}", "source": each} for at, each in enumerate(cells)
+            ],
+            "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+            "nbformat": 4,
+            "nbformat_minor": 5,
+        }
         path = self.folder / name
-        nbformat.write(book, path)
+        path.write_text(json.dumps(book))
         return path
 
     def url(self, name: str, *, mode: str = "doc") -> str:

@@ -74,7 +74,8 @@ values = widget.capture[widget.layer].values
 value = values[(widget.channel, *widget.cell)].item()
 print(json.dumps({
     "layer": widget.layer, "channel": widget.channel, "cell": widget.cell,
-    "value": value, "equal": torch.equal(seen[0][0], values), "streamlit": "streamlit" in sys.modules,
+    "value": value, "equal": torch.equal(seen[0][0], values),
+    "streamlit": "streamlit" in sys.modules,
 }))
 """
 

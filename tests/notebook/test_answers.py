@@ -1,0 +1,140 @@
+"""Questions beside each other: what is left ends, and what is long keeps no click waiting."""
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from torch import Tensor
+
+from hookviz.errors import HookVizError
+from hookviz.explorer.given import subject_given
+from hookviz.explorer.question import Answer, Question
+from hookviz.explorer.subject import Subject
+from hookviz.explorer.view import View
+from hookviz.notebook import answers
+from hookviz.notebook.answers import Answers, Asked
+from hookviz.types import Model
+
+WAIT = 20  # seconds
+
+
+class Heard:
+    """What is told of questions, in threads of theirs."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[str, str, Mapping[str, Any]]] = []
+        self.news = threading.Condition()
+
+    def tell(self, message: Mapping[str, Any], _data: bytes) -> None:
+        with self.news:
+            self.messages.append((message["number"], message["kind"], message["facts"]))
+            self.news.notify_all()
+
+    def wait_for(self, *ends: tuple[str, str]) -> None:
+        with self.news:
+            there = lambda: set(ends) <= {each[:2] for each in self.messages}  # noqa: E731
+            assert self.news.wait_for(there, WAIT), self.messages
+
+
+@pytest.fixture
+def subject(tiny: Model, noise: Tensor) -> Subject:
+    return subject_given(tiny, noise)
+
+
+def asked(subject: Subject, number: str, name: str = "tiles", **facts: Any) -> Asked:
+    return Asked(number, Question(name, facts), View(), subject, "en")
+
+
+def test_answers_come_in_order_in_a_thread_that_ends(subject: Subject) -> None:
+    heard, answered = Heard(), []
+    of = Answers(heard.tell, lambda each: answered.append(each.number))
+    for number in ("1", "2", "3"):
+        of.ask(asked(subject, number, "channel", channel=9 if number == "2" else 0))
+    heard.wait_for(("3", "answer"))
+    assert [each[:2] for each in heard.messages] == [
+        ("1", "answer"),
+        ("2", "refused"),
+        ("3", "answer"),
+    ]
+    for thread in threading.enumerate():
+        if thread.name == "hookviz-widget":
+            thread.join(WAIT)
+    assert answered == ["1", "3"]
+    of.ask(asked(subject, "4"))
+    heard.wait_for(("4", "answer"))
+
+
+def test_what_is_long_is_reported_and_ends_where_nobody_waits(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def answer(about: Subject, _view: View, question: Question, report: Any) -> Answer:
+        if question.name != "own_picture":
+            return Answer({})
+        with about.take_turn("Making a picture", "maximize", "") as run:
+            progress = run.yielding()
+            try:
+                while True:
+                    report(Answer({"running": True}))
+                    begun.set()
+                    progress(0.5)
+            finally:
+                ended.set()
+
+    monkeypatch.setattr(answers, "answer", answer)
+    heard = Heard()
+    of = Answers(heard.tell, lambda _asked: None)
+    of.ask(asked(subject, "long", "own_picture"))
+    assert begun.wait(WAIT)
+    of.ask(asked(subject, "click"))
+    heard.wait_for(("long", "partial"), ("click", "answer"))  # beside it
+    of.leave("long")
+    assert ended.wait(WAIT)
+    of.leave("long")  # once more is nothing
+    assert {kind for number, kind, _ in heard.messages if number == "long"} == {"partial"}
+
+
+def test_what_waits_for_its_turn_and_is_left_is_never_begun(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on, names = threading.Event(), []
+
+    def answer(_subject: Subject, _view: View, question: Question, _report: Any) -> Answer:
+        names.append(question.name)
+        assert goes_on.wait(WAIT)
+        return Answer({})
+
+    monkeypatch.setattr(answers, "answer", answer)
+    heard = Heard()
+    of = Answers(heard.tell, lambda _asked: None)
+    for number in ("tiles", "field", "head"):
+        of.ask(asked(subject, number, number))
+    of.leave("field")
+    goes_on.set()
+    heard.wait_for(("head", "answer"))
+    assert names == ["tiles", "head"]
+    of.leave_all()
+
+
+def test_what_fails_is_logged_and_told(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def answer(*_given: Any) -> Answer:
+        raise ZeroDivisionError("of ours")
+
+    monkeypatch.setattr(answers, "answer", answer)
+    heard = Heard()
+    Answers(heard.tell, lambda _asked: None).ask(asked(subject, "1"))
+    heard.wait_for(("1", "refused"))
+    assert "ZeroDivisionError: of ours" in heard.messages[0][2]["says"]
+    assert "Traceback" in caplog.text
+
+
+def test_what_is_refused_says_why(subject: Subject) -> None:
+    heard = Heard()
+    Answers(heard.tell, lambda _asked: None).ask(asked(subject, "1", "tilez"))
+    heard.wait_for(("1", "refused"))
+    assert "The nearest is 'tiles'" in heard.messages[0][2]["says"]
+    assert issubclass(HookVizError, Exception)

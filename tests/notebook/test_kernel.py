@@ -1,0 +1,34 @@
+"""A script, a terminal and a kernel are told apart; real kernels run in e2e and in examples."""
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hookviz.notebook import kernel
+
+
+@pytest.mark.parametrize(
+    "ipython",
+    [None, SimpleNamespace(get_ipython=lambda: None), SimpleNamespace(get_ipython=object)],
+    ids=["without IPython", "in a script", "in a terminal"],
+)
+def test_there_is_no_kernel(monkeypatch: pytest.MonkeyPatch, ipython: object) -> None:
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    assert kernel.shell() is None
+    kernel.put_out({"text/plain": "nobody sees it"})
+
+
+def test_an_output_is_put_out_and_put_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    published: list[dict[str, Any]] = []
+    publisher = SimpleNamespace(publish=lambda **given: published.append(given))
+    running = SimpleNamespace(kernel=object(), display_pub=publisher)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: running))
+    assert kernel.shell() is running
+    kernel.put_out({"text/plain": "one"}, {"more": 1}, name="a")
+    kernel.put_out({"text/plain": "two"}, name="a", again=True)
+    kernel.put_out({"text/plain": "three"})
+    assert [each["transient"] for each in published] == [{"display_id": "a"}] * 2 + [{}]
+    assert [each["update"] for each in published] == [False, True, False]
+    assert [each["metadata"] for each in published] == [{"more": 1}, {}, {}]

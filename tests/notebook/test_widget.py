@@ -1,0 +1,276 @@
+"""What the kernel's side of the explorer says, takes and refuses; a browser is in e2e."""
+
+import gc
+import io
+import weakref
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor, nn
+from traitlets import TraitError
+
+import hookviz
+from hookviz.errors import HookVizError, SettingError, UnknownLayerError
+from hookviz.explorer.question import NotThereError
+from hookviz.explorer.view import Cell, View
+from hookviz.notebook.widget import ExplorerWidget
+from hookviz.types import Model
+from tests.networks import Tiny, random_input, seeded
+from tests.notebook.comms import client_comms, client_of
+
+
+@pytest.fixture(autouse=True)
+def comms(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with client_comms(monkeypatch):
+        yield
+
+
+def plain(network: nn.Module, layer: str, given: Tensor) -> Tensor:
+    """What a layer puts out for an input, by a plain hook in evaluation mode."""
+    seen: list[Tensor] = []
+    was = network.training
+    network.eval()
+    handle = network.get_submodule(layer).register_forward_hook(
+        lambda *call: seen.append(call[2].detach().clone())
+    )
+    with torch.no_grad():
+        network(given)
+    handle.remove()
+    network.train(was)
+    return seen[0][0]
+
+
+def test_what_is_chosen_here_is_shown_there(noise: Tensor) -> None:
+    widget = ExplorerWidget(seeded(Tiny), noise)
+    client = client_of(widget)
+    assert (widget.layer, widget.channel, widget.cell, client.state["view"]) == (
+        "conv1",
+        None,
+        None,
+        {},
+    )
+    widget.layer = "conv2"
+    widget.channel = 3
+    assert widget.cell is None  # the strongest
+    widget.cell = (1, 2)
+    rows, columns = widget.capture["conv2"].values.shape[1:]
+    link = {"layer": "conv2", "channel": "3", "cell": f"1,2,{rows},{columns}"}
+    assert client.state["view"] == link
+    assert widget.view == View(layer="conv2", channel=3, cell=Cell(1, 2, rows, columns))
+    widget.view = {"layer": "conv1", "channel": 2, "patches": True, "sort": "mean", "scale": None}
+    assert client.state["view"] == {
+        "layer": "conv1",
+        "channel": "2",
+        "patches": "true",
+        "sort": "mean",
+    }
+
+
+def test_what_is_chosen_there_is_read_here(noise: Tensor) -> None:
+    widget = ExplorerWidget(seeded(Tiny), noise, view={"layer": "conv2"})
+    client = client_of(widget)
+    seen: list[tuple[str, object]] = []
+    widget.observe(
+        lambda change: seen.append((change["name"], change["new"])), ["layer", "channel", "cell"]
+    )
+    client.choose(layer="conv1", channel="1", cell="4,8,16,16")
+    assert dict(seen) == {"layer": "conv1", "channel": 1, "cell": (4, 8)}
+    client.choose(layer="conv2", channel="1", cell="4,8,16,16")  # the same place on a smaller map
+    rows, columns = widget.capture["conv2"].values.shape[1:]
+    assert widget.cell == Cell(4, 8, 16, 16).on(rows, columns)
+    client.choose(layer="conv1", channel="5")  # of the other layer's six
+    assert widget.channel is None
+    client.choose(layer="gone")
+    assert widget.layer == "conv1"
+
+
+@pytest.mark.parametrize(
+    ("trait", "value", "error", "words"),
+    [
+        ("layer", "conv3", UnknownLayerError, "'conv3'. Did you mean"),
+        ("layer", "head", UnknownLayerError, "'head'"),
+        ("channel", 4, NotThereError, "conv1 has no channel 4: its channels are 0 to 3"),
+        ("channel", -1, NotThereError, "no channel -1"),
+        ("cell", (16, 0), NotThereError, "its rows are 0 to 15"),
+        ("cell", (0, 99), NotThereError, "its columns are 0 to 15"),
+        ("cell", 3, TraitError, "cell"),
+        ("view", {"layr": "conv1"}, SettingError, "Did you mean 'layer'"),
+        ("view", {"sort": "meen"}, SettingError, "Did you mean 'mean'"),
+        ("view", 3, TraitError, "the words of a link"),
+    ],
+)
+def test_what_is_not_there_is_refused_and_changes_nothing(
+    noise: Tensor, trait: str, value: object, error: type[Exception], words: str
+) -> None:
+    widget = ExplorerWidget(seeded(Tiny), noise)
+    before = widget.view
+    with pytest.raises(error, match=words):
+        setattr(widget, trait, value)
+    assert widget.view == before
+
+
+def test_the_capture_is_that_of_plain_hooks(noise: Tensor) -> None:
+    network = seeded(Tiny).train()
+    widget = ExplorerWidget(network, noise)
+    for layer in ("conv1", "conv2"):
+        widget.layer = layer
+        shown = widget.capture
+        assert torch.equal(shown[layer].values, plain(network, layer, shown.input))
+    assert network.training
+    widget.view = {"layer": "conv1", "after": "ReLU"}
+    assert list(widget.capture) == ["conv1", "relu", "relu#1"]  # every call of it
+
+
+def test_it_begins_where_it_is_told_and_a_wrong_start_is_refused(noise: Tensor) -> None:
+    widget = ExplorerWidget(seeded(Tiny), noise, view={"layer": "conv2", "channel": 1}, height=400)
+    assert (widget.layer, widget.channel) == ("conv2", 1)
+    assert client_of(widget).state["_home"]["height"] == 400
+    with pytest.raises(UnknownLayerError, match="conv9"):
+        ExplorerWidget(seeded(Tiny), noise, view={"layer": "conv9"})
+
+
+def test_a_network_in_training_is_seen_as_it_was_until_it_is_refreshed(noise: Tensor) -> None:
+    network = seeded(Tiny)
+    widget = ExplorerWidget(network, noise, view={"channel": 1})
+    client = client_of(widget)
+    optimiser = torch.optim.SGD(network.parameters(), lr=0.1)
+    keys = {client.state["_subject"]}
+    for _epoch in range(3):
+        before = widget.capture["conv1"].values
+        network(noise[None] if noise.dim() == 3 else noise).square().sum().backward()
+        optimiser.step()
+        assert torch.equal(widget.capture["conv1"].values, before)
+        widget.refresh()
+        now = widget.capture["conv1"].values
+        assert torch.equal(now, plain(network, "conv1", widget.capture.input))
+        assert not torch.equal(now, before)
+        keys.add(client.state["_subject"])
+    assert len(keys) == 4
+    assert widget.channel == 1
+    kept = widget.model
+    widget.refresh()
+    assert widget.model is kept  # nothing has changed
+
+
+def test_what_was_before_a_refresh_goes_out_of_memory(noise: Tensor) -> None:
+    network = seeded(Tiny)
+    widget = ExplorerWidget(network, noise)
+    client = client_of(widget)
+    client.last(client.ask("tiles"))
+    gone = weakref.ref(widget.model.network)
+    with torch.no_grad():
+        network.conv1.weight += 1
+    widget.refresh()
+    gc.collect()
+    assert gone() is None
+
+
+def test_what_is_shown_is_told_before_a_refresh_is(noise: Tensor) -> None:
+    """So that a loop in a running cell is seen, where the kernel hears no question meanwhile."""
+    network = seeded(Tiny)
+    widget = ExplorerWidget(network, noise)
+    client = client_of(widget)
+    for question in ("layers", "tiles"):
+        client.last(client.ask(question))
+    client.last(client.ask("file", kind="channel-csv", channel=0))
+    client.said.clear()
+    with torch.no_grad():
+        network.conv1.weight += 1
+    widget.refresh()
+    assert [said["question"] for said, _ in client.said] == [{"name": "layers"}, {"name": "tiles"}]
+    key = client.state["_subject"]
+    assert {(said["kind"], said["subject"], said["theme"]) for said, _ in client.said} == {
+        ("ahead", key, "light")
+    }
+    ahead, files = client.said[1]
+    asked, asked_files = client.last(client.ask("tiles"))
+    assert ahead["facts"]["key"] == asked["facts"]["key"]
+    assert files == asked_files
+
+
+def test_another_model_and_another_image_can_be_looked_at(tiny: Model, noise: Tensor) -> None:
+    widget = ExplorerWidget(tiny, noise)
+    with pytest.raises(HookVizError, match="of the Model Tiny, which stays as it is"):
+        widget.refresh()
+    other = random_input(3)
+    widget.refresh(image=other)
+    assert torch.equal(widget.capture.input, hookviz.prepare(tiny, other).tensor)
+    network = seeded(Tiny)
+    widget.refresh(network)
+    with torch.no_grad():
+        network.conv1.weight.zero_()
+    widget.refresh()
+    assert torch.equal(
+        widget.capture["conv1"].values, plain(network, "conv1", widget.capture.input)
+    )
+    with pytest.raises(hookviz.ModelError, match="not int"):
+        ExplorerWidget(3, noise)  # type: ignore[arg-type]
+
+
+def test_a_question_is_answered_and_a_wrong_one_refused(noise: Tensor) -> None:
+    widget = ExplorerWidget(seeded(Tiny), noise)
+    client = client_of(widget)
+    answer, (sprite,) = client.last(client.ask("tiles"))
+    assert answer["facts"]["order"] == [0, 1, 2, 3]
+    assert Image.open(io.BytesIO(sprite)).size
+    number = client.ask("cell", channel=1, row=2, column=3)
+    kinds = [said["kind"] for said, _ in client.said if said.get("number") == number]
+    assert kinds[0] == "heard"
+    assert client.last(number)[0]["kind"] == "answer"
+    refused, files = client.last(client.ask("channel", channel=77))
+    assert (refused["kind"], files) == ("refused", [])
+    assert "no channel 77" in refused["facts"]["says"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        3,
+        {},
+        {"ask": 3},
+        {"leave": []},
+        {"ask": "1", "question": {"name": 3}},
+        {"leave": "no"},
+    ],
+    ids=str,
+)
+def test_a_message_can_be_anything(noise: Tensor, content: object) -> None:
+    widget = ExplorerWidget(seeded(Tiny), noise)
+    client = client_of(widget)
+    client.tell(content)  # type: ignore[arg-type]
+    client.choose(layer=3, channel="x" * 5000)  # type: ignore[arg-type]
+    assert client.said == []
+    assert widget.layer == "conv1"
+
+
+def test_a_picture_stands_for_it_on_paper(noise: Tensor) -> None:
+    widget = ExplorerWidget(seeded(Tiny), noise, view={"layer": "conv2"})
+    data, _more = widget._repr_mimebundle_()
+    assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == widget.model_id
+    assert data["text/plain"] == "<ExplorerWidget of Tiny, conv2>"
+    picture = np.asarray(Image.open(io.BytesIO(data["image/png"])).convert("RGB"))
+    grid = hookviz.make_grid(widget.capture["conv2"], scale="balanced", colormap="gray_r")
+    wanted = np.asarray(Image.open(io.BytesIO(grid.png())).convert("RGB"))
+    assert picture.shape == wanted.shape
+
+
+def test_a_closed_widget_keeps_nothing(noise: Tensor) -> None:
+    widget = ExplorerWidget(seeded(Tiny), noise)
+    cache = widget._about.cache
+    assert cache.used > 0
+    widget.close()
+    assert cache.used == 0
+
+
+def test_a_capture_needs_no_second_pass(tiny: Model, noise: Tensor) -> None:
+    captured = hookviz.capture(tiny, noise, "conv2")
+    widget = ExplorerWidget.of_capture(captured, tiny)
+    assert widget.layer == "conv2"
+    assert widget.capture.forward_passes == 0
+    assert torch.equal(widget.capture["conv2"].values, captured["conv2"].values)
+    of_scores = hookviz.capture(tiny, noise, "head")
+    assert ExplorerWidget.of_capture(of_scores, tiny).layer == "conv1"

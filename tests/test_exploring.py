@@ -1,0 +1,37 @@
+"""Which home the explorer gets; a real kernel runs in the examples and in e2e."""
+
+from types import SimpleNamespace
+
+import pytest
+from torch import Tensor
+
+import hookviz
+from hookviz.errors import HookVizError
+from hookviz.notebook import kernel
+from hookviz.notebook.widget import ExplorerWidget
+from hookviz.types import Model
+from tests.notebook.comms import client_comms
+
+
+def test_an_image_outside_a_notebook_is_refused_with_what_works(tiny: Model, noise: Tensor) -> None:
+    with pytest.raises(HookVizError, match=r"notebook's kernel.*explore\(model\) opens the app"):
+        hookviz.explore(tiny, noise)
+
+
+def test_in_a_kernel_it_is_a_widget(
+    tiny: Model, noise: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hookviz.exploring.shell", SimpleNamespace)
+    with client_comms(monkeypatch):
+        widget = hookviz.explore(tiny, noise, view={"layer": "conv2"})
+    assert isinstance(widget, ExplorerWidget)
+    assert widget.layer == "conv2"
+
+
+def test_a_kernel_without_anywidget_is_told_what_to_install(
+    tiny: Model, noise: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hookviz.exploring.shell", SimpleNamespace)
+    monkeypatch.setattr(kernel, "find_spec", lambda _name: None)
+    with pytest.raises(HookVizError, match=r"pip install 'hookviz\[notebook\]'"):
+        hookviz.explore(tiny, noise)
