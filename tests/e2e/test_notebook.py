@@ -151,15 +151,26 @@ print(json.dumps([(widget.capture["conv1"].values - was).abs().max().item(), wid
     assert channel == 1
 
 
-def test_without_subshells_it_says_that_the_kernel_is_busy(jupyter: Jupyter, page: Page) -> None:
-    wait = "import time\nwhile not go.exists(): time.sleep(0.05)"
+def test_without_subshells_a_click_says_that_the_kernel_is_busy(jupyter: Jupyter, page: Page) -> None:
+    """What it was asked before it hears again after a refresh, so a loop that trains is seen."""
+    train = """
+import time
+with torch.no_grad():
+    network.conv1.weight.neg_()
+widget.refresh()
+while not go.exists():
+    time.sleep(0.05)
+"""
     go = jupyter.folder / "go"
     with jupyter.setting("apputils-extension/kernels-settings", {"commsOverSubshells": "disabled"}):
         begin = f"{BEGIN}import pathlib; go = pathlib.Path({str(go)!r})\n{SHOW}"
-        notebook = jupyter.open(page, "busy.ipynb", begin, wait)
+        notebook = jupyter.open(page, "busy.ipynb", begin, train)
         notebook.run(0)
         shown = explorer(notebook, 0)
+        stage = shown.locator("figure .stage").first
+        painted = str(stage.get_attribute("data-painted"))
         notebook.start(1)
+        expect(stage).not_to_have_attribute("data-painted", painted)
         click_tile(shown, 1)
         expect(shown.locator(".explorer > .status")).to_contain_text("The kernel is busy")
         go.touch()
