@@ -32,8 +32,21 @@ def test_no_output_is_kept(path: Path) -> None:
     assert all(not cell.outputs and cell.execution_count is None for cell in cells)
 
 
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
 def results(name: str) -> list[set[str]]:
-    """The kinds in which each cell of a notebook that is run shows its last line, beside text."""
+    """The kinds in which each cell of a notebook that is run shows something, beside text."""
+    return [
+        set(output.data) - {"text/plain"}
+        for cell in code_cells(ran(name))
+        for output in cell.outputs
+        if output.output_type in ("execute_result", "display_data")
+    ]
+
+
+def ran(name: str) -> Any:
+    """A notebook of the examples, run from beginning to end in a kernel of its own."""
     from nbclient import NotebookClient  # noqa: PLC0415
 
     book = read(EXAMPLES / name)
@@ -41,12 +54,13 @@ def results(name: str) -> list[set[str]]:
         book, timeout=120, kernel_name="python3", resources={"metadata": {"path": EXAMPLES}}
     )
     in_a_loop_of_its_own(client.async_execute())
-    return [
-        set(output.data) - {"text/plain"}
-        for cell in code_cells(book)
-        for output in cell.outputs
-        if output.output_type == "execute_result"
-    ]
+    return book
+
+
+def texts(book: Any) -> list[str]:
+    """What the cells of a notebook wrote or returned, as text."""
+    outputs = [output for cell in code_cells(book) for output in cell.outputs]
+    return [each.text if "text" in each else each.data.get("text/plain", "") for each in outputs]
 
 
 @pytest.mark.sweep("by day its recipes: tests/test_hooks_page.py")
@@ -66,9 +80,37 @@ def test_every_recipe_of_the_page_on_hooks_is_in_its_notebook() -> None:
 
 def test_the_first_look_shows_pictures_and_tables() -> None:
     assert results("first_look.ipynb") == [
-        {"text/html"},
+        {"image/png"},  # of the capture, and its explorer
+        {WIDGET},
         set(),
         {"image/png"},
         {"image/png"},
         {"text/html"},
     ]
+
+
+def test_a_network_is_looked_into_while_it_trains() -> None:
+    book = ran("look_while_it_trains.ipynb")
+    [[first, widget], told, *_] = [cell.outputs for cell in code_cells(book)[1:]]
+    assert "image/png" in first.data
+    assert WIDGET in widget.data
+    epochs = "".join(each.text for each in told).splitlines()
+    assert (
+        len({line.rpartition(" ")[2] for line in epochs}) == len(epochs) == 8
+    )  # it moved each time
+    losses = [float(line.split("loss ")[1].split(",")[0]) for line in epochs]
+    assert losses[-1] < 0.3 < losses[0]
+    assert texts(book)[-2] == "True"  # as a plain hook has it
+
+
+def test_a_picture_becomes_a_figure() -> None:
+    book = ran("picture_to_figure.ipynb")
+    shown, widget, chosen, page, file, own = (
+        output for cell in code_cells(book) for output in cell.outputs
+    )
+    assert "image/png" in shown.data
+    assert WIDGET in widget.data
+    assert "'channel': '5'" in chosen.data["text/plain"]
+    assert file.text == "True\n"
+    assert "image/png" in page.data
+    assert "image/png" in own.data
