@@ -1,4 +1,4 @@
-"""Open the app on a person's own network, from a script or a notebook.
+"""Open the app on a person's own network, for `hookviz.exploring`.
 
 The app's packages are imported when it starts: `hookviz.explore` is there without them, and says
 what to install.
