@@ -151,7 +151,9 @@ print(json.dumps([(widget.capture["conv1"].values - was).abs().max().item(), wid
     assert channel == 1
 
 
-def test_without_subshells_a_click_says_that_the_kernel_is_busy(jupyter: Jupyter, page: Page) -> None:
+def test_without_subshells_a_click_says_that_the_kernel_is_busy(
+    jupyter: Jupyter, page: Page
+) -> None:
     """What it was asked before it hears again after a refresh, so a loop that trains is seen."""
     train = """
 import time
