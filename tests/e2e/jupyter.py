@@ -46,7 +46,12 @@ class Jupyter:
 
     def write(self, name: str, *cells: str) -> Path:
         """Write a notebook of code cells, one after the other, without a single output."""
-        code = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+        code: dict[str, Any] = {
+            "cell_type": "code",
+            "metadata": {},
+            "outputs": [],
+            "execution_count": None,
+        }
         book = {
             "cells": [
                 {**code, "id": f"cell-{at}", "source": each} for at, each in enumerate(cells)

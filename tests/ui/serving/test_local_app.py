@@ -32,4 +32,4 @@ def test_a_port_that_cannot_be_had_is_named() -> None:
 
 def test_what_is_no_module_is_refused() -> None:
     with pytest.raises(hookviz.ModelError, match="not int"):
-        hookviz.explore(3, open_browser=False)  # type: ignore[arg-type]
+        hookviz.explore(3, open_browser=False)  # type: ignore[call-overload]
