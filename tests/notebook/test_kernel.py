@@ -1,5 +1,6 @@
 """A script, a terminal and a kernel are told apart; real kernels run in e2e and in examples."""
 
+import subprocess
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -32,3 +33,13 @@ def test_an_output_is_put_out_and_put_out_again(monkeypatch: pytest.MonkeyPatch)
     assert [each["transient"] for each in published] == [{"display_id": "a"}] * 2 + [{}]
     assert [each["update"] for each in published] == [False, True, False]
     assert [each["metadata"] for each in published] == [{"more": 1}, {}, {}]
+
+
+def test_outside_a_kernel_nothing_of_it_is_imported() -> None:
+    program = (
+        "import sys, hookviz; print([name for name in sys.modules if name.startswith('hookviz.')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "['hookviz.deprecated']"
