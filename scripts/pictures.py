@@ -123,7 +123,7 @@ def take(browser: Browser, address: str, shot: Shot) -> None:
         page.locator("[class*=st-key-hv-live-]").first.wait_for()
     else:
         wait_for_grid(page)
-        page.locator(".why h4").wait_for()
+        page.locator(".why h4:not(:empty)").wait_for(state="attached")  # it may be another tab's
     if shot.wait_for:
         page.locator(shot.wait_for).wait_for(timeout=120_000)
     page.wait_for_timeout(2000)  # let the sidebar finish sliding, and the tree come
