@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         UnknownNameError,
         WeightsError,
     )
+    from hookviz.explaining.attention import Attention, attention
     from hookviz.explaining.linear_probe import LinearProbe, linear_probe
     from hookviz.explaining.pruned_network import prune
     from hookviz.explaining.smaller_network import Smaller, smaller
@@ -96,6 +97,7 @@ __all__ = [
     "Atlas",
     "AtlasImage",
     "AtlasProgress",
+    "Attention",
     "BadTensor",
     "BadTensorError",
     "Call",
@@ -141,6 +143,7 @@ __all__ = [
     "UnknownNameError",
     "WeightsError",
     "__version__",
+    "attention",
     "before",
     "capture",
     "capture_batch",
@@ -194,6 +197,7 @@ _HOMES = {
     "comparing.matches": ("ChannelMatches",),
     "comparing.similarity": ("Similarity", "similarity"),
     "drawing.grid": ("Grid", "make_grid"),
+    "explaining.attention": ("Attention", "attention"),
     "explaining.linear_probe": ("LinearProbe", "linear_probe"),
     "explaining.pruned_network": ("prune",),
     "explaining.smaller_network": ("Smaller", "smaller"),

@@ -365,7 +365,7 @@ class Capture(Mapping[str, Activation]):
         """
         activation = self._by_address.get(address, self._by_address.get(str(Address(str(address)))))
         if activation is None:
-            raise _MissingActivationError(say("captured layer"), address, self._by_address)
+            raise MissingAddressError(say("captured layer"), address, self._by_address)
         return activation
 
     def __iter__(self) -> Iterator[str]:
@@ -457,7 +457,7 @@ class Capture(Mapping[str, Activation]):
         return html + markup.details(f"{len(rows):,} recorded", recorded, is_open=len(rows) <= 30)
 
 
-class _MissingActivationError(UnknownLayerError, KeyError):
+class MissingAddressError(UnknownLayerError, KeyError):
     """`UnknownLayerError` that is a `KeyError`, too, so that a mapping may raise it."""
 
     def __str__(self) -> str:

@@ -140,7 +140,7 @@ def run(
         return without_batch(values)
 
     taken = (Activation(record.address, given(record)) for record in watch.inputs.records)
-    scores = _as_scores(output, len(model_input.tensor))
+    scores = as_scores(output, len(model_input.tensor))
     return Recording(by_layer, scores, output is not None, tuple(taken))
 
 
@@ -232,7 +232,8 @@ def _numbers(tensor: Tensor) -> Tensor:
     return values
 
 
-def _as_scores(output: Any, images: int) -> Tensor | None:
+def as_scores(output: Any, images: int) -> Tensor | None:
+    """Return a network's output as class scores; None where it is no vector for each image."""
     if isinstance(output, Tensor) and output.ndim == 2 and output.shape[0] == images:
         return without_batch(_numbers(output))
     return None

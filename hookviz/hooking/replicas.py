@@ -140,13 +140,13 @@ class _Copies:
         every = {id(each): each for each in _tensors(network, deep=True)}
         self._storages = _overlapping(every.values())
         self.overlapping = {
-            key: each for key, each in every.items() if _memory(each) in self._storages
+            key: each for key, each in every.items() if memory_of(each) in self._storages
         }
 
     def __call__(self, tensor: Tensor) -> Tensor:
         """Copy a tensor, sharing memory with earlier copies as the tensor does."""
         values = tensor.detach()
-        storage = self._storages.get(_memory(values))
+        storage = self._storages.get(memory_of(values))
         if storage is None:
             values = values.clone()
         else:
@@ -167,7 +167,7 @@ def _overlapping(tensors: Iterable[Tensor]) -> dict[int, UntypedStorage]:
             )
             begin = int(tensor.storage_offset()) * tensor.itemsize
             end = begin + (int(reach) + 1) * tensor.itemsize
-            lying.setdefault(_memory(tensor), []).append((begin, end, tensor))
+            lying.setdefault(memory_of(tensor), []).append((begin, end, tensor))
     copied = {}
     for memory, places in lying.items():
         places.sort(key=lambda span: span[:2])
@@ -187,7 +187,7 @@ def _tensors(network: nn.Module, *, deep: bool) -> Iterator[Tensor]:
         yield from tensors_held(network)
 
 
-def _memory(tensor: Tensor) -> int:
+def memory_of(tensor: Tensor) -> int:
     """Return the address of a tensor's memory; 0 where it has none of the usual kind."""
     return tensor.untyped_storage()._cdata if tensor.layout == torch.strided else 0
 

@@ -1,0 +1,272 @@
+"""Find the attention that a pass computes, by watching the torch functions that it calls.
+
+Attention is ``softmax(QKᵀ·scale + bias)·V`` (Vaswani et al., "Attention Is All You Need", 2017),
+and comes in three forms:
+
+- ``F.scaled_dot_product_attention``, whose kernels never hold the weights;
+- ``F.multi_head_attention_forward``, to which `nn.MultiheadAttention` comes down. While a function
+  mode is on, PyTorch leaves the fast paths of it and of `nn.TransformerEncoder` by itself, in this
+  thread alone;
+- written by hand: a softmax whose input was made from the product of two tensors, ``q @ k.mT``, by
+  whatever scales, masks, adds to or reshapes it (or mixes its heads, by a linear layer that leaves
+  as many numbers), along one of the two axes that the product has from one factor alone. What
+  comes of the softmax must go into another product, with the values.
+
+No attention is therefore the softmax of a classifier, of a gate or of a pooling, whose input a layer
+with weights makes; also written out as ``x @ weight``, since a network's own parameter is neither
+queries nor keys in a product by hand. Nor are the linear kinds without a softmax, a softmax written
+as exponentials and a division, and what runs in a script or another thread.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hookviz.hooking import hooks
+from hookviz.hooking.attention_weights import attention_weights, multi_head_weights
+from hookviz.hooking.plain_tensors import kind_of, plain
+from hookviz.hooking.replicas import memory_of
+from hookviz.hooking.torch_functions import NORMS, EveryFunction, TensorMarks, function_name
+
+_PRODUCTS = frozenset(
+    ("matmul", "rmatmul", "mm", "bmm", "baddbmm", "addmm", "addbmm", "einsum", "tensordot", "inner")
+)
+_SOFTMAX = frozenset(("softmax", "safe_softmax", "special_softmax"))
+_REDUCING = frozenset(
+    (
+        *("sum", "mean", "amax", "amin", "max", "min", "prod", "median", "logsumexp"),
+        *("norm", "vector_norm", "linalg_vector_norm", "std", "var", "var_mean", "std_mean"),
+    )
+)
+_MIXING = frozenset(("linear", "conv1d", "conv2d", "conv3d"))
+"""They make something else of what they are given, unless they leave as many numbers."""
+_MOVING = frozenset(
+    (
+        *("permute", "transpose", "movedim", "moveaxis", "swapaxes", "swapdims", "t", "get"),
+        *("reshape", "view", "flatten", "unflatten"),
+    )
+)
+_SCORE_NORMS = NORMS | {"layer_norm", "rms_norm"}
+
+Running = tuple[tuple[str, int], ...]
+"""Calls of modules that are running, outermost first: the layer and which of its calls."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class AttentionCall:
+    """One time that a layer attends.
+
+    Attributes:
+        within: modules in whose calls all of it runs, outermost first; ``""``, the network itself,
+            is the first.
+        weights: float32 on the CPU, of memory of their own, ``(…, queries, keys)``, rows of sum 1;
+            None where nobody looks at the layer.
+    """
+
+    within: tuple[str, ...]
+    weights: Tensor | None
+
+    @property
+    def layer(self) -> str:
+        """The innermost module in whose call all of it runs."""
+        return self.within[-1]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Scores:
+    """Mark of what was made from a product: where that ran, and which axes are queries and keys.
+
+    `order` are the axes of the product with those of the queries and keys last; None where they
+    are that already.
+    """
+
+    running: Running
+    order: tuple[int, ...] | None
+
+
+@dataclass(eq=False, slots=True)
+class _Weights:
+    """Mark of what was made from a softmax: where both ran, the weights, whether they were used."""
+
+    running: Running
+    weights: Tensor | None
+    used: bool = False
+
+
+class AttentionCalls(EveryFunction):
+    """Attention that passes of a private replica compute; weights of the layers looked at alone.
+
+    Attributes:
+        found: every time that a layer attends, in order.
+    """
+
+    def __init__(self, replica: nn.Module, layers: frozenset[str] | None) -> None:
+        """Look at `layers` and at what is inside them; at all of the network with None."""
+        super().__init__()
+        self.found: list[AttentionCall] = []
+        self._replica = replica
+        self._layers = layers
+        self._running: list[tuple[str, int]] = []
+        self._marks = TensorMarks[_Scores | _Weights]()
+        held = (*replica.parameters(), *replica.buffers())
+        self._learned = frozenset(map(memory_of, held))
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Watch the passes that this thread runs in the block."""
+        names = [name for name, _ in self._replica.named_modules()]
+        with (
+            hooks.before(self._replica, names, self._enter),
+            hooks.observe(self._replica, names, self._leave, always_call=True),
+            self,
+        ):
+            yield
+
+    def _enter(self, call: hooks.Call) -> None:
+        self._running.append((call.layer, call.index))
+
+    def _leave(self, call: hooks.Call) -> None:
+        if self._running and self._running[-1][0] == call.layer:
+            self._running.pop()
+
+    def called(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """Call `func`, and see whether it attends or is a step of attention by hand."""
+        output = func(*args, **kwargs)
+        name = function_name(func).partition(".")[0]  # of torch.ops with the overload: "mm.default"
+        if name == "scaled_dot_product_attention":
+            self._attends(lambda: attention_weights(*args, **kwargs))
+        elif name == "multi_head_attention_forward":
+            self._attends(lambda: multi_head_weights(*args, **kwargs))
+        elif name in _PRODUCTS:
+            self._multiplied(name, args, kwargs, output)
+        elif name in _SOFTMAX and isinstance(output, Tensor):
+            self._normalised(args, kwargs, output)
+        else:
+            self._went_on(name, args, kwargs, output)
+        return output
+
+    def _attends(self, weights: Callable[[], Tensor | None]) -> None:
+        running = tuple(self._running)
+        seen = weights() if self._is_looked_at(running) else None
+        self._add(running, None if seen is None else _kept(seen))
+
+    def _multiplied(
+        self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any
+    ) -> None:
+        """Mark a product as scores; it is none of weights and values, which ends an attention."""
+        operands = _tensors(args, kwargs)
+        mixed = [mark for mark in map(self._marks.get, operands) if isinstance(mark, _Weights)]
+        for mark in mixed:
+            self._use(mark)
+        factors = operands[-2:]  # of baddbmm and its like an addend stands before them
+        if mixed or len(factors) < 2 or any(map(self._is_learned, factors)):
+            return
+        if isinstance(output, Tensor) and output.is_floating_point():
+            order = _order(args[0]) if name == "einsum" and isinstance(args[0], str) else None
+            self._marks[output] = _Scores(tuple(self._running), order)
+
+    def _normalised(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Tensor
+    ) -> None:
+        """Keep what may be weights, if the softmax is one of scores and along their keys."""
+        scores = self._marks.get(_tensors(args, kwargs)[0])
+        dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
+        if not isinstance(scores, _Scores) or not isinstance(dim, int) or output.ndim < 2:
+            return
+        order = list(scores.order or ())
+        if len(order) != output.ndim:
+            order = list(range(output.ndim))
+        if dim % output.ndim == order[-2]:  # (keys, queries), which softmax tells apart
+            order[-2:] = order[:-3:-1]
+        if dim % output.ndim != order[-1]:
+            return
+        running = tuple(self._running)
+        seen = _kept(output.permute(order)) if self._is_looked_at(running) else None
+        self._marks[output] = _Weights(_in_both(scores.running, running), seen)
+
+    def _went_on(
+        self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any
+    ) -> None:
+        """Pass a mark on to what was made of a marked tensor by anything but a reduction."""
+        marked = None
+        for operand in _tensors(args, kwargs):
+            marked = self._marks.get(operand)
+            if marked is not None:
+                break
+        else:
+            return
+        if name in _REDUCING or "pool" in name:
+            return
+        if isinstance(marked, _Scores):
+            if name in _SCORE_NORMS:
+                return
+            if marked.order is not None and name in _MOVING:
+                marked = _Scores(marked.running, None)
+        for _, tensor in hooks.tensors_in(output):
+            if name in _MIXING and tensor.numel() != operand.numel():
+                continue
+            if tensor.is_floating_point():
+                self._marks[tensor] = marked
+
+    def _use(self, mark: _Weights) -> None:
+        if not mark.used:
+            mark.used = True
+            self._add(_in_both(mark.running, tuple(self._running)), mark.weights)
+
+    def _add(self, running: Running, weights: Tensor | None) -> None:
+        within = tuple(layer for layer, _ in running)
+        self.found.append(AttentionCall(within, weights if self._is_looked_at(running) else None))
+
+    def _is_learned(self, tensor: Tensor) -> bool:
+        return not kind_of(tensor) and memory_of(tensor) in self._learned
+
+    def _is_looked_at(self, running: Running) -> bool:
+        return self._layers is None or any(layer in self._layers for layer, _ in running)
+
+
+def _order(equation: str) -> tuple[int, ...] | None:
+    """Return the axes of an einsum's result with those of queries and keys last, if they are not.
+
+    >>> _order("bqhd,bkhd->bqhk")
+    (0, 2, 1, 3)
+    """
+    inputs, arrow, result = equation.replace(" ", "").partition("->")
+    factors = inputs.split(",")
+    if not arrow or len(factors) != 2 or "." in equation:
+        return None
+    own = [[axis for axis in one if axis not in other] for one, other in (factors, factors[::-1])]
+    ends = [[result.index(axis) for axis in axes if axis in result] for axes in own]
+    if [len(axes) for axes in ends] != [1, 1]:
+        return None
+    queries, keys = ends[0][0], ends[1][0]
+    if keys < queries:  # softmax tells which is which; the later axis counts as the keys until then
+        queries, keys = keys, queries
+    rest = (axis for axis in range(len(result)) if axis not in (queries, keys))
+    return (*rest, queries, keys)
+
+
+def _in_both(one: Running, other: Running) -> Running:
+    """Return the calls in which both run."""
+    shared = 0
+    for mine, theirs in zip(one, other, strict=False):
+        if mine != theirs:
+            break
+        shared += 1
+    return one[:shared]
+
+
+def _tensors(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor]:
+    return [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
+
+
+def _kept(weights: Tensor) -> Tensor:
+    values = plain(weights.detach())
+    if values is None:
+        values = weights.detach()
+    return values.to("cpu", torch.float32, copy=True).contiguous()
