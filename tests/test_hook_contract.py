@@ -169,7 +169,17 @@ def capture_each(model: hookviz.Model) -> None:
             raise found
 
 
+def attention(model: hookviz.Model) -> None:
+    """Nothing attends there, which is told after a pass that is watched as any other."""
+    try:
+        hookviz.attention(model, random_input(0, 8), "second")
+    except hookviz.ModelError as error:
+        if "computes no attention" not in str(error):
+            raise
+
+
 MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
+    "attention": [attention],
     "capture": [
         lambda model: hookviz.capture(model, random_input(0, 8), inputs=True),
         lambda model: hookviz.capture(model, random_input(0, 8), "relu", logits=False),

@@ -88,6 +88,10 @@ class Attention(Mapping[str, Tensor]):
         tensor([[0.2500, 0.7500],
                 [0.0000, 1.0000]])
         """
+        if not self.weights:
+            raise HookVizError(
+                say("There are no weights here: rollout takes attention(model, image) of layers.")
+            )
         tokens = next(iter(self.weights.values())).shape[-1]
         flow = torch.eye(tokens, dtype=torch.float64)
         for address, weights in self.weights.items():
@@ -176,11 +180,11 @@ def _asked(model: Model, model_input: ModelInput, layers: Any) -> frozenset[str]
     """Return the names of the layers asked for; None for all."""
     if layers is None:
         return None
-    if isinstance(layers, Iterable):
-        layers = [layers] if isinstance(layers, str) else list(layers)
-    if "" in layers:
+    is_several = isinstance(layers, Iterable) and not isinstance(layers, str)
+    names = list(layers) if is_several else layers
+    if names == "" or (is_several and "" in names):
         return None
-    return frozenset(wanted_layers(model, input_trace(model, model_input), layers))
+    return frozenset(wanted_layers(model, input_trace(model, model_input), names))
 
 
 def _check_found(

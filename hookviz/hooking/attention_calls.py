@@ -28,6 +28,7 @@ from torch import Tensor, nn
 
 from hookviz.hooking import hooks
 from hookviz.hooking.attention_weights import attention_weights, multi_head_weights
+from hookviz.hooking.isolation import not_compiled
 from hookviz.hooking.plain_tensors import kind_of, plain
 from hookviz.hooking.replicas import memory_of
 from hookviz.hooking.torch_functions import NORMS, EveryFunction, TensorMarks, function_name
@@ -122,6 +123,7 @@ class AttentionCalls(EveryFunction):
         with (
             hooks.before(self._replica, names, self._enter),
             hooks.observe(self._replica, names, self._leave, always_call=True),
+            not_compiled(),
             self,
         ):
             yield

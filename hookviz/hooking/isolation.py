@@ -8,7 +8,7 @@ random numbers and caches of a person's own code are put back (`hookviz.hooking.
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -38,12 +38,16 @@ def isolated(network: nn.Module) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(_no_global_hooks())
         if not is_known_code(network):  # what is known compiles nothing and draws nothing
-            if "torch._dynamo" in sys.modules:
-                stack.enter_context(_eager)
+            stack.enter_context(not_compiled())
             if not is_pure(network):
                 stack.enter_context(_same_generators)
             stack.enter_context(global_state_restored(network))
         yield
+
+
+def not_compiled() -> AbstractContextManager[None]:
+    """Return a block in which nothing runs as ``torch.compile`` made it, which no mode sees into."""
+    return _eager if "torch._dynamo" in sys.modules else nullcontext()
 
 
 class _Shared(AbstractContextManager[None]):
