@@ -90,7 +90,7 @@ class Attention(Mapping[str, Tensor]):
         """
         if not self.weights:
             raise HookVizError(
-                say("There are no weights here: rollout takes attention(model, image) of layers.")
+                say("There are no weights to roll out: attention(model, image) has all layers'.")
             )
         tokens = next(iter(self.weights.values())).shape[-1]
         flow = torch.eye(tokens, dtype=torch.float64)
@@ -195,9 +195,9 @@ def _check_found(
     if not attending:
         raise ModelError(
             say(
-                "{model} computes no attention: nowhere a softmax of queries times keys weighs "
-                "values.{script} A transformer does, such as torchvision's vit_b_16; where {model} "
-                "looks the lens grad-cam tells.",
+                "{model} computes no attention: no softmax of queries times keys weighs values in "
+                "it.{script} A transformer does, such as torchvision's vit_b_16; where {model} "
+                "looks is told by the lens grad-cam.",
                 model=model.title,
                 script=_script_in(model.network),
             )

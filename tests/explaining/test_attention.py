@@ -386,6 +386,14 @@ def test_rollout_is_that_of_abnar_and_zuidema() -> None:
     torch.testing.assert_close(rolled.sum(1), torch.ones(17), **EXACT)
 
 
+def test_a_token_that_a_mask_keeps_from_all_stays_itself_in_a_rollout(
+    tiny: Model, noise: Tensor
+) -> None:
+    weights = {"0": torch.tensor([[[0.0, 0.0], [1.0, 0.0]]])}
+    rolled = Attention("ours", hookviz.prepare(tiny, noise), weights, None).rollout()
+    assert rolled.tolist() == [[1.0, 0.0], [0.5, 0.5]]
+
+
 @pytest.mark.parametrize(
     ("shapes", "words"),
     [
@@ -393,7 +401,7 @@ def test_rollout_is_that_of_abnar_and_zuidema() -> None:
         ([(2, 4, 4), (2, 1, 4)], r"'1' of ours has weights of 2×1×4, where heads×4×4"),
         ([(2, 4, 4), (2, 5, 5)], r"'1' of ours has weights of 2×5×5, where heads×4×4"),
         ([(2, 3, 4)], r"'0' of ours has weights of 2×3×4, where heads×4×4"),
-        ([], r"no weights here"),
+        ([], r"no weights to roll out"),
     ],
 )
 def test_rollout_refuses_what_does_not_go_through(

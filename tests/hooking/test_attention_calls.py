@@ -187,6 +187,41 @@ def test_the_layer_is_the_innermost_call_in_which_all_of_it_runs() -> None:
     assert [call.within for call in found] == [("", "1")] * 2 + [("", "2")] * 2
 
 
+def test_an_outer_module_attends_where_it_multiplies_queries_and_keys_itself() -> None:
+    class Weighs(nn.Module):
+        def forward(self, scores: Tensor, values: Tensor) -> Tensor:
+            return scores.softmax(-1) @ values
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Weighs()
+
+        def forward(self, tokens: Tensor) -> Any:
+            return self.inner(tokens @ tokens.mT, tokens)
+
+    (call,) = watched(nn.Sequential(Outer())).found
+    assert call.within == ("", "0")
+
+
+def test_weights_that_weigh_twice_are_found_once_and_what_they_weigh_is_no_product_of_scores() -> (
+    None
+):
+    def twice(_: Layer, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        weights = (q @ k.mT).softmax(-1)
+        return weights @ v + weights @ k
+
+    def gated(_: Layer, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        mixed = (q @ k.mT).softmax(-1) @ v
+        return mixed.softmax(-1) @ v.mT
+
+    for compute in (twice, gated):
+        layer = seeded(lambda compute=compute: Layer(compute))  # type: ignore[misc]
+        (call,) = watched(layer).found
+        assert call.weights is not None
+        torch.testing.assert_close(call.weights, softmax_of(layer, plainly), atol=1e-6, rtol=0)
+
+
 def test_weights_are_kept_of_the_layers_looked_at_alone() -> None:
     found = watched(nn.Sequential(Parts(), nn.Sequential(Parts())), "1").found
     assert [(call.layer, call.weights is None) for call in found] == [
