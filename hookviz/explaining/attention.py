@@ -1,4 +1,4 @@
-"""Tell who attends to whom: the attention weights of every layer that attends, and their rollout."""
+"""Tell who attends to whom: the weights of every layer that attends, and their rollout."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,7 +41,7 @@ class Attention(Mapping[str, Tensor]):
         model: what the model is called.
         model_input: the input with its picture and crop.
         weights: the weights by written address.
-        logits: the network's output, float32 on the CPU, ``(classes,)``; None where it is no vector.
+        logits: the network's output, float32 on the CPU, ``(classes,)``; None if it is no vector.
     """
 
     model: str
@@ -157,8 +157,6 @@ def attention(
     >>> found = hookviz.attention(model, "assets/samples/cat.jpg")
     >>> found["encoder.layers.encoder_layer_1.self_attention"].shape  # (heads, queries, keys)
     torch.Size([4, 17, 17])
-    >>> found.rollout().shape  # class token and 4 × 4 patches, before and after
-    torch.Size([17, 17])
     """
     model_input = prepare(model, image, size=size, whole=whole)
     asked = _asked(model, model_input, layers)

@@ -12,10 +12,10 @@ and comes in three forms:
   as many numbers), along one of the two axes that the product has from one factor alone. What
   comes of the softmax must go into another product, with the values.
 
-No attention is therefore the softmax of a classifier, of a gate or of a pooling, whose input a layer
-with weights makes; also written out as ``x @ weight``, since a network's own parameter is neither
-queries nor keys in a product by hand. Nor are the linear kinds without a softmax, a softmax written
-as exponentials and a division, and what runs in a script or another thread.
+No attention is therefore the softmax of a classifier, of a gate or of a pooling, whose input a
+layer with weights makes; also written out as ``x @ weight``, since a network's own parameter is
+neither queries nor keys in a product by hand. Not found are linear kinds without a softmax, a
+softmax written as exponentials and a division, and what runs in a script or another thread.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -173,9 +173,7 @@ class AttentionCalls(EveryFunction):
             order = _order(args[0]) if name == "einsum" and isinstance(args[0], str) else None
             self._marks[output] = _Scores(tuple(self._running), order)
 
-    def _normalised(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Tensor
-    ) -> None:
+    def _normalised(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Tensor) -> None:
         """Keep what may be weights, if the softmax is one of scores and along their keys."""
         scores = self._marks.get(_tensors(args, kwargs)[0])
         dim = kwargs.get("dim", args[1] if len(args) > 1 else None)

@@ -46,7 +46,7 @@ def isolated(network: nn.Module) -> Iterator[None]:
 
 
 def not_compiled() -> AbstractContextManager[None]:
-    """Return a block in which nothing runs as ``torch.compile`` made it, which no mode sees into."""
+    """Return a block in which nothing runs as ``torch.compile`` made it: no mode sees into that."""
     return _eager if "torch._dynamo" in sys.modules else nullcontext()
 
 

@@ -129,14 +129,14 @@ def test_attention_is_found_however_it_is_written(way: str) -> None:
 def test_heads_that_talk_with_each_other_still_attend() -> None:
     layer = seeded(lambda: Layer(talking_heads))
     (call,) = watched(layer).found
-    own = softmax_of(
-        layer, lambda q, k: layer.mixing(plainly(q, k).movedim(1, -1)).movedim(-1, 1)
-    )
+    own = softmax_of(layer, lambda q, k: layer.mixing(plainly(q, k).movedim(1, -1)).movedim(-1, 1))
     torch.testing.assert_close(call.weights, own, atol=1e-6, rtol=0)
 
 
 NOT_TAKEN: dict[str, Callable[..., Tensor]] = {
-    "a classifier's softmax": lambda layer, q, k, v: layer.values(v.flatten(2)[..., :8]).softmax(-1),
+    "a classifier's softmax": lambda layer, q, k, v: layer.queries(
+        v.reshape(1, TOKENS, SIZE)
+    ).softmax(-1),
     "scores of no values": lambda _, q, k, v: (q @ k.mT).softmax(-1),
     "values weighed by no softmax": lambda _, q, k, v: (q @ k.mT) @ v,
     "a linear attention and a classifier after it": lambda layer, q, k, v: (

@@ -1,4 +1,4 @@
-"""The weights of torch's attention functions, against sums written out and against their outputs."""
+"""The weights of torch's attention functions, against sums written out and their outputs."""
 
 import math
 from typing import Any
