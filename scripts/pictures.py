@@ -27,14 +27,13 @@ FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
 
 @dataclass(frozen=True)
 class Shot:
-    """One screenshot: its file, the view's link, the screen, what it scrolls to and waits for."""
+    """One screenshot: its file, the view's link, the screen, and what it waits for."""
 
     file: str
     query: str
     scheme: Literal["light", "dark"] = "light"
     width: int = 1440
     height: int = 900
-    scroll_to: str = ""
     wait_for: str = ""
     is_lesson: bool = False
 
@@ -85,7 +84,6 @@ SHOTS = (
         "walk.png",
         "model=ShapesNet&sample=flower&layer=stage1.second.conv&channel=12&origin=Walk",
         "dark",
-        scroll_to=".walk .says",
     ),
     Shot("lesson.png", _LESSON, is_lesson=True),
     Shot("lesson.zh.png", f"{_LESSON}&lang=zh-CN", is_lesson=True),
@@ -127,8 +125,6 @@ def take(browser: Browser, address: str, shot: Shot) -> None:
     if shot.wait_for:
         page.locator(shot.wait_for).wait_for(timeout=120_000)
     page.wait_for_timeout(2000)  # let the sidebar finish sliding, and the tree come
-    if shot.scroll_to:
-        page.locator(shot.scroll_to).scroll_into_view_if_needed()
     page.mouse.move(shot.width / 2, 1)  # from wherever a cursor would be painted
     page.screenshot(path=FOLDER / shot.file)
     page.close()
