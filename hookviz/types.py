@@ -6,7 +6,7 @@ package hands to the next finds all of it here.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -227,6 +227,72 @@ def _as_it_is(written: str) -> str:
     return re.sub(r"\\(.)", r"\1", written, flags=re.DOTALL)
 
 
+FIRST, LAST, TOKENS, VECTORS = "channels first", "channels last", "tokens", "vectors"
+"""Orders of the axes of what a layer puts out, see `Layout`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a tensor that a layer puts out lies: which of its axes are channels, rows and columns.
+
+    Attributes:
+        order: ``"channels first"``, ``(C, H, W)``; ``"channels last"``, ``(H, W, C)``;
+            ``"tokens"``, ``(T, C)``, a token for each cell, row by row, behind prefix tokens;
+            ``"vectors"``, ``(…, C)``, of which nobody knows which axes are rows and columns; empty
+            where nothing is known.
+        batch: whether a batch stands before these axes.
+        prefix_tokens: how many tokens stand before those of the cells, such as a class token.
+        grid: rows and columns of the cells that tokens stand for.
+    """
+
+    order: str = ""
+    batch: bool = True
+    prefix_tokens: int = 0
+    grid: tuple[int, int] = (0, 0)
+
+    @property
+    def last(self) -> bool:
+        """Whether the last axis is the channels."""
+        return self.order in {LAST, TOKENS, VECTORS}
+
+    @property
+    def word(self) -> str:
+        """The order as `LayerInfo` has it: empty where rows and columns are not known."""
+        return "" if self.order == VECTORS else self.order
+
+    def of(self, shape: tuple[int, ...]) -> "Layout":
+        """Return how a tensor of this shape, without the batch, lies that should lie so.
+
+        A network that takes another way for another image may put out something else there.
+        """
+        if self.order == LAST and len(shape) != 3:
+            return replace(self, order=VECTORS)
+        if self.order == TOKENS:
+            count = self.prefix_tokens + prod(self.grid)
+            if len(shape) != 2 or shape[0] != count:
+                return Layout(VECTORS, self.batch)
+        return self
+
+    def maps(self, values: Tensor) -> Tensor:
+        """View values as ``(C, H, W)``, with or without a batch before; what is no map as it is."""
+        if self.order == LAST:
+            return values.movedim(-1, -3)
+        if self.order == TOKENS:
+            tokens = values[..., self.prefix_tokens :, :]
+            cells: Tensor = tokens.unflatten(-2, self.grid)  # type: ignore[no-untyped-call]
+            return cells.movedim(-1, -3)
+        return values
+
+    def map_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the maps, ``(C, H, W)``, of a tensor's without its batch."""
+        if self.order == LAST:
+            return (shape[-1], *shape[:-1])
+        return (shape[-1], *self.grid) if self.order == TOKENS else shape
+
+
+UNKNOWN = Layout()
+
+
 @dataclass(frozen=True, slots=True)
 class LayerInfo:
     """Layer of a model as plain data, as it was on one forward pass.
@@ -238,12 +304,17 @@ class LayerInfo:
         stage: the top-level part of the network that it belongs to, for example ``"layer1"``.
         calls: how many times one forward pass runs it.
         input_shape: of its first call's first tensor without the batch, ``(C, H, W)``.
-        output_shape: of its first call's first tensor without the batch, ``(C, H, W)``.
+        output_shape: of its first call's first tensor without the batch, ``(C, H, W)``; so too of
+            a layer that puts its channels last, or tokens, whose cells it counts.
         parameters: how many numbers it learned, bias included.
         kernel_size, stride, padding, dilation: (vertical, horizontal) in pixels of its own input;
             empty where the layer has none. Padding can be the word ``"same"`` or ``"valid"``.
         groups: into how many groups its channels are split; 1 for an ordinary convolution.
         bias: whether it adds a bias; of convolutions and linear layers.
+        layout: how the layer itself has what it puts out: ``"channels first"``, ``(C, H, W)``,
+            ``"channels last"``, ``(H, W, C)``, or ``"tokens"``, ``(T, C)``; empty where nobody
+            knows which axes are rows and columns, so that there is no map.
+        prefix_tokens: how many of its tokens stand for no cell, such as a class token.
     """
 
     name: str
@@ -260,6 +331,8 @@ class LayerInfo:
     dilation: tuple[int, ...] = ()
     groups: int = 1
     bias: bool = False
+    layout: str = ""
+    prefix_tokens: int = 0
 
     @property
     def multiply_adds(self) -> int:
@@ -278,7 +351,9 @@ class LayerInfo:
             products = channels * prod(self.kernel_size) * prod(cells[1:])
             return products + outputs * self.bias
         if "Linear" in self.kind and self.input_shape:
-            return outputs * self.input_shape[-1] + outputs * self.bias
+            has_maps = self.layout in {LAST, TOKENS}
+            outputs += self.prefix_tokens * self.output_shape[0] if has_maps else 0
+            return outputs * self.input_shape[0 if has_maps else -1] + outputs * self.bias
         return 0
 
 
@@ -288,14 +363,26 @@ class Activation:
 
     Attributes:
         address: the layer, the call and the part of the output.
-        values: float32 on the CPU, the batch dimension removed: ``(C, H, W)`` for a conv layer.
-        channels_last: whether the last dimension of the values is the channels, ``(H, W, C)``, as a
-            linear layer has it.
+        raw: float32 on the CPU, as the layer put it out, the batch dimension removed.
+        layout: how that lies.
     """
 
     address: Address
-    values: Tensor = field(repr=False)
-    channels_last: bool = False
+    raw: Tensor = field(repr=False)
+    layout: Layout = UNKNOWN
+
+    @property
+    def values(self) -> Tensor:
+        """The maps, ``(C, H, W)``: `raw` itself, or a view of it with its axes in this order.
+
+        Where rows and columns are not known it is `raw`.
+        """
+        return self.layout.maps(self.raw)
+
+    @property
+    def channels_last(self) -> bool:
+        """Whether the last dimension of `values` is the channels: they are vectors, and no maps."""
+        return self.layout.order == VECTORS
 
     @property
     def layer(self) -> str:
@@ -305,7 +392,7 @@ class Activation:
     @property
     def nbytes(self) -> int:
         """Number of bytes of memory that the values take."""
-        return self.values.nelement() * self.values.element_size()
+        return self.raw.nelement() * self.raw.element_size()
 
 
 @dataclass(frozen=True, eq=False)

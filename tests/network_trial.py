@@ -17,7 +17,7 @@ from hookviz.capturing.cache import Budget, ByteCache
 from hookviz.drawing.panels import TextPanel
 from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.hooking import replicas
-from hookviz.types import Capture, Model, Preprocess
+from hookviz.types import Activation, Capture, Model, Preprocess
 from tests import random_outside
 from tests.networks import hook_count, random_input
 from tests.plain_hooks import (
@@ -206,7 +206,7 @@ class _Trial:
             for address in cap:
                 alone = truth.activations.get(address)
                 beside = _parts(together.activations.get(address), alone, number)
-                ours = cap[address].values.flatten()
+                ours = cap[address].raw.flatten()
                 if not any(_rounds_to(ours, theirs) for theirs in (alone, *beside)):
                     self._wrong.append(f"capture_batch, image {number}: {address} differs")
 
@@ -295,8 +295,10 @@ class _Trial:
             self._wrong.append(f"{when}: captured {list(cap)}, not {list(expected)}")
             return
         for address in expected:
-            if not self._fits(cap[address].values, truth.activations[address]):
+            if not self._fits(cap[address].raw, truth.activations[address]):
                 self._wrong.append(f"{when}: {address} differs")
+            if not _are_its_numbers(cap[address]):
+                self._wrong.append(f"{when}: the maps of {address} have other numbers")
         theirs = truth.scores
         if cap.logits is not None and (theirs is None or not self._fits(cap.logits, theirs)):
             self._wrong.append(f"{when}: the scores differ")
@@ -318,6 +320,16 @@ class _Trial:
             self._refused.append(f"{when}: {error}")
         except Exception as error:  # noqa: BLE001 - that there are none is what is tried
             self._raw.append(f"{when}: {type(error).__name__}: {error}")
+
+
+def _are_its_numbers(recorded: Activation) -> bool:
+    """Whether the maps are the numbers that the layer put out, but for those of prefix tokens."""
+    raw, dropped = recorded.raw, recorded.layout.prefix_tokens
+    kept = raw[dropped:] if dropped else raw
+    ours, theirs = recorded.values.flatten(), kept.flatten()
+    if ours.is_complex():
+        ours, theirs = torch.view_as_real(ours).flatten(), torch.view_as_real(theirs).flatten()
+    return torch.equal(ours.sort().values.nan_to_num(), theirs.sort().values.nan_to_num())
 
 
 def _train(network: nn.Module) -> None:

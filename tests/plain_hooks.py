@@ -160,3 +160,26 @@ def seen_pixels(network: nn.Module, image: Tensor, dtype: torch.dtype) -> dict[s
     except Exception:  # noqa: BLE001 - writes in place and past autograd
         return {}
     return seen
+
+
+def every_output(network: nn.Module, image: Tensor) -> dict[str, list[Any]]:
+    """A clone of what every module puts out, as a tutorial would keep it."""
+    seen: dict[str, list[Any]] = {}
+
+    def keeper(name: str) -> Callable[..., None]:
+        def keep(_module: nn.Module, _inputs: Any, output: Any) -> None:
+            kept = output.clone() if isinstance(output, Tensor) else output
+            seen.setdefault(name, []).append(kept)
+
+        return keep
+
+    handles = [
+        module.register_forward_hook(keeper(name))
+        for name, module in network.named_modules()
+        if name
+    ]
+    with torch.no_grad():
+        network(image.clone())
+    for handle in handles:
+        handle.remove()
+    return seen

@@ -222,11 +222,12 @@ RUN_NO_NETWORK = {
 }
 
 
-MENDED = {"capture_batch": 15, "prune by effect": 50}
+MENDED = {"capture_batch": 25, "prune by effect": 60}
 """Calls whose failure another pass makes good: of the image alone, of either half of channels."""
 
-WATCHED = 10
-"""As many of any other: who lists the layers goes on where the pass that is watched fails."""
+WATCHED = 20
+"""As many of any other: who lists the layers goes on where the pass that is watched fails, or those
+at other sizes, which a network may refuse."""
 
 
 def cases(table: dict[str, list[Any]], others: Callable[[str], tuple[Any, ...]]) -> list[Any]:

@@ -152,7 +152,7 @@ class _Passes:
         for part in parts:
             for own, values in zip(listed, self._taken_apart(part, of_inputs), strict=True):
                 kept = without_batch(values).clone(memory_format=torch.contiguous_format)
-                own.append(replace(part, values=kept))
+                own.append(replace(part, raw=kept, layout=part.layout.of(tuple(kept.shape))))
         return listed
 
     def _over(self, images: Tensor, begun: float, done: float = 1.0) -> Recording:
@@ -185,20 +185,20 @@ class _Passes:
 
     def _taken_apart(self, part: Activation, of_inputs: bool) -> Sequence[Tensor]:
         if self._images == 1:
-            return (part.values,)
+            return (part.raw,)
         beside = _at(self._beside, part.address, of_inputs)
         own = None
         if beside is not None:
-            own = parts_by_image(part.values, self._images, beside, self._others)
+            own = parts_by_image(part.raw, self._images, beside, self._others)
             if own is None and self._is_for_all(part, beside, of_inputs):
-                own = (part.values,) * self._images
+                own = (part.raw,) * self._images
         if own is None:
             raise ModelError(
                 say(
                     "{address} has {shape} for {images} images together, and so no part for "
                     "each. Capture them one by one.",
                     address=part.address,
-                    shape=times(part.values.shape) or say("one number"),
+                    shape=times(part.raw.shape) or say("one number"),
                     images=self._images,
                 )
             )
@@ -206,7 +206,7 @@ class _Passes:
 
     def _is_for_all(self, part: Activation, beside: Tensor, of_inputs: bool) -> bool:
         """Return whether a tensor is the same whatever the images are, and however many."""
-        if not _are_equal(part.values, beside):
+        if not _are_equal(part.raw, beside):
             return False
         if self._elsewhere is None:
             return False
@@ -230,7 +230,7 @@ def _at(recording: Recording | None, address: Address, of_inputs: bool) -> Tenso
     if recording is None:
         return None
     parts = recording.inputs if of_inputs else recording.by_layer[address.layer]
-    return next((part.values for part in parts if part.address == address), None)
+    return next((part.raw for part in parts if part.address == address), None)
 
 
 def _are_equal(one: Tensor, other: Tensor) -> bool:

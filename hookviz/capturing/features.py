@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from torch import nn
 
 from hookviz.capturing import engine as capturing
 from hookviz.capturing import inputs
 from hookviz.capturing.feature_vectors import POOLS, Features
 from hookviz.capturing.image_shards import ImageShard, image_shards, needs_of
 from hookviz.capturing.layer_trace import layer_trace
-from hookviz.capturing.layers import channels_last
 from hookviz.engines.choosing import engine_of
 from hookviz.engines.engine import Engine, Needs, ReportImages
 from hookviz.errors import HookVizError, ImageError, UnknownLayerError, one_of, shorten
@@ -171,8 +169,7 @@ class VectorWork:
         captured = capturing.capture(
             self.model, model_input, layer, logits=False, progress=reporter.within
         )
-        module = self.model.network.get_submodule(layer)
-        return vector(captured.calls(layer)[0], module, shape[-2] / shape[-1], self.pool)
+        return vector(captured.calls(layer)[0], self.pool)
 
 
 def _layer_of_first(
@@ -247,15 +244,11 @@ def _last_conv(model: Model, shape: tuple[int, ...]) -> str:
     return layers[-1].name
 
 
-def vector(
-    activation: Activation, module: nn.Module, ratio: float, pool: str = "mean"
-) -> NDArray[np.float32]:
-    """Return the values as one vector, ``(D,)``: of ``(C, …)``, or ``(…, C)`` channels last.
+def vector(activation: Activation, pool: str = "mean") -> NDArray[np.float32]:
+    """Return the values as one vector, ``(D,)``: of maps, ``(C, …)``, or of vectors, ``(…, C)``.
 
     Args:
         activation: what the layer put out.
-        module: the layer.
-        ratio: height / width of the network's input, which tells rows from channels.
         pool: one of `POOLS`.
 
     Raises:
@@ -264,7 +257,7 @@ def vector(
     values: NDArray[np.float32] = activation.values.numpy()
     if not values.size:
         raise HookVizError(say("{address} put out no numbers.", address=activation.address))
-    if values.ndim > 1 and channels_last(values.shape, module, ratio):
+    if values.ndim > 1 and activation.channels_last:
         values = np.moveaxis(values, -1, 0)
     if pool == "mean" and values.ndim > 1:
         return channel_means(values)

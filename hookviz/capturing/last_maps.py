@@ -3,7 +3,7 @@
 from collections.abc import Container
 
 from hookviz.capturing.layer_trace import LayerTrace
-from hookviz.types import Address
+from hookviz.types import TOKENS, Address
 
 IDLE = ("Dropout", "Dropout2d", "Identity")
 """Kinds of layers that pass on what they are given, outside of training."""
@@ -29,6 +29,8 @@ def last_maps(trace: LayerTrace, among: Container[str]) -> str | None:
         layer.name: layer
         for layer in trace.maps
         if len(layer.output_shape) == 3 and min(layer.output_shape[1:]) > 1
+        # Of the last tokens the class token alone may be read.
+        if layer.layout != TOKENS
     }
     put_out = {(at.layer, at.call) for name in maps for at in trace.map_outputs[name]}
     calls = list(trace.turns)

@@ -2,26 +2,27 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.capturing import layers
-from hookviz.capturing.layouts import Layouts
-from hookviz.capturing.returned_call import Outputs, ReturnedCall, check_same_way, returned_call
+from hookviz.capturing.axes import arranged, laid_out
+from hookviz.capturing.returned_call import (
+    Path,
+    ReturnedCall,
+)
+from hookviz.capturing.watched_pass import WatchedPass, watch, watch_in_general
 from hookviz.errors import ModelError
-from hookviz.hooking import hooks, purity
+from hookviz.hooking import purity
 from hookviz.hooking.default_device import numbers
 from hookviz.hooking.forward_pass import forward_pass, pass_without_data, private_replica
-from hookviz.hooking.recorder import Recorder
-from hookviz.hooking.torch_functions import not_followed
-from hookviz.types import Address, LayerInfo, Model, ModelInput
+from hookviz.types import UNKNOWN, Address, LayerInfo, Layout, Model, ModelInput
 
 _MOST_TRACES = 8  # input shapes, and inputs, per network that are remembered
 
@@ -44,8 +45,8 @@ class LayerTrace:
             in-place ReLU; what a hook holds of them has to be copied at once.
         sequence: the module of every call, in order of return.
         passed_on: of these the turns whose call returned what the one before it did, as it was.
-        unbatched: outputs that have no batch, as a convolution's that was called without.
-        channels_last: outputs whose last dimension is the channels.
+        layouts: how each output lies.
+        taken: how the first tensor lay that each call was given, by the call.
         unlike: of modules whose output is no ordinary tensor, what kind it is, in words.
         scores: how many class scores the network puts out; 0 where it puts out something else.
         is_pure: whether every image takes this very way, and version counters tell every
@@ -62,8 +63,8 @@ class LayerTrace:
     overwritten: frozenset[str]
     sequence: tuple[str, ...]
     passed_on: frozenset[int]
-    unbatched: frozenset[Address]
-    channels_last: frozenset[Address]
+    layouts: Mapping[Address, Layout]
+    taken: Mapping[Address, Layout]
     unlike: Mapping[str, str]
     scores: int
     is_pure: bool
@@ -112,9 +113,10 @@ def layer_trace(model: Model, shape: tuple[int, ...]) -> LayerTrace:
         if shape in known:
             return known[shape]
     with numbers():
-        trace = pass_without_data(model, shape, _pass_in_general)
-    purity.record_purity(model.network, is_pure=trace.is_pure)
-    return _remember(known, shape, trace)
+        watched = pass_without_data(model, shape, watch_in_general)
+        purity.record_purity(model.network, is_pure=watched.is_pure)
+        calls = arranged(model, shape, watched.calls)
+        return _remember(known, shape, _trace(model.network, replace(watched, calls=calls)))
 
 
 def steps_after(trace: LayerTrace, layer: str) -> tuple[Address, ...]:
@@ -135,7 +137,7 @@ def steps_after(trace: LayerTrace, layer: str) -> tuple[Address, ...]:
             break
         shape = layers[name].output_shape if name in layers else ()
         step = Address(name, call)
-        is_last = step in trace.channels_last
+        is_last = trace.layouts.get(step, UNKNOWN).last
         if len(shape) == 3 and shape[0] == layers[layer].output_shape[0] and not is_last:
             steps.append(step)
     return tuple(steps)
@@ -150,6 +152,7 @@ def input_trace(model: Model, model_input: ModelInput) -> LayerTrace:
     Raises:
         ModelError: the network can't take this input.
     """
+    general = None
     with suppress(ModelError):  # where only zeros fail, the input still may not
         general = layer_trace(model, tuple(model_input.tensor.shape[1:]))
         if general.is_pure:
@@ -159,9 +162,11 @@ def input_trace(model: Model, model_input: ModelInput) -> LayerTrace:
         if model_input.digest in known:
             return known[model_input.digest]
     with numbers(), private_replica(model) as replica:
-        trace = _pass_over(
+        watched = watch(
             replica, model_input.tensor, lambda images: forward_pass(model, replica, images)
         )
+    calls = watched.calls if general is None else laid_out(watched.calls, general.layouts)
+    trace = _trace(model.network, replace(watched, calls=calls))
     return _remember(known, model_input.digest, trace)
 
 
@@ -175,53 +180,15 @@ def _remember(
     return trace
 
 
-def _pass_in_general(network: nn.Module, images: Tensor) -> LayerTrace:
-    """Trace a pass without an image, and tell whether every image runs the same layers."""
-    watched = purity.Purity(network)
-    if images.is_meta:
-        with watched:
-            trace = _pass_over(network, images)
-    else:
-        # A transformer encoder takes another way where it is watched, so there are two passes;
-        # and where its ways differ, nobody knows which one an image takes.
-        trace = _pass_over(network, images.clone())
-        if not watched.as_before:  # it may be again after the second
-            return trace
-        try:
-            with watched:
-                again = _pass_over(network, images)
-        except Exception:  # noqa: BLE001 - it went through without being watched
-            return trace
-        if (again.sequence, again.nbytes) != (trace.sequence, trace.nbytes):
-            return trace
-    return replace(trace, is_pure=watched.was_pure)
-
-
-def _pass_over(
-    network: nn.Module, images: Tensor, run: Callable[[Tensor], Any] | None = None
-) -> LayerTrace:
+def _trace(network: nn.Module, watched: WatchedPass) -> LayerTrace:
+    """List what a pass ran, and what of it puts out maps."""
+    seen = watched.calls
     modules = dict(network.named_modules())
-    modules.pop("")
-    seen: list[ReturnedCall] = []
-    recorder, outputs, passed_on = Recorder(), Outputs(), set[int]()
-    layouts = Layouts()
-
-    def see(call: hooks.Call) -> None:
-        with not_followed():
-            recorder.see(call)
-            module = modules[call.layer]
-            check_same_way(call, module, images)
-            seen.append(returned_call(call, module, images, layouts))
-            if outputs.passes_on(call.output):
-                passed_on.add(len(seen) - 1)
-
-    with hooks.observe(network, modules, see):
-        output = (run or network)(images)
-
     calls: dict[str, int] = {}
     nbytes: dict[str, int] = {}
     map_outputs: dict[str, tuple[Address, ...]] = {}
-    unbatched, channels_last = set[Address](), set[Address]()
+    layouts: dict[Address, Layout] = {}
+    taken: dict[Address, Layout] = {}
     listed: list[LayerInfo] = []
     with_maps: list[LayerInfo] = []
     with_blocks: list[LayerInfo] = []
@@ -233,26 +200,22 @@ def _pass_over(
         name, module = call.layer, modules[call.layer]
         calls[name] = calls.get(name, 0) + 1
         nbytes[name] = nbytes.get(name, 0) + call.nbytes
-        unbatched |= {Address(name, calls[name] - 1, path) for path in call.unbatched}
-        channels_last |= {Address(name, calls[name] - 1, path) for path in call.channels_last}
+        addresses = {path: Address(name, calls[name] - 1, path) for path in call.layouts}
+        layouts |= {addresses[path]: layout for path, layout in call.layouts.items()}
+        taken[Address(name, calls[name] - 1)] = call.taken_layout
         if calls[name] == 1 and name in leaves:
-            listed.append(
-                layers.describe(name, module, call.input_shape, call.output_shape, counts[name])
-            )
+            listed.append(_described(module, call, counts[name]))
         if name not in shown:
             continue
-        numbers = layers.parameters_inside(module)
-        if calls[name] == 1 and (call.has_tensor or name in leaves):
-            with_blocks.append(
-                layers.describe(name, module, call.input_shape, call.output_shape, numbers)
-            )
-        if not call.maps:
-            continue
-        if name not in map_outputs:
-            shape = next(iter(call.maps.values()))
-            with_maps.append(layers.describe(name, module, call.input_shape, shape, numbers))
-        addresses = (Address(name, calls[name] - 1, path) for path in call.maps)
-        map_outputs[name] = (*map_outputs.get(name, ()), *addresses)
+        parameters = layers.parameters_inside(module)
+        if calls[name] == 1 and (call.shapes or name in leaves):
+            with_blocks.append(_described(module, call, parameters))
+        maps = call.maps(watched.dimensions)
+        if maps and name not in map_outputs:
+            with_maps.append(_described(module, call, parameters, next(iter(maps))))
+        if maps:
+            found = (addresses[path] for path in maps)
+            map_outputs[name] = (*map_outputs.get(name, ()), *found)
     numbered = layers.numbered(listed, calls)
     begun = layers.in_order_of_beginning(call.layer for call in seen)
     return LayerTrace(
@@ -263,12 +226,22 @@ def _pass_over(
         layers.numbered(sorted(with_maps, key=lambda layer: begun[layer.name]), calls),
         layers.numbered(sorted(with_blocks, key=lambda layer: begun[layer.name]), calls),
         MappingProxyType(map_outputs),
-        recorder.overwritten_layers(),
+        watched.overwritten,
         tuple(call.layer for call in seen),
-        frozenset(passed_on),
-        frozenset(unbatched),
-        frozenset(channels_last),
+        watched.passed_on,
+        MappingProxyType(layouts),
+        MappingProxyType(taken),
         MappingProxyType({call.layer: call.unlike for call in reversed(seen) if call.unlike}),
-        output.shape[1] if isinstance(output, Tensor) and output.ndim == 2 else 0,
-        is_pure=False,
+        watched.scores,
+        watched.is_pure,
     )
+
+
+def _described(
+    module: nn.Module, call: ReturnedCall, parameters: int, path: Path | None = None
+) -> LayerInfo:
+    """Describe a layer by one of its outputs, the first one without a `path`."""
+    path = next(iter(call.shapes), None) if path is None else path
+    layout = UNKNOWN if path is None else call.layouts[path]
+    shape = () if path is None else call.map_shape(path)
+    return layers.describe(call.layer, module, call.input_shape, shape, parameters, layout=layout)

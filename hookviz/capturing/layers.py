@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from math import log
 
 from torch import nn
 from torch.jit import ScriptModule
@@ -11,7 +10,7 @@ from torch.nn.modules import pooling
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.utils.parametrize import is_parametrized
 
-from hookviz.types import LayerInfo
+from hookviz.types import UNKNOWN, LayerInfo, Layout
 
 
 def conv_names(network: nn.Module) -> frozenset[str]:
@@ -76,22 +75,6 @@ def parameters_inside(module: nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
-def channels_last(shape: tuple[int, ...], module: nn.Module, ratio: float) -> bool:
-    """Return whether the last dimension is the channels, as linear layers have it.
-
-    Where the layer doesn't tell, the two dimensions whose proportion is nearer to `ratio`, the
-    input's height / width, are taken to be the rows and columns.
-    """
-    if computes_along_the_last(module):
-        return True
-    if isinstance(module, CHANNELS_FIRST):
-        return False
-    if len(shape) != 3:
-        return len(shape) == 2
-    first, second, third = shape
-    return abs(log(first / second / ratio)) < abs(log(second / third / ratio))
-
-
 CHANNELS_FIRST = (
     *(_ConvNd, nn.modules.batchnorm._NormBase, nn.GroupNorm, pooling._AdaptiveAvgPoolNd),
     *(pooling._AdaptiveMaxPoolNd, pooling._AvgPoolNd, pooling._MaxPoolNd),
@@ -127,8 +110,10 @@ def describe(
     input_shape: tuple[int, ...],
     output_shape: tuple[int, ...],
     parameters: int,
+    *,
+    layout: Layout = UNKNOWN,
 ) -> LayerInfo:
-    """Describe one layer as plain data, by the shapes of its first call without the batch."""
+    """Describe one layer as plain data, by the shapes of its first call's maps or numbers."""
     info = LayerInfo(
         name=name,
         kind=type(module).__name__,
@@ -138,6 +123,8 @@ def describe(
         input_shape=input_shape,
         output_shape=output_shape,
         parameters=parameters,
+        layout=layout.word if len(output_shape) > 1 else "",
+        prefix_tokens=layout.prefix_tokens,
     )
     if not isinstance(module, _ConvNd):
         return replace(info, bias=isinstance(module, nn.Linear) and module.bias is not None)

@@ -1,10 +1,11 @@
 """Follow how the tensors of a pass lie: with or without a batch, channels first or last.
 
 Told by the layers that take them one way by definition, and followed through those that keep it, as
-an activation does and a dropout.
+an activation does and a dropout. What that leaves open passes at other sizes tell (`axes`).
 """
 
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 from torch import Tensor, nn
 from torch.nn.modules import pooling
@@ -12,23 +13,12 @@ from torch.nn.modules.conv import _ConvNd
 
 from hookviz.capturing import layers
 from hookviz.hooking.torch_functions import TensorMarks
+from hookviz.types import FIRST, LAST, VECTORS, Layout
 
 _POOLING = (
     *(pooling._AvgPoolNd, pooling._MaxPoolNd),
     *(pooling._AdaptiveAvgPoolNd, pooling._AdaptiveMaxPoolNd),
 )
-
-
-class Layout(NamedTuple):
-    """How one tensor lies: whether with a batch, and where its channels are.
-
-    Attributes:
-        batch: whether its first dimension is the batch; there is none otherwise.
-        last: whether its last dimension is the channels; that behind the batch is otherwise.
-    """
-
-    batch: bool
-    last: bool
 
 
 class Layouts:
@@ -59,7 +49,7 @@ class Layouts:
     ) -> Layout | None:
         """Derive the layout of a call's output from what it was given first."""
         before = None if tensor_in is None else self.of(tensor_in)
-        layout = _by_definition(module, tensor_out, before)
+        layout = _by_definition(module, tensor_in, tensor_out, before)
         if layout is None:
             layout = self._known.get(tensor_out)  # a block returns what a layer in it did
         if layout is None and before is not None and tensor_in is not None:
@@ -88,15 +78,19 @@ def _dimensions(module: nn.Module) -> int:
     return int(sign) if sign.isdigit() else 0
 
 
-def _by_definition(module: nn.Module, tensor_out: Tensor, before: Layout | None) -> Layout | None:
+def _by_definition(
+    module: nn.Module, tensor_in: Tensor | None, tensor_out: Tensor, before: Layout | None
+) -> Layout | None:
     if _dimensions(module):
-        return Layout(not is_unbatched(tensor_out, module), last=False)
+        return Layout(FIRST, not is_unbatched(tensor_out, module))
     batch = before is None or before.batch
     if isinstance(module, layers.CHANNELS_FIRST):
-        return Layout(batch, last=False)
-    if layers.computes_along_the_last(module):
-        return Layout(batch, last=True)
-    return None
+        return Layout(FIRST, batch)
+    if not layers.computes_along_the_last(module):
+        return None
+    if before is not None and tensor_in is not None and before.order == LAST:
+        return before if tensor_in.shape[:-1] == tensor_out.shape[:-1] else None
+    return Layout(VECTORS, batch)
 
 
 def _kept(
@@ -109,10 +103,13 @@ def _kept(
     if kind.__name__ == "Permute" and kind.__module__ == "torchvision.ops.misc":
         order: Any = module.dims
         channels = tensor_in.ndim - 1 if before.last else int(before.batch)
-        axis = [each % tensor_in.ndim for each in order].index(channels)
-        if axis in (int(before.batch), tensor_in.ndim - 1):
-            return before._replace(last=axis == tensor_in.ndim - 1)
-        return None
+        turned = [each % tensor_in.ndim for each in order]
+        axis = turned.index(channels)
+        turned.remove(channels)
+        keeps_rows = turned == sorted(turned) and before.order != VECTORS
+        if axis == tensor_in.ndim - 1:
+            return replace(before, order=LAST if keeps_rows else VECTORS)
+        return replace(before, order=FIRST if axis == before.batch and keeps_rows else "")
     if tensor_out.shape == tensor_in.shape:
         return before
     if tensor_out.numel() == tensor_in.numel() and not any(True for _ in module.parameters()):
@@ -126,5 +123,6 @@ def _moved(tensor_in: Tensor, tensor_out: Tensor, before: Layout) -> Layout | No
     first = int(before.batch)
     places = [axis for axis in range(first, tensor_out.ndim) if tensor_out.shape[axis] == channels]
     if len(places) == 1 and places[0] in (first, tensor_out.ndim - 1):
-        return before._replace(last=places[0] != first)
+        # Windows are such, too: what lies beside channels at the end need not be rows and columns.
+        return replace(before, order=FIRST if places[0] == first else VECTORS)
     return None

@@ -15,7 +15,7 @@ from hookviz.hooking import hooks, purity
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.hooking.recorder import Recorded, Recorder
 from hookviz.language.saying import say
-from hookviz.types import Activation, Model, ModelInput, Progress
+from hookviz.types import UNKNOWN, Activation, Model, ModelInput, Progress
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -123,9 +123,11 @@ def run(
         at = record.address
         if not record.tensor.is_meta:
             values = _numbers(record.tensor)
-            if not whole and at not in seen.unbatched:
+            layout = seen.layouts.get(at, UNKNOWN)
+            if not whole and layout.batch:
                 values = without_batch(values)
-            part = Activation(at, values, at in seen.channels_last)
+                layout = layout.of(tuple(values.shape))
+            part = Activation(at, values, layout)
             by_layer[at.layer] = (*by_layer.get(at.layer, ()), part)
     missing = next((name for name in needed or names if name not in by_layer), None)
     if missing is not None:

@@ -1,82 +1,120 @@
 """Remember each call of a pass as it returned: shapes and layouts, without the tensors."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from hookviz.capturing import layers
-from hookviz.capturing.layouts import Layout, Layouts, is_unbatched
+from hookviz.capturing.layouts import Layouts, is_unbatched
 from hookviz.hooking import hooks
 from hookviz.hooking.plain_tensors import kind_of
 from hookviz.hooking.torch_functions import counter
+from hookviz.types import FIRST, LAST, TOKENS, UNKNOWN, VECTORS, Layout
 
 _FLOAT_BYTES = 4  # activations are kept as float32
 
 Path = tuple[str, ...]
 """Where in an output a tensor is."""
 
+Shape = tuple[int, ...]
 
-class ReturnedCall(NamedTuple):
-    """One call as it returned: shapes without the batch; of `maps` by their path in the output.
 
-    What is no ordinary tensor counts as the one that it stands for (see `plain`), and `unlike` says
-    what kind it is. `unbatched` are the parts of the output that have no batch, and `channels_last`
-    those whose last dimension is the channels.
+@dataclass(frozen=True, slots=True)
+class ReturnedCall:
+    """One call as it returned: shapes and layouts of what it was given and put out.
+
+    What is no ordinary tensor counts as the one that it stands for (see `plain`).
+
+    Attributes:
+        layer: whose call.
+        taken: the shape of the first tensor that it was given, the batch included; None of none.
+        taken_layout: how that lies.
+        shapes: of its outputs, the batch included, by their path.
+        layouts: how they lie.
+        drawable: those of real numbers, and some.
+        by_definition: whether its kind of layer has the channels where the layouts say.
+        is_conv: whether it is a convolution.
+        is_along_last: whether it is a linear layer, or another that computes along the last axis.
+        nbytes: float32 bytes of its outputs.
+        unlike: of what is no ordinary tensor, what kind it is.
     """
 
     layer: str
-    input_shape: tuple[int, ...]
-    output_shape: tuple[int, ...]
-    maps: Mapping[Path, tuple[int, ...]]
+    taken: Shape | None
+    taken_layout: Layout
+    shapes: Mapping[Path, Shape]
+    layouts: Mapping[Path, Layout]
+    drawable: frozenset[Path]
+    by_definition: bool
+    is_conv: bool
+    is_along_last: bool
     nbytes: int
-    has_tensor: bool
     unlike: str
-    unbatched: frozenset[Path]
-    channels_last: frozenset[Path]
+
+    @property
+    def input_shape(self) -> Shape:
+        """Shape of what it was given, ``(C, H, W)`` of maps; empty of no tensor."""
+        return () if self.taken is None else _map_shape(self.taken, self.taken_layout)
+
+    def map_shape(self, path: Path) -> Shape:
+        """Return the shape of an output without its batch, ``(C, H, W)`` of maps."""
+        return _map_shape(self.shapes[path], self.layouts[path])
+
+    def maps(self, dimensions: int) -> tuple[Path, ...]:
+        """Return which outputs are one image's channels, ``(C, H, W)``.
+
+        Or have as many dimensions as the network's input, `dimensions` with its batch: ``(C, L)``
+        of sound, ``(C, D, H, W)`` of a volume. What a convolution puts out always is.
+        """
+        return tuple(
+            path
+            for path in self.shapes
+            if self.is_conv or (path in self.drawable and self._has_maps(path, dimensions))
+        )
+
+    def _has_maps(self, path: Path, dimensions: int) -> bool:
+        shape, layout = self.shapes[path], self.layouts[path]
+        if layout.order in {LAST, TOKENS}:
+            return True
+        if layout.order == VECTORS or (layout.order != FIRST and dimensions == 4):
+            return False
+        if not layout.batch:
+            return len(shape) in {3, dimensions - 1}
+        return len(shape) in {4, dimensions} and shape[0] == 1
 
 
-def returned_call(
-    call: hooks.Call, module: nn.Module, images: Tensor, layouts: Layouts
-) -> ReturnedCall:
-    """Describe a call of `module` in a pass over `images`, ``(N, C, H, W)``.
+def _map_shape(shape: Shape, layout: Layout) -> Shape:
+    return layout.map_shape(shape[1:] if layout.batch else shape)
+
+
+def returned_call(call: hooks.Call, module: nn.Module, layouts: Layouts) -> ReturnedCall:
+    """Describe a call of `module`, as far as the layers of a pass tell.
 
     Args:
         call: as a hook sees it.
         module: the layer or block.
-        images: the network's input.
         layouts: of this pass, which are told of the call.
     """
     taken = next((tensor for _, tensor in hooks.plain_tensors_in(call.inputs)), None)
     taken_layout = None if taken is None else layouts.of(taken)
-    outputs = [
-        (path, tensor, layouts.follow(module, taken, tensor))
-        for path, tensor in hooks.plain_tensors_in(call.output)
-    ]
-    shapes = {path: _shape_of_one(tensor, module, layout) for path, tensor, layout in outputs}
-    last = frozenset(
-        path
-        for path, tensor, layout in outputs
-        if len(shapes[path]) > 1 and _channels_last(tensor, shapes[path], module, images, layout)
-    )
-    for path, tensor, layout in outputs:
-        if layout is None and tensor.ndim == images.ndim == 4 and len(tensor) == 1:
-            layouts.take(tensor, Layout(batch=True, last=path in last))  # as its shape tells
+    if taken_layout is None and taken is not None:
+        taken_layout = Layout(batch=not is_unbatched(taken, module))
+    outputs = dict(hooks.plain_tensors_in(call.output))
     return ReturnedCall(
         call.layer,
-        () if taken is None else _shape_of_one(taken, module, taken_layout),
-        next(iter(shapes.values()), ()),
-        {
-            path: shapes[path]
-            for path, tensor, layout in outputs
-            if path not in last and _are_maps(tensor, module, images, layout)
-        },
-        sum(tensor.numel() for _, tensor, _ in outputs) * _FLOAT_BYTES,
-        bool(outputs),
+        None if taken is None else tuple(taken.shape),
+        taken_layout or UNKNOWN,
+        {path: tuple(tensor.shape) for path, tensor in outputs.items()},
+        {path: layouts.follow(module, taken, each) or UNKNOWN for path, each in outputs.items()},
+        frozenset(path for path, each in outputs.items() if each.numel() and not each.is_complex()),
+        isinstance(module, layers.CHANNELS_FIRST),
+        isinstance(module, _ConvNd),
+        layers.computes_along_the_last(module),
+        sum(tensor.numel() for tensor in outputs.values()) * _FLOAT_BYTES,
         next(filter(None, (kind_of(tensor) for _, tensor in hooks.tensors_in(call.output))), ""),
-        frozenset(path for path, _, layout in outputs if layout is not None and not layout.batch),
-        last,
     )
 
 
@@ -92,42 +130,6 @@ def check_same_way(call: hooks.Call, module: nn.Module, images: Tensor) -> None:
     mask = named.get("src_key_padding_mask", given[2] if len(given) > 2 else None)
     if mask is not None and getattr(module, "use_nested_tensor", False):
         raise ValueError("nested tensors are made of data")
-
-
-def _shape_of_one(tensor: Tensor, module: nn.Module, layout: Layout | None) -> tuple[int, ...]:
-    """Return a tensor's shape without the batch, if it has one: convolutions work without."""
-    has_batch = not is_unbatched(tensor, module) if layout is None else layout.batch
-    return tuple(tensor.shape[1:] if has_batch else tensor.shape)
-
-
-def _are_maps(tensor: Tensor, module: nn.Module, images: Tensor, layout: Layout | None) -> bool:
-    """Return whether an output is one image's channels, ``(C, H, W)``, to be drawn as maps.
-
-    Or has as many dimensions as the network's input: ``(C, L)`` of sound, ``(C, D, H, W)`` of a
-    volume. What a convolution puts out always is.
-    """
-    if isinstance(module, _ConvNd):
-        return True
-    if tensor.is_complex() or not tensor.numel():
-        return False
-    if layout is not None and not layout.batch:
-        return tensor.ndim in {3, images.ndim - 1}
-    return tensor.ndim in {4, images.ndim} and tensor.shape[0] == 1
-
-
-def _channels_last(
-    tensor: Tensor,
-    shape: tuple[int, ...],
-    module: nn.Module,
-    images: Tensor,
-    layout: Layout | None,
-) -> bool:
-    """Return whether the last dimension is the channels; by its shape where no layer tells."""
-    if layout is not None:
-        return layout.last
-    if images.ndim != 4 or tensor.shape[0] != 1 or not all(shape):
-        return False
-    return layers.channels_last(shape, module, images.shape[-2] / images.shape[-1])
 
 
 class Outputs:

@@ -9,7 +9,7 @@ from hookviz.models import architectures
 from hookviz.models.bundled import BUNDLED
 from hookviz.models.model_source import ModelSource, ScriptCalls
 from hookviz.models.sources import find_source
-from hookviz.types import Address, Model, Preprocess
+from hookviz.types import UNKNOWN, Address, Layout, Model, Preprocess
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,6 +81,7 @@ class PictureFacts(NetworkFacts):
 
     Attributes:
         address: the layer, which of its calls, and which part of its output.
+        layout: how that lies.
         sort, top, scale: as for `make_grid`.
         colormap: what matplotlib calls it.
         columns: how many tiles stand side by side.
@@ -90,6 +91,7 @@ class PictureFacts(NetworkFacts):
     """
 
     address: Address
+    layout: Layout = UNKNOWN
     sort: str = "index"
     top: int | None = None
     scale: str
@@ -151,6 +153,7 @@ def picture_facts_of(
     return PictureFacts(
         **network_facts(model, image, size=size, whole=whole),
         address=grid.address,
+        layout=grid.layout,
         sort=grid.sort,
         top=len(grid.order) if len(grid.order) < grid.shape[0] else None,
         scale=grid.limits.scale,

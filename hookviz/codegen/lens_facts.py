@@ -9,9 +9,9 @@ from torch import nn
 from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.capturing.layer_trace import layer_trace
-from hookviz.capturing.layers import channels_last, leaf_names
+from hookviz.capturing.layers import leaf_names
 from hookviz.codegen.facts import NetworkFacts, network_facts
-from hookviz.types import Model
+from hookviz.types import UNKNOWN, Address, Layout, Model
 
 LensCode = tuple[str, dict[str, str]]
 """What a lens's ``script`` returns: lines of code, and for each value the expression that has it.
@@ -49,8 +49,7 @@ class LensFacts(NetworkFacts):
         convs: the conv layers that run, in order of execution.
         runs: the layers that run, in order of execution.
         structure: which of the network's modules are layers.
-        channels_last: whether the channels of the chosen layer are the last dimension of what it
-            puts out.
+        layout: how what the chosen layer puts out lies.
     """
 
     lens: str
@@ -62,7 +61,7 @@ class LensFacts(NetworkFacts):
     convs: tuple[str, ...]
     runs: tuple[str, ...]
     structure: Structure
-    channels_last: bool = False
+    layout: Layout = UNKNOWN
 
 
 def lens_facts_of(
@@ -94,6 +93,8 @@ def lens_facts_of(
         (info.output_shape for info in (*trace.layers, *trace.maps) if info.name == layer), ()
     )
     fields = network_facts(model, image, size=size, whole=whole)
+    # The pictures that a lens makes have a size of their own.
+    size_seen = (*shape[:1], *np.shape(values["pictures"])[1:3]) if "pictures" in values else shape
     return LensFacts(
         **fields | {"more_images": bool(chosen.get("images"))},
         lens=lens,
@@ -105,9 +106,14 @@ def lens_facts_of(
         convs=tuple(conv.name for conv in trace.convs),
         runs=tuple(each.name for each in trace.layers),
         structure=structure,
-        channels_last=len(output) > 1
-        and channels_last(output, model.network.get_submodule(str(layer)), shape[-2] / shape[-1]),
+        layout=_layout_of(model, str(layer), size_seen) if layer else UNKNOWN,
     )
+
+
+def _layout_of(model: Model, layer: str, shape: tuple[int, ...]) -> Layout:
+    trace = layer_trace(model, shape)
+    outputs = trace.map_outputs.get(layer, (Address(layer),))
+    return trace.layouts.get(outputs[0], UNKNOWN)
 
 
 _structures: MutableMapping[nn.Module, Structure] = WeakIdKeyDictionary()

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensFacts
-from hookviz.codegen.wording import quoted
+from hookviz.codegen.wording import as_maps, quoted
 from hookviz.explaining.baselines import LEVELS, blurred
 from hookviz.images.samples import samples
 
@@ -148,8 +148,12 @@ def value_of(facts: LensFacts) -> list[str]:
     if facts.chosen.get("row", -1) >= 0:
         comments |= {"channel": "of it", "row": "of the channel", "column": "of the channel"}
         says, part = "A cell of the channel, in the layer's first call.", "CHANNEL, ROW, COLUMN]"
-    code = f"forward(images, LAYER)[1][LAYER][0, {part}"
-    return [constants(facts, **comments), FORWARD, _VALUE_OF.format(says=says, code=code)]
+    found = "forward(images, LAYER)[1][LAYER]"
+    value = _VALUE_OF.format(says=says, code=f"{found}[0, {part}")
+    if facts.layout.last:
+        moved = f"maps = {found}{as_maps(facts.layout)}"
+        value = value.replace(f"return {found}", f"{moved}\n    return maps")
+    return [constants(facts, **comments), FORWARD, value]
 
 
 _VALUE_OF = '''

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from hookviz.codegen.lens_facts import LensFacts
+from hookviz.codegen.wording import as_maps
 from hookviz.synthesis.robustness import SLIGHT
 
 STEPS_SAYS = "rounding grows with them: after many, pictures are alike and not the same"
@@ -38,15 +39,17 @@ def as_input(pictures):
 '''
 
 
-def output_of(*, of: str) -> str:
+def output_of(facts: LensFacts, *, of: str) -> str:
     """Write ``output_of``, a pass.
 
     Args:
+        facts: of the lens, with the layout of its layer.
         of: ``"scores"``; ``"LAYER"``, a constant of the script; or ``"layer"``, an argument.
     """
     if of == "scores":
         return _SCORES
-    return _OUTPUT.format(argument=", layer" if of == "layer" else "", layer=of)
+    argument = ", layer" if of == "layer" else ""
+    return _OUTPUT.format(argument=argument, layer=of, maps=as_maps(facts.layout))
 
 
 _SCORES = '''
@@ -69,7 +72,7 @@ def output_of(inputs{argument}):
     handle = model.get_submodule({layer}).register_forward_hook(hold)
     model(inputs)
     handle.remove()
-    return outputs[0]
+    return outputs[0]{maps}
 
 '''
 

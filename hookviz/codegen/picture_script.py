@@ -5,7 +5,7 @@
 
 from hookviz.codegen.facts import PictureFacts, picture_facts_of
 from hookviz.codegen.script_head import assembled
-from hookviz.codegen.wording import file_name, quoted
+from hookviz.codegen.wording import as_maps, file_name, quoted
 from hookviz.drawing.colormaps import LEVELS
 
 __all__ = ["PictureFacts", "picture_facts_of", "picture_script"]
@@ -40,6 +40,8 @@ def _capture(facts: PictureFacts) -> str:
         layer=quoted(facts.address.layer),
         call=call,
         which=which,
+        maps=as_maps(facts.layout),
+        moved=_MOVED if facts.layout.last else "",
     )
 
 
@@ -58,8 +60,11 @@ with torch.no_grad():  # no training, so nothing has to be kept for gradients
     model(batch)
 handle.remove()
 # What {which} put out for the only image: (channels, height, width).
-maps = outputs[{call}][0].numpy()
+{moved}maps = outputs[{call}][0]{maps}.numpy()
 assert np.isfinite(maps).all(), "HookViz draws NaN and infinity, this script does not"\
+"""
+_MOVED = """\
+# The layer itself has its channels last.
 """
 _PART = """\
     for key in ({keys}):  # this layer puts out several tensors

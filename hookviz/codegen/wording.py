@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+from hookviz.types import LAST, TOKENS, Layout
+
 
 def quoted(text: str) -> str:
     """Quote a string as Python writes it, so that a file's name can't become code."""
@@ -33,3 +35,11 @@ def {call}:
 
 
 {then}'''
+
+
+def as_maps(layout: Layout) -> str:
+    """Write what follows a tensor, with or without its batch, to have it as ``(C, H, W)``."""
+    if layout.order == TOKENS:
+        rest = f"[..., {layout.prefix_tokens}:, :]" if layout.prefix_tokens else ""
+        return f"{rest}.unflatten(-2, {layout.grid}).movedim(-1, -3)"
+    return ".movedim(-1, -3)" if layout.order == LAST else ""

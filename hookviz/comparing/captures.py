@@ -1,7 +1,7 @@
 """Compare two captures: pair the layers that can be compared and measure how they differ."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from torch import Tensor
@@ -13,7 +13,7 @@ from hookviz.drawing.chosen_channels import with_channels
 from hookviz.drawing.dimensions import middle_maps, middle_slice
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError, shorten
-from hookviz.types import Activation, Capture
+from hookviz.types import FIRST, Activation, Capture, Layout
 from hookviz.wording import number, times
 
 _MOST_ROWS = 30  # that are not folded away
@@ -46,7 +46,8 @@ class LayerComparison:
     @property
     def difference(self) -> Activation:
         """B - A, float32, ``(C, H, W)``, under A's address: above zero where B is larger."""
-        return replace(self.a, values=self.b.values - self.a.values)
+        layout = self.a.layout if self.a.channels_last else Layout(FIRST)
+        return Activation(self.a.address, self.b.values - self.a.values, layout)
 
     def grid(
         self, *, top: int | None = None, colormap: str | None = None, depth: int | None = None

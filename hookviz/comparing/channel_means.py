@@ -169,11 +169,9 @@ def _means_of(side: Side, image: Any, progress: Progress) -> Means:
     capture = capturing.capture(
         *(side.model, model_input, side.layers), logits=False, progress=progress
     )
-    modules = dict(side.model.network.named_modules(remove_duplicate=False))
-    ratio = model_input.tensor.shape[-2] / model_input.tensor.shape[-1]
     means = {}
     for address, activation in capture.items():
-        values = vector(activation, modules[activation.layer], ratio)
+        values = vector(activation)
         if np.iscomplexobj(values) or not np.isfinite(values).all():
             kind = "complex numbers" if np.iscomplexobj(values) else "NaN or infinite values"
             raise HookVizError(f"{address} of {side.model.title} puts out {kind} for it.")

@@ -88,18 +88,18 @@ def as_float32(activation: object) -> NDArray[np.float32]:
 
 
 def check_channels_first(activation: Activation) -> None:
-    """Refuse an activation whose channels come last, since its rows would be drawn as channels.
+    """Refuse an activation whose channels are last, of which rows and columns are not known.
 
     Raises:
-        HookVizError: the last one is; its rows would be drawn as channels.
+        HookVizError: it is one; what is drawn as channels would be none.
     """
     shape = activation.values.shape
     if activation.channels_last and len(shape) > 1:
         raise HookVizError(
             say(
-                "{layer} puts out {shape}, channels last: {channels:,} channels at {grid} places. "
-                "A grid takes the channels first, and would draw rows as channels. The lens "
-                "'inputs' draws what any layer puts out.",
+                "{layer} puts out {shape}: {channels:,} channels at {grid} places, of which nobody "
+                "knows the rows and columns, so it is no map. The lens 'inputs' draws what any "
+                "layer puts out.",
                 layer=activation.address,
                 shape=times(shape),
                 channels=shape[-1],

@@ -22,7 +22,7 @@ from hookviz.drawing.scales import Limits, held, quantise
 from hookviz.drawing.statistics import ChannelStats, Levels, channel_stats, order
 from hookviz.errors import HookVizError, SettingError, one_of
 from hookviz.language.saying import say, say_count
-from hookviz.types import Activation, Address, Pixels
+from hookviz.types import UNKNOWN, Activation, Address, Layout, Pixels
 
 _PACKS = 0.2  # share of zeros from which a sprite is worth packing
 
@@ -43,6 +43,7 @@ class Grid:
         colormap: the colormap with the words for its colours.
         levels: palette index of every cell shown, uint8, ``(N, H, W)``.
         palette: RGBA of every palette index, uint8, ``(256, 4)``; the gap's is transparent.
+        layout: how what the layer put out lies, of which it was made.
         about: a sentence on what a map is, where it is a strip of sound or a slice of a volume.
     """
 
@@ -58,6 +59,7 @@ class Grid:
     levels: Levels = field(repr=False)
     palette: Levels = field(repr=False)
     about: str = ""
+    layout: Layout = UNKNOWN
 
     @cached_property
     def shown(self) -> str:
@@ -281,4 +283,5 @@ def make_grid(
         levels=levels,
         palette=palette_of(colours.name),
         about=about,
+        layout=activation.layout if isinstance(activation, Activation) else UNKNOWN,
     )

@@ -53,7 +53,10 @@ def layer_gradient(
     gradient = run.run(model_input.tensor)[layer]
     if gradient is None:
         raise no_gradient_error(model, model_input, layer, target)
-    return _gradient(run, maps_in(model, model_input, layer, run.layer_outputs[layer]), gradient)
+    output, gradient = (
+        maps_in(model, model_input, layer, each) for each in (run.layer_outputs[layer], gradient)
+    )
+    return _gradient(run, output, gradient)
 
 
 def input_gradient(

@@ -10,7 +10,7 @@ from hookviz.capturing.unsupported_outputs import check_can_intervene
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.language.naming import class_label
 from hookviz.language.saying import mark, say
-from hookviz.types import Model, ModelInput
+from hookviz.types import UNKNOWN, Address, Model, ModelInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +105,25 @@ def map_shape(model: Model, model_input: ModelInput, layer: str) -> tuple[int, .
 def maps_in(model: Model, model_input: ModelInput, layer: str, output: Tensor) -> Tensor:
     """Take the maps out of a layer's output, ``(C, H, W)``; a convolution may leave the batch off.
 
+    So too of a gradient at that output.
+
     Raises:
         ModelError: it is something else; a layer that puts out maps is named.
     """
     if output.ndim == 3 and tuple(output.shape) == map_shape(model, model_input, layer):
         return output
+    output = with_channels_first(model, model_input, layer, output)
     if output.ndim != 4 or len(output) != 1:
         raise _no_maps_error(model, model_input, layer, tuple(map(str, output.shape)))
     return output[0]
+
+
+def with_channels_first(
+    model: Model, model_input: ModelInput, layer: str, output: Tensor
+) -> Tensor:
+    """View a layer's output as ``(N, C, H, W)`` where it has its channels last, or tokens."""
+    layout = input_trace(model, model_input).layouts.get(Address(layer), UNKNOWN)
+    return layout.of(tuple(output.shape[1:])).maps(output) if layout.last else output
 
 
 def _no_maps_error(

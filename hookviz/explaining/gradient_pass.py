@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.capturing.unsupported_outputs import meta_output_error
 from hookviz.errors import ModelError
-from hookviz.explaining.attribution_target import AttributionTarget, maps_in
+from hookviz.explaining.attribution_target import AttributionTarget, maps_in, with_channels_first
 from hookviz.explaining.scoring import scores_in
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.forward_pass import ProgressReporter, backward_pass, forward_pass
@@ -175,6 +175,7 @@ class GradientPass:
             )
         if output.is_meta:
             raise meta_output_error(self._model, layer)
+        output = with_channels_first(self._model, self._model_input, layer, output)
         if output.ndim != 4 or len(output) != count:
             if count > 1:  # of all inputs one map, which is the first one's
                 raise ModelError(say("{layer} puts out no maps for each input.", layer=layer))

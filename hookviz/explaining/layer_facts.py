@@ -4,13 +4,16 @@ from collections.abc import Sequence
 
 from hookviz.explaining.receptive_field import ReceptiveField
 from hookviz.language.saying import localised, say
-from hookviz.types import LayerInfo
+from hookviz.types import LAST, TOKENS, LayerInfo
 from hookviz.wording import times
 
 
 def facts(layer: LayerInfo, field: ReceptiveField | None) -> str:
     """Write kernel, stride, dilation, groups, channels, weights, work and field in one line."""
     channels, *sides = layer.output_shape
+    size = times(sides)
+    if layer.layout == TOKENS:
+        size = _patches(size, layer.prefix_tokens)
     taken = (
         localised(f"{layer.input_shape[0]:,}") + " → "
         if len(layer.input_shape) == len(sides) + 1
@@ -22,9 +25,11 @@ def facts(layer: LayerInfo, field: ReceptiveField | None) -> str:
             "{inputs}{channels:,} channels of {size}",
             inputs=taken,
             channels=channels,
-            size=times(sides),
+            size=size,
         )
     )
+    if layer.layout == LAST:
+        parts.append(say("channels last"))
     if layer.parameters:
         parts.append(say("{parameters:,} weights", parameters=layer.parameters))
     if layer.multiply_adds:
@@ -34,6 +39,14 @@ def facts(layer: LayerInfo, field: ReceptiveField | None) -> str:
         shown = say(", the first is shown") if layer.kernel_size else ""
         parts.append(say("runs {calls} times{note}", calls=layer.calls, note=shown))
     return " · ".join(parts)
+
+
+def _patches(size: str, others: int) -> str:
+    if others == 0:
+        return say("{size} patches", size=size)
+    if others == 1:
+        return say("{size} patches and a class token", size=size)
+    return say("{size} patches and {count} other tokens", size=size, count=others)
 
 
 def _convolution(layer: LayerInfo) -> list[str]:

@@ -17,7 +17,8 @@ matter, so a weight of 0 counts as seen, and a branch that the code chooses by v
 import threading
 from collections.abc import Mapping, MutableMapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -35,7 +36,7 @@ from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import pass_without_data
 from hookviz.hooking.torch_functions import not_followed
 from hookviz.language.saying import say
-from hookviz.types import Address, Model
+from hookviz.types import LAST, TOKENS, UNKNOWN, Address, Layout, Model
 
 Box = tuple[int, int, int, int]
 """Top, left, bottom, right in pixels of the input; the last row and column are not included."""
@@ -120,8 +121,9 @@ def receptive_fields(model: Model, shape: tuple[int, ...]) -> Fields:
         cached = _cache.setdefault(model.network, {})
         if shape in cached:
             return cached[shape]
-    layer_trace(model, shape)  # says what is wrong with the shape, where something is
-    fields = MappingProxyType(pass_without_data(model, shape, trace_fields))
+    layouts = layer_trace(model, shape).layouts  # says what is wrong with the shape
+    follow = partial(trace_fields, layouts=layouts)
+    fields = MappingProxyType(pass_without_data(model, shape, follow))
     with _lock:
         while len(cached) >= _MAX_SHAPES:
             cached.pop(next(iter(cached)))
@@ -136,7 +138,10 @@ def are_fields_known(model: Model, shape: tuple[int, ...]) -> bool:
 
 
 def trace_fields(
-    network: nn.Module, image: Tensor, budget: Budget | None = None
+    network: nn.Module,
+    image: Tensor,
+    budget: Budget | None = None,
+    layouts: Mapping[Address, Layout] = MappingProxyType({}),
 ) -> dict[str, ReceptiveField]:
     """Trace one pass for the field of every tensor that each call of a module puts out.
 
@@ -144,6 +149,7 @@ def trace_fields(
         network: a replica.
         image: ``(1, C, H, W)``.
         budget: for tracing the pass; `Budget`'s defaults if None.
+        layouts: of outputs that have their channels last, or are tokens.
     """
     budget = budget or Budget()
     tracer = Tracer(network, image, budget)
@@ -154,8 +160,13 @@ def trace_fields(
             for path, tensor in hooks.tensors_in(call.output):
                 with suppress(RuntimeError):  # a nested tensor has no shape
                     extent, shape = tracer.extent(tensor), tuple(tensor.shape)
-                    address = str(Address(call.layer, call.index, path))
-                    fields[address] = _field(extent, shape, image.shape[2:])
+                    address = Address(call.layer, call.index, path)
+                    layout = layouts.get(address, UNKNOWN)
+                    fields[str(address)] = _field(
+                        *_as_maps(extent, shape, layout),
+                        tuple(image.shape[2:]),
+                        of_tokens=layout.order == TOKENS,
+                    )
                     budget.keep(extent)
 
     names = [name for name, _ in network.named_modules() if name]
@@ -164,7 +175,36 @@ def trace_fields(
     return fields
 
 
-def _field(extent: Extent | None, shape: tuple[int, ...], image: tuple[int, ...]) -> ReceptiveField:
+def _as_maps(
+    extent: Extent | None, shape: tuple[int, ...], layout: Layout
+) -> tuple[Extent | None, tuple[int, ...]]:
+    """Turn an extent and a shape, with the batch, to those of maps, ``(1, C, H, W)``."""
+    if layout.order not in {LAST, TOKENS}:
+        return extent, shape
+    shape = (shape[0], *layout.map_shape(shape[1:]))
+    if extent is None:
+        return None, shape
+    if layout.order == LAST:
+        up, left, down, right = (edge.movedim(-1, -3) for edge in extent.edges)
+        turned = extent.map_axes(lambda axis: replace(axis, dim=axis.dim + 1))
+        return replace(turned, edges=(up, left, down, right)), shape
+    up, left, down, right = (_of_cells(edge, layout) for edge in extent.edges)
+    return Extent((up, left, down, right)), shape
+
+
+def _of_cells(edge: Tensor, layout: Layout) -> Tensor:
+    if edge.shape[-2] == 1:  # all tokens see the same
+        return edge.movedim(-1, -2)[..., None]
+    return layout.maps(edge)
+
+
+def _field(
+    extent: Extent | None,
+    shape: tuple[int, ...],
+    image: tuple[int, ...],
+    *,
+    of_tokens: bool = False,
+) -> ReceptiveField:
     """Build the field of a tensor of `shape`, with the batch, on an image of height and width."""
     maps = len(shape) == 4
     cells = (shape[-2], shape[-1]) if maps else (1, 1)
@@ -175,6 +215,10 @@ def _field(extent: Extent | None, shape: tuple[int, ...], image: tuple[int, ...]
     if not maps:
         top, left, bottom, right = (int(edge[0, 0]) for edge in boxes)
         return ReceptiveField((bottom - top, right - left), (0.0, 0.0), cells, boxes)
+    if of_tokens:  # what each sees of the very image is all that is known
+        above, before, below, behind = boxes
+        seen = int((below - above).max()), int((behind - before).max())
+        return ReceptiveField(None if seen == image else seen, (0.0, 0.0), cells, boxes)
     rows, columns = (
         axis if axis and axis.dim in (-2, -1) else None for axis in (extent.rows, extent.columns)
     )

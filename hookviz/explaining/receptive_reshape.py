@@ -127,7 +127,7 @@ def cat_rule(op: Operation) -> Extent:
     seen = [part for part in parts if part]
     rows = merge_axis_fields(part.rows for part in seen)
     columns = merge_axis_fields(part.columns for part in seen)
-    if dim < 2:
+    if dim < 2 and (dim, ndim) != (1, 3):  # where tokens may lie, as a class token before patches
         flat = [map_edges(part.edges, lambda e: e.amax(dim, keepdim=True)) for part in seen]
         return Extent(merge_edges(flat, ndim), rows, columns)
     full = [

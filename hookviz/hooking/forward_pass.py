@@ -182,6 +182,31 @@ def pass_without_data(
             raise input_error(model, shape, error, failed) from error
 
 
+def pass_at_another_size(
+    model: Model, shape: Sequence[int], follow: Callable[[nn.Module, Tensor], object]
+) -> None:
+    """Have `follow` run a replica over an input of another size, as far as the network goes.
+
+    It may refuse that at its first layer or at its last. timm's networks of one size are made for
+    this one first, as timm does that. Without data, but for a person's own code, as
+    `pass_without_data`.
+    """
+    try:
+        if not is_known_code(model.network):
+            with private_replica(model) as replica:
+                follow(replica, torch.zeros(1, *shape).to(*device_and_dtype(replica)))
+            return
+        on_meta = replicas.meta_copy(model.network)
+        dtype = device_and_dtype(model.network)[1]
+        with torch.inference_mode(mode=False), torch.no_grad(), isolated(model.network):
+            resize: Any = getattr(on_meta, "set_input_size", None)
+            if resize is not None:
+                resize(img_size=tuple(shape[1:]))
+            follow(on_meta, torch.empty(1, *shape, device="meta", dtype=dtype))
+    except Exception:  # noqa: BLE001 - a network may refuse another size in its own way
+        return
+
+
 def own_shape(model: Model) -> tuple[int, ...]:
     """Return the model's input shape, ``(C, H, W)``; ``(C, L)`` or ``(C, D, H, W)`` of others."""
     if model.input_shape:

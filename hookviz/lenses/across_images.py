@@ -11,6 +11,7 @@ from hookviz.capturing.features import named
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import TENSORS_IN, batches, constants, file_of, in_order
+from hookviz.codegen.wording import as_maps
 from hookviz.drawing.colormaps import COLORMAPS
 from hookviz.drawing.maps_panel import ImageMap, MapsPanel
 from hookviz.drawing.overlay import input_picture
@@ -21,7 +22,7 @@ from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Subject
 from hookviz.lenses.contract.more_images import left_out, over_images
 from hookviz.lenses.contract.parameters import ChannelChoice, LayerChoice, MoreImages
-from hookviz.types import InputImage, ModelInput, Progress
+from hookviz.types import TOKENS, InputImage, ModelInput, Progress
 from hookviz.wording import number, times
 
 Map = NDArray[np.float32]
@@ -222,7 +223,7 @@ def script(facts: LensFacts) -> LensCode:
     lines = in_order(
         constants(facts, layer="", channel="from 0"),
         TENSORS_IN,
-        _MAP_OF,
+        _MAP_OF.format(maps=as_maps(facts.layout), axes=3 if facts.layout.order == TOKENS else 4),
         source_of(finite_of, highest_of, mean_of, place_of),
         batches(file_of(name) for name in named(facts.chosen["images"])),
         _MAPS,
@@ -241,13 +242,13 @@ def map_of(batch):
     outputs = []
 
     def keep(module, inputs, output):  # copies: an in-place ReLU may write over them
-        outputs.extend(each.clone() for each in tensors_in(output) if each.ndim == 4)
+        outputs.extend(each.clone() for each in tensors_in(output) if each.ndim == {axes})
 
     handle = model.get_submodule(LAYER).register_forward_hook(keep)
     with torch.no_grad():
         model(batch)
     handle.remove()
-    return outputs[0][0, CHANNEL].numpy()
+    return outputs[0]{maps}[0, CHANNEL].numpy()
 
 '''
 _MAPS = """\

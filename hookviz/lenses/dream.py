@@ -104,7 +104,7 @@ def script(facts: LensFacts) -> LensCode:
         optimizing.as_input(facts),
         picture_space.fourier(),
         source_of(moved, spectrum_of, to_plain),
-        optimizing.output_of(of="LAYER"),
+        optimizing.output_of(facts, of="LAYER"),
         _VALUES,
         _BEGIN,
         optimizing.optimize("0.05 * RATE", steady=True, loss=["-values.sum()"]),

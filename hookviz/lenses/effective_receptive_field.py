@@ -9,6 +9,7 @@ from hookviz.capturing.features import named
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, batches, constants, file_of, in_order
+from hookviz.codegen.wording import as_maps
 from hookviz.drawing import overlay
 from hookviz.drawing.framing import on_input
 from hookviz.drawing.palette import coloured
@@ -198,6 +199,7 @@ def script(facts: LensFacts) -> LensCode:
         constants(facts, **comments, count="images at most"),
         FORWARD,
         _GRADIENT_AT.format(
+            maps=as_maps(facts.layout),
             cell="(ROW, COLUMN)" if chosen["row"] >= 0 else _MIDDLE,
             channel="maps[CHANNEL]" if chosen["channel"] >= 0 else "maps.mean(0)",
         ),
@@ -219,7 +221,7 @@ _GRADIENT_AT = '''
 def gradient_at(images):
     """The gradient at the input of one cell of what the layer puts out, and which cell it is."""
     images = images.clone().requires_grad_()
-    maps = forward(images, LAYER)[1][LAYER][0]
+    maps = forward(images, LAYER)[1][LAYER]{maps}[0]
     cell = {cell}
     (gradient,) = torch.autograd.grad({channel}[cell], images)
     return gradient[0].numpy(), cell

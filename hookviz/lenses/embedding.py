@@ -15,7 +15,7 @@ from hookviz.capturing.features import channel_means, features, named
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, constants, file_of, in_order
-from hookviz.codegen.wording import quoted
+from hookviz.codegen.wording import as_maps, quoted
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.overlay import input_thumbnail
 from hookviz.drawing.palette import coloured
@@ -34,7 +34,7 @@ from hookviz.language.saying import localised, mark, say
 from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Subject
 from hookviz.lenses.contract.more_images import left_out, prepared_alike
 from hookviz.lenses.contract.parameters import LayerChoice, MoreImages, OneOf
-from hookviz.types import Pixels
+from hookviz.types import VECTORS, Pixels
 from hookviz.wording import number
 
 _SIDE = 720  # pixels that the similarity picture comes close to
@@ -272,7 +272,8 @@ def script(facts: LensFacts) -> LensCode:
         FORWARD,
         source_of(channel_means) if mean else "",
         _VECTOR.format(
-            moved=_CHANNELS_LAST if facts.channels_last else "",
+            moved=_CHANNELS_LAST if facts.layout.order == VECTORS and len(facts.output) > 1 else "",
+            maps=as_maps(facts.layout),
             vector="channel_means(values)" if mean else "values.reshape(-1)  # every value",
         ),
     ]
@@ -294,7 +295,7 @@ def vector_of(batch):
     """What the layer makes of an image, as a vector."""
     with torch.no_grad():
         outputs = forward(batch, LAYER)[1]
-    values = outputs[LAYER][0].numpy()
+    values = outputs[LAYER]{maps}[0].numpy()
 {moved}    return {vector}
 
 '''

@@ -17,6 +17,7 @@ import numpy as np
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, constants, in_order, target
+from hookviz.codegen.wording import as_maps
 from hookviz.drawing import overlay
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.overlay_panel import OverlayPanel, overlay_panel
@@ -274,9 +275,10 @@ def script(facts: LensFacts) -> LensCode:
     if method == "Score-CAM":
         lines += [constants(facts, top="channels that are tried, the strongest ones")]
     functions, calls = _FORMULAS[method]
-    lines += [FORWARD, _GRADIENT if "gradient" in calls else _VALUES, source_of(*functions), calls]
-    values = {"map": "np.maximum(signed, 0)", "signed": "signed", "score": "score.item()"}
-    return in_order(*lines), values | ({} if method == "LayerCAM" else {"weights": "weights"})
+    values = _GRADIENT if "gradient" in calls else _VALUES
+    lines += [FORWARD, values.format(maps=as_maps(facts.layout)), source_of(*functions), calls]
+    numbers = {"map": "np.maximum(signed, 0)", "signed": "signed", "score": "score.item()"}
+    return in_order(*lines), numbers | ({} if method == "LayerCAM" else {"weights": "weights"})
 
 
 _GRADIENT = """\
@@ -284,13 +286,16 @@ batch.requires_grad_()  # so that there are gradients in a frozen network, too
 scores, outputs = forward(batch, LAYER)
 score = scores[0, TARGET]  # before the softmax
 (gradient,) = torch.autograd.grad(score, outputs[LAYER])
-activation, gradient = outputs[LAYER][0].detach().numpy(), gradient[0].numpy()  # (C, H, W) both
+found = outputs[LAYER].detach()
+activation = found{maps}[0].numpy()  # (C, H, W)
+gradient = gradient{maps}[0].numpy()  # likewise
 """
 _VALUES = """\
 with torch.no_grad():  # this method needs no gradients
     scores, outputs = forward(batch, LAYER)
 score = scores[0, TARGET]  # before the softmax
-activation = outputs[LAYER][0].numpy()  # (C, H, W)
+found = outputs[LAYER]
+activation = found{maps}[0].numpy()  # (C, H, W)
 """
 _SCORES = """\
 channels = strongest(activation, TOP)

@@ -4,6 +4,7 @@ import numpy as np
 
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, constants, in_order, target
+from hookviz.codegen.wording import as_maps
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TextPanel
 from hookviz.explaining.attribution import last_layer_with_gradient, layer_gradient
@@ -120,7 +121,7 @@ def script(facts: LensFacts) -> LensCode:
             part = "[ROW, COLUMN]"
         lines += [constants(facts, **comments), FORWARD, _FORWARD.format(names="LAYER, OF")]
         lines += [f"value = outputs[OF][0, CHANNEL]{part}"]
-    return in_order(*lines, _GRADIENT), {
+    return in_order(*lines, _GRADIENT.format(maps=as_maps(facts.layout))), {
         "gradient": "gradient",
         "value": "value.item()",
         "norm": "np.sqrt(np.square(gradient, dtype=np.float64).sum())",
@@ -133,7 +134,7 @@ batch.requires_grad_()  # so that there are gradients in a frozen network, too
 scores, outputs = forward(batch, {names})"""
 _GRADIENT = """\
 (gradient,) = torch.autograd.grad(value, outputs[LAYER])
-gradient = gradient[0].numpy()  # (C, H, W)"""
+gradient = gradient{maps}[0].numpy()  # (C, H, W)"""
 
 
 LENS = Lens(

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
-from hookviz.capturing.layouts import Layout, is_unbatched
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import constants, in_order
 from hookviz.drawing.grid import Grid, make_grid
@@ -22,7 +21,7 @@ from hookviz.explaining.tensor_maps import tensor_maps
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, WholeNumber
-from hookviz.types import Address, LayerInfo
+from hookviz.types import UNKNOWN, Address, LayerInfo, Layout
 from hookviz.wording import number, times
 
 _MOST_GRIDS = 2  # drawn per side; further tensors are rows of the table alone
@@ -70,15 +69,17 @@ def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
     info = next(info for info in subject.trace.every if info.name == layer)
     tensors = layer_io(subject.model, subject.model_input, layer, call, subject.progress)
     module = subject.model.network.get_submodule(layer)
-    ratio = subject.shape[-2] / subject.shape[-1]
-    layouts = {
-        path: _layout(subject, Address(layer, call, path), tensor)
-        for path, tensor in tensors.outputs
-    }
+    known = subject.trace.layouts
+    layouts = {path: known.get(Address(layer, call, path), UNKNOWN) for path, _ in tensors.outputs}
     by_shape = {tuple(tensor.shape): layouts[path] for path, tensor in tensors.outputs}
-    input_layouts = {path: by_shape.get(tuple(tensor.shape)) for path, tensor in tensors.inputs}
-    before = tuple(_parts("input", tensors.inputs, module, ratio, input_layouts))
-    after = tuple(_parts("output", tensors.outputs, module, ratio, layouts))
+    if tensors.inputs:
+        first = tuple(tensors.inputs[0][1].shape)
+        by_shape[first] = subject.trace.taken.get(Address(layer, call), UNKNOWN)
+    input_layouts = {
+        path: by_shape.get(tuple(each.shape), UNKNOWN) for path, each in tensors.inputs
+    }
+    before = tuple(_parts("input", tensors.inputs, input_layouts))
+    after = tuple(_parts("output", tensors.outputs, layouts))
     grids = _grids(before, after, shared=_is_shared(scale, module))
     if not grids:
         raise HookVizError(
@@ -95,28 +96,14 @@ def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
     return (TextPanel(_says(info, tensors, before, after)), *grids, table), values
 
 
-def _layout(subject: Subject, address: Address, output: Tensor) -> Layout | None:
-    """Return how one output of the layer is laid out; None where the pass could not tell."""
-    has_batch = address not in subject.trace.unbatched
-    last = address in subject.trace.channels_last
-    return Layout(has_batch, last) if last or not has_batch or output.shape[:1] == (1,) else None
-
-
 def _parts(
-    side: str,
-    tensors: Copies,
-    module: nn.Module,
-    ratio: float,
-    layouts: Mapping[tuple[str, ...], Layout | None],
+    side: str, tensors: Copies, layouts: Mapping[tuple[str, ...], Layout]
 ) -> Iterator[_Part]:
     for path, tensor in tensors:
         shown = path if side == "output" else path[0 if len(tensors) > 1 else 1 :]
         real = tensor.abs() if tensor.is_complex() else tensor
         values: NDArray[np.float32] = real.float().numpy()
-        layout = layouts[path]
-        if layout is None and is_unbatched(tensor, module):
-            layout = Layout(batch=False, last=False)
-        maps, read = tensor_maps(values, module, ratio, layout)
+        maps, read = tensor_maps(values, layouts[path])
         yield _Part(" ".join((side, *shown)), tuple(tensor.shape), values, maps, read)
 
 

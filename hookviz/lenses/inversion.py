@@ -121,7 +121,7 @@ def script(facts: LensFacts) -> LensCode:
         "SIZE = batch.shape[2:]  # rows and columns of pixels",
         optimizing.as_input(facts),
         picture_space.fourier(),
-        optimizing.output_of(of="layer"),
+        optimizing.output_of(facts, of="layer"),
         source_of(total_variation),
         _DISTANCE,
         _REBUILT.format(channels=facts.shape[0]),

@@ -245,7 +245,7 @@ def script(facts: LensFacts) -> LensCode:
         optimizing.as_input(facts),
         picture_space.maco(facts) if maco else picture_space.fourier(),
         source_of(moved) if steady else "",
-        optimizing.output_of(of="scores" if of_class else "LAYER"),
+        optimizing.output_of(facts, of="scores" if of_class else "LAYER"),
         source_of(weighted_sum),
         _VALUES.format(cell="CELL" if cell else "None"),
         source_of(total_variation) if _VARIATION in costs else "",

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, constants, in_order
+from hookviz.codegen.wording import as_maps
 from hookviz.drawing.chosen_channels import with_channels
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
@@ -257,7 +258,7 @@ def script(facts: LensFacts) -> LensCode:
         constants(facts, layer="", region=says),
         FORWARD,
         functions,
-        _COMPARE.format(marks=marks.__name__),
+        _COMPARE.format(marks=marks.__name__, maps=as_maps(facts.layout)),
     )
     names = ("inside", "outside", "deviation", "score", "weights", "ranking")
     return lines, {name: name for name in names}
@@ -265,7 +266,8 @@ def script(facts: LensFacts) -> LensCode:
 
 _COMPARE = """
 with torch.no_grad():
-    maps = forward(batch, LAYER)[1][LAYER][0].numpy()  # of the layer's first call, (C, H, W)
+    found = forward(batch, LAYER)[1][LAYER]  # of its first call
+maps = found{maps}[0].numpy()  # (C, H, W)
 weights = covered(*{marks}(REGION), *maps.shape[1:])
 inside, outside, deviation, score = inside_and_outside(maps, weights)
 ranking = highest_first(score)"""

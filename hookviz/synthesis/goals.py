@@ -7,12 +7,13 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.unsupported_outputs import meta_output_error
 from hookviz.errors import ModelError, SettingError
 from hookviz.explaining.scoring import scores_in
 from hookviz.language.naming import class_label
 from hookviz.language.saying import mark, say, say_count
-from hookviz.types import Model
+from hookviz.types import UNKNOWN, Address, Model
 from hookviz.wording import times
 
 
@@ -207,8 +208,17 @@ class Match:
         return say("the distance at {layer}", layer=self.layer)
 
 
-def by_picture(model: Model, layer: str | None, output: Any, count: int) -> Tensor:
+def by_picture(
+    model: Model, layer: str | None, output: Any, count: int, shape: tuple[int, ...]
+) -> Tensor:
     """Bring a layer's output, or the class scores, to ``(count, C, rows, columns)``.
+
+    Args:
+        model: whose layer.
+        layer: its name; None for the class scores.
+        output: of its first call.
+        count: how many pictures went through.
+        shape: ``(C, H, W)`` of each.
 
     Raises:
         ModelError: it is something else.
@@ -218,6 +228,9 @@ def by_picture(model: Model, layer: str | None, output: Any, count: int) -> Tens
     if isinstance(output, Tensor) and output.is_meta:
         raise meta_output_error(model, layer)
     if isinstance(output, Tensor) and output.is_floating_point():
+        layout = layer_trace(model, shape).layouts.get(Address(layer), UNKNOWN)
+        if layout.last:
+            output = layout.of(tuple(output.shape[1:])).maps(output)
         if output.ndim == 3 and count == 1:  # a convolution may put out maps without a batch
             output = output[None]
         maps: Tensor = output[:, :, None, None] if output.ndim == 2 else output

@@ -73,7 +73,7 @@ def begin_inversion(
         raise ModelError(
             say("Layer {layer!r} of {model} did not run.", layer=layer, model=model.title)
         )
-    activation = by_picture(model, layer, outputs[0], 1)[0]
+    activation = by_picture(model, layer, outputs[0], 1, shape)[0]
     if not bool(activation.any()) or not bool(activation.isfinite().all()):
         raise ModelError(
             say(

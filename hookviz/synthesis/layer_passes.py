@@ -92,4 +92,4 @@ class LayerPasses:
                     say("Layer {layer!r} of {model} did not run.", layer=layer, model=model.title)
                 )
             output = outputs[-1]
-        return by_picture(model, layer, output, len(inputs))
+        return by_picture(model, layer, output, len(inputs), tuple(inputs.shape[1:]))

@@ -1,6 +1,5 @@
 """Whatever puts out maps is listed and captured, leaf or block, with the values that hooks see."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from hookviz.capturing.cache import Budget
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.types import Address, Model
 from tests.networks import as_model, random_input, seeded
+from tests.plain_hooks import every_output
 
 
 class Pair(nn.Module):
@@ -54,33 +54,10 @@ def odd() -> Model:
     return as_model(seeded(Odd))
 
 
-def seen_by_plain_hooks(network: nn.Module, image: Tensor) -> dict[str, list[Any]]:
-    """A clone of what every module puts out, as a tutorial would keep it."""
-    seen: dict[str, list[Any]] = {}
-
-    def keeper(name: str) -> Callable[..., None]:
-        def keep(_module: nn.Module, _inputs: Any, output: Any) -> None:
-            kept = output.clone() if isinstance(output, Tensor) else output
-            seen.setdefault(name, []).append(kept)
-
-        return keep
-
-    handles = [
-        module.register_forward_hook(keeper(name))
-        for name, module in network.named_modules()
-        if name
-    ]
-    with torch.no_grad():
-        network(image.clone())
-    for handle in handles:
-        handle.remove()
-    return seen
-
-
 def test_blocks_stand_before_their_parts_and_vectors_are_left_out(odd: Model) -> None:
     layers = hookviz.list_layers(odd, kind="maps")
     assert [layer.name for layer in layers] == [
-        *("stem", "block", "block.0", "block.1", "block.2", "pair", "pair.conv", "pool"),
+        *("stem", "block", "block.0", "block.1", "block.2", "pair", "pair.conv", "tokens", "pool"),
     ]
     assert [layer.index for layer in layers] == list(range(len(layers)))
     block, pair = layers[1], layers[5]
@@ -100,7 +77,7 @@ def test_a_survey_knows_where_the_maps_are(odd: Model) -> None:
 
 def test_values_of_a_network_of_ones_own_equal_plain_hooks(odd: Model) -> None:
     image = random_input(3)
-    seen = seen_by_plain_hooks(odd.network, image)
+    seen = every_output(odd.network, image)
     cap = hookviz.capture(
         odd, image, [layer.name for layer in hookviz.list_layers(odd, kind="maps")]
     )
@@ -118,7 +95,7 @@ def test_values_of_a_network_of_ones_own_equal_plain_hooks(odd: Model) -> None:
 def test_values_in_torchvision_networks_equal_plain_hooks(name: str) -> None:
     model = hookviz.load_model(name, "random")
     image = random_input(4, side=64)
-    seen = seen_by_plain_hooks(model.network, image)
+    seen = every_output(model.network, image)
     layers = hookviz.list_layers(model, kind="maps", input_shape=(3, 64, 64))
     cap = hookviz.capture(model, image, [layer.name for layer in layers])
     assert len(layers) > len(hookviz.list_layers(model)) * 2
@@ -129,11 +106,15 @@ def test_values_in_torchvision_networks_equal_plain_hooks(name: str) -> None:
         assert cap[layer.name].values.shape == layer.output_shape
 
 
-def test_rows_by_columns_by_channels_are_no_maps() -> None:
+def test_rows_by_columns_by_channels_are_maps_too() -> None:
     model = hookviz.wrap(seeded(lambda: models.convnext_tiny(num_classes=3)))
-    names = {layer.name for layer in hookviz.list_layers(model, kind="maps")}
-    assert {"features.1", "features.1.0", "features.1.0.block.0"} <= names
-    assert not {f"features.1.0.block.{place}" for place in (1, 2, 3, 4, 5)} & names
+    layers = {layer.name: layer for layer in hookviz.list_layers(model, kind="maps")}
+    widened = layers["features.5.3.block.3"]
+    assert (widened.output_shape, widened.layout) == ((1536, 14, 14), "channels last")
+    assert widened.input_shape == (384, 14, 14)
+    assert widened.multiply_adds == 14 * 14 * 1536 * (384 + 1)
+    assert layers["features.5.3.block.4"].kind == "GELU"
+    assert layers["features.5.3.block.0"].layout == "channels first"
 
 
 def test_what_puts_out_no_maps_says_so_and_what_does(odd: Model) -> None:

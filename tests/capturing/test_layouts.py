@@ -13,12 +13,13 @@ from torchvision.ops.misc import Permute
 
 import hookviz
 from hookviz.capturing.layer_trace import layer_trace, steps_after
-from hookviz.capturing.layouts import Layout, Layouts
+from hookviz.capturing.layouts import Layouts
 from hookviz.drawing.panels import GridPanel
 from hookviz.explaining.layer_health import network_health
-from hookviz.types import Address, Preprocess
+from hookviz.types import Address, Layout, Preprocess
 from tests.networks import as_model, random_input, seeded
 from tests.odd_networks import ODD, ChannelsLast, Unbatched
+from tests.plain_hooks import every_output, plain_hooks
 
 
 def followed(module: nn.Module, taken: Tensor, before: Layout | None = None) -> Layout | None:
@@ -38,35 +39,40 @@ class _OwnPool(_MaxPoolNd):
         return maps[..., ::2, ::2]
 
 
-FIRST, LAST = Layout(batch=True, last=False), Layout(batch=True, last=True)
+FIRST, LAST, VECTORS = map(Layout, ("channels first", "channels last", "vectors"))
+UNBATCHED = Layout("channels first", batch=False)
 
 
 @pytest.mark.parametrize(
     ("module", "shape", "before", "after"),
     [
         (nn.Conv2d(3, 1, 1), (1, 3, 8, 8), None, FIRST),
-        (nn.Conv2d(3, 1, 1), (3, 8, 8), None, Layout(batch=False, last=False)),
-        (nn.MaxPool2d(2), (1, 8, 8), None, Layout(batch=False, last=False)),
+        (nn.Conv2d(3, 1, 1), (3, 8, 8), None, UNBATCHED),
+        (nn.MaxPool2d(2), (1, 8, 8), None, UNBATCHED),
         (nn.AdaptiveAvgPool1d(2), (1, 3, 8), None, FIRST),
         (nn.BatchNorm2d(3).eval(), (1, 3, 8, 8), None, FIRST),
-        (nn.Linear(8, 8), (1, 8, 8, 8), FIRST, LAST),
-        (nn.LayerNorm(8), (1, 8, 8, 8), None, LAST),
+        (nn.Linear(8, 8), (1, 8, 8, 8), FIRST, VECTORS),
+        (nn.Linear(8, 8), (1, 8, 8, 8), LAST, LAST),
+        (nn.LayerNorm(8), (1, 8, 8, 8), None, VECTORS),
+        (nn.LayerNorm(8), (1, 8, 8, 8), LAST, LAST),
+        (nn.GELU(), (1, 8, 8, 8), VECTORS, VECTORS),
+        (Permute([0, 2, 1, 3]), (1, 8, 8, 3), LAST, VECTORS),
         (nn.LayerNorm((3, 8, 8)), (1, 3, 8, 8), FIRST, FIRST),
         (nn.LayerNorm((3, 8, 8)), (1, 3, 8, 8), None, None),
         (nn.GELU(), (1, 8, 8, 8), LAST, LAST),
         (nn.GELU(), (1, 8, 8, 8), FIRST, FIRST),
         (nn.GELU(), (1, 8, 8, 8), None, None),
-        (nn.ReLU(), (1, 8, 8), Layout(batch=False, last=False), Layout(batch=False, last=False)),
+        (nn.ReLU(), (1, 8, 8), UNBATCHED, UNBATCHED),
         (nn.Dropout().eval(), (1, 8, 8, 8), LAST, LAST),
         (nn.Identity(), (1, 8, 8, 8), LAST, LAST),
         (Permute([0, 2, 3, 1]), (1, 8, 8, 8), FIRST, LAST),
         (Permute([0, 3, 1, 2]), (1, 8, 8, 8), LAST, FIRST),
-        (Permute([0, 2, 1, 3]), (1, 3, 8, 8), FIRST, None),
+        (Permute([0, 2, 1, 3]), (1, 3, 8, 8), FIRST, Layout()),
         (nn.Flatten(2), (1, 3, 8, 8), FIRST, FIRST),
-        (nn.Flatten(1, 2), (1, 8, 8, 3), LAST, LAST),
+        (nn.Flatten(1, 2), (1, 8, 8, 3), LAST, VECTORS),
         (nn.Flatten(2), (1, 3, 8, 8), LAST, None),
         (nn.Flatten(2), (1, 64, 8, 8), FIRST, None),
-        (maxvit.WindowPartition(), (1, 3, 8, 8), FIRST, LAST),
+        (maxvit.WindowPartition(), (1, 3, 8, 8), FIRST, VECTORS),
         (nn.PixelShuffle(2), (1, 4, 8, 8), FIRST, None),
         (_OwnPool(2), (1, 4, 8, 8), FIRST, FIRST),
         (nn.Flatten(0), (1,), LAST, LAST),
@@ -130,26 +136,25 @@ def _alike(shape: tuple[int, ...]) -> Iterator[bool]:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_no_output_with_its_channels_last_is_listed_or_drawn(name: str) -> None:
+def test_an_output_with_its_channels_last_is_drawn_channel_by_channel(name: str) -> None:
     model = hookviz.wrap(seeded(NETWORKS[name]), Preprocess(SIDE, SIDE))
-    trace = layer_trace(model, (3, SIDE, SIDE))
     maps = {info.name: info for info in hookviz.list_layers(model, kind="maps")}
     found = {True: 0, False: 0}
-    names = [info.name for info in trace.every]
-    cap = hookviz.capture(model, random_input(3, SIDE), names)
-    for info in trace.every:
-        for is_last in _alike(info.output_shape):
+    image = random_input(3, SIDE)
+    truth = every_output(seeded(NETWORKS[name]).eval(), image)
+    cap = hookviz.capture(model, image, list(maps))
+    for info in maps.values():
+        seen = truth[info.name][0][0]
+        for is_last in _alike(tuple(seen.shape)):
             found[is_last] += 1
-            assert (info.name in maps) is not is_last, info
-            assert (Address(info.name) in trace.channels_last) is is_last, info
+            assert (info.layout == "channels last") is is_last, info
             recorded = cap[info.name]
-            assert recorded.channels_last is is_last
-            if is_last:
-                with pytest.raises(hookviz.HookVizError, match="channels last: "):
-                    hookviz.make_grid(recorded)
-            else:
-                assert hookviz.make_grid(recorded).shape[0] == info.output_shape[0]
-    assert found[True] >= 5, found
+            assert torch.equal(recorded.raw, seen)
+            assert torch.equal(recorded.values, seen.movedim(-1, 0) if is_last else seen)
+            assert recorded.values.shape == info.output_shape
+            assert hookviz.make_grid(recorded).shape == info.output_shape
+    if name != "maxvit":  # whose channels are last in windows alone, which are no maps
+        assert found[True] >= 5, found
     assert found[False] >= 1, found  # of a swin the first convolution alone
 
 
@@ -157,14 +162,18 @@ def test_as_many_rows_as_channels_are_followed() -> None:
     """14 rows, 14 columns and 14 channels: no shape tells them apart."""
     model = as_model(seeded(ChannelsLast).eval())
     cap = hookviz.capture(model, random_input(4), [f"{ODD}.{place}" for place in range(4)])
+    network = seeded(ChannelsLast).eval()
+    truth = plain_hooks(network, random_input(4)).activations
     for place in range(3):
-        assert cap[f"{ODD}.{place}"].values.shape == (14, 14, 14)
-        assert cap[f"{ODD}.{place}"].channels_last
-        with pytest.raises(hookviz.HookVizError, match=r"14×14×14, channels last: 14 channels"):
-            hookviz.make_grid(cap[f"{ODD}.{place}"])
-    assert {info.name for info in hookviz.list_layers(model, kind="maps")} == {"conv", "relu"}
+        recorded = cap[f"{ODD}.{place}"]
+        assert torch.equal(recorded.raw, truth[f"{ODD}.{place}"][0])
+        assert torch.equal(recorded.values, recorded.raw.permute(2, 0, 1))
+        assert hookviz.make_grid(recorded).shape == (14, 14, 14)
+    listed = {info.name: info.layout for info in hookviz.list_layers(model, kind="maps")}
+    last = dict.fromkeys([ODD, *(f"{ODD}.{place}" for place in range(4))], "channels last")
+    assert listed == {"conv": "channels first", "relu": "channels first"} | last
     shown = hookviz.run_lens("inputs", model, random_input(4), layer=f"{ODD}.1")
-    values = cap[f"{ODD}.1"].values  # of the GELU
+    values = cap[f"{ODD}.1"].raw  # of the GELU
     grid = [panel.grid for panel in shown.panels if isinstance(panel, GridPanel)][1]
     assert torch.equal(torch.from_numpy(grid.stats.maximum), values.amax((0, 1)))
 

@@ -12,6 +12,8 @@ SHAPESNET, SQUEEZENET, RESNET, CONVNEXT = (
     *(("shapesnet",), ("squeezenet1_1",)),
     *(("resnet18",), ("convnext_tiny",)),
 )
+PVT = ("timm/pvt_v2_b0",)
+"""Of patches at four sizes, whose tokens are maps for an input of any size."""
 NETWORKS = (*SHAPESNET, *SQUEEZENET, *RESNET)
 """Weights in the box; a checkpoint, ReLUs in place; those and shortcuts, layers that run twice.
 

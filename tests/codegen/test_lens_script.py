@@ -99,12 +99,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
 
     @cache
     def loaded(network: str) -> Model:
-        (root / network).mkdir()
+        (root / network).mkdir(parents=True)
         return load(network, root / network)
 
     def make(slug: str, place: int, network: str) -> Made:
         model, parameters = loaded(network), dict(CASES[slug][place].parameters)
-        folder = root / f"{slug}-{place}-{network}"
+        folder = root / f"{slug}-{place}-{network.replace('/', '-')}"
         folder.mkdir()
         for file in (*pictures, *photographs, *(root / network).iterdir()):
             (folder / file.name).symlink_to(file)
@@ -151,7 +151,7 @@ def test_a_script_gives_the_lens_s_numbers(made: Runs, run: tuple[str, int, str]
 @pytest.mark.parametrize("slug", CASES)
 def test_scripts_are_written_as_people_write(made: Runs, slug: str, tmp_path: Path) -> None:
     for run, each in made(slug).items():
-        (tmp_path / f"{'-'.join(map(str, run))}.py").write_text(each.code)
+        (tmp_path / f"{'-'.join(map(str, run)).replace('/', '-')}.py").write_text(each.code)
         assert "import hookviz" not in each.code
         network = {"shapesnet": 55, "squeezenet1_1": 40}.get(run[2], 0)  # classes, a checkpoint
         assert len(each.code.splitlines()) < LINES.get(slug, 155) + network, run

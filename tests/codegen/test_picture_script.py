@@ -290,6 +290,18 @@ ALL_CASES = {
     "a block of the bundled one for drawings": Case(
         lambda: hookviz.load_model("shapesnet"), "stage1", drawn={"scale": "percentile"}
     ),
+    "a layer that has its channels last": Case(
+        lambda: hookviz.load_model("convnext_tiny", "random"),
+        "features.1.0.block.3",
+        seen={"size": 64},
+        drawn={"scale": "percentile", "sort": "mean", "top": 20},
+        channel=None,
+    ),
+    "tokens behind a class token": Case(
+        lambda: hookviz.load_model("timm/vit_tiny_patch16_224", "random"),
+        "blocks.0.mlp.act",
+        drawn={"scale": "layer", "sort": "max", "top": 30},
+    ),
     "one's own network, a second call, grey, thin and whole": Case(
         own(1, Preprocess(resize=20, crop=16, mean=(0.4,), std=(0.3,))),
         "relu#1",

@@ -1,10 +1,12 @@
 import pytest
 import torch
 from torch import Tensor, nn
+from torchvision.models.vision_transformer import VisionTransformer
 
 import hookviz
 from hookviz.errors import SettingError
 from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.types import Preprocess
 from tests.every_network import IN_EVERY_NETWORK
 from tests.explaining.test_receptive_rules import check
 from tests.networks import Tiny, as_model, seeded
@@ -131,3 +133,21 @@ def test_no_field_of_the_catalog_is_too_small(of_catalog: hookviz.Model) -> None
             top, left, bottom, right = fields[layer].box(*cell)
             assert top <= row < bottom, (layer, cell)
             assert left <= column < right, (layer, cell)
+
+
+def test_a_layer_with_its_channels_last_sees_what_the_convolution_before_it_does() -> None:
+    fields = receptive_fields(hookviz.load_model("convnext_tiny", "random"), (3, 64, 96))
+    conv, widened = (fields[f"features.1.0.block.{place}"] for place in (0, 3))
+    assert widened.cells == conv.cells == (16, 24)
+    assert (widened.size, widened.stride) == (conv.size, conv.stride) == ((28, 28), (4, 4))
+    assert widened.box(3, 5) == conv.box(3, 5)
+
+
+def test_a_token_sees_its_patch_and_behind_attention_all_of_the_image() -> None:
+    network = seeded(lambda: VisionTransformer(32, 8, 1, 2, 24, 48, num_classes=5))
+    fields = receptive_fields(hookviz.wrap(network, Preprocess(32, 32)), (3, 32, 32))
+    embedded, behind = fields["encoder.dropout"], fields["encoder.ln"]
+    assert embedded.cells == behind.cells == (4, 4)
+    assert embedded.size == (8, 8)
+    assert embedded.box(1, 2) == (8, 16, 16, 24)
+    assert behind.size is None

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torchvision.models.vision_transformer import VisionTransformer
 
 import hookviz
 from hookviz.drawing.framing import on_picture
 from hookviz.explaining.receptive_field import ReceptiveField, receptive_fields
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
+from hookviz.types import Preprocess
 from tests.explorer.subjects import asked, subject_of, words
 from tests.networks import as_model, seeded
 
@@ -150,3 +152,18 @@ def test_what_sees_all_of_any_image_has_no_size() -> None:
     assert facts["size"] is None
     assert words(facts["says"]) == "framed: what the cell sees, all of the image"
     assert facts["rows"][3] == pytest.approx([0, 1])
+
+
+def test_tokens_are_told_as_patches_and_what_stands_before_them() -> None:
+    network = seeded(lambda: VisionTransformer(32, 8, 1, 2, 24, 48, num_classes=5))
+    subject = subject_of(hookviz.wrap(network, Preprocess(32, 32)))
+    said = words(asked(subject, "field", View(layer="encoder.dropout"))["facts"])
+    assert "24 channels of 4×4 patches and a class token · sees 8×8 px" in said
+    behind = words(asked(subject, "field", View(layer="encoder.ln"))["facts"])
+    assert "sees the whole image" in behind
+
+
+def test_channels_last_are_told() -> None:
+    subject = subject_of(hookviz.load_model("convnext_tiny", "random"))
+    said = words(asked(subject, "field", View(layer="features.5.3.block.3"))["facts"])
+    assert "384 → 1,536 channels of 14×14 · channels last" in said

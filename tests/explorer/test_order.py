@@ -27,11 +27,11 @@ tops.flatMap((top) => sorts.map((sort) => it.arranged(facts, { sort, top })))
 """
 
 
-class Put(nn.Module):
+class Put(nn.AdaptiveAvgPool2d):  # whose maps have as many cells for any input
     """Puts out the maps that it was given, whatever it gets."""
 
     def __init__(self, maps: NDArray[np.float32]) -> None:
-        super().__init__()
+        super().__init__(maps.shape[1:])
         self.maps = nn.Buffer(torch.from_numpy(maps)[None])
 
     def forward(self, _: torch.Tensor) -> Any:

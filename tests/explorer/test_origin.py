@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torchvision.models.vision_transformer import VisionTransformer
 
 import hookviz
 from hookviz.explorer.question import NotThereError
@@ -154,3 +155,14 @@ def test_the_weights_are_those_of_that_network() -> None:
         for each in (one, two)
     ]
     np.testing.assert_allclose(terms[1], 2 * np.array(terms[0]), rtol=1e-5)
+
+
+def test_of_a_linear_layer_on_tokens_it_says_that_there_is_no_sum_yet() -> None:
+    network = seeded(lambda: VisionTransformer(32, 8, 1, 2, 24, 48, num_classes=5))
+    subject = subject_of(hookviz.wrap(network, Preprocess(32, 32)))
+    view = View(layer="encoder.layers.encoder_layer_0.mlp.0")
+    said = ask(subject, "cell", view, channel=3, row=1, column=2).facts["info"]
+    assert said == (
+        "Linear makes 48 numbers of the 24 at each place, by the same matrix everywhere; the sum "
+        "of one cell is not written out for it yet."
+    )

@@ -12,13 +12,14 @@ from hookviz.drawing.panels import TablePanel, TextPanel
 from hookviz.images.samples import samples
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Model
-from tests.codegen.script_cases import SHAPESNET, ScriptCase
+from tests.codegen.script_cases import PVT, SHAPESNET, ScriptCase
 from tests.networks import as_model, random_input, seeded
 from tests.pictures import encoded, picture
 
 SCRIPTS = (
     ScriptCase({"images": ("other.png",), "channel": 3}),
     ScriptCase({"layer": "stage1", "images": ()}, SHAPESNET),
+    ScriptCase({"layer": "stages.0.blocks.0.norm1", "images": ("other.png",), "channel": 3}, PVT),
 )
 
 

@@ -12,7 +12,7 @@ import hookviz
 from hookviz.drawing.panels import ImagePanel, TextPanel
 from hookviz.errors import SettingError
 from hookviz.images.samples import samples
-from tests.codegen.script_cases import SHAPESNET, SQUEEZENET, ScriptCase
+from tests.codegen.script_cases import CONVNEXT, SHAPESNET, SQUEEZENET, ScriptCase
 from tests.networks import Tiny, as_model, random_input, seeded
 from tests.pictures import picture
 
@@ -20,6 +20,9 @@ SCRIPTS = (
     ScriptCase({"images": ("other.png",)}, rounding=1e-6),
     ScriptCase({"layer": "stage2", "channel": 3, "images": ()}, SHAPESNET, 1e-6),
     ScriptCase({"layer": "features.3", "row": 2, "column": 3, "count": 1}, SQUEEZENET, 1e-6),
+    ScriptCase(
+        {"layer": "features.1.0.block.3", "row": 2, "column": 3, "count": 1}, CONVNEXT, 1e-6
+    ),
 )
 # what a cell could see takes HookViz to follow through the network's windows
 NOT_IN_SCRIPT = ("box", "share")

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.drawing.panels import ChartPanel, GridPanel, TextPanel
-from tests.codegen.script_cases import RESNET, SHAPESNET, ScriptCase
+from tests.codegen.script_cases import PVT, RESNET, SHAPESNET, ScriptCase
 from tests.networks import Tiny, as_model, random_input, seeded
 from tests.pictures import picture
 
@@ -17,6 +17,7 @@ SCRIPTS = (
     ScriptCase(
         {"layer": "conv1", "of": "layer2.0.conv1", "channel": 1, "row": 2, "column": 3}, RESNET
     ),
+    ScriptCase({"layer": "stages.0.blocks.0.norm1", "target": 1}, PVT),
 )
 
 

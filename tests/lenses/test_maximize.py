@@ -9,6 +9,7 @@ from hookviz.drawing.panels import ImagePanel
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Model
 from tests.codegen.script_cases import (
+    CONVNEXT,
     FEW,
     LEVELS,
     NETWORKS,
@@ -51,6 +52,7 @@ SCRIPTS = (
         SHAPESNET,
         *(1e-3, LEVELS),
     ),
+    ScriptCase(FEW | {"layer": "features.1.0.block.3", "channels": "3"}, CONVNEXT, 1e-3, LEVELS),
 )
 NOT_IN_SCRIPT = (
     "random_pictures",

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.drawing.panels import GridPanel, ImagePanel, TextPanel
 from hookviz.errors import SettingError
-from tests.codegen.script_cases import SHAPESNET, SQUEEZENET, ScriptCase
+from tests.codegen.script_cases import CONVNEXT, SHAPESNET, SQUEEZENET, ScriptCase
 from tests.networks import as_model, random_input
 from tests.pictures import picture
 
@@ -26,6 +26,9 @@ SCRIPTS = (  # here a square at a time
         },
         SQUEEZENET,
         1e-4,
+    ),
+    ScriptCase(
+        {"layer": "features.1.0.block.3", "channel": 5, "window": 32, "stride": 32}, CONVNEXT
     ),
 )
 

@@ -8,13 +8,14 @@ import hookviz
 from hookviz.drawing.panels import ChartPanel, GridPanel, TablePanel, TextPanel
 from hookviz.images.samples import samples
 from hookviz.types import Model
-from tests.codegen.script_cases import SHAPESNET, SQUEEZENET, ScriptCase
+from tests.codegen.script_cases import PVT, SHAPESNET, SQUEEZENET, ScriptCase
 from tests.networks import as_model, random_input, seeded
 
 SCRIPTS = (
     ScriptCase(),
     ScriptCase({"layer": "stage2", "region": "brush:6x4:3.2.4.6.1.3"}, SHAPESNET),
     ScriptCase({"layer": "features.3", "region": "rect:0.5,0.9,0.13,0.21"}, SQUEEZENET),
+    ScriptCase({"layer": "stages.0.blocks.0.norm1", "region": "rect:0.5,0.9,0.13,0.21"}, PVT),
 )
 
 

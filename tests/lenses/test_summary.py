@@ -29,6 +29,7 @@ def test_it_agrees_with_torchinfo(name: str) -> None:
     result = hookviz.run_lens("summary", model, torch.zeros(1, 3, side, side))
     table = result.panels[1]
     assert isinstance(table, TablePanel)
+    layouts = {info.name: info.layout for info in hookviz.list_layers(model, kind="all")}
     theirs: dict[str, Any] = {}
     for layer in torchinfo.summary(
         model.network, (1, 3, side, side), depth=20, verbose=0
@@ -43,7 +44,10 @@ def test_it_agrees_with_torchinfo(name: str) -> None:
             continue
         layer = theirs[str(row[0]).split(" (")[0]]
         assert row[1] == layer.class_name
-        assert row[5] == "×".join(map(str, layer.output_size[1:]))
+        sides = layer.output_size[1:]
+        if layouts.get(str(row[0])) == "channels last":
+            sides = [sides[-1], *sides[:-1]]
+        assert row[5] == "×".join(map(str, sides))
         assert row[6] == max(layer.num_params, 0)
         if row[7]:  # they count norms too, once for each number that a norm learned
             calls = int(str(row[0]).split("(")[1].split()[0]) if "(" in str(row[0]) else 1

@@ -72,10 +72,13 @@ def test_distance_is_0_for_the_same_and_1_for_nothing() -> None:
     assert float(match.value(torch.zeros_like(OUTPUT))) == pytest.approx(1)
 
 
+SHAPE = (3, 16, 16)  # of each picture
+
+
 def test_outputs_are_taken_picture_by_picture(tiny: Model) -> None:
-    assert by_picture(tiny, "head", torch.ones(2, 5), 2).shape == (2, 5, 1, 1)
-    assert by_picture(tiny, None, torch.ones(2, 5), 2).shape == (2, 5, 1, 1)
-    assert by_picture(tiny, "conv1", torch.ones(4, 8, 8), 1).shape == (1, 4, 8, 8)
+    assert by_picture(tiny, "head", torch.ones(2, 5), 2, SHAPE).shape == (2, 5, 1, 1)
+    assert by_picture(tiny, None, torch.ones(2, 5), 2, SHAPE).shape == (2, 5, 1, 1)
+    assert by_picture(tiny, "conv1", torch.ones(4, 8, 8), 1, SHAPE).shape == (1, 4, 8, 8)
     for output in (torch.ones(3, 5), (torch.ones(2, 5),), torch.ones(2, 5).int()):
         with pytest.raises(hookviz.ModelError, match="for 2 pictures, and no maps for each"):
-            by_picture(tiny, "conv1", output, 2)
+            by_picture(tiny, "conv1", output, 2, SHAPE)

@@ -20,7 +20,7 @@ from hookviz.errors import (
 )
 from hookviz.images.samples import samples
 from hookviz.language.saying import mark, say
-from hookviz.types import Capture, LayerInfo, Model
+from hookviz.types import TOKENS, Capture, LayerInfo, Model
 from hookviz.wording import read_numbers
 
 _MOST_CHANNELS = 100_000  # that are asked for in one go
@@ -150,6 +150,7 @@ class LayerChoice(Parameter):
                 layer
                 for layer in reversed(hidden)
                 if len(layer.output_shape) == 3 and layer.kind not in IDLE
+                if layer.layout != TOKENS
             ]
             larger = (layer.name for layer in maps if min(layer.output_shape[1:]) > 1)
             return next(larger, maps[0].name if maps else names[-1])
