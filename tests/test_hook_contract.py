@@ -178,6 +178,12 @@ def attention(model: hookviz.Model) -> None:
             raise
 
 
+def save_page(model: hookviz.Model) -> None:
+    with TemporaryDirectory() as folder:
+        capture = hookviz.capture(model, random_input(0, 8), "second")
+        hookviz.save_page(capture, Path(folder) / "of.html")
+
+
 MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
     "attention": [attention],
     "capture": [
@@ -200,6 +206,7 @@ MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
             model, hookviz.Objective.of_class(1), steps=2, method=hookviz.SynthesisMethod(size=None)
         )
     ],
+    "save_page": [save_page],
     "similarity": [similar],
     "prune": [lambda model: hookviz.prune(model, 0.5)],
 }
