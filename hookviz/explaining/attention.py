@@ -33,9 +33,11 @@ class Attention(Mapping[str, Tensor]):
 
     Each is float32 on the CPU, ``(heads, queries, keys)``: the softmax before any dropout, so that
     each query's row has the sum 1 (or 0, where a mask keeps it from every key). A layer with
-    windows has ``(windows, heads, queries, keys)``, the windows in the order in which the network
-    cuts them out; where there is one window alone it is not told from none. Axes before the heads
-    stand as the network has them; one that folds them into the heads has it so here.
+    windows has one axis more, as a rule ``(windows, heads, queries, keys)`` with the windows in the
+    order in which the network cuts them out, and none where it cuts out one. Before the queries all
+    stands as the network has it, but for a batch of one: some have the heads before the windows
+    (Hiera, NesT), some fold others into them, and what attends among channels (XCiT) has these for
+    queries and keys.
 
     Attributes:
         model: what the model is called.
@@ -224,6 +226,6 @@ def _script_in(network: nn.Module) -> str:
 
 def _by_head(weights: Tensor) -> Tensor:
     """Return weights without a batch of one: ``(heads, queries, keys)``, perhaps of windows."""
-    while weights.ndim > 3 and len(weights) == 1:
-        weights = weights[0]
+    if weights.ndim > 3 and len(weights) == 1:
+        weights = weights[0]  # once: what comes then may be windows or heads, and stays
     return weights[None] if weights.ndim == 2 else weights

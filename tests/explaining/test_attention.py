@@ -68,6 +68,24 @@ def test_a_network_may_attend_between_its_layers() -> None:
         assert_same(found[""], (tokens @ tokens.mT).softmax(-1)[None])
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [((16, 4), (16, 4)), ((), (1, 16, 4)), ((1, 2), (2, 16, 4)), ((1, 1, 4), (1, 4, 16, 4))],
+    ids=["windows", "neither batch nor heads", "batch", "batch and one head before windows"],
+)
+def test_a_batch_of_one_is_left_out_and_nothing_else(
+    before: tuple[int, ...], after: tuple[int, ...]
+) -> None:
+    class Shaped(nn.Module):
+        def forward(self, tokens: Tensor) -> Tensor:
+            queries = tokens[0].expand(*before, 16, 8)
+            mixed = (queries @ queries[..., :4, :].mT).softmax(-1) @ queries[..., :4, :]
+            return mixed.reshape(-1, 16, 8)[:1]
+
+    found = hookviz.attention(as_model(Patches(Shaped())), random_input(0))
+    assert found["mix"].shape == (after if len(after) > 2 else (*after, 16, 4))
+
+
 def test_weights_are_computed_for_the_layers_asked_for_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
