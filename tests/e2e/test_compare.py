@@ -225,6 +225,7 @@ def test_two_shapes_are_shown_one_after_the_other(
     row, column = map(int, parse_qs(urlsplit(page.url).query)["cell"][0].split(",")[:2])
     line = page.locator(".single output:visible")
     expect(line).to_contain_text(f"row {row}, column {column}")
+    expect(line).not_to_contain_text("≈")  # as read from the tile's colour, until its values come
     assert numbers(line.inner_text())[-1] == pytest.approx(values[12, row, column].item(), rel=1e-4)
     expect(page.get_by_text("What excites the channel")).to_be_hidden()
     group.get_by_text("B", exact=True).click()
