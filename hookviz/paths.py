@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from hookviz.errors import HookVizError, shorten
 from hookviz.language.saying import say
 
 
@@ -17,6 +18,41 @@ def path_of(given: str | os.PathLike[str]) -> Path:
         return path.expanduser()
     except RuntimeError:
         return path
+
+
+def path_ending_in(
+    given: str | os.PathLike[str], suffixes: tuple[str, ...], error: type[HookVizError]
+) -> Path:
+    """Return the path of a file of a kind; the first of its suffixes is the usual one.
+
+    Raises:
+        HookVizError: it ends in something else; of the kind `error`.
+    """
+    file = path_of(given)
+    if file.suffix.casefold() not in suffixes:
+        raise error(
+            say(
+                "{file!r} does not end in {suffix}, as these files do.",
+                file=shorten(file.name),
+                suffix=suffixes[0],
+            )
+        )
+    return file
+
+
+def write_file(file: Path, data: bytes, error: type[HookVizError]) -> None:
+    """Write a file as a whole.
+
+    Raises:
+        HookVizError: the system refuses it; of the kind `error`.
+    """
+    try:
+        file.write_bytes(data)
+    except OSError as refused:
+        why = refused.strerror or type(refused).__name__
+        raise error(
+            say("{file!r} can't be written: {reason}.", file=shorten(str(file), 200), reason=why)
+        ) from refused
 
 
 def fault_of(path: Path) -> str:

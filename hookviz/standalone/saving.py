@@ -16,7 +16,7 @@ from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.images.reading import read
 from hookviz.language.saying import say
-from hookviz.paths import path_of
+from hookviz.paths import path_ending_in, write_file
 from hookviz.standalone.client_page import page_html
 from hookviz.standalone.recording import LayerBlocks, record_layers, record_page
 from hookviz.types import Capture, LayerInfo, Progress, ignore
@@ -75,17 +75,11 @@ def save_page(
     ...     path.read_text("utf-8")[:15]
     '<!doctype html>'
     """
-    file = _file(path)
+    file = path_ending_in(path, _SUFFIXES, SettingError)
     subject = _subject(capture, image, atlas)
     shown = _layers(capture, subject, layers)
     page = page_bytes(subject, shown, sums, most_bytes=most_bytes, progress=progress)
-    try:
-        file.write_bytes(page)
-    except OSError as error:
-        why = error.strerror or type(error).__name__
-        raise SettingError(
-            say("{file!r} can't be written: {reason}.", file=shorten(str(file), 200), reason=why)
-        ) from error
+    write_file(file, page, SettingError)
     return file
 
 
@@ -135,19 +129,6 @@ def room_for(capture: Capture) -> ByteCache:
     cache = Budget(room).cache(room)
     engine.keep(capture, cache)
     return cache
-
-
-def _file(path: str | PathLike[str]) -> Path:
-    file = path_of(path)
-    if file.suffix.casefold() not in _SUFFIXES:
-        raise SettingError(
-            say(
-                "{file!r} does not end in {suffix}, as these files do.",
-                file=shorten(file.name),
-                suffix=_SUFFIXES[0],
-            )
-        )
-    return file
 
 
 def _subject(capture: Capture, image: Any, atlas: Atlas | None) -> Subject:

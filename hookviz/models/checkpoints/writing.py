@@ -6,9 +6,8 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from hookviz.errors import WeightsError, shorten
-from hookviz.language.saying import say
-from hookviz.paths import path_of
+from hookviz.errors import WeightsError
+from hookviz.paths import path_ending_in, write_file
 from hookviz.types import Model
 
 SUFFIX = ".safetensors"
@@ -52,20 +51,6 @@ def save_weights(model: Model, path: str | Path) -> Path:
     >>> again.digest == model.digest
     True
     """
-    file = path_of(path)
-    if file.suffix.casefold() != SUFFIX:
-        raise WeightsError(
-            say(
-                "{file!r} does not end in {suffix}, as these files do.",
-                file=shorten(file.name),
-                suffix=SUFFIX,
-            )
-        )
-    try:
-        file.write_bytes(weights_bytes(model))
-    except OSError as error:
-        why = error.strerror or type(error).__name__
-        raise WeightsError(
-            say("{file!r} can't be written: {reason}.", file=shorten(str(file), 200), reason=why)
-        ) from error
+    file = path_ending_in(path, (SUFFIX,), WeightsError)
+    write_file(file, weights_bytes(model), WeightsError)
     return file
