@@ -45,6 +45,14 @@ def resize(
     return np.asarray(Image.fromarray(picture).resize(size[::-1], method))
 
 
+def small_png(picture: Pixels, width: int) -> bytes:
+    """Return a picture, uint8 ``(H, W, 3)``, as a PNG that is `width` pixels wide."""
+    rows, columns = picture.shape[:2]
+    return encode_png(
+        resize(picture, (max(1, round(width * rows / columns)), width)), compress_level=1
+    )
+
+
 def middle_square(picture: Pixels, side: int) -> Pixels:
     """Return the middle square of a picture, uint8 ``(H, W, 3)``, resized to `side` pixels."""
     height, width = picture.shape[:2]

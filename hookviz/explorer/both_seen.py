@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hookviz.drawing.pictures import encode_png, resize
+from hookviz.drawing.pictures import small_png
 from hookviz.errors import HookVizError
 from hookviz.explorer.subject import Subject
 from hookviz.language.naming import class_label
@@ -39,11 +39,7 @@ def both_seen(subject: Subject, capture: Capture) -> list[dict[str, Any]]:
 def _seen(name: str, capture: Capture) -> dict[str, Any]:
     """Describe one side; its picture is empty where the network's input is none."""
     picture = capture.model_input.picture
-    small = ""
-    if picture is not None:
-        height, width = picture.shape[:2]
-        size = (max(1, round(_SIDE * height / width)), _SIDE)
-        small = data_url(encode_png(resize(picture, size), compress_level=1))
+    small = "" if picture is None else data_url(small_png(picture, _SIDE))
     classes = () if capture.logits is None else capture.likeliest(_CLASSES)
     return {
         "name": name,

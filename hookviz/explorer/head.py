@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hookviz.drawing.pictures import encode_png, resize
+from hookviz.drawing.pictures import small_png
 from hookviz.explorer.layers import captured, resolve
 from hookviz.explorer.question import Answer, Report
 from hookviz.explorer.subject import Subject
@@ -25,11 +25,7 @@ def answer_head(subject: Subject, view: View, _facts: Mapping[str, Any], _report
     """
     capture = captured(subject, resolve(subject, view))
     picture = capture.model_input.picture
-    data = b""
-    if picture is not None:
-        height, width = picture.shape[:2]
-        size = (max(1, round(_SIDE * height / width)), _SIDE)
-        data = encode_png(resize(picture, size), compress_level=1)
+    data = b"" if picture is None else small_png(picture, _SIDE)
     classes = () if capture.logits is None else capture.likeliest(_CLASSES)
     return Answer(
         {

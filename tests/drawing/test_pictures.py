@@ -15,6 +15,7 @@ from hookviz.drawing.pictures import (
     kernel_picture,
     middle_square,
     resize,
+    small_png,
     thumbnail,
 )
 
@@ -44,6 +45,14 @@ def test_a_size_is_rows_and_columns() -> None:
     np.testing.assert_array_equal(doubled, PICTURE.repeat(2, 0).repeat(2, 1))
     assert fit_size(PICTURE, 5) == (3, 5)
     assert fit_size(PICTURE, 1) == (1, 1)
+
+
+def test_a_small_picture_keeps_its_proportions() -> None:
+    wide = np.zeros((100, 400, 3), np.uint8)
+    with Image.open(io.BytesIO(small_png(wide, 76))) as small:
+        assert small.size == (76, 19)
+    with Image.open(io.BytesIO(small_png(wide[:1], 76))) as small:
+        assert small.size == (76, 1)  # a line of pixels is seen still
 
 
 def test_a_map_on_fewer_cells_has_the_means_of_what_they_cover() -> None:

@@ -6,13 +6,13 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from hookviz.drawing.pictures import encode_png, resize
+from hookviz.drawing.pictures import small_png
 from hookviz.images.samples import samples
 from hookviz.language.naming import class_label
 from hookviz.language.saying import mark, say
 from hookviz.markup import data_url
 from hookviz.models.bundled import BUNDLED
-from hookviz.types import Capture, Model, ModelInput, Pixels
+from hookviz.types import Capture, Model, ModelInput
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import ALL_FAMILIES, Shown, choose
 from hookviz.wording import percent
@@ -55,16 +55,10 @@ def _show_input(model_input: ModelInput, shown: Shown) -> None:
     cache, key = session_cache(), ("small", model_input.digest)
     small: str | None = cache.get(key)
     if small is None:
-        small = data_url(_shrunk(model_input.picture))
+        # As wide as it stands in the row: no browser resizes it again.
+        small = data_url(small_png(model_input.picture, _SIDE))
         cache.put(key, small, len(small))
     st.image(small, width=_SIDE, alt=say("What the model sees: {alt}", alt=shown.alt))
-
-
-def _shrunk(picture: Pixels) -> bytes:
-    """Return the picture as a PNG, as wide as it stands in the row: no browser resizes it again."""
-    height, width = picture.shape[:2]
-    small = resize(picture, (max(1, round(_SIDE * height / width)), _SIDE))
-    return encode_png(small, compress_level=1)
 
 
 def _show_predictions(capture: Capture, model: Model, shown: Shown, way: ClassWay) -> None:
