@@ -257,8 +257,8 @@ class Layout:
 
     @property
     def word(self) -> str:
-        """The order as `LayerInfo` has it: empty where rows and columns are not known."""
-        return "" if self.order == VECTORS else self.order
+        """The order as `LayerInfo` has it: ``"unknown"`` where rows and columns are not known."""
+        return "unknown" if self.order in {"", VECTORS} else self.order
 
     def of(self, shape: tuple[int, ...]) -> "Layout":
         """Return how a tensor of this shape, without the batch, lies that should lie so.
@@ -312,8 +312,9 @@ class LayerInfo:
         groups: into how many groups its channels are split; 1 for an ordinary convolution.
         bias: whether it adds a bias; of convolutions and linear layers.
         layout: how the layer itself has what it puts out: ``"channels first"``, ``(C, H, W)``,
-            ``"channels last"``, ``(H, W, C)``, or ``"tokens"``, ``(T, C)``; empty where nobody
-            knows which axes are rows and columns, so that there is no map.
+            ``"channels last"``, ``(H, W, C)``, or ``"tokens"``, ``(T, C)``; ``"unknown"`` where
+            nobody knows which of its axes are rows and columns, so that there is no map; empty of
+            what has one axis, or none.
         prefix_tokens: how many of its tokens stand for no cell, such as a class token.
     """
 

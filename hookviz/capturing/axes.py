@@ -36,6 +36,8 @@ def arranged(model: Model, shape: Shape, calls: Sequence[ReturnedCall]) -> tuple
         shape: ``(C, H, W)``; of sound and volumes the layers alone tell.
         calls: in order of return, with what the layers themselves tell.
     """
+    if len(shape) != 3:
+        calls = [_as_the_input(call, len(shape) + 1) for call in calls]
     if len(shape) != 3 or not any(map(_is_open, calls)):
         return tuple(_settled(call, call.layouts, call.taken_layout) for call in calls)
     wanted = 1 + max(number for number, call in enumerate(calls) if _is_open(call))
@@ -56,6 +58,20 @@ def laid_out(
         found = {path: layouts.get(places[path], each) for path, each in call.layouts.items()}
         settled.append(_settled(call, found, call.taken_layout))
     return tuple(settled)
+
+
+def _as_the_input(call: ReturnedCall, dimensions: int) -> ReturnedCall:
+    """Return the call of a network of sound or of volumes; `dimensions` has its input.
+
+    Of those what has as many axes as the input is taken to be channels first, as the input is.
+    """
+    layouts = {
+        path: Layout(FIRST)
+        if layout == UNKNOWN and len(call.shapes[path]) == dimensions and call.shapes[path][0] == 1
+        else layout
+        for path, layout in call.layouts.items()
+    }
+    return replace(call, layouts=layouts)
 
 
 def _is_open(call: ReturnedCall) -> bool:

@@ -1,6 +1,6 @@
 """Run one pass that records what the wanted layers are given and put out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from hookviz.hooking import hooks, purity
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.hooking.recorder import Recorded, Recorder
 from hookviz.language.saying import say
-from hookviz.types import UNKNOWN, Activation, Model, ModelInput, Progress
+from hookviz.types import UNKNOWN, Activation, Address, Model, ModelInput, Progress
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -133,17 +133,25 @@ def run(
     if missing is not None:
         on_meta = any(record.address.layer == missing for record in watch.recorder.records)
         raise _nothing_to_look_at(model, seen, missing, on_meta=on_meta)
-    modules = dict(model.network.named_modules(remove_duplicate=False))
-
-    def given(record: Recorded) -> Tensor:
-        values = _numbers(record.tensor)
-        if whole or is_unbatched(record.tensor, modules[record.address.layer]):
-            return values
-        return without_batch(values)
-
-    taken = (Activation(record.address, given(record)) for record in watch.inputs.records)
+    taken = _taken(model, seen, watch.inputs.records, whole=whole)
     scores = as_scores(output, len(model_input.tensor))
     return Recording(by_layer, scores, output is not None, tuple(taken))
+
+
+def _taken(
+    model: Model, seen: LayerTrace, records: Iterable[Recorded], *, whole: bool
+) -> Iterator[Activation]:
+    """Yield what the layers were given; how it lies is known of the first tensor of each call."""
+    modules = dict(model.network.named_modules(remove_duplicate=False))
+    told = set[Address]()
+    for record in records:
+        call = replace(record.address, path=())
+        layout = UNKNOWN if call in told else seen.taken.get(call, UNKNOWN)
+        told.add(call)
+        values = _numbers(record.tensor)
+        if not whole and not is_unbatched(record.tensor, modules[record.address.layer]):
+            values = without_batch(values)
+        yield Activation(record.address, values, layout.of(tuple(values.shape)))
 
 
 def _nothing_to_look_at(model: Model, seen: LayerTrace, name: str, *, on_meta: bool) -> ModelError:

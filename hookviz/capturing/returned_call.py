@@ -101,7 +101,8 @@ def returned_call(call: hooks.Call, module: nn.Module, layouts: Layouts) -> Retu
     taken = next((tensor for _, tensor in hooks.plain_tensors_in(call.inputs)), None)
     taken_layout = None if taken is None else layouts.of(taken)
     if taken_layout is None and taken is not None:
-        taken_layout = Layout(batch=not is_unbatched(taken, module))
+        order = FIRST if isinstance(module, layers.CHANNELS_FIRST) else ""
+        taken_layout = Layout(order, batch=not is_unbatched(taken, module))
     outputs = dict(hooks.plain_tensors_in(call.output))
     return ReturnedCall(
         call.layer,

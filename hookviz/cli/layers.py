@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from hookviz.capturing.layout_text import layout_text
 from hookviz.capturing.list_layers import KINDS, list_layers
 from hookviz.cli.options import load
 from hookviz.cli.tables import echo_json
@@ -15,8 +16,8 @@ from hookviz.types import LayerInfo
 from hookviz.wording import text_table, times
 
 _HEAD = (
-    *("number", "layer", "kind", "kernel", "stride", "input → output", "sees"),
-    *("parameters", "multiply-adds", "calls"),
+    *("number", "layer", "kind", "kernel", "stride", "input → output", "layout"),
+    *("sees", "parameters", "multiply-adds", "calls"),
 )
 
 
@@ -42,8 +43,9 @@ def layers(model: str, weights: str, kind: str, size: int | None, as_json: bool)
     """List a model's layers in order of execution, with their shapes.
 
     Blocks stand before their parts, and count the parameters of all of them. Shapes are
-    channels×height×width, and "sees" is the receptive field in pixels of the input. Nothing is
-    downloaded, since none of it depends on weights.
+    channels×height×width, also of layers whose own layout has the channels last, or tokens. Of an
+    unknown layout they are as the layer puts them out: that is no map. "sees" is the receptive
+    field in pixels of the input. Nothing is downloaded, since none of it depends on weights.
     """
     loaded = load(model, weights, device="cpu")
     channels, *extent = own_shape(loaded)
@@ -88,6 +90,7 @@ def _row(layer: LayerInfo, multiply_adds: int, field: ReceptiveField | None) -> 
         times(layer.kernel_size),
         times(layer.stride),
         f"{times(layer.input_shape)} → {times(layer.output_shape)}",
+        layout_text(layer),
         seen,
         f"{layer.parameters:,}",
         f"{multiply_adds:,}",

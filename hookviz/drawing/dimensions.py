@@ -87,6 +87,18 @@ def as_float32(activation: object) -> NDArray[np.float32]:
         return values.astype(np.float32, copy=False)
 
 
+def told_if_no_map(activation: Activation) -> str:
+    """Say that nobody knows which axes are rows and columns; empty where that is known."""
+    shape = activation.values.shape
+    if activation.layout.order or not 2 <= len(shape) <= 3:
+        return ""
+    return say(
+        "This is no map: of {shape} nobody knows which axes are channels, rows and columns. Each "
+        "tile is one part along the first axis, as the numbers lie.",
+        shape=times(shape),
+    )
+
+
 def check_channels_first(activation: Activation) -> None:
     """Refuse an activation whose channels are last, of which rows and columns are not known.
 

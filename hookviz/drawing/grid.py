@@ -14,7 +14,7 @@ from torch import Tensor
 
 from hookviz.drawing import grid_page, legend, scales
 from hookviz.drawing.colormaps import COLORMAPS, GAP_LEVEL, LEVELS, Colormap
-from hookviz.drawing.dimensions import as_float32, as_maps, check_channels_first
+from hookviz.drawing.dimensions import as_float32, as_maps, check_channels_first, told_if_no_map
 from hookviz.drawing.figures import figure_file
 from hookviz.drawing.layout import Geometry, lay_out, mosaic
 from hookviz.drawing.palette import palette_of, palette_png
@@ -44,7 +44,8 @@ class Grid:
         levels: palette index of every cell shown, uint8, ``(N, H, W)``.
         palette: RGBA of every palette index, uint8, ``(256, 4)``; the gap's is transparent.
         layout: how what the layer put out lies, of which it was made.
-        about: a sentence on what a map is, where it is a strip of sound or a slice of a volume.
+        about: a sentence on what a tile is, where it is a strip of sound, a slice of a volume or no
+            map at all.
     """
 
     address: Address | None
@@ -223,7 +224,8 @@ def make_grid(
     """Draw the channels of an activation, ``(C, H, W)``, as one picture.
 
     Of sound, an activation of ``(C, L)``, each channel is a strip; of a volume, ``(C, D, H, W)``,
-    the slice at `depth` is drawn. The legend says so.
+    the slice at `depth` is drawn. What a layer put out of which nobody knows the rows and columns
+    is drawn as the numbers lie, a tile for each part along its first axis. The legend says so.
 
     Values are drawn as float32. Without `colormap` it is ``"RdBu_r"`` for the symmetric scale and
     ``"viridis"`` for the others.
@@ -261,6 +263,8 @@ def make_grid(
         check_channels_first(activation)
     if address is not None or depth is not None:  # a bare matrix may be anything
         values, about = as_maps(values, depth, of=str(address or ""))
+    if isinstance(activation, Activation):
+        about = told_if_no_map(activation) or about
     stats = channel_stats(values)
     bounds = scales.limits(values, stats, scale) if limits is None else held(limits, stats)
     channels = order(stats, sort, top)

@@ -221,8 +221,14 @@ def why_another(asked: str | None, trace: LayerTrace, names: Collection[str]) ->
     return say(
         "{layer} puts out {output}: this is the layer before it. Summary and other lenses ",
         layer=asked,
-        output=say("{shape} numbers, no maps", shape=times(shape)) if shape else say("no maps"),
+        output=_what_is_no_map(shape),
     ) + say("look at all layers.")
+
+
+def _what_is_no_map(shape: tuple[int, ...]) -> str:
+    if len(shape) > 1:
+        return say("{shape} numbers of unknown rows and columns, no maps", shape=times(shape))
+    return say("{shape} numbers, no maps", shape=times(shape)) if shape else say("no maps")
 
 
 def no_layer(model: Model, trace: LayerTrace) -> str:

@@ -136,7 +136,7 @@ def test_a_distilled_transformer_has_two_tokens_before_its_patches() -> None:
     listed = {info.name: info for info in layer_trace(hookviz.wrap(network), (3, 224, 224)).every}
     assert listed["blocks.0.mlp.fc1"].prefix_tokens == 2
     assert listed["blocks.0.mlp.fc1"].output_shape == (96, 14, 14)
-    assert listed["blocks.0.attn.q_norm"].layout == ""  # of heads × tokens × their part
+    assert listed["blocks.0.attn.q_norm"].layout == "unknown"  # of heads × tokens × their part
 
 
 class Embedded(nn.Module):
@@ -189,7 +189,7 @@ def test_a_network_of_one_size_is_proven_by_moving_a_patch() -> None:
 def test_tokens_in_another_order_are_no_maps(order: Callable[[Tensor], Tensor]) -> None:
     model = as_model(seeded(lambda: Embedded(order)))
     listed = {info.name: info for info in layer_trace(model, (3, 16, 16)).every}
-    assert listed["norm"].layout == listed["act"].layout == ""
+    assert listed["norm"].layout == listed["act"].layout == "unknown"
     assert {info.name for info in hookviz.list_layers(model, kind="maps")} == {"patches"}
     cap = hookviz.capture(model, random_input(1), ["act"])
     assert cap["act"].values.shape == cap["act"].raw.shape == (17, 12)
@@ -220,7 +220,7 @@ class Windows(nn.Module):
 def test_windows_are_the_numbers_that_they_are() -> None:
     model = as_model(seeded(Windows))
     mixed = {info.name: info for info in layer_trace(model, (3, 16, 16)).every}["mix"]
-    assert (mixed.layout, mixed.output_shape) == ("", (16, 16, 6))
+    assert (mixed.layout, mixed.output_shape) == ("unknown", (16, 16, 6))
     recorded = hookviz.capture(model, random_input(2), "mix")["mix"]
     assert recorded.values.shape == (16, 16, 6)
     with pytest.raises(hookviz.HookVizError, match="no map"):
@@ -272,7 +272,7 @@ class Ends(nn.Module):
 def test_sizes_tell_as_far_as_the_network_goes() -> None:
     listed = {info.name: info for info in layer_trace(as_model(seeded(Ends)), (3, 16, 16)).every}
     assert listed["act"].layout == "channels first"
-    assert listed["swapped"].layout == ""  # columns before rows
+    assert listed["swapped"].layout == "unknown"  # columns before rows
 
 
 def test_a_network_of_convolutions_runs_at_its_own_size_alone() -> None:
@@ -298,3 +298,12 @@ def test_layouts_stand_by_address() -> None:
     assert trace.layouts[Address("act")].order == "channels last"
     assert trace.taken[Address("widen")].order == "channels last"
     assert trace.taken[Address("conv")].batch
+
+
+def test_what_a_layer_was_given_lies_as_it_was_put_out() -> None:
+    model = as_model(seeded(Turned))
+    cap = hookviz.capture(model, random_input(1, 16), ["norm", "widen", "conv"], inputs=True)
+    (given,) = cap.inputs("widen")
+    assert torch.equal(given.raw, cap["norm"].raw)
+    assert torch.equal(given.values, cap["norm"].values)
+    assert cap.inputs("conv")[0].layout.order == "channels first"

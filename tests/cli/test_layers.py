@@ -24,7 +24,7 @@ def test_one_row_a_convolution_in_order_of_execution() -> None:
     ]
     assert rows[0].split()[1:] == [
         *("stem.first.conv", "Conv2d", "7×7", "2×2", "3×128×128", "→", "32×64×64"),
-        *("7×7", "4,704", f"{4704 * 64 * 64:,}", "1"),
+        *("channels", "first", "7×7", "4,704", f"{4704 * 64 * 64:,}", "1"),
     ]
 
 
@@ -75,3 +75,29 @@ def test_what_does_not_work() -> None:
     assert "size" in mistake("layers", "shapesnet", "--size", 0)
     assert "224×224" in mistake("layers", "alexnet", "--size", 20)
     assert "no.pth" in mistake("layers", "shapesnet", "--weights", "no.pth")
+
+
+TRANSFORMER = """
+import torch
+from torchvision.models.vision_transformer import VisionTransformer
+
+def make():
+    return VisionTransformer(32, 8, 2, 2, 24, 48, num_classes=5)
+"""
+
+
+def test_how_each_layer_lies_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "layouts_test_net.py").write_text(TRANSFORMER)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    options = ("layers", "layouts_test_net:make", "--size", 32, "--all")
+    head, *lines = output_of(*options).splitlines()
+    column = slice(head.index("layout"), head.index("sees"))
+    said = {line.split()[1]: line[column].strip() for line in lines}
+    assert said["conv_proj"] == "channels first"
+    block = "encoder.layers.encoder_layer_1."
+    assert said[f"{block}ln_2"] == "4×4 patches and a class token; 24 channels"
+    assert said["heads.head"] == ""
+    every = {row["name"]: row for row in json.loads(output_of(*options, "--json"))}
+    normed = every[f"{block}ln_2"]
+    assert (normed["layout"], normed["prefix_tokens"]) == ("tokens", 1)

@@ -5,13 +5,13 @@ import torch
 from hookviz.drawing.colormaps import COLORMAPS
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.held_scale import Held, draw_on_scale, scale_of
-from hookviz.types import Activation, Address
+from hookviz.types import FIRST, Activation, Address, Layout
 from tests.networks import Tiny, as_model
 
 
 def activation(*shape: int, low: float = 0.0) -> Activation:
     values = torch.linspace(low, 1.0, int(np.prod(shape))).reshape(shape)
-    return Activation(Address("conv"), values)
+    return Activation(Address("conv"), values, Layout(FIRST))
 
 
 def drawn(of: Activation, held: Held | None = None, signed: str | None = "RdBu_r") -> Grid:

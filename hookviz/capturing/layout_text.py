@@ -1,0 +1,32 @@
+"""Write in words how a layer has what it puts out: its channels, rows and columns, or tokens."""
+
+from hookviz.language.saying import say
+from hookviz.types import LAST, TOKENS, LayerInfo
+from hookviz.wording import times
+
+
+def layout_text(layer: LayerInfo) -> str:
+    """Write a layer's layout in a few words; empty of what has one axis, or none.
+
+    >>> from hookviz.capturing.layout_text import layout_text
+    >>> from hookviz.types import LayerInfo
+    >>> shapes = {"input_shape": (3, 224, 224), "output_shape": (384, 14, 14)}
+    >>> token = {"layout": "tokens", "prefix_tokens": 1}
+    >>> layout_text(LayerInfo("norm", "LayerNorm", 0, "norm", 1, **shapes, parameters=0, **token))
+    '14×14 patches and a class token; 384 channels'
+    """
+    if layer.layout == "unknown":
+        return say("unknown: no map")
+    if layer.layout not in {LAST, TOKENS}:
+        return say("channels first") if layer.layout else ""
+    channels, *sides = layer.output_shape
+    size = times(sides)
+    if layer.layout == LAST:
+        return say("channels last: {size}; {channels:,} channels", size=size, channels=channels)
+    if layer.prefix_tokens == 0:
+        cells = say("{size} patches", size=size)
+    elif layer.prefix_tokens == 1:
+        cells = say("{size} patches and a class token", size=size)
+    else:
+        cells = say("{size} patches and {count} other tokens", size=size, count=layer.prefix_tokens)
+    return say("{cells}; {channels:,} channels", cells=cells, channels=channels)
