@@ -70,6 +70,22 @@ class LayerTrace:
     is_pure: bool
 
     @cached_property
+    def usual(self) -> tuple[LayerInfo, ...]:
+        """Layers to look at first: the convolutions.
+
+        Where those are fewer than a fifth of the layers with weights that put out maps, as in a
+        transformer, blocks that put out maps stand among them.
+        """
+        weighted = sum(
+            bool(layer.parameters) for layer in self.layers if layer.name in self.map_outputs
+        )
+        if 5 * len(self.convs) >= weighted:
+            return self.convs
+        convs, leaves = ({layer.name for layer in each} for each in (self.convs, self.layers))
+        listed = [each for each in self.maps if each.name in convs or each.name not in leaves]
+        return layers.numbered(listed, self.calls)
+
+    @cached_property
     def hidden(self) -> tuple[LayerInfo, ...]:
         """Layers before the first one whose channels are the classes themselves.
 

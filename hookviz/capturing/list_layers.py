@@ -1,4 +1,4 @@
-"""List the layers of a model for people: convolutions, whatever puts out maps, or all."""
+"""List the layers of a model for people: convolutions, those of use, of maps, or all."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from hookviz.hooking.forward_pass import own_shape
 from hookviz.language.saying import say
 from hookviz.types import LayerInfo, Model
 
-KINDS = ("conv", "maps", "all")
+KINDS = ("conv", "usual", "maps", "all")
 """What `list_layers` can list."""
 
 
@@ -19,14 +19,16 @@ def list_layers(
 
     Args:
         model: from `load_model` or `wrap`.
-        kind: ``"conv"`` for convolution layers, ``"all"`` for every layer without parts, ``"maps"``
-            for whatever puts out maps, ``(C, H, W)``: layers, and blocks of them, such as
-            ``layer1``, which stand before their parts and count all their parameters.
+        kind: ``"conv"`` for convolution layers, ``"usual"`` for what the app lists first, which is
+            these, and blocks too where a network has few of them, as a transformer has, ``"all"``
+            for every layer without parts, ``"maps"`` for whatever puts out maps, ``(C, H, W)``:
+            layers, and blocks of them, such as ``layer1``, which stand before their parts and count
+            all their parameters.
         input_shape: ``(C, H, W)`` of the input; the model's own input shape by default.
 
     Raises:
         ModelError: the network can't take an input of that shape.
-        SettingError: `kind` is none of the three.
+        SettingError: `kind` is none of the four.
 
     >>> model = hookviz.load_model("shapesnet")
     >>> layer = hookviz.list_layers(model)[0]
@@ -39,4 +41,9 @@ def list_layers(
     """
     one_of(say("kind of layers"), kind, KINDS)
     trace = layer_trace(model, tuple(input_shape or own_shape(model)))
-    return {"conv": trace.convs, "maps": trace.maps, "all": trace.layers}[kind]
+    return {
+        "conv": trace.convs,
+        "usual": trace.usual,
+        "maps": trace.maps,
+        "all": trace.layers,
+    }[kind]

@@ -34,7 +34,8 @@ def answer_layers(
     return Answer(
         {
             "listed": looked.listed,
-            "hasConvs": bool(trace.convs),
+            "hasUsual": bool(trace.usual),
+            "hasBlocks": len(trace.usual) > len(trace.convs),
             "layer": layer.name,
             "options": [{"name": each.name, "number": each.index + 1} for each in looked.layers],
             "step": str(looked.step),

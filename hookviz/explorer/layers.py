@@ -64,7 +64,7 @@ def resolve(subject: Subject, view: View) -> Looked:
     """
     trace, asked, offered = subject.trace, view.layer, subject.offered
     listed = None if offered else list_of(trace, asked, view.layers)
-    layers = offered or (trace.convs if listed == "conv" else trace.maps)
+    layers = offered or (trace.usual if listed == "conv" else trace.maps)
     if not layers:
         raise HookVizError(no_layer(subject.model, trace))
     by_name = {layer.name: layer for layer in layers}
@@ -79,9 +79,9 @@ def resolve(subject: Subject, view: View) -> Looked:
 
 
 def list_of(trace: LayerTrace, asked: str | None, layers: str | None) -> Listed:
-    """Return the list that a link means: of all with maps where `asked` is beyond conv layers."""
-    convs = {layer.name for layer in trace.convs}
-    beyond = asked in {layer.name for layer in trace.maps} - convs or not convs
+    """Return the list that a link means: of all with maps where `asked` is beyond the usual."""
+    usual = {layer.name for layer in trace.usual}
+    beyond = asked in {layer.name for layer in trace.maps} - usual or not usual
     return "maps" if beyond or layers == "maps" else "conv"
 
 

@@ -51,7 +51,7 @@ def _previews(subject: Subject, *, of_all: bool) -> Previews | None:
     """
     model, model_input, cache = subject.model, subject.model_input, subject.cache
     trace, offered = subject.trace, {layer.name for layer in subject.offered}
-    listed = (layer.name for layer in (trace.maps if of_all else trace.convs))
+    listed = (layer.name for layer in (trace.maps if of_all else trace.usual))
     names = [name for name in listed if not offered or name in offered]
     if not names:
         return None

@@ -1,4 +1,4 @@
-"""List and build torchvision's convolutional networks.
+"""List and build torchvision's networks that classify.
 
 torchvision is asked for its list, its builders and the figures that come with its weights; no
 model is named here by hand.
@@ -17,19 +17,23 @@ from torchvision import models
 from hookviz.models.model_source import ModelSource
 from hookviz.types import ModelSpec, Preprocess
 
+_SHORT = {
+    "VisionTransformer": "ViT",
+    "SwinTransformer": "Swin",
+    "MaxVit": "MaxViT",
+    "Maxvit": "MaxViT",
+}
+"""Families by the names of torchvision's classes."""
+
 
 @cache
 def specs() -> tuple[ModelSpec, ...]:
-    """Return a catalog entry for each convolutional network, by family and number of parameters.
+    """Return a catalog entry for each network that classifies, by family and number of parameters.
 
     What is on disk is left to the catalog.
     """
-    convolutional = [
-        _spec(name)
-        for name in _names()
-        if not _has_attention(models.get_model_builder(name).__module__)
-    ]
-    return tuple(sorted(convolutional, key=lambda spec: (spec.family.casefold(), spec.parameters)))
+    listed = [_spec(name) for name in _names()]
+    return tuple(sorted(listed, key=lambda spec: (spec.family.casefold(), spec.parameters)))
 
 
 def categories(name: str) -> tuple[str, ...]:
@@ -87,15 +91,6 @@ def _weights(name: str) -> Any:
     return models.get_model_weights(name).DEFAULT
 
 
-def _has_attention(module: str) -> bool:
-    """Return whether a file of torchvision's defines a transformer, as its source tells.
-
-    Building each network to look inside would take the app's start a second; a test does that and
-    compares.
-    """
-    return "attention" in inspect.getsource(sys.modules[module]).casefold()
-
-
 def _spec(name: str) -> ModelSpec:
     weights = _weights(name)
     trained_on, figures = next(iter(weights.meta["_metrics"].items()))
@@ -114,6 +109,14 @@ def _spec(name: str) -> ModelSpec:
 
 def _title(identifier: str) -> str:
     """Write ``"Wide_ResNet50_2"`` as people do: ``"Wide ResNet-50-2"``."""
+    transformer = re.fullmatch(r"(ViT|Swin|MaxVit)_(?:(V\d)_)?([A-Z])(?:_(\d+))?", identifier)
+    if transformer:
+        name, version, size, patch = transformer.groups()
+        return (
+            " ".join(filter(None, (_SHORT.get(name, name), version)))
+            + f"-{size}"
+            + (f"/{patch}" if patch else "")
+        )
     text = re.sub(r"(\d\d)_(\d+)", r"\1-\2", identifier)  # ResNeXt50_32X4D
     text = re.sub(r"(?<=[a-z])(?=\d_\d)", " ", text)  # SqueezeNet1_0
     text = re.sub(r"(?<=Net)(?=\d_)", " ", text)  # MNASNet0_5
@@ -126,8 +129,10 @@ def _family(module: str) -> str:
     """Spell a file's name like the class that it is about: resnet → ResNet."""
     plain = module.rpartition(".")[2]
     classes = [name for name, _ in inspect.getmembers(sys.modules[module], inspect.isclass)]
-    spelled = [name for name in classes if name.casefold() == plain]
-    return spelled[0] if spelled else plain.capitalize()
+    joined = plain.replace("_", "")
+    spelled = [name for name in classes if name.casefold() == joined]
+    named = spelled[0] if spelled else plain.capitalize()
+    return _SHORT.get(named, named)
 
 
 SOURCE = ModelSource(

@@ -19,7 +19,7 @@ from tests.plain_hooks import every_output
 Shapes = dict[str, tuple[int, ...]]
 
 
-def _shapes_at(network: nn.Module, rows: int, columns: int) -> Shapes:
+def shapes_at(network: nn.Module, rows: int, columns: int) -> Shapes:
     """Shapes of what every module puts out, by plain hooks in a pass without data."""
     shapes: Shapes = {}
 
@@ -37,7 +37,7 @@ def _shapes_at(network: nn.Module, rows: int, columns: int) -> Shapes:
     return shapes
 
 
-def _layout(name: str, own: Shapes, taller: Shapes, wider: Shapes) -> str | None:
+def told_by_sizes(name: str, own: Shapes, taller: Shapes, wider: Shapes) -> str | None:
     """What three sizes say of an output of four axes; None where they say nothing."""
     if len(own[name]) != 4:
         return None
@@ -65,11 +65,11 @@ def test_every_layer_lies_as_three_sizes_tell(
     with torch.device("meta"):
         networks = [make().eval() for _ in range(3)]
     sizes = ((224, 224), (320, 224), (224, 352))
-    own, taller, wider = (_shapes_at(n, *size) for n, size in zip(networks, sizes, strict=True))
+    own, taller, wider = (shapes_at(n, *size) for n, size in zip(networks, sizes, strict=True))
     listed = {info.name: info for info in layer_trace(model, (3, 224, 224)).every}
     counts = {"channels first": 0, "channels last": 0}
     for name, info in listed.items():
-        told = _layout(name, own, taller, wider) if name in own else None
+        told = told_by_sizes(name, own, taller, wider) if name in own else None
         if told is None:
             continue
         counts[told] += 1

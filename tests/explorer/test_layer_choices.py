@@ -41,7 +41,7 @@ def test_every_layer_has_its_neighbours(subject: Subject, model: Model, listed: 
 
 def test_it_says_what_the_layer_is(subject: Subject) -> None:
     row = asked(subject, "layers", View(layer="stage1"))
-    assert (row["isConv"], row["hasConvs"]) == (False, True)
+    assert (row["isConv"], row["hasUsual"]) == (False, True)
     assert (row["steps"], row["warning"]) == (None, "")
     conv = asked(subject, "layers")
     assert (conv["isConv"], conv["shape"]) == (True, [32, 64, 64])

@@ -1,4 +1,3 @@
-import inspect
 import warnings
 
 import pytest
@@ -18,25 +17,25 @@ def test_figures_are_those_of_torchvisions_own_weights() -> None:
     assert spec.download_bytes == pytest.approx(87_319_819, rel=1e-4)  # the real file's bytes
 
 
-def test_the_catalog_is_what_looking_inside_every_network_says() -> None:
-    def convolutional(name: str) -> bool:
-        builder = models.get_model_builder(name)
-        made = inspect.signature(builder).return_annotation
-        quiet = (
-            {"init_weights": False} if "aux_logits" in inspect.signature(made).parameters else {}
-        )
-        kinds = {type(module).__name__.casefold() for module in builder(**quiet).modules()}
-        return "conv2d" in kinds and not any("attention" in kind for kind in kinds)
+def test_every_network_that_classifies_is_listed() -> None:
+    listed = {spec.name for spec in torchvision_models.specs()}
+    assert listed == set(models.list_models(module=models))
+    assert len(listed) == 80
 
-    smallest: dict[str, tuple[int, str]] = {}  # one network of each of torchvision's files
-    for name in models.list_models(module=models):
-        module = models.get_model_builder(name).__module__
-        size = models.get_model_weights(name).DEFAULT.meta["num_params"]
-        smallest[module] = min(smallest.get(module, (size, name)), (size, name))
-    listed = {spec.name for spec in hookviz.list_models()}
-    assert {name for _, name in smallest.values() if convolutional(name)} == {
-        name for _, name in smallest.values() if name in listed
-    }
+
+@pytest.mark.parametrize(
+    ("name", "title", "family"),
+    [
+        ("vit_b_16", "ViT-B/16", "ViT"),
+        ("swin_t", "Swin-T", "Swin"),
+        ("swin_v2_b", "Swin V2-B", "Swin"),
+        ("maxvit_t", "MaxViT-T", "MaxViT"),
+        ("wide_resnet50_2", "Wide ResNet-50-2", "ResNet"),
+    ],
+)
+def test_titles_are_as_people_write_them(name: str, title: str, family: str) -> None:
+    spec = catalog.find_model(name)
+    assert (spec.title, spec.family) == (title, family)
 
 
 def test_no_network_of_the_catalog_needs_building_to_be_listed() -> None:

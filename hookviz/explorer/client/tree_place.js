@@ -44,11 +44,11 @@ export const treePlace = ({ ask, change, about }) => {
         label: say("Layers"),
         hint: say("Conv layers, or whatever puts out maps: norms, activations, pooling, blocks."),
         options: [
-          { value: "conv", says: say("Conv") },
+          { value: "conv", says: layers.hasBlocks ? say("Conv, blocks") : say("Conv") },
           { value: "maps", says: say("All maps") },
         ],
         chosen: layers.listed,
-        isFixed: !layers.hasConvs,
+        isFixed: !layers.hasUsual,
       },
     );
     parts.tree.mark(layers.layer);

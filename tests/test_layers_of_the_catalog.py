@@ -1,0 +1,97 @@
+"""Every layer of each network of the catalog, against plain hooks and inputs of three sizes."""
+
+import pytest
+import torch
+from torch import Tensor
+
+import hookviz
+from hookviz.capturing.layer_trace import layer_trace
+from hookviz.hooking.forward_pass import own_shape
+from hookviz.models import architectures
+from hookviz.types import LayerInfo, Model
+from tests.capturing.test_axes import shapes_at, told_by_sizes
+from tests.every_network import IN_EVERY_NETWORK
+from tests.plain_hooks import every_output
+
+_MOST = 60  # layers recorded at a time
+
+
+def image_for(model: Model) -> Tensor:
+    return torch.randn(1, *own_shape(model), generator=torch.Generator().manual_seed(0))
+
+
+def values_are_recorded(model: Model) -> int:
+    """Compare what every layer puts out, and its maps, with what plain hooks see of the network."""
+    image = image_for(model)
+    truth = every_output(model.network, image)
+    listed = [info for info in hookviz.list_layers(model, kind="maps") if truth.get(info.name)]
+    compared = 0
+    for start in range(0, len(listed), _MOST):
+        group = listed[start : start + _MOST]
+        cap = hookviz.capture(model, image, [info.name for info in group])
+        for info in group:
+            seen = truth[info.name][0]
+            if isinstance(seen, Tensor):
+                assert torch.equal(cap[info.name].raw, seen[0]), info.name
+                assert torch.equal(cap[info.name].values, as_maps(info, seen[0])), info.name
+                compared += 1
+    return compared
+
+
+def as_maps(info: LayerInfo, seen: Tensor) -> Tensor:
+    """Lay out by hand what a layer put out, as its description says."""
+    if info.layout == "channels last":
+        return seen.movedim(-1, 0)
+    if info.layout != "tokens":
+        return seen
+    cells = seen[info.prefix_tokens :]
+    return cells.reshape(*info.output_shape[1:], -1).permute(2, 0, 1)
+
+
+def layouts_are_told_by_sizes(name: str, model: Model) -> int:
+    """Compare each layout with what a taller and a wider input say; 0 where one size is taken."""
+    side = own_shape(model)[1]
+    shapes = []
+    for size in ((side, side), (side + 96, side), (side, side + 128)):
+        network = architectures.build_without_memory(name, architectures.spec_classes(name))
+        try:
+            shapes.append(shapes_at(network.eval(), *size))
+        except (AssertionError, RuntimeError):
+            return 0
+    own, taller, wider = shapes
+    compared = 0
+    for info in layer_trace(model, own_shape(model)).every:
+        told = told_by_sizes(info.name, own, taller, wider) if info.name in own else None
+        if told is not None:
+            assert info.layout == told, info
+            compared += 1
+    return compared
+
+
+@pytest.mark.parametrize("name", ["swin_t", "maxvit_t"])
+def test_a_transformer_s_layers_are_what_it_computes(name: str) -> None:
+    model = hookviz.load_model(name, "random")
+    assert values_are_recorded(model) > 120
+    usual = hookviz.list_layers(model, kind="usual")
+    assert 20 < len(usual) < 100
+
+
+def test_a_network_of_few_convolutions_has_its_blocks_listed() -> None:
+    model = hookviz.load_model("swin_t", "random")
+    names = [info.name for info in hookviz.list_layers(model, kind="usual")]
+    assert names[:4] == ["features", "features.0", "features.0.0", "features.1"]
+    assert "features.5.3.mlp" in names
+    assert not any(name.endswith((".0.norm1", ".attn.qkv", ".mlp.0")) for name in names)
+    resnet = hookviz.load_model("resnet18", "random")
+    assert hookviz.list_layers(resnet, kind="usual") == hookviz.list_layers(resnet)
+
+
+@pytest.mark.sweep("by day two transformers: the test above")
+@IN_EVERY_NETWORK
+def test_every_network_s_layers_are_what_it_computes(
+    of_catalog: Model, request: pytest.FixtureRequest
+) -> None:
+    name = request.node.callspec.params["of_catalog"][0]
+    assert values_are_recorded(of_catalog) > 5
+    sized = layouts_are_told_by_sizes(name, of_catalog)
+    assert sized > 5 or name.startswith(("vit_", "maxvit_", "swin_v2"))
