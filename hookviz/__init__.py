@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hookviz.atlas.reading import read_atlas
     from hookviz.capturing.batch import capture_batch
     from hookviz.capturing.capture_each import capture_each
+    from hookviz.capturing.class_maps import ClassMaps, class_maps
     from hookviz.capturing.engine import capture
     from hookviz.capturing.feature_index import FeatureIndex
     from hookviz.capturing.feature_vectors import Features
@@ -105,6 +106,7 @@ __all__ = [
     "ChannelAnswer",
     "ChannelComparison",
     "ChannelMatches",
+    "ClassMaps",
     "Comparison",
     "Crop",
     "EngineError",
@@ -148,6 +150,7 @@ __all__ = [
     "capture",
     "capture_batch",
     "capture_each",
+    "class_maps",
     "clip_gradients",
     "compare",
     "edit",
@@ -186,6 +189,7 @@ _HOMES = {
     "atlas.reading": ("read_atlas",),
     "capturing.batch": ("capture_batch",),
     "capturing.capture_each": ("capture_each",),
+    "capturing.class_maps": ("ClassMaps", "class_maps"),
     "capturing.engine": ("capture",),
     "capturing.feature_index": ("FeatureIndex",),
     "capturing.feature_vectors": ("Features",),

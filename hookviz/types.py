@@ -44,10 +44,13 @@ class ModelSpec:
         family: the group it is listed under, for example ``"ResNet"``.
         parameters: how many numbers are learned.
         download_bytes: size of the weights file; 0 for weights that ship with HookViz.
-        accuracy: top-1 accuracy of the pretrained weights in percent, by the source's own figures.
+        accuracy: of the pretrained weights in percent, by the source's own figures.
         trained_on: the data of that accuracy, for example ``"ImageNet-1K"``.
         min_size: the smallest input height and width in pixels that the architecture is meant for.
         on_disk: whether the pretrained weights are on this machine already.
+        task: what it was trained for: ``"classification"``, ``"segmentation"``, ``"detection"`` or
+            ``"video"``.
+        metric: what `accuracy` is: ``"top-1"``, ``"mean IoU"`` or ``"box AP"``.
     """
 
     name: str
@@ -59,6 +62,8 @@ class ModelSpec:
     trained_on: str
     min_size: int
     on_disk: bool
+    task: str = "classification"
+    metric: str = "top-1"
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,6 +178,15 @@ def attention(model: hookviz.Model) -> None:
             raise
 
 
+def class_maps(model: hookviz.Model) -> None:
+    """It classifies, which is told after a pass that is watched as any other."""
+    try:
+        hookviz.class_maps(model, random_input(0, 8))
+    except hookviz.ModelError as error:
+        if "no scores of classes at each pixel" not in str(error):
+            raise
+
+
 def save_page(model: hookviz.Model) -> None:
     with TemporaryDirectory() as folder:
         capture = hookviz.capture(model, random_input(0, 8), "second")
@@ -186,6 +195,7 @@ def save_page(model: hookviz.Model) -> None:
 
 MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
     "attention": [attention],
+    "class_maps": [class_maps],
     "capture": [
         lambda model: hookviz.capture(model, random_input(0, 8), inputs=True),
         lambda model: hookviz.capture(model, random_input(0, 8), "relu", logits=False),

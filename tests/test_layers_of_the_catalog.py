@@ -7,12 +7,13 @@ from torch import Tensor
 import hookviz
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.hooking.forward_pass import own_shape
-from hookviz.models import architectures
+from hookviz.models import architectures, torchvision_models
 from hookviz.types import LayerInfo, Model
 from tests.capturing.test_axes import shapes_at, told_by_sizes
 from tests.every_network import IN_EVERY_NETWORK
 from tests.plain_hooks import every_output
 
+OTHER_TASKS = [spec.name for spec in torchvision_models.specs() if spec.task != "classification"]
 _MOST = 60  # layers recorded at a time
 
 
@@ -74,6 +75,18 @@ def test_a_transformer_s_layers_are_what_it_computes(name: str) -> None:
     assert values_are_recorded(model) > 120
     usual = hookviz.list_layers(model, kind="usual")
     assert 20 < len(usual) < 100
+
+
+def test_a_detector_s_backbone_is_what_it_computes() -> None:
+    model = hookviz.load_model("ssdlite320_mobilenet_v3_large", "random")
+    assert values_are_recorded(model) > 150
+    assert hookviz.capture(model, "assets/samples/cat.jpg").logits is None
+
+
+@pytest.mark.sweep("by day one detector and, in tests/capturing, one that segments")
+@pytest.mark.parametrize("name", OTHER_TASKS)
+def test_every_network_of_another_task_is_what_it_computes(name: str) -> None:
+    assert values_are_recorded(hookviz.load_model(name, "random")) > 50
 
 
 def test_a_network_of_few_convolutions_has_its_blocks_listed() -> None:

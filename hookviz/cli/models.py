@@ -10,7 +10,7 @@ from hookviz.models import catalog
 from hookviz.types import ModelSpec
 from hookviz.wording import byte_size, text_table
 
-_HEAD = ("name", "title", "family", "parameters", "download", "top-1", "on disk")
+_HEAD = ("name", "title", "family", "parameters", "download", "accuracy", "on disk")
 
 
 @click.command()
@@ -20,8 +20,9 @@ _HEAD = ("name", "title", "family", "parameters", "download", "top-1", "on disk"
 def models(family: tuple[str, ...], on_disk: bool, as_json: bool) -> None:
     """List the models: size, accuracy, and whether the weights are on this machine.
 
-    Top-1 is the share of the test images that a model gets right, in percent, by the figures of
-    those who trained it.
+    Top-1 is the share of the test images that a model gets right, in percent, mean IoU how far the
+    areas of its classes are the true ones, box AP the average precision of its boxes, all of them
+    by the figures of those who trained it.
     """
     listed = of_families(family) if family else catalog.list_models()
     listed = tuple(spec for spec in listed if spec.on_disk or not on_disk)
@@ -35,12 +36,14 @@ def models(family: tuple[str, ...], on_disk: bool, as_json: bool) -> None:
             spec.family,
             f"{spec.parameters:,}",
             byte_size(spec.download_bytes) if spec.download_bytes else "",
-            f"{spec.accuracy:.1f} %" if spec.accuracy == spec.accuracy else "",  # NaN: not known
+            f"{spec.accuracy:.1f} % {spec.metric}"
+            if spec.accuracy == spec.accuracy
+            else "",  # NaN: not known
             "yes" if spec.on_disk else "",
         )
         for spec in listed
     ]
-    click.echo(text_table(_HEAD, rows, right=("parameters", "download", "top-1")))
+    click.echo(text_table(_HEAD, rows, right=("parameters", "download", "accuracy")))
 
 
 def of_families(wanted: tuple[str, ...]) -> tuple[ModelSpec, ...]:

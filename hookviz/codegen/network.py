@@ -8,7 +8,7 @@ from textwrap import indent
 
 from hookviz.codegen.facts import NetworkFacts
 from hookviz.codegen.wording import call, quoted, to_fill_in
-from hookviz.models import architectures, shapesnet
+from hookviz.models import architectures, shapesnet, torchvision_models
 from hookviz.models.bundled import BUNDLED
 from hookviz.models.checkpoints.unwrapping import USUAL_KEYS
 from hookviz.models.state_dict_keys import WRAPPERS
@@ -50,9 +50,11 @@ def _architecture(facts: NetworkFacts) -> str:
         return call(facts.library_calls.create, quoted(facts.architecture), **options)
     if pretrained:
         options["weights"] = "weights" if _brings_steps(facts) else '"DEFAULT"'
-    elif _has_training_heads(facts):  # the heads draw random numbers too, a checkpoint needs none
+    else:  # heads for training draw random numbers too, a checkpoint needs none
         heads = facts.weights == "random"
-        options |= {"aux_logits": heads, "transform_input": True, "init_weights": heads}
+        options |= torchvision_models.builder_options(facts.architecture, training_heads=heads)
+        if "init_weights" in options:
+            options["init_weights"] = heads
     line = call("models.get_model", quoted(facts.architecture), **options)
     return line if len(line) < _WIDTH else line.replace("(", "(\n    ")[:-1] + "\n)"
 
@@ -60,11 +62,6 @@ def _architecture(facts: NetworkFacts) -> str:
 def _from_library(facts: NetworkFacts) -> bool:
     """Return whether the library that has the architecture looks after its weights as well."""
     return facts.weights == "pretrained" and not facts.is_shipped
-
-
-def _has_training_heads(facts: NetworkFacts) -> bool:
-    """Return whether it has heads that only training uses, as GoogLeNet and Inception have."""
-    return facts.origin == "torchvision" and architectures.has_training_heads(facts.model)
 
 
 @cache

@@ -14,8 +14,9 @@ from hookviz.explorer.patches import answer_choices, atlas_of_step
 from hookviz.explorer.question import Answer, Report
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import AUTOMATIC, View
+from hookviz.language.naming import class_label
 from hookviz.language.saying import say
-from hookviz.types import Address
+from hookviz.types import Address, LayerInfo
 
 _Options = list[dict[str, str]]
 
@@ -48,8 +49,23 @@ def answer_layers(
             "colourMaps": _options((AUTOMATIC, *COLORMAPS)),
             "isConv": any(each.name == layer.name for each in trace.convs),
             "shape": list(layer.output_shape),
+            "classes": class_names(subject, layer),
         }
     )
+
+
+def class_names(subject: Subject, layer: LayerInfo) -> list[str]:
+    """Return the class of each channel of the last conv layer, or one after it, with one for each.
+
+    Empty of any other layer.
+    """
+    categories, trace = subject.model.categories, subject.trace
+    returned = list(trace.calls)
+    last = trace.convs[-1].name if trace.convs else layer.name
+    is_last = layer.name in returned and returned.index(layer.name) >= returned.index(last)
+    if not is_last or layer.output_shape[:1] != (len(categories),):
+        return []
+    return [class_label(number, categories) for number in range(len(categories))]
 
 
 def _step_choice(steps: Steps, chosen: Address) -> dict[str, Any] | None:

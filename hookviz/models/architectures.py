@@ -55,16 +55,22 @@ def build(name: str, classes: int, *, training_heads: bool) -> nn.Module:
 def build_without_memory(name: str, classes: int, *, training_heads: bool = False) -> nn.Module:
     """Build a network whose weights have shapes and no values; see `build`.
 
-    It takes neither memory nor random numbers, which a large network takes seconds to draw.
+    It takes neither memory nor random numbers, which a large network takes seconds to draw; but
+    for one that runs a part of itself while it is built, as torchvision's SSDlite does.
     """
-    with _WithoutMemory():
-        return build(name, classes, training_heads=training_heads)
+    try:
+        with _WithoutMemory():
+            return build(name, classes, training_heads=training_heads)
+    except RuntimeError:
+        return build(name, classes, training_heads=training_heads).to("meta")
 
 
 def drop_training_heads(network: nn.Module) -> None:
     """Remove the heads that only training uses, as torchvision does: no pass in eval runs them."""
-    if getattr(network, "aux_logits", False) is True:
-        network.aux_logits = False  # type: ignore[assignment]
+    flag = getattr(network, "aux_logits", False) is True
+    if flag or getattr(network, "aux_classifier", None) is not None:
+        if flag:
+            network.aux_logits = False  # type: ignore[assignment]
         for child, _ in list(network.named_children()):
             if child.casefold().startswith("aux"):
                 setattr(network, child, None)

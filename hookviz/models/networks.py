@@ -71,7 +71,12 @@ def with_weights(spec: ModelSpec, state_dict: Mapping[str, Tensor], source: str)
     outline = architectures.outline(spec.name, matched.classes)
     refuse_too_large(spec, sum(outline[key].numel() for key in matched.tensors))
     network = architectures.build_without_memory(spec.name, matched.classes)
-    network.to_empty(device="cpu")
+    empty = network.state_dict()
+    if any(name not in empty for name, _ in network.named_buffers()):
+        # No file has these buffers, such as an index of relative positions: they are computed.
+        network = architectures.build(spec.name, matched.classes, training_heads=False)
+    else:
+        network.to_empty(device="cpu")
     empty = network.state_dict()
     # Every file is taken to be of today's layout: its shapes have been compared, and the versions
     # that some layers look for are lost in safetensors and under prefixes.

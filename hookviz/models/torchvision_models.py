@@ -1,4 +1,4 @@
-"""List and build torchvision's networks that classify.
+"""List and build torchvision's networks for images.
 
 torchvision is asked for its list, its builders and the figures that come with its weights; no
 model is named here by hand.
@@ -14,10 +14,27 @@ from typing import Any
 from torch import nn
 from torchvision import models
 
+from hookviz.language.saying import mark
 from hookviz.models.model_source import ModelSource
 from hookviz.types import ModelSpec, Preprocess
 
+_TASKS: dict[str, Any] = {
+    "classification": models,
+    "segmentation": models.segmentation,
+    "detection": models.detection,
+}
+_METRICS = {
+    "classification": ("acc@1", mark("top-1")),
+    "segmentation": ("miou", mark("mean IoU")),
+    "detection": ("box_map", mark("box AP")),
+}
+_LEAST = {"classification": 1, "segmentation": 64, "detection": 64}  # pixels
+_DETECTED = 800  # pixels of the shorter side, to which most detectors bring an image themselves
 _SHORT = {
+    "FasterRCNN": "Faster R-CNN",
+    "MaskRCNN": "Mask R-CNN",
+    "KeypointRCNN": "Keypoint R-CNN",
+    "Ssdlite": "SSDlite",
     "VisionTransformer": "ViT",
     "SwinTransformer": "Swin",
     "MaxVit": "MaxViT",
@@ -28,12 +45,17 @@ _SHORT = {
 
 @cache
 def specs() -> tuple[ModelSpec, ...]:
-    """Return a catalog entry for each network that classifies, by family and number of parameters.
+    """Return a catalog entry for each network, by task, family and number of parameters.
 
     What is on disk is left to the catalog.
     """
     listed = [_spec(name) for name in _names()]
-    return tuple(sorted(listed, key=lambda spec: (spec.family.casefold(), spec.parameters)))
+    tasks = list(_TASKS)
+
+    def place(spec: ModelSpec) -> tuple[int, str, int]:
+        return tasks.index(spec.task), spec.family.casefold(), spec.parameters
+
+    return tuple(sorted(listed, key=place))
 
 
 def categories(name: str) -> tuple[str, ...]:
@@ -43,12 +65,26 @@ def categories(name: str) -> tuple[str, ...]:
 
 def min_size(name: str) -> int:
     """Return the smallest height and width in pixels that the model takes."""
-    return int(max(_weights(name).meta["min_size"]))
+    return max(_LEAST[task(name)], *map(int, _weights(name).meta["min_size"]))
+
+
+@cache
+def task(name: str) -> str:
+    """Return what the model was trained for, as `ModelSpec.task` has it."""
+    return next(
+        each for each, module in _TASKS.items() if name in models.list_models(module=module)
+    )
 
 
 def preprocess(name: str) -> Preprocess:
     """Return the steps from image to input that come with the model's own weights."""
     steps = _weights(name).transforms()
+    if task(name) == "detection":  # the network itself resizes and normalises
+        side = next((int(part) for part in re.findall(r"\d{3}", name)), _DETECTED)
+        return Preprocess(side, side, mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0))
+    if task(name) == "segmentation":
+        side = steps.resize_size[0]
+        return Preprocess(side, side, mean=tuple(steps.mean), std=tuple(steps.std))
     return Preprocess(
         resize=steps.resize_size[0],
         crop=steps.crop_size[0],
@@ -60,20 +96,30 @@ def preprocess(name: str) -> Preprocess:
 
 
 def has_training_heads(name: str) -> bool:
-    """Return whether the model has heads that only training uses: GoogLeNet and Inception."""
+    """Return whether the model has heads that only training uses, such as GoogLeNet's."""
+    if task(name) != "classification":
+        return "aux_loss" in inspect.signature(models.get_model_builder(name)).parameters
     network_class = inspect.signature(models.get_model_builder(name)).return_annotation
     return "aux_logits" in inspect.signature(network_class).parameters
 
 
 def build(name: str, classes: int, *, training_heads: bool = False) -> nn.Module:
     """Build an untrained network, with its auxiliary heads for training where asked for."""
-    options: dict[str, Any] = {"num_classes": classes}
-    if has_training_heads(name):
+    builder: Callable[..., nn.Module] = models.get_model_builder(name)
+    return builder(num_classes=classes, **builder_options(name, training_heads=training_heads))
+
+
+def builder_options(name: str, *, training_heads: bool) -> dict[str, Any]:
+    """Return what a builder has to be told for a network without weights, beside its classes."""
+    options: dict[str, Any] = {}
+    if task(name) != "classification":
+        options |= {"weights_backbone": None}
+        options |= {"aux_loss": training_heads} if has_training_heads(name) else {}
+    elif has_training_heads(name):
         # GoogLeNet and Inception: their weights come with extra heads and with inputs in another
         # range, and they warn unless told whether they are to be initialised.
-        options |= {"aux_logits": training_heads, "transform_input": True, "init_weights": True}
-    builder: Callable[..., nn.Module] = models.get_model_builder(name)
-    return builder(**options)
+        options = {"aux_logits": training_heads, "transform_input": True, "init_weights": True}
+    return options
 
 
 def _weights_url(name: str) -> str:
@@ -82,7 +128,9 @@ def _weights_url(name: str) -> str:
 
 @cache
 def _names() -> frozenset[str]:
-    return frozenset(models.list_models(module=models))
+    return frozenset(
+        name for module in _TASKS.values() for name in models.list_models(module=module)
+    )
 
 
 @cache
@@ -94,16 +142,19 @@ def _weights(name: str) -> Any:
 def _spec(name: str) -> ModelSpec:
     weights = _weights(name)
     trained_on, figures = next(iter(weights.meta["_metrics"].items()))
+    key, metric = _METRICS[task(name)]
     return ModelSpec(
         name=name,
         title=_title(type(weights).__name__.removesuffix("_Weights")),
         family=_family(models.get_model_builder(name).__module__),
         parameters=int(weights.meta["num_params"]),
         download_bytes=round(weights.meta["_file_size"] * 1024 * 1024),
-        accuracy=float(figures["acc@1"]),
+        accuracy=float(figures[key]),
         trained_on=trained_on,
         min_size=min_size(name),
         on_disk=False,
+        task=task(name),
+        metric=metric,
     )
 
 
@@ -122,6 +173,7 @@ def _title(identifier: str) -> str:
     text = re.sub(r"(?<=Net)(?=\d_)", " ", text)  # MNASNet0_5
     text = re.sub(r"(\d)_(\d)", r"\1.\2", text)
     text = re.sub(r"(?<=[a-zA-Z]{3})(?=\d)", "-", text)  # ResNet34
+    text = text.replace("RCNN", " R-CNN").replace("V-3 ", "V3 ").replace("V-3_", "V3 ")
     return text.replace("_X", " ×" if "Shuffle" in text else " X").replace("_", " ")
 
 

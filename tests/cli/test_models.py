@@ -31,6 +31,8 @@ def test_families_in_any_case_and_several() -> None:
         "trained_on": "ImageNet-1K",
         "min_size": 63,
         "on_disk": catalog.is_on_disk("alexnet"),
+        "task": "classification",
+        "metric": "top-1",
     }
     assert "Did you mean 'VGG'" in mistake("models", "--family", "vg")
 

@@ -114,3 +114,10 @@ def test_an_atlas_offers_its_classes_where_it_has_the_layer(subject: Subject) ->
     with speaking("zh_CN"):
         said = {e["value"]: e["says"] for e in asked(subject, "layers")["patches"]["answers"]}
     assert said["circle"] == "圆形 · circle"
+
+
+def test_channels_that_are_classes_have_their_names() -> None:
+    squeezenet = subject_of(hookviz.load_model("squeezenet"), "cat")
+    last = asked(squeezenet, "layers", View(layer="classifier.1"))
+    assert (len(last["classes"]), last["classes"][281]) == (1000, "tabby")
+    assert asked(squeezenet, "layers", View(layer="features.0"))["classes"] == []

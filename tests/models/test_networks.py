@@ -73,3 +73,15 @@ def test_random_weights_are_the_same_every_time_and_leave_torchs_generator_alone
     assert first.digest == second.digest
     assert first.weights == "random"
     assert torch.equal(torch.rand(3), expected)
+
+
+def test_what_no_file_has_is_computed(tmp_path: Path) -> None:
+    # timm keeps indices of relative positions in buffers that it leaves out of its files.
+    name = "timm/levit_128s"
+    network = hookviz.load_model(name, "random").network
+    path = tmp_path / "levit.pth"
+    torch.save(network.state_dict(), path)
+    filled = hookviz.load_model(name, path).network
+    images = torch.randn(1, 3, 224, 224, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        assert torch.equal(filled(images), network(images))

@@ -253,7 +253,9 @@ export function inspector(parent, context) {
     const isOfA = Boolean(tiles.isOfA);
     if (channel !== at?.channel) place.style.minHeight = "";
     at = { channel, rows, columns, cell: cellOf(view.cell, rows, columns, tiles.strongest[channel]), isOfA };
-    title.textContent = isOfA ? say("Channel {channel} of A", { channel }) : say("Channel {channel}", { channel });
+    const words = isOfA ? say("Channel {channel} of A", { channel }) : say("Channel {channel}", { channel });
+    const isClass = !isOfA && layers.classes?.length;
+    title.textContent = isClass ? `${words} · ${layers.classes[channel]}` : words;
     trail.show(!isOfA);
     place.classList.toggle("of-pair", isPair());
     place.classList.toggle("with-difference", isPair() && Boolean(tiles.isDifference));

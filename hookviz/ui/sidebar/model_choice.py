@@ -95,8 +95,9 @@ def _about(spec: ModelSpec, weights: str) -> str:
         else say("{megabytes:,.0f} MB download", megabytes=spec.download_bytes / 1e6)
     )
     quality = say(
-        "{accuracy:.1f} % top-1 on {trained_on}",
+        "{accuracy:.1f} % {metric} on {trained_on}",
         accuracy=spec.accuracy,
+        metric=say(spec.metric),
         trained_on=say(spec.trained_on),
     )
     return say(
