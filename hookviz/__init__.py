@@ -50,7 +50,8 @@ if TYPE_CHECKING:
         UnknownNameError,
         WeightsError,
     )
-    from hookviz.explaining.attention import Attention, attention
+    from hookviz.explaining.attention import attention
+    from hookviz.explaining.known_attention import Attention
     from hookviz.explaining.linear_probe import LinearProbe, linear_probe
     from hookviz.explaining.pruned_network import prune
     from hookviz.explaining.smaller_network import Smaller, smaller
@@ -201,7 +202,8 @@ _HOMES = {
     "comparing.matches": ("ChannelMatches",),
     "comparing.similarity": ("Similarity", "similarity"),
     "drawing.grid": ("Grid", "make_grid"),
-    "explaining.attention": ("Attention", "attention"),
+    "explaining.attention": ("attention",),
+    "explaining.known_attention": ("Attention",),
     "explaining.linear_probe": ("LinearProbe", "linear_probe"),
     "explaining.pruned_network": ("prune",),
     "explaining.smaller_network": ("Smaller", "smaller"),

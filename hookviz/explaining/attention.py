@@ -1,8 +1,7 @@
-"""Tell who attends to whom: the weights of every layer that attends, and their rollout."""
+"""Tell who attends to whom: the weights of every layer that attends, and their gradients."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -12,107 +11,20 @@ from torch.jit import ScriptModule
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.capturing.recorded_pass import as_scores, wanted_layers
-from hookviz.errors import HookVizError, ModelError, shorten
+from hookviz.errors import ModelError, shorten
+from hookviz.explaining.known_attention import Attention
+from hookviz.explaining.named_class import class_number
+from hookviz.explaining.scoring import scores_in
+from hookviz.hooking import replicas
 from hookviz.hooking.attention_calls import AttentionCall, AttentionCalls
+from hookviz.hooking.attention_gradients import AttentionGradients
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import forward_pass, private_replica
+from hookviz.hooking.precision import device_and_dtype
 from hookviz.language.saying import say
-from hookviz.types import Address, MissingAddressError, Model, ModelInput
-from hookviz.wording import times
+from hookviz.types import Address, Model, ModelInput
 
 _MOST_NAMED = 3  # layers in a message
-
-
-@dataclass(frozen=True, eq=False)
-class Attention(Mapping[str, Tensor]):
-    """Attention weights of one image in one model, by written address.
-
-    ``attention["blocks.0.attn"]`` are those of the layer's first time; ``"blocks.0.attn#1"`` those
-    of its second, in the same call or in another. Iterating gives written addresses in order of
-    execution.
-
-    Each is float32 on the CPU, ``(heads, queries, keys)``: the softmax before any dropout, so that
-    each query's row has the sum 1 (or 0, where a mask keeps it from every key). A layer with
-    windows has one axis more, as a rule ``(windows, heads, queries, keys)`` with the windows in the
-    order in which the network cuts them out, and none where it cuts out one. Before the queries all
-    stands as the network has it, but for a batch of one: some have the heads before the windows
-    (Hiera, NesT), some fold others into them, and what attends among channels (XCiT) has these for
-    queries and keys.
-
-    Attributes:
-        model: what the model is called.
-        model_input: the input with its picture and crop.
-        weights: the weights by written address.
-        logits: the network's output, float32 on the CPU, ``(classes,)``; None if it is no vector.
-    """
-
-    model: str
-    model_input: ModelInput
-    weights: Mapping[str, Tensor] = field(repr=False)
-    logits: Tensor | None = field(repr=False)
-
-    def __getitem__(self, address: str) -> Tensor:
-        """Return the weights at a written address, or of the first time that a layer attends.
-
-        Raises:
-            UnknownLayerError: there are none; also a `KeyError`, so that ``in`` and ``get`` work as
-                on any mapping.
-        """
-        found = self.weights.get(address, self.weights.get(str(Address(str(address)))))
-        if found is None:
-            raise MissingAddressError(say("layer that attends"), address, self.weights)
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.weights)
-
-    def __len__(self) -> int:
-        return len(self.weights)
-
-    def rollout(self) -> Tensor:
-        """Multiply the weights through the layers: how much of each first token is in each last.
-
-        Of every layer the mean over its heads, half of it and half of what the shortcut around the
-        layer brings: ``½·W + ½·I``, each row divided by its sum, from the last layer to the first
-        (Abnar and Zuidema, "Quantifying Attention Flow in Transformers", 2020, arXiv:2005.00928).
-        It goes through the layers that are here: take all of them for the whole network.
-
-        Returns:
-            float32 ``(tokens after the last layer, tokens before the first)``, rows of sum 1.
-
-        Raises:
-            HookVizError: a layer has windows, or does not attend among one number of tokens.
-
-        >>> from hookviz.explaining.attention import Attention
-        >>> model_input = hookviz.prepare(hookviz.load_model("shapesnet"), torch.ones(3, 8, 8))
-        >>> one_head = torch.tensor([[[0.0, 1.0], [0.0, 1.0]]])  # (heads, queries, keys)
-        >>> Attention("two layers", model_input, {"0": one_head, "1": one_head}, None).rollout()
-        tensor([[0.2500, 0.7500],
-                [0.0000, 1.0000]])
-        """
-        if not self.weights:
-            raise HookVizError(
-                say("There are no weights to roll out: attention(model, image) has all layers'.")
-            )
-        tokens = next(iter(self.weights.values())).shape[-1]
-        flow = torch.eye(tokens, dtype=torch.float64)
-        for address, weights in self.weights.items():
-            if weights.shape[-3:] != weights.shape or weights.shape[-2:] != flow.shape:
-                raise HookVizError(
-                    say(
-                        "Rollout follows tokens from layer to layer, which all have to attend "
-                        "among the same tokens: {layer!r} of {model} has weights of {shape}, where "
-                        "heads×{tokens}×{tokens} are needed. Choose layers without windows that go "
-                        "together: attention(model, image, layers).",
-                        layer=address,
-                        model=self.model,
-                        shape=times(weights.shape),
-                        tokens=tokens,
-                    )
-                )
-            step = (weights.double().mean(0) + torch.eye(tokens)) / 2
-            flow = step / step.sum(1, keepdim=True) @ flow
-        return flow.float()
 
 
 @with_numbers
@@ -121,6 +33,7 @@ def attention(
     image: Any,
     layers: str | Iterable[str] | None = None,
     *,
+    target: int | str | None = None,
     size: int | None = None,
     whole: bool = False,
 ) -> Attention:
@@ -139,6 +52,8 @@ def attention(
         layers: a layer's name, several, or None for all that attend. A block such as ``"blocks.0"``
             stands for what attends in it, and ``""`` for the whole network. Weights of other layers
             are not computed.
+        target: number or name of a class, for whose score (before the softmax) the gradients by
+            the weights are kept too; None for none, and for no backward pass.
         size: side of the input in pixels, in place of the model's own.
         whole: take in the whole image instead of its centre crop.
 
@@ -150,7 +65,8 @@ def attention(
         UnknownLayerError: the model has no layer of that name.
         ImageError: the image can't be read.
         ModelError: the network can't take this input, nothing in it attends, or a layer asked for
-            does not.
+            does not; with a target, it puts out no class scores or can't be differentiated.
+        SettingError: it has no class of that number or name.
 
     >>> from torchvision.models import VisionTransformer
     >>> sizes = {"num_layers": 2, "num_heads": 4, "hidden_dim": 16, "mlp_dim": 16}
@@ -162,18 +78,52 @@ def attention(
     """
     model_input = prepare(model, image, size=size, whole=whole)
     asked = _asked(model, model_input, layers)
+    if target is not None:
+        return _with_gradients(model, model_input, asked, target)
     with private_replica(model) as replica:
         calls = AttentionCalls(replica, asked)
         with calls.watching():
             output = forward_pass(model, replica, model_input.tensor)
     _check_found(model, asked, calls.found)
-    times_of = Counter[str]()
-    weights = {}
-    for call in calls.found:
-        if call.weights is not None:
-            weights[str(Address(call.layer, times_of[call.layer]))] = _by_head(call.weights)
-        times_of[call.layer] += 1
+    weights = _by_address(calls.found, [call.weights for call in calls.found])
     return Attention(model.title, model_input, weights, as_scores(output, len(model_input.tensor)))
+
+
+def _with_gradients(
+    model: Model, model_input: ModelInput, asked: frozenset[str] | None, target: int | str
+) -> Attention:
+    """Record the weights in a pass that goes back too, from the target's score."""
+    with torch.inference_mode(mode=False), torch.enable_grad():
+        replica = replicas.for_gradients(model.network)
+        calls = AttentionGradients(replica, asked)
+        image = model_input.tensor.to(*device_and_dtype(replica), copy=True).requires_grad_()
+        with calls.watching():
+            output = forward_pass(model, replica, image)
+        _check_found(model, asked, calls.found)
+        scores = scores_in(model, output, 1)[0]
+        number = class_number(target, model.categories, len(scores), model.title)
+        gradients = calls.gradients(model, scores[number], image)
+    return Attention(
+        model.title,
+        model_input,
+        _by_address(calls.found, [call.weights for call in calls.found]),
+        as_scores(output.detach(), 1),
+        number,
+        _by_address(calls.found, gradients),
+    )
+
+
+def _by_address(
+    found: Iterable[AttentionCall], tensors: Iterable[Tensor | None]
+) -> dict[str, Tensor]:
+    """Return what there is of each time that a layer attends, by written address."""
+    times_of = Counter[str]()
+    kept = {}
+    for call, tensor in zip(found, tensors, strict=True):
+        if tensor is not None:
+            kept[str(Address(call.layer, times_of[call.layer]))] = _by_head(tensor)
+        times_of[call.layer] += 1
+    return kept
 
 
 def _asked(model: Model, model_input: ModelInput, layers: Any) -> frozenset[str] | None:

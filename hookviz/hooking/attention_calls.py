@@ -18,7 +18,7 @@ neither queries nor keys in a product by hand. Not found are linear kinds withou
 softmax written as exponentials and a division, and what runs in a script or another thread.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -156,7 +156,7 @@ class AttentionCalls(EveryFunction):
     def _attends(self, weights: Callable[[], Tensor | None]) -> None:
         running = tuple(self._running)
         seen = weights() if self._is_looked_at(running) else None
-        self._add(running, None if seen is None else _kept(seen))
+        self._add(running, None if seen is None else self._kept(seen))
 
     def _multiplied(
         self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any
@@ -187,7 +187,7 @@ class AttentionCalls(EveryFunction):
         if dim % output.ndim != order[-1]:
             return
         running = tuple(self._running)
-        seen = _kept(output.permute(order)) if self._is_looked_at(running) else None
+        seen = self._kept(output, order) if self._is_looked_at(running) else None
         self._marks[output] = _Weights(_in_both(scores.running, running), seen)
 
     def _went_on(
@@ -222,6 +222,14 @@ class AttentionCalls(EveryFunction):
     def _add(self, running: Running, weights: Tensor | None) -> None:
         within = tuple(layer for layer, _ in running)
         self.found.append(AttentionCall(within, weights if self._is_looked_at(running) else None))
+
+    def _kept(self, weights: Tensor, order: Sequence[int] = ()) -> Tensor:
+        """Return the weights to keep, with their axes in `order` where that is given."""
+        turned = weights.permute(*order) if order else weights
+        values = plain(turned.detach())
+        if values is None:
+            values = turned.detach()
+        return values.to("cpu", torch.float32, copy=True).contiguous()
 
     def _is_learned(self, tensor: Tensor) -> bool:
         return not kind_of(tensor) and memory_of(tensor) in self._learned
@@ -263,10 +271,3 @@ def _in_both(one: Running, other: Running) -> Running:
 
 def _tensors(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor]:
     return [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
-
-
-def _kept(weights: Tensor) -> Tensor:
-    values = plain(weights.detach())
-    if values is None:
-        values = weights.detach()
-    return values.to("cpu", torch.float32, copy=True).contiguous()

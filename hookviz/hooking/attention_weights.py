@@ -51,6 +51,14 @@ def attention_weights(
 
 def multi_head_weights(*args: Any, **kwargs: Any) -> Tensor:
     """Compute the weights of ``F.multi_head_attention_forward``, whose arguments these are."""
+    return multi_head_output(*args, **kwargs)[1]
+
+
+def multi_head_output(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    """Call ``F.multi_head_attention_forward`` for what it puts out, and for every head's weights.
+
+    Without dropout, and by no fused kernel: where gradients are on they go through the weights.
+    """
     function: Any = functional.multi_head_attention_forward
     call = inspect.signature(function).bind(*args, **kwargs)
     call.apply_defaults()
@@ -62,5 +70,5 @@ def multi_head_weights(*args: Any, **kwargs: Any) -> Tensor:
         given["attn_mask"] = given["query"].new_ones(shape, dtype=torch.bool).triu(1)
     given |= {"is_causal": False, "training": False}
     given |= {"need_weights": True, "average_attn_weights": False}
-    weights: Tensor = function(**given)[1]
-    return weights
+    output, weights = function(**given)
+    return output, weights

@@ -112,9 +112,15 @@ def forward_pass(
 
 
 def backward_pass(
-    model: Model, value: Tensor, tensors: Sequence[Tensor], reporter: ProgressReporter | None = None
+    model: Model,
+    value: Tensor,
+    tensors: Sequence[Any],
+    reporter: ProgressReporter | None = None,
 ) -> tuple[Tensor | None, ...]:
     """Return ∂value/∂tensor for each tensor, in its shape; None where `value` depends not on it.
+
+    An edge of the graph (`torch.autograd.graph.GradientEdge`) stands for what went through it; the
+    first has to be a tensor.
 
     Nothing that is shared gets a gradient: `torch.autograd.grad` hands them out.
 

@@ -3,14 +3,12 @@
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 import hookviz
-from hookviz.explaining.attention import Attention
 from hookviz.hooking.attention_weights import multi_head_weights
 from hookviz.types import Model
 from tests.attending import Patches, assert_same, in_heads, plain_pass, vit
@@ -164,42 +162,3 @@ def test_a_script_is_named_as_what_is_not_seen() -> None:
     alone = nn.Sequential(nn.Conv2d(3, 8, 4), traced(nn.ReLU(), torch.zeros(1)))
     with pytest.raises(hookviz.ModelError, match=r"no attention.*TorchScript module is not seen"):
         hookviz.attention(as_model(alone), random_input(0))
-
-
-def test_rollout_is_that_of_abnar_and_zuidema() -> None:
-    found = hookviz.attention(as_model(seeded(vit)), random_input(0))
-    flow = np.eye(17)
-    for weights in found.values():
-        raw = np.mean([head.numpy() for head in weights], axis=0, dtype=np.float64)
-        residual = raw + np.eye(17)
-        flow = residual / residual.sum(axis=-1, keepdims=True) @ flow
-    rolled = found.rollout()
-    np.testing.assert_allclose(rolled.numpy(), flow, atol=1e-6)
-    assert_same(rolled.sum(1), torch.ones(17))
-
-
-def test_a_token_that_a_mask_keeps_from_all_stays_itself_in_a_rollout(
-    tiny: Model, noise: Tensor
-) -> None:
-    weights = {"0": torch.tensor([[[0.0, 0.0], [1.0, 0.0]]])}
-    rolled = Attention("ours", hookviz.prepare(tiny, noise), weights, None).rollout()
-    assert rolled.tolist() == [[1.0, 0.0], [0.5, 0.5]]
-
-
-@pytest.mark.parametrize(
-    ("shapes", "words"),
-    [
-        ([(2, 4, 4), (3, 2, 4, 4)], r"'1' of ours has weights of 3×2×4×4, where heads×4×4"),
-        ([(2, 4, 4), (2, 1, 4)], r"'1' of ours has weights of 2×1×4, where heads×4×4"),
-        ([(2, 4, 4), (2, 5, 5)], r"'1' of ours has weights of 2×5×5, where heads×4×4"),
-        ([(2, 3, 4)], r"'0' of ours has weights of 2×3×4, where heads×4×4"),
-        ([], r"no weights to roll out"),
-    ],
-)
-def test_rollout_refuses_what_does_not_go_through(
-    shapes: list[tuple[int, ...]], words: str, tiny: Model, noise: Tensor
-) -> None:
-    weights = {str(number): torch.ones(shape) for number, shape in enumerate(shapes)}
-    model_input = hookviz.prepare(tiny, noise)
-    with pytest.raises(hookviz.HookVizError, match=words):
-        Attention("ours", model_input, weights, None).rollout()

@@ -15,9 +15,9 @@ from hookviz.errors import (
     ModelError,
     SettingError,
     UnknownLayerError,
-    nearest_names,
     shorten,
 )
+from hookviz.explaining.named_class import class_number
 from hookviz.images.samples import samples
 from hookviz.language.saying import mark, say
 from hookviz.types import TOKENS, Capture, LayerInfo, Model
@@ -218,35 +218,10 @@ class ClassChoice(Parameter):
         names = subject.model.categories
         if value is None:
             return top
-        if isinstance(value, str) and not value.isdecimal():
-            if value in names:
-                return names.index(value)
-            near = nearest_names(value, names)
-            hint = say(" Did you mean {names}?", names=" or ".join(map(repr, near))) if near else ""
-            raise SettingError(
-                say(
-                    "{model} knows no class {value!r}.{hint}",
-                    model=subject.model.title,
-                    value=shorten(value),
-                    hint=hint,
-                )
-            )
         scores = subject.scored.logits
         assert scores is not None  # or there would be no likeliest class
-        try:
-            number = -1 if isinstance(value, bool) else int(value)
-        except (TypeError, ValueError, OverflowError):  # Python reads up to 4,300 digits
-            number = -1
-        if not 0 <= number < len(scores):
-            raise self.refuse(
-                value,
-                say(
-                    "a class of {model}: 0 to {last}",
-                    model=subject.model.title,
-                    last=len(scores) - 1,
-                ),
-            )
-        return number
+        title = subject.model.title
+        return class_number(value, names, len(scores), title, parameter=self.name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
