@@ -71,3 +71,10 @@ class Patches(nn.Module):
         tokens = self.mix(self.patches(images).flatten(2).mT)
         scores: Tensor = self.head(tokens.mean(1))
         return scores
+
+
+def windows_of(maps: Tensor, side: int, shift: int) -> Tensor:
+    """(H, W, C) as (windows, side², C), rolled by the shift before it is cut."""
+    rolled = maps.roll((-shift, -shift), (0, 1))
+    rows = torch.unflatten(torch.unflatten(rolled, 0, (-1, side)), 2, (-1, side))
+    return rows.transpose(1, 2).flatten(0, 1).flatten(1, 2)

@@ -12,15 +12,16 @@ from torch.nn import functional
 from torchvision.models import swin_t
 
 import hookviz
-from tests.attending import Patches, assert_same, by_hand, model_of, plain_pass, vit
+from tests.attending import (
+    Patches,
+    assert_same,
+    by_hand,
+    model_of,
+    plain_pass,
+    vit,
+    windows_of,
+)
 from tests.networks import as_model, random_input, seeded
-
-
-def windows_of(maps: Tensor, side: int, shift: int) -> Tensor:
-    """(H, W, C) as (windows, side², C), rolled by the shift before it is cut."""
-    rolled = maps.roll((-shift, -shift), (0, 1))
-    rows = torch.unflatten(torch.unflatten(rolled, 0, (-1, side)), 2, (-1, side))
-    return rows.transpose(1, 2).flatten(0, 1).flatten(1, 2)
 
 
 def shift_mask(side: int, window: int, shift: int) -> Tensor:
