@@ -86,8 +86,9 @@ pictures: .venv/dev ## make the pictures of README.md and docs from the real app
 	$(BIN)/python -m scripts.gallery
 	$(BIN)/python -m scripts.pictures
 
-train: .venv/dev ## train the bundled model again (about 15 minutes on a CPU)
+train: .venv/dev ## train the bundled models again (about an hour on a CPU)
 	$(BIN)/python -m scripts.train_bundled
+	$(BIN)/python -m scripts.train_shapesvit
 
 clean: ## remove the environment and everything made
 	rm -rf .venv node_modules dist build .pytest_cache .mypy_cache .ruff_cache

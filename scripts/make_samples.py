@@ -145,7 +145,7 @@ def _readme(samples: list[Sample]) -> str:
     )
     return f"""# What ships with HookViz
 
-Two trained networks, each with its weights, what was measured of it, and its model card:
+Three trained networks, each with its weights, what was measured of it, and its model card:
 
 | network | weights | figures | card | licence | made by |
 |---|---|---|---|---|---|
@@ -153,11 +153,13 @@ Two trained networks, each with its weights, what was measured of it, and its mo
 | [Apache-2.0](LICENSE-squeezenet), from the ONNX Model Zoo | `python -m scripts.make_squeezenet` |
 | ShapesNet (drawings) | `bundled.safetensors` | `bundled.json` | [card](bundled.md) \
 | MIT, HookViz's own | `python -m scripts.train_bundled` |
+| ShapesViT (drawings) | `shapesvit.safetensors` | `shapesvit.json` | [card](shapesvit.md) \
+| MIT, HookViz's own | `python -m scripts.train_shapesvit` |
 
 ## Atlases
 
 `atlases/shapesnet.atlas` and `atlases/squeezenet.atlas` say what excites each channel of the two
-networks, among the sample images and a hundred more drawings in `atlases/drawings`, drawn by
+CNNs, among the sample images and a hundred more drawings in `atlases/drawings`, drawn by
 `scripts/draw.py` and dedicated to the public domain under CC0. Their patches are parts of these
 pictures, under the same terms. `python -m scripts.make_atlases` makes all of it again.
 

@@ -10,11 +10,12 @@ import json
 import sys
 import time
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim.lr_scheduler import OneCycleLR
 from torch.utils.data import ConcatDataset, DataLoader, Dataset
@@ -88,15 +89,15 @@ class Drawings(Dataset[tuple[Tensor, int]]):
         return pixels, CATEGORIES.index(category)
 
 
-def unseen_set(per_class: int = TEST_PER_CLASS) -> Drawings:
+def unseen_set(per_class: int = TEST_PER_CLASS, size: int = INPUT_SIZE) -> Drawings:
     """Draw pictures like those of the training, from seeds that it never saw."""
-    return Drawings(TEST_SEEDS[: per_class * len(CATEGORIES)])
+    return Drawings(TEST_SEEDS[: per_class * len(CATEGORIES)], size=size)
 
 
-def hard_set(per_class: int = TEST_PER_CLASS) -> Drawings:
+def hard_set(per_class: int = TEST_PER_CLASS, size: int = INPUT_SIZE) -> Drawings:
     """Draw unseen pictures with more clutter, occlusion, blur and noise than the training's."""
     seeds = HARD_SEEDS[: per_class * len(CATEGORIES)]
-    return Drawings(seeds, share=1.0, degradation=(1.0, 1.0))
+    return Drawings(seeds, size=size, share=1.0, degradation=(1.0, 1.0))
 
 
 def normalise(pixels: Tensor) -> Tensor:
@@ -106,7 +107,7 @@ def normalise(pixels: Tensor) -> Tensor:
     return ((pixels / 255 - mean) / std).contiguous(memory_format=torch.channels_last)
 
 
-def confusion(network: ShapesNet, drawings: Drawings, workers: int = WORKERS) -> Tensor:
+def confusion(network: nn.Module, drawings: Drawings, workers: int = WORKERS) -> Tensor:
     """Count the pictures of each class taken for each class, ``(true, predicted)``."""
     counts = torch.zeros(len(CATEGORIES), len(CATEGORIES), dtype=torch.long)
     network.eval()
@@ -200,9 +201,9 @@ class Figures:
     parameters: int
 
 
-def measure(network: ShapesNet) -> Figures:
-    """Measure a network on the unseen and on the hard set."""
-    plain, hard = confusion(network, unseen_set()), confusion(network, hard_set())
+def measure(network: nn.Module, size: int = INPUT_SIZE) -> Figures:
+    """Measure a network on the unseen and on the hard set, drawn at `size` pixels."""
+    plain, hard = (confusion(network, drawn(size=size)) for drawn in (unseen_set, hard_set))
     mistakes = plain + hard
     mistakes.fill_diagonal_(0)
     return Figures(
@@ -256,7 +257,19 @@ def differences(found: Figures, filed: Figures) -> list[str]:
     ]
 
 
-def _show(figures: Figures) -> None:
+def is_on_file(network: nn.Module, file: Path, size: int = INPUT_SIZE) -> bool:
+    """Measure a network, print what comes out and whether it is what the file of figures says."""
+    figures = measure(network, size)
+    show(figures)
+    on_file = json.loads(file.read_text(encoding="utf-8"))
+    del on_file["training"]
+    different = differences(figures, Figures(**on_file))
+    print("\n".join(different) or "These are the figures on file.")
+    return not different
+
+
+def show(figures: Figures) -> None:
+    """Print the figures, a class a line."""
     print(f"unseen draws {figures.accuracy:.2f} %, hard draws {figures.hard_accuracy:.2f} %")
     for category in CATEGORIES:
         plain, hard = figures.per_class[category], figures.hard_per_class[category]
@@ -291,14 +304,20 @@ def _write(network: ShapesNet, figures: Figures, training: Training) -> None:
     CARD_FILE.write_text(card(figures, training), encoding="utf-8")
 
 
-def card(figures: Figures, training: Training) -> str:
-    """Write the model card in Markdown."""
+def table(figures: Figures) -> str:
+    """Write a model card's table of classes in Markdown."""
     plain, hard = figures.per_class, figures.hard_per_class
-    rows = "\n".join(
+    rows = [
         f"| {category} | {plain[category]:.1f} | {hard[category]:.1f} "
         f"| {figures.mixed_up.get(category, '–')} |"
         for category in CATEGORIES
-    )
+    ]
+    head = ["| class | unseen | hard | most often mistaken for |", "|---|---|---|---|"]
+    return "\n".join(head + rows)
+
+
+def card(figures: Figures, training: Training) -> str:
+    """Write the model card in Markdown."""
     sizes = ", then ".join(f"{steps} steps at {size} × {size} px" for size, steps in STEPS)
     return f"""# ShapesNet: the CNN for drawings that ships with HookViz
 
@@ -343,9 +362,7 @@ off by more than {TOLERANCE:g} points.
 
 ## Accuracy per class, in percent
 
-| class | unseen | hard | most often mistaken for |
-|---|---|---|---|
-{rows}
+{table(figures)}
 
 ## Limits
 
@@ -366,7 +383,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="measure the weights on file instead")
     parser.add_argument("--second", metavar="FILE", help="train another one for the tests")
     chosen = parser.parse_args(arguments)
-    check = chosen.check
     torch.set_num_threads(THREADS)
     torch.use_deterministic_algorithms(True)
     if chosen.second:
@@ -375,19 +391,13 @@ def main(arguments: list[str] | None = None) -> int:
         halves = {name: each.half().contiguous() for name, each in second.state_dict().items()}
         save_file(halves, chosen.second)
         return 0
-    if check:
-        figures = measure(load())
-        _show(figures)
-        on_file = json.loads(FIGURES_FILE.read_text(encoding="utf-8"))
-        del on_file["training"]
-        different = differences(figures, Figures(**on_file))
-        print("\n".join(different) or "These are the figures on file.")
-        return 1 if different else 0
+    if chosen.check:
+        return 0 if is_on_file(load(), FIGURES_FILE) else 1
     started = time.perf_counter()
     network = train()
     figures = measure(network)
     seconds = round(time.perf_counter() - started)
-    _show(figures)
+    show(figures)
     pictures = BATCH * sum(steps for _, steps in STEPS)
     _write(network, figures, Training(pictures, seconds, torch.__version__, THREADS))
     return 0

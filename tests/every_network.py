@@ -16,15 +16,25 @@ from tests.every_way import EVERY_WAY
 
 _CHOSEN = frozenset(
     (
-        *("shapesnet", "squeezenet", "alexnet", "convnext_tiny", "densenet121", "efficientnet_b0"),
-        *("efficientnet_v2_s", "googlenet", "inception_v3", "mnasnet0_5", "mobilenet_v2"),
+        *("shapesnet", "shapesvit", "squeezenet", "alexnet", "convnext_tiny", "densenet121"),
+        *(
+            "efficientnet_b0",
+            "efficientnet_v2_s",
+            "googlenet",
+            "inception_v3",
+            "mnasnet0_5",
+            "mobilenet_v2",
+        ),
         *("mobilenet_v3_small", "regnet_x_400mf", "regnet_y_400mf", "resnet18", "resnet50"),
         *("shufflenet_v2_x0_5", "squeezenet1_0", "vgg11_bn"),
     )
 )
 
 ALL_LENSES = frozenset(
-    ("shapesnet", "squeezenet", "resnet18", "mobilenet_v3_small", "convnext_tiny", "inception_v3")
+    (
+        *("shapesnet", "shapesvit", "squeezenet", "resnet18", "mobilenet_v3_small"),
+        *("convnext_tiny", "inception_v3"),
+    )
 )
 """Small ones that together have every kind of layer and of branch; all lenses go through them."""
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import hookviz
 assert Path(hookviz.__file__).is_relative_to(sys.prefix), hookviz.__file__
 from hookviz.images.samples import samples
-for name in ("shapesnet", "squeezenet"):
+for name in ("shapesnet", "shapesvit", "squeezenet"):
     capture = hookviz.capture(hookviz.load_model(name), samples()[0].path)
 assert capture.predictions(1)[0][0] == "Egyptian cat"
 grid = hookviz.make_grid(next(iter(capture.values())))
@@ -49,6 +49,8 @@ def test_the_wheel_carries_what_it_needs(wheel: Path) -> None:
         "hookviz/language/zh_CN.po",
         "hookviz/language/class_names/zh_CN.po",
         "hookviz/assets/bundled.safetensors",
+        "hookviz/assets/shapesvit.safetensors",
+        "hookviz/assets/shapesvit.json",
         "hookviz/assets/squeezenet.safetensors",
         "hookviz/assets/squeezenet.json",
         "hookviz/assets/LICENSE-squeezenet",

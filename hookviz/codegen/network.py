@@ -8,7 +8,7 @@ from textwrap import indent
 
 from hookviz.codegen.facts import NetworkFacts
 from hookviz.codegen.wording import call, quoted, to_fill_in
-from hookviz.models import architectures, shapesnet, torchvision_models
+from hookviz.models import architectures, torchvision_models
 from hookviz.models.bundled import BUNDLED
 from hookviz.models.checkpoints.unwrapping import USUAL_KEYS
 from hookviz.models.state_dict_keys import WRAPPERS
@@ -22,7 +22,7 @@ def _network(facts: NetworkFacts) -> str:
     if facts.origin == "own":
         says = "Your own network with its weights in it, made as you made it for HookViz."
         return to_fill_in("build_model()", says, "model = build_model().eval()")
-    lines = [_bundled_source()] if facts.origin == "bundled" else []
+    lines = [_bundled_source(facts.model)] if facts.origin == "bundled" else []
     lines += ["# eval() makes batch norm and dropout work as in use, not as in training."]
     if _brings_steps(facts) and (facts.image or _from_library(facts)):
         unused = "" if _from_library(facts) else "  # for their preprocessing alone"
@@ -44,7 +44,7 @@ def _architecture(facts: NetworkFacts) -> str:
     if facts.is_checkpoint:
         options["num_classes"] = facts.classes
     if facts.origin == "bundled":
-        return call("ShapesNet", *map(str, options.values()))
+        return call(BUNDLED[facts.model].parts[-1].__name__, *map(str, options.values()))
     if facts.library_calls:
         options |= facts.library_calls.pretrained if pretrained else {}
         return call(facts.library_calls.create, quoted(facts.architecture), **options)
@@ -65,11 +65,11 @@ def _from_library(facts: NetworkFacts) -> bool:
 
 
 @cache
-def _bundled_source() -> str:
-    """Return the source of the network that ships, docstrings cut to their first lines."""
-    parts = (shapesnet.ConvNorm, shapesnet.Stem, shapesnet.ResidualStage, shapesnet.ShapesNet)
-    source = "\n\n".join(inspect.getsource(part) for part in parts)
-    source = source.replace("len(CATEGORIES)", str(len(shapesnet.CATEGORIES)))
+def _bundled_source(name: str) -> str:
+    """Return the source of a network that ships, docstrings cut to their first lines."""
+    network = BUNDLED[name]
+    source = "\n\n".join(inspect.getsource(part) for part in network.parts)
+    source = source.replace("len(CATEGORIES)", str(len(network.categories)))
     cut = re.sub(r'("""(?:(?!""")[^\n])+)\n.*?"""', r'\1"""', source, flags=re.DOTALL)
     return f"\n{cut}\n"
 

@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 
 from hookviz.language.saying import mark
-from hookviz.models import shapesnet, torchvision_models
+from hookviz.models import shapesnet, shapesvit, torchvision_models
 from hookviz.models.model_source import ModelSource
 from hookviz.settings import ASSETS
 from hookviz.types import ModelSpec, Preprocess
@@ -30,6 +30,7 @@ class BundledNetwork:
         trained_on: the data, in a few words.
         image_kind: what it was trained on, ``"photo"`` or ``"drawn"``, as for samples.
         architecture: torchvision's name of it; empty for one whose code is HookViz's own.
+        parts: the classes of that own code, in the order of its file; the last is the network.
         categories: a label per class, in the order of its outputs.
         preprocess: the steps from image to input.
         min_size: the smallest height and width in pixels that it is meant to take.
@@ -42,6 +43,7 @@ class BundledNetwork:
     trained_on: str
     image_kind: str
     architecture: str = ""
+    parts: tuple[type[nn.Module], ...] = ()
     categories: tuple[str, ...]
     preprocess: Preprocess
     min_size: int
@@ -52,7 +54,7 @@ class BundledNetwork:
         """Build an untrained network."""
         if self.architecture:
             return torchvision_models.build(self.architecture, classes)
-        return shapesnet.ShapesNet(classes)
+        return self.parts[-1](classes)
 
     def spec(self) -> ModelSpec:
         """Return its catalog entry."""
@@ -91,6 +93,7 @@ SHAPESNET = BundledNetwork(
     title="ShapesNet",
     trained_on=mark("drawn shapes and textures"),
     image_kind="drawn",
+    parts=(shapesnet.ConvNorm, shapesnet.Stem, shapesnet.ResidualStage, shapesnet.ShapesNet),
     categories=shapesnet.CATEGORIES,
     preprocess=shapesnet.PREPROCESS,
     min_size=shapesnet.MIN_SIZE,
@@ -99,8 +102,25 @@ SHAPESNET = BundledNetwork(
 )
 """HookViz's own; `scripts.train_bundled` writes its files."""
 
+SHAPESVIT = BundledNetwork(
+    name="shapesvit",
+    title="ShapesViT (drawings)",
+    trained_on=mark("drawn shapes and textures"),
+    image_kind="drawn",
+    parts=(
+        *(shapesvit.PatchEmbed, shapesvit.Attention, shapesvit.Mlp, shapesvit.Block),
+        shapesvit.ShapesViT,
+    ),
+    categories=shapesnet.CATEGORIES,
+    preprocess=shapesvit.PREPROCESS,
+    min_size=shapesvit.MIN_SIZE,
+    weights_file=shapesvit.WEIGHTS_FILE,
+    figures_file=shapesvit.FIGURES_FILE,
+)
+"""HookViz's own transformer; `scripts.train_shapesvit` writes its files."""
+
 BUNDLED: Mapping[str, BundledNetwork] = MappingProxyType(
-    {network.name: network for network in (SQUEEZENET, SHAPESNET)}
+    {network.name: network for network in (SQUEEZENET, SHAPESNET, SHAPESVIT)}
 )
 """By name, in the order in which they are listed; the first is the one to start with."""
 

@@ -10,9 +10,9 @@ import torch
 import hookviz
 from hookviz.atlas import known_atlases
 from hookviz.images.samples import samples
-from hookviz.models.bundled import BUNDLED
 from hookviz.models.shapesnet import CATEGORIES
 from hookviz.settings import settings
+from scripts.make_atlases import NETWORKS
 from tests.networks import Tiny, as_model
 from tests.pictures import encoded, picture
 
@@ -43,8 +43,8 @@ def made(model: hookviz.Model, folder: Path, name: str) -> Path:
     return folder / name
 
 
-@pytest.mark.parametrize("name", BUNDLED)
-def test_the_networks_in_the_box_have_an_atlas_that_shows_their_values(name: str) -> None:
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_cnns_in_the_box_have_an_atlas_that_shows_their_values(name: str) -> None:
     model = hookviz.load_model(name)
     atlas = known_atlases.atlas_of(model)
     assert atlas is not None

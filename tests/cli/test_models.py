@@ -40,10 +40,10 @@ def test_families_in_any_case_and_several() -> None:
 def test_on_disk_lists_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     names = [model["name"] for model in json.loads(output_of("models", "--on-disk", "--json"))]
-    assert names == ["squeezenet", "shapesnet"]
+    assert names == ["squeezenet", "shapesnet", "shapesvit"]
     path = catalog.weights_path("resnet18")
     path.parent.mkdir(parents=True)
     path.write_bytes(b"")
     table = output_of("models", "--on-disk").splitlines()
-    assert [row.split()[0] for row in table[1:]] == ["squeezenet", "shapesnet", "resnet18"]
+    assert [row.split()[0] for row in table[1:]] == [*names, "resnet18"]
     assert all(row.endswith("yes") for row in table[1:])

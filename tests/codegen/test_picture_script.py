@@ -235,6 +235,9 @@ ALL_CASES = {
     "random in the bundled one's architecture": Case(
         lambda: hookviz.load_model("squeezenet", "random"), "classifier.1", seen={"size": 64}
     ),
+    "a transformer's tokens": Case(
+        lambda: hookviz.load_model("shapesvit"), "blocks.1.mlp.act", drawn={"top": 9}, channel=7
+    ),
     "random shapes": Case(
         lambda: hookviz.load_model("shapesnet", "random"), "stage2.shortcut.conv"
     ),

@@ -101,7 +101,7 @@ def test_a_folder_of_ones_own_adds_class_names_and_replaces_them(tmp_path: Path)
 def test_a_file_names_every_class_of_the_catalog_and_nothing_else() -> None:
     known = {
         (str(index), name)
-        for weights in ("shapesnet", "squeezenet", "resnet18")
+        for weights in ("shapesnet", "shapesvit", "squeezenet", "resnet18")
         for index, name in enumerate(categories(weights))
     }
     assert len(known) == 1020

@@ -23,7 +23,7 @@ def no_downloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_they_are_listed_first_as_one_family_that_needs_no_download() -> None:
     specs = hookviz.list_models()
     boxed = [spec.name for spec in specs if spec.family == bundled.FAMILY]
-    assert boxed == ["squeezenet", "shapesnet"] == list(BUNDLED)
+    assert boxed == ["squeezenet", "shapesnet", "shapesvit"] == list(BUNDLED)
     assert [spec.name for spec in specs[: len(BUNDLED)]] == boxed
     assert all(spec.on_disk and not spec.download_bytes for spec in specs[: len(BUNDLED)])
     assert specs[0].name == bundled.DEFAULT == "squeezenet"
