@@ -15,7 +15,9 @@ def last_maps(trace: LayerTrace, among: Container[str]) -> str | None:
     What a network computes between modules, such as the sum with a shortcut or several maps put
     together, shows in what a block puts out: there it is the block, of a ResNet ``layer4.1`` and of
     a SqueezeNet ``features.12``. Where a block only returns what a module in it did, it is that
-    module; where that one runs more than once, the innermost block around it.
+    module; where that one runs more than once, the innermost block around it. Of a transformer it
+    is the block whose tokens the last one is given: behind that one the class token alone may be
+    read.
 
     Args:
         trace: the network.
@@ -25,15 +27,16 @@ def last_maps(trace: LayerTrace, among: Container[str]) -> str | None:
         Its name; None where no module among them puts these maps out, by itself and as its only
         ones.
     """
+    calls = list(trace.turns)
+    read = trace.turns.get((_last_tokens(trace), 0), -1)
     maps = {
         layer.name: layer
         for layer in trace.maps
         if len(layer.output_shape) == 3 and min(layer.output_shape[1:]) > 1
-        # Of the last tokens the class token alone may be read.
-        if layer.layout != TOKENS
+        # Of those behind them the class token alone may be read.
+        if layer.layout != TOKENS or trace.turns[layer.name, 0] <= read
     }
     put_out = {(at.layer, at.call) for name in maps for at in trace.map_outputs[name]}
-    calls = list(trace.turns)
     turns = range(_turn_of_classes(trace))
     turn = next((turn for turn in reversed(turns) if calls[turn] in put_out), None)
     if turn is None:
@@ -50,6 +53,21 @@ def last_maps(trace: LayerTrace, among: Container[str]) -> str | None:
         and maps[name].kind not in IDLE
     ]
     return named[-1] if named else None
+
+
+def _last_tokens(trace: LayerTrace) -> str:
+    """Return the block whose tokens a transformer's last block is given; empty without one.
+
+    Blocks of one class that stand beside each other and put out tokens are a transformer's.
+    """
+    parts = {layer.name for layer in trace.layers}
+    blocks: dict[tuple[str, str], list[str]] = {}
+    for layer in trace.maps:
+        if layer.layout == TOKENS and layer.name not in parts:
+            around = layer.name.rpartition(".")[0]
+            blocks.setdefault((around, layer.kind), []).append(layer.name)
+    rows = [row for row in blocks.values() if len(row) > 1]
+    return max(rows, key=lambda row: trace.turns[row[-1], 0])[-2] if rows else ""
 
 
 def _turn_of_classes(trace: LayerTrace) -> int:

@@ -5,14 +5,20 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from hookviz.capturing.last_maps import last_maps
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import HookVizError
-from hookviz.explaining.attribution_target import AttributionTarget, map_shape, maps_in
+from hookviz.explaining.attribution_target import (
+    AttributionTarget,
+    map_shape,
+    maps_in,
+    with_channels_first,
+)
 from hookviz.explaining.cam_formulas import Numbers
 from hookviz.explaining.gradient_pass import INPUT, GradientPass
 from hookviz.hooking import hooks, replicas
 from hookviz.language.saying import say
-from hookviz.types import Model, ModelInput, Progress, ignore
+from hookviz.types import Address, Model, ModelInput, Progress, ignore
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -102,14 +108,22 @@ def last_layer_with_gradient(
 ) -> str | None:
     """Return the last conv layer, other than `but`, at which the target's gradient is not all zero.
 
-    None where there is no such layer.
+    Or the block behind them that puts out the last tokens, or maps with their channels last. None
+    where there is no such layer.
     """
-    names = [layer.name for layer in input_trace(model, model_input).convs]
+    trace = input_trace(model, model_input)
+    names = [layer.name for layer in trace.convs]
+    last = last_maps(trace, {layer.name for layer in trace.every})
+    if last is not None and trace.layouts[Address(last)].last:
+        names.append(last)
     run = GradientPass(model, model_input, target, names, ignore)
     gradients = run.run(model_input.tensor)
     for name in reversed(names):
         gradient = gradients[name]
-        if gradient is None or name == but or gradient.shape[0] != 1 or gradient.ndim != 4:
+        if gradient is None or name == but:
+            continue
+        gradient = with_channels_first(model, model_input, name, gradient)
+        if gradient.shape[0] != 1 or gradient.ndim != 4:
             continue
         if bool(gradient.any()):
             return name
