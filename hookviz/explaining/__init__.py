@@ -10,7 +10,8 @@ capturing, hooking and the top files.
   `receptive_reshape`, and is chosen in `receptive_rules`.
 - Ablation and pruning: `channel_ablation`, `channel_mask`; `pruning` chooses weights,
   `pruned_network` sets them to 0, `smaller_network` removes channels by `pruning_groups`.
-- One layer: `layer_recorder` and `cell_sum` (its arithmetic), `layer_io`, `layer_facts`,
-  `layer_description`, `layer_health`, `ranking` of its input channels, `linear_probe`.
+- One layer: `layer_recorder` and `cell_sum` (its arithmetic), `norm_call`, `layer_io`,
+  `layer_facts`, `layer_description`, `layer_health`, `ranking` of its input channels,
+  `linear_probe`.
 - One pass: `execution_trace`, `recomputation`, `weight_gradients`.
 """

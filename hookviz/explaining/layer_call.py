@@ -1,8 +1,12 @@
-"""Hold the record of one conv layer call: everything that made its output, and what came next."""
+"""Hold the record of one call of a layer that sums products: what made its output, what came next.
 
+That is a convolution, or a linear layer on maps or tokens, which is a convolution of 1×1 there.
+"""
+
+import inspect
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -12,7 +16,12 @@ from torch import Tensor
 from hookviz.errors import SettingError
 from hookviz.explaining.conv_arguments import padding_around, pair
 from hookviz.explaining.rounding import relative_tolerance
+from hookviz.hooking.torch_functions import function_name
 from hookviz.language.saying import mark, say
+from hookviz.types import FIRST, Layout
+
+CONVOLUTIONS = Layout(FIRST)
+"""How what convolutions take and give lies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +90,9 @@ class FollowingOp:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LayerCall:
-    """Record of one conv layer call with all that made its output: any cell of it can be explained.
+    """Record of one layer call with all that made its output: any cell of it can be explained.
+
+    Of a linear layer everything is as of a convolution of 1×1: prefix tokens are left out.
 
     All tensors are float32 on the CPU and belong to this record alone.
 
@@ -161,16 +172,67 @@ def layer_call(
         layer=layer,
         kernel=kernel,
         bias=None if arguments["bias"] is None else float_copy(arguments["bias"]),
-        padded=F.pad(float_copy(_map_of(arguments["input"])), (left, right, top, bottom)),
+        padded=F.pad(float_copy(map_of(arguments["input"])), (left, right, top, bottom)),
         corner=((*pads, 0, 0)[2] + top, (*pads, 0)[0] + left),
         size=(layer_input.shape[-2], layer_input.shape[-1]),
         stride=pair(arguments["stride"]),
         dilation=dilation,
         groups=arguments["groups"],
-        output=float_copy(_map_of(output)),
+        output=float_copy(map_of(output)),
         steps=(),
         rounding=relative_tolerance(output),
     )
+
+
+def linear_call(
+    layer: str, arguments: Mapping[str, Any], layout: Layout, output: Tensor
+) -> LayerCall:
+    """Build the record of a linear layer on maps or tokens from the arguments of torch's linear.
+
+    Args:
+        layer: written address.
+        arguments: linear's by name, all of them.
+        layout: how its input and its output lie.
+        output: the layer's output.
+    """
+    given = float_copy(map_of(arguments["input"], layout))
+    return LayerCall(
+        layer=layer,
+        kernel=float_copy(arguments["weight"])[:, :, None, None],
+        bias=None if arguments["bias"] is None else float_copy(arguments["bias"]),
+        padded=given,
+        corner=(0, 0),
+        size=(given.shape[1], given.shape[2]),
+        stride=(1, 1),
+        dilation=(1, 1),
+        groups=1,
+        output=float_copy(map_of(output, layout)),
+        steps=(),
+        rounding=relative_tolerance(output),
+    )
+
+
+def following_op(
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    output: Tensor,
+    layout: Layout,
+) -> FollowingOp:
+    """Make a step from the function's arguments and its result."""
+    step = FollowingOp("", function_name(func), float_copy(map_of(output, layout)))
+    if output.ndim != 4 or func not in (F.batch_norm, F.instance_norm):
+        return step
+    bound = inspect.signature(func).bind(*args, **kwargs)
+    bound.apply_defaults()
+    arguments = bound.arguments
+    mean, variance = arguments["running_mean"], arguments["running_var"]
+    if mean is None or arguments.get("training") or arguments.get("use_input_stats"):
+        variance, mean = torch.var_mean(arguments["input"], (0, 2, 3), correction=0)
+    scale = torch.ones_like(mean) if arguments["weight"] is None else arguments["weight"]
+    shift = torch.zeros_like(mean) if arguments["bias"] is None else arguments["bias"]
+    norm = torch.stack([float_copy(part) for part in (mean, variance, scale, shift)])
+    return replace(step, norm=norm, epsilon=arguments["eps"])
 
 
 def float_copy(tensor: Tensor) -> Tensor:
@@ -196,5 +258,7 @@ def check_range(layer: str, axis: str, index: int, count: int) -> None:
         raise SettingError(say(_OUT_OF_RANGE[axis], layer=layer, index=index, last=count - 1))
 
 
-def _map_of(tensor: Tensor) -> Tensor:
-    return tensor[0] if tensor.ndim == 4 else tensor
+def map_of(tensor: Tensor, layout: Layout = CONVOLUTIONS) -> Tensor:
+    """View the maps of one image, ``(C, H, W)``, with or without a batch before."""
+    maps = layout.maps(tensor)
+    return maps[0] if maps.ndim == 4 else maps

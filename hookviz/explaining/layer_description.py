@@ -119,15 +119,6 @@ def _fixed(sentence: str) -> Callable[[Any], str]:
     return lambda _module: say(sentence)
 
 
-def _linear(module: Any) -> str:
-    return say(
-        "makes {outputs:,} numbers of the {inputs:,} at each place, by the same matrix "
-        "everywhere; the sum of one cell is not written out for it yet",
-        inputs=module.in_features,
-        outputs=module.out_features,
-    )
-
-
 _IDENTITY = _fixed(mark("hands its input on as it is: outside of training it does nothing"))
 _PHRASES: Mapping[type[nn.Module], Callable[[Any], str]] = {
     nn.ReLU: _fixed(mark("keeps what is above zero, and puts 0 for all that is below")),
@@ -171,13 +162,6 @@ _PHRASES: Mapping[type[nn.Module], Callable[[Any], str]] = {
     nn.AvgPool2d: _pooling("mean"),
     nn.AdaptiveMaxPool2d: _adaptive_pooling("largest"),
     nn.AdaptiveAvgPool2d: _adaptive_pooling("mean"),
-    nn.Linear: _linear,
-    nn.LayerNorm: _fixed(
-        mark(
-            "subtracts the mean of each place's numbers and divides by their standard deviation, "
-            "then multiplies by a learned scale and adds a learned shift"
-        )
-    ),
     nn.Upsample: _fixed(mark("brings the maps to another size, and makes up the cells in between")),
     nn.PixelShuffle: lambda module: say(
         "lays {count} channels out as one of {factor} times the side",

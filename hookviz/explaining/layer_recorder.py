@@ -1,30 +1,30 @@
-"""Record one call of a conv layer in a real pass, so that each of its cells can be explained.
+"""Record one call of a conv or linear layer in a real pass, so that its cells can be explained.
 
-What the convolution was given, and what its output went through next, is taken from the pass
+What the layer was given, and what its output went through next, is taken from the pass
 and never assumed: an `EveryFunction` sees the arguments of every torch function that the pass
 calls. So the kernel is the one that was used (weight norm and weight standardisation included),
 the padding is the one that was applied, and activations that a network calls as functions are seen.
+While it looks, `nn.MultiheadAttention` does without its fused kernel, which rounds otherwise.
 """
 
-import inspect
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hookviz.capturing import inputs, layers
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.explaining.layer_call import (
+    CONVOLUTIONS,
     FollowingOp,
     LayerCall,
     check_range,
-    float_copy,
+    following_op,
     layer_call,
+    linear_call,
 )
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import forward_pass, private_replica
@@ -37,33 +37,35 @@ from hookviz.hooking.torch_functions import (
     version,
 )
 from hookviz.language.saying import say
-from hookviz.types import Address, Model, ModelInput
+from hookviz.types import FIRST, LAST, TOKENS, UNKNOWN, Address, Layout, Model, ModelInput
 
 _CONV2D = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
+_LINEAR = ("input", "weight", "bias")
 _DEFAULTS = {"bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": 1}
 
 
 def record_layer_call(model: Model, image: Any, layer: str, call: int = 0) -> LayerCall:
-    """Record one call of a conv layer in one pass: its input, its output and what followed.
+    """Record one call of a conv or linear layer in one pass: input, output and what followed.
 
     The pass runs on a private replica of the network and ends as soon as nothing more can follow.
 
     Args:
         model: from `load_model` or `wrap`.
         image: anything that `inputs.prepare` takes.
-        layer: name of a conv layer.
+        layer: name of a conv layer, or of a linear one that works on maps or tokens.
         call: which of the layer's calls, from 0.
 
     Raises:
-        SettingError: `layer` is no `nn.Conv2d`, or has no such call.
+        SettingError: `layer` is no `nn.Conv2d` and no `nn.Linear`, or has no such call.
         UnknownLayerError: the model has no layer of that name.
         ImageError: the image can't be read.
-        ModelError: the network can't take this input, or the layer is more than a convolution.
+        ModelError: the network can't take this input, the layer is more than a convolution or a
+            product with a matrix, or where the rows and columns are that it works on is unknown.
     """
     model_input = inputs.prepare(model, image)
-    _check_layer(model, model_input, layer, call)
+    layout = _check_layer(model, model_input, layer, call)
     with private_replica(model) as replica:
-        recorder = _CallRecorder(replica, layer, call)
+        recorder = _CallRecorder(replica, layer, call, layout)
         with hooks.observe(replica, recorder.layers, recorder.on_call), recorder:
             forward_pass(model, replica, model_input.tensor)
     if recorder.record is None:
@@ -79,13 +81,14 @@ def record_layer_call(model: Model, image: Any, layer: str, call: int = 0) -> La
     return replace(recorder.record, steps=tuple(recorder.steps))
 
 
-def _check_layer(model: Model, model_input: ModelInput, layer: str, call: int) -> None:
+def _check_layer(model: Model, model_input: ModelInput, layer: str, call: int) -> Layout:
+    """Return how that call's output lies, if it can be of such a layer."""
     modules = dict(model.network.named_modules(remove_duplicate=False))
     modules.pop("")
     if layer not in modules:
         raise UnknownLayerError(say("layer in {model}", model=model.title), layer, modules)
     run = input_trace(model, model_input)
-    if not isinstance(modules[layer], nn.Conv2d):
+    if not isinstance(modules[layer], nn.Conv2d | nn.Linear):
         convs = [info.name for info in run.convs if info.kind == "Conv2d"]
         hint = (
             say(" The first one of {model} is {layer!r}.", model=model.title, layer=convs[0])
@@ -95,7 +98,7 @@ def _check_layer(model: Model, model_input: ModelInput, layer: str, call: int) -
         raise SettingError(
             say(
                 "Layer {layer!r} is a {name}. Only ordinary two-dimensional convolutions "
-                "(Conv2d) can be written out as a sum.{hint}",
+                "(Conv2d), and linear layers on maps or tokens, can be written out as a sum.{hint}",
                 layer=layer,
                 name=type(modules[layer]).__name__,
                 hint=hint,
@@ -111,6 +114,19 @@ def _check_layer(model: Model, model_input: ModelInput, layer: str, call: int) -
             )
         )
     check_range(layer, "call", call, run.calls[layer])
+    if isinstance(modules[layer], nn.Conv2d):
+        return CONVOLUTIONS
+    layout = run.layouts.get(Address(layer, call), UNKNOWN)
+    if layout.order not in {LAST, TOKENS}:
+        raise ModelError(
+            say(
+                "Layer {layer!r} of {model} puts out no maps, or nobody knows which of its axes "
+                "are rows and columns, so its values are no cells. Choose another layer.",
+                layer=layer,
+                model=model.title,
+            )
+        )
+    return layout
 
 
 class _CallRecorder(EveryFunction):
@@ -120,12 +136,18 @@ class _CallRecorder(EveryFunction):
     step's output. A tensor with two consumers is not followed: neither is what comes next.
     """
 
-    def __init__(self, network: nn.Module, layer: str, call: int) -> None:
+    def __init__(self, network: nn.Module, layer: str, call: int, layout: Layout) -> None:
         super().__init__()
         self.layers = layers.leaf_names(network) | {layer}
         self.record: LayerCall | None = None
         self.steps: list[FollowingOp] = []
-        self.problem = say("is more than one call of torch's conv2d")
+        self._layout = layout
+        self._following = NORMS | ACTIVATIONS if layout.order == FIRST else ACTIVATIONS
+        self.problem = (
+            say("is more than one call of torch's conv2d")
+            if layout.order == FIRST
+            else say("is more than one call of torch's linear")
+        )
         self._modules = dict(network.named_modules())
         self._owners = {
             id(tensor): name
@@ -134,6 +156,7 @@ class _CallRecorder(EveryFunction):
         }
         self._wanted = (layer, call)
         self._conv: dict[str, Any] = {}  # the last one's arguments and output
+        self._linear: dict[str, Any] = {}
         self._pad: dict[str, Any] = {}
         # The followed tensors, not kept alive, with how many steps led to each.
         self._path: list[tuple[weakref.ref[Tensor], int]] = []
@@ -164,13 +187,16 @@ class _CallRecorder(EveryFunction):
     def _keep_conv_or_pad(
         self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any
     ) -> None:
-        """Keep the last conv2d and pad calls: the layer may turn out to be made of them."""
+        """Keep the last calls that the layer may turn out to be made of."""
         if name == "conv2d":
             self._conv = {**_DEFAULTS, **dict(zip(_CONV2D, args, strict=False)), **kwargs}
             self._conv["output"] = output
         elif name == "pad":
             self._pad = {**dict(zip(("input", "pad"), args, strict=False)), **kwargs}
             self._pad["output"] = output
+        elif name == "linear":
+            self._linear = {"bias": None, **dict(zip(_LINEAR, args, strict=False)), **kwargs}
+            self._linear["output"] = output
 
     def on_call(self, call: hooks.Call) -> None:
         """Record the wanted call, or name the layer of the last step."""
@@ -179,12 +205,15 @@ class _CallRecorder(EveryFunction):
                 self._record_call(call)
                 if self.record is None:
                     raise hooks.StopForward
-                self._conv, self._pad = {}, {}
+                self._conv, self._pad, self._linear = {}, {}, {}
                 self._path = [(weakref.ref(call.output), 0)]
             elif self.steps and call.output is self._path[-1][0]():
                 self._name_last(call.layer)
 
     def _record_call(self, call: hooks.Call) -> None:
+        if self._layout.order != FIRST:
+            self._record_linear(call)
+            return
         if not self._conv or call.output is not self._conv["output"]:
             return
         layer_input, pads = call.inputs[0], (0, 0, 0, 0)
@@ -203,6 +232,13 @@ class _CallRecorder(EveryFunction):
         address = str(Address(call.layer, call.index))
         self.record = layer_call(address, self._conv, pads, layer_input, call.output)
 
+    def _record_linear(self, call: hooks.Call) -> None:
+        done = self._linear
+        if not done or call.output is not done["output"] or call.inputs[0] is not done["input"]:
+            return
+        address = str(Address(call.layer, call.index))
+        self.record = linear_call(address, done, self._layout, call.output)
+
     def _follow_output(
         self,
         func: Callable[..., Any],
@@ -219,16 +255,14 @@ class _CallRecorder(EveryFunction):
         if all(result is tensor for result in results) and not written:
             return  # a look at its shape, or an inactive dropout
         first = args[0] if args else kwargs.get("input")
-        continues = first is tensor and function_name(func) in NORMS | ACTIVATIONS
+        continues = first is tensor and function_name(func) in self._following
         if position < len(self._path) - 1:  # a second consumer of an earlier tensor
             del self._path[position + 1 :], self.steps[steps:]
             self._ended = True
         elif not self._ended and continues and isinstance(output, Tensor):
-            self.steps.append(_following_op(func, args, kwargs, output))
+            self.steps.append(following_op(func, args, kwargs, output, self._layout))
             for _, parameter in hooks.tensors_in((args[1:], kwargs)):
-                self._name_last(
-                    self._owners.get(id(parameter), "")
-                )  # such as a norm's float_copy parameters
+                self._name_last(self._owners.get(id(parameter), ""))  # such as a norm's parameters
             if output is tensor:
                 self._path.pop()
             self._path.append((weakref.ref(output), len(self.steps)))
@@ -241,23 +275,3 @@ class _CallRecorder(EveryFunction):
         name = last.kind.replace("_", "")
         if not last.layer and any(name in kind.__name__.lower() for kind in module.__mro__):
             self.steps[-1] = replace(last, layer=layer, kind=module.__name__)
-
-
-def _following_op(
-    func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Tensor
-) -> FollowingOp:
-    """Make a step from the function's arguments and its result."""
-    batched = output.ndim == 4
-    step = FollowingOp("", function_name(func), float_copy(output[0] if batched else output))
-    if not batched or func not in (F.batch_norm, F.instance_norm):
-        return step
-    bound = inspect.signature(func).bind(*args, **kwargs)
-    bound.apply_defaults()
-    arguments = bound.arguments
-    mean, variance = arguments["running_mean"], arguments["running_var"]
-    if mean is None or arguments.get("training") or arguments.get("use_input_stats"):
-        variance, mean = torch.var_mean(arguments["input"], (0, 2, 3), correction=0)
-    scale = torch.ones_like(mean) if arguments["weight"] is None else arguments["weight"]
-    shift = torch.zeros_like(mean) if arguments["bias"] is None else arguments["bias"]
-    norm = torch.stack([float_copy(part) for part in (mean, variance, scale, shift)])
-    return replace(step, norm=norm, epsilon=arguments["eps"])

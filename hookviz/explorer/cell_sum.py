@@ -1,9 +1,11 @@
-"""Describe the sum that made a cell, its largest products first, as numbers and sentences."""
+"""Describe what made a cell, a sum with its largest products first or a norm, in sentences."""
 
+import math
 from typing import Any
 
-from hookviz.explaining.cell_sum import CellSum
-from hookviz.explaining.layer_call import Step
+from hookviz.explaining.cell_sum import CellSum, explain_cell
+from hookviz.explaining.layer_call import LayerCall, Step
+from hookviz.explaining.norm_call import NormCall, NormedCell, explain_norm
 from hookviz.explorer.encoding import largest, rows_of_numbers
 from hookviz.explorer.glossary import explained
 from hookviz.language.saying import mark, say
@@ -19,6 +21,71 @@ FOLLOWED = mark("{title} gives {step}")
 NORMALISED = mark(
     "{title} (value − {mean}) / √({variance} + {epsilon:g}) × {scale} + {shift} = {step}"
 )
+NORMED = mark(
+    "({input_value} − {mean}) / √({variance} + {epsilon:g}) × {scale} + {shift} = {total}, "
+    "{verdict}"
+)
+
+
+def explain(
+    call: LayerCall | NormCall, channel: int, row: int, column: int
+) -> CellSum | NormedCell:
+    """Write one cell of a recorded call out, as the kind of layer that it is of allows.
+
+    Raises:
+        SettingError: the layer has no such channel, row or column.
+    """
+    if isinstance(call, NormCall):
+        return explain_norm(call, channel, row, column)
+    return explain_cell(call, channel, row, column)
+
+
+def described(cell: CellSum | NormedCell, upstream: str | None, colormap: str) -> dict[str, Any]:
+    """Describe why a cell has its value, see `cell_sum` and `cell_norm`."""
+    if isinstance(cell, NormedCell):
+        return cell_norm(cell, colormap)
+    return cell_sum(cell, upstream, colormap)
+
+
+def cell_norm(cell: NormedCell, colormap: str) -> dict[str, Any]:
+    """Describe why a layer norm's cell has its value: the mean, the deviation and the formula.
+
+    Args:
+        cell: the value, written out.
+        colormap: as for `cell_sum`, which this has no use for.
+    """
+    norm = cell.norm
+    return {
+        "title": _why(cell),
+        "rows": [],
+        "most": 0.0,
+        "patchMost": 0.0,
+        "kernelMost": 0.0,
+        "upstream": None,
+        "colours": colormap,
+        "rest": say(
+            "The layer was given {input_value} here. The {count:,} numbers that it normalises "
+            "together have the mean {mean} and the standard deviation {deviation}.",
+            input_value=number(cell.given),
+            count=cell.together,
+            mean=number(norm.mean),
+            deviation=number(math.sqrt(norm.variance)),
+        ),
+        "sum": explained(
+            say(
+                NORMED,
+                input_value=number(cell.given),
+                mean=number(norm.mean),
+                variance=number(norm.variance),
+                epsilon=norm.epsilon,
+                scale=number(norm.scale),
+                shift=number(norm.shift),
+                total=number(cell.total),
+                verdict=say(AGREES if cell.agrees else DIFFERS),
+            )
+        ),
+        "steps": [],
+    }
 
 
 def cell_sum(cell: CellSum, upstream: str | None, colormap: str) -> dict[str, Any]:
@@ -34,12 +101,7 @@ def cell_sum(cell: CellSum, upstream: str | None, colormap: str) -> dict[str, An
     others = cell.order[ROWS:]
     rest = float(sum(cell.terms[index] for index in others))
     return {
-        "title": say(
-            "Why {value} at row {row}, column {column}?",
-            value=number(cell.value),
-            row=cell.row,
-            column=cell.column,
-        ),
+        "title": _why(cell),
         "rows": [
             {
                 "input": cell.inputs[index],
@@ -72,6 +134,15 @@ def cell_sum(cell: CellSum, upstream: str | None, colormap: str) -> dict[str, An
         ),
         "steps": [explained(_step(step)) for step in cell.steps],
     }
+
+
+def _why(cell: CellSum | NormedCell) -> str:
+    return say(
+        "Why {value} at row {row}, column {column}?",
+        value=number(cell.value),
+        row=cell.row,
+        column=cell.column,
+    )
 
 
 def _step(step: Step) -> str:

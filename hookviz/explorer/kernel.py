@@ -70,7 +70,7 @@ def answer_kernel(
                 "rows": _rows(ranking.strongest_by_contribution(call, channel), upstream),
             },
             "upstream": upstream,
-            "note": "" if upstream is not None else _note(layer),
+            "note": "" if upstream is not None or not layer.kernel_size else _note(layer),
         }
     )
 

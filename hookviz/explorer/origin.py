@@ -1,22 +1,26 @@
 """Answer why a cell has its value, by the layer's call as it was recorded once."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from torch import nn
 
 from hookviz.errors import ModelError, SettingError
 from hookviz.explaining import ranking
-from hookviz.explaining.cell_sum import explain_cell
 from hookviz.explaining.layer_call import LayerCall
 from hookviz.explaining.layer_description import describe_layer
 from hookviz.explaining.layer_recorder import record_layer_call
+from hookviz.explaining.norm_call import NormCall, record_norm_call
 from hookviz.explorer.asked import asked_cell, asked_number
-from hookviz.explorer.cell_sum import cell_sum
+from hookviz.explorer.cell_sum import described, explain
 from hookviz.explorer.layers import Looked, maps, resolve
 from hookviz.explorer.question import Answer, Report
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import Cell, View
 from hookviz.language.saying import say
-from hookviz.types import Address, LayerInfo
+from hookviz.types import Address, LayerInfo, Model, ModelInput
+
+_Call = TypeVar("_Call", LayerCall, NormCall)
 
 
 class Place(NamedTuple):
@@ -33,7 +37,7 @@ class Place(NamedTuple):
     rows: int
     columns: int
 
-    def on(self, call: LayerCall) -> tuple[int, int]:
+    def on(self, call: LayerCall | NormCall) -> tuple[int, int]:
         """Return row and column of the same place on what the layer itself put out.
 
         The map that is shown may be of a pooling that followed, and smaller.
@@ -45,7 +49,8 @@ class Place(NamedTuple):
 def answer_cell(subject: Subject, view: View, facts: Mapping[str, Any], _report: Report) -> Answer:
     """Answer why a cell has its value: the sum that made it, and what followed.
 
-    Of a layer that is no plain convolution, a sentence says what it does, or why there is no sum.
+    Of another layer than a convolution, a linear layer or a layer norm, a sentence says what it
+    does, or why there is no sum.
 
     Raises:
         NotThereError: there is no such channel or cell.
@@ -57,21 +62,24 @@ def answer_cell(subject: Subject, view: View, facts: Mapping[str, Any], _report:
     if isinstance(call, str):
         return Answer(unexplained(call))
     layer = looked.layer
-    cell = explain_cell(call, place.channel, *place.on(call))
-    said = cell_sum(cell, upstream_of(subject, layer), subject.colours.diverging)
-    return Answer(said | {"hasKernel": True, "canWalk": True})
+    cell = explain(call, place.channel, *place.on(call))
+    said = described(cell, upstream_of(subject, layer), subject.colours.diverging)
+    has_kernel = isinstance(call, LayerCall)
+    return Answer(said | {"hasKernel": has_kernel, "canWalk": bool(layer.kernel_size)})
 
 
-def call_or_why_not(subject: Subject, looked: Looked) -> LayerCall | str:
+def call_or_why_not(subject: Subject, looked: Looked) -> LayerCall | NormCall | str:
     """Return the layer's call, or what the layer does, or why its cells are no sums.
 
     Raises:
         HookVizError: as `layer_call`, but where the layer is no such sum.
     """
-    if not looked.layer.kernel_size:
+    module = subject.model.network.get_submodule(looked.layer.name)
+    is_norm = isinstance(module, nn.LayerNorm)
+    if not (looked.layer.kernel_size or is_norm or isinstance(module, nn.Linear)):
         return describe_layer(subject.model, looked.layer)
     try:
-        return layer_call(subject, looked)
+        return _norm_call(subject, looked) if is_norm else layer_call(subject, looked)
     except (SettingError, ModelError) as error:
         return str(error)
 
@@ -92,26 +100,41 @@ def layer_call(subject: Subject, looked: Looked) -> LayerCall:
     """Return the layer's call with its input, from the cache or recorded in a turn.
 
     Raises:
-        SettingError: the layer is no ordinary convolution.
+        SettingError: the layer is no ordinary convolution, nor a linear layer on maps.
         ModelError: its values can't be written as a sum.
         HookVizError: the pass takes longer than one may.
     """
+    return _recorded(subject, looked, "call", record_layer_call)
+
+
+def _norm_call(subject: Subject, looked: Looked) -> NormCall:
+    return _recorded(subject, looked, "norm", record_norm_call)
+
+
+def _recorded(
+    subject: Subject,
+    looked: Looked,
+    kind: str,
+    make: Callable[[Model, ModelInput, str], _Call],
+) -> _Call:
     name = looked.layer.name
 
-    def record() -> LayerCall:
+    def record() -> _Call:
         turn = subject.take_turn(say("Recording the input"), "input", name)
         with turn as run, run.limit.over_torch():
-            kept: LayerCall | None = subject.kept("call", name)
+            kept: _Call | None = subject.kept(kind, name)
             if kept is not None:  # whoever had the turn before recorded it
                 return kept
-            return record_layer_call(subject.model, subject.model_input, name)
+            return make(subject.model, subject.model_input, name)
 
-    call: LayerCall = subject.cached("call", name, compute=record, size=lambda kept: kept.nbytes)
+    call: _Call = subject.cached(kind, name, compute=record, size=lambda kept: kept.nbytes)
     return call
 
 
 def upstream_of(subject: Subject, layer: LayerInfo) -> str | None:
     """Return the conv layer whose channels a conv layer's inputs are; None without any one."""
+    if not layer.kernel_size:
+        return None
     source = ranking.source_of(subject.model, layer.name)
     return None if source is None else Address.read(source).layer
 

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.colormaps import GAP_LEVEL
 from hookviz.drawing.palette import palette_of
-from hookviz.explaining.cell_sum import explain_cell
 from hookviz.explaining.layer_call import LayerCall
 from hookviz.explorer.answering import answer
-from hookviz.explorer.cell_sum import cell_sum
+from hookviz.explorer.cell_sum import described, explain
 from hookviz.explorer.channel import channel_facts
 from hookviz.explorer.client_facts import (
     DARK,
@@ -199,14 +198,14 @@ def _cells(
     sums = (
         []
         if isinstance(call, str)
-        else [explain_cell(call, channel, *cell) for channel, cell in enumerate(cells)]
+        else [explain(call, channel, *cell) for channel, cell in enumerate(cells)]
     )
 
     def say_it() -> dict[str, Any]:
         if not sums:
             said = unexplained(str(call_or_why_not(subject, looked)))
             return {str(channel): said for channel in range(len(cells))}
-        return {str(each.channel): cell_sum(each, upstream, LIGHT.diverging) for each in sums}
+        return {str(each.channel): described(each, upstream, LIGHT.diverging) for each in sums}
 
     return [_as_kept(said) for said in in_every_language(say_it).values()]
 

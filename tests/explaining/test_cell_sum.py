@@ -14,7 +14,10 @@ from hookviz.explaining.cell_sum import CellSum, explain_cell
 from hookviz.explaining.layer_call import LayerCall
 from hookviz.explaining.layer_recorder import record_layer_call
 from hookviz.types import Model
+from tests.attending import plain_pass
+from tests.explaining.test_norm_call import assert_as_recorded
 from tests.networks import as_model, random_input, seeded
+from tests.token_networks import TOKEN_NETWORKS
 
 CONVS: dict[str, dict[str, Any]] = {
     "plain": {"kernel_size": 3},
@@ -166,6 +169,38 @@ def test_a_cell_is_what_loops_over_its_taps_say(name: str) -> None:
         assert np.array_equal(cell.kernel, conv.weight[place[0]].detach().numpy())
         assert cell.steps == ()
     assert all(explain_cell(call, *place).agrees for place in cells)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", TOKEN_NETWORKS)
+def test_a_token_s_value_is_the_sum_of_weights_times_what_it_was_before(name: str) -> None:
+    case = TOKEN_NETWORKS[name]
+    model = case.model()
+    _, seen = plain_pass(model.network, case.image())
+    linear = [
+        layer for layer in case.layers if isinstance(model.network.get_submodule(layer), nn.Linear)
+    ]
+    assert linear
+    for layer in linear:
+        module: Any = model.network.get_submodule(layer)
+        given, output = (case.maps(each)[0] for each in seen[layer])
+        call = record_layer_call(model, case.image(), layer)
+        assert_as_recorded(name, (call.input, call.output), (given, output))
+        given, output = call.input, call.output
+        for place in every_place(call):
+            channel, row, column = place
+            terms = module.weight[channel].double() * given[:, row, column].double()
+            cell = explain_cell(call, *place)
+            assert cell.terms.tolist() == pytest.approx(terms.tolist(), rel=1e-12)
+            assert cell.total == pytest.approx(float(terms.sum() + module.bias[channel]), rel=1e-9)
+            assert cell.value == float(output[place])
+            assert cell.agrees
+            assert list(cell.order) == terms.abs().argsort(descending=True, stable=True).tolist()
+        if [step.kind for step in cell.steps] == ["GELU"]:
+            expected = nn.functional.gelu(torch.tensor(cell.value, dtype=torch.float64))
+            assert cell.steps[0].value == pytest.approx(float(expected), abs=1e-6)
+        else:
+            assert cell.steps == ()
 
 
 def test_the_largest_terms_come_first() -> None:

@@ -349,6 +349,31 @@ def test_a_layer_that_is_more_than_a_convolution_is_refused() -> None:
         assert all_hooks(model) == 0
 
 
+def test_a_linear_layer_that_is_more_or_has_no_places_is_refused() -> None:
+    class Doubled(nn.Linear):
+        def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+            return super().forward(input) * 2
+
+    class Mixing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 4, 4, stride=4)
+            self.doubled = Doubled(4, 4)
+            self.head = nn.Linear(4, 2)
+
+        def forward(self, images: Tensor) -> Tensor:
+            places = self.doubled(self.conv(images).permute(0, 2, 3, 1))
+            scores: Tensor = self.head(places.mean((1, 2)))
+            return scores
+
+    model = as_model(seeded(Mixing))
+    with pytest.raises(hookviz.ModelError, match=r"'doubled' .* more than one call of torch's l"):
+        record_layer_call(model, random_input(0), "doubled")
+    with pytest.raises(hookviz.ModelError, match=r"'head' .* no maps, or nobody knows"):
+        record_layer_call(model, random_input(0), "head")
+    assert all_hooks(model) == 0
+
+
 def test_several_images_at_once_are_refused() -> None:
     class Tiles(nn.Module):
         def __init__(self) -> None:

@@ -1,5 +1,6 @@
 """Why a cell has its value, against a convolution of the recorded input."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,16 +8,17 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torchvision.models.vision_transformer import VisionTransformer
 
 import hookviz
 from hookviz.explorer.question import NotThereError
 from hookviz.explorer.view import View
 from hookviz.types import Preprocess
 from hookviz.wording import number
+from tests.attending import plain_pass
 from tests.explorer.asking import NO_NUMBERS, ask, floats
 from tests.explorer.subjects import Turns, subject_of, words
 from tests.networks import Tiny, as_model, seeded
+from tests.token_networks import TOKEN_NETWORKS
 
 
 class Pooled(nn.Module):
@@ -157,12 +159,50 @@ def test_the_weights_are_those_of_that_network() -> None:
     np.testing.assert_allclose(terms[1], 2 * np.array(terms[0]), rtol=1e-5)
 
 
-def test_of_a_linear_layer_on_tokens_it_says_that_there_is_no_sum_yet() -> None:
-    network = seeded(lambda: VisionTransformer(32, 8, 1, 2, 24, 48, num_classes=5))
-    subject = subject_of(hookviz.wrap(network, Preprocess(32, 32)))
-    view = View(layer="encoder.layers.encoder_layer_0.mlp.0")
-    said = ask(subject, "cell", view, channel=3, row=1, column=2).facts["info"]
-    assert said == (
-        "Linear makes 48 numbers of the 24 at each place, by the same matrix everywhere; the sum "
-        "of one cell is not written out for it yet."
+def test_a_token_of_a_linear_layer_is_its_products_with_their_weights() -> None:
+    case = TOKEN_NETWORKS["timm's DeiT"]
+    subject = subject_of(model := case.model())
+    subject = replace(subject, model_input=hookviz.prepare(model, case.image()))
+    layer = "blocks.0.mlp.fc1"
+    facts = ask(subject, "cell", View(layer=layer), channel=3, row=1, column=2).facts
+    module: Any = subject.model.network.get_submodule(layer)
+    _, seen = plain_pass(subject.model.network, case.image())
+    given, output = (case.maps(each)[0, :, 1, 2].double() for each in seen[layer])
+    terms = (module.weight[3].double() * given).detach()
+    largest = terms.abs().argsort(descending=True)[:5]
+    assert [each["input"] for each in facts["rows"]] == largest.tolist()
+    np.testing.assert_allclose([each["term"] for each in facts["rows"]], terms[largest], rtol=1e-6)
+    np.testing.assert_allclose(facts["rows"][0]["patch"], [[given[largest[0]]]], rtol=1e-3)
+    assert facts["title"] == f"Why {number(float(output[3]))} at row 1, column 2?"
+    assert words(facts["sum"]).endswith("as the network computed")
+    assert words(facts["steps"][0]).startswith("GELU blocks.0.mlp.act gives ")
+    assert (facts["hasKernel"], facts["canWalk"], facts["upstream"]) == (True, False, None)
+    kernel = ask(subject, "kernel", View(layer=layer), channel=3).facts
+    strongest = [each["input"] for each in kernel["byWeight"]["rows"]]
+    assert strongest == module.weight[3].abs().argsort(descending=True)[:6].tolist()
+    assert kernel["note"] == ""
+
+
+def test_a_token_of_a_layer_norm_is_told_with_its_mean_and_deviation() -> None:
+    case = TOKEN_NETWORKS["timm's ViT"]
+    subject = subject_of(model := case.model())
+    subject = replace(subject, model_input=hookviz.prepare(model, case.image()))
+    layer = "blocks.1.norm1"
+    facts = ask(subject, "cell", View(layer=layer), channel=3, row=3, column=5).facts
+    module: Any = subject.model.network.get_submodule(layer)
+    _, seen = plain_pass(subject.model.network, case.image())
+    given, output = (case.maps(each)[0, :, 3, 5].double() for each in seen[layer])
+    mean, variance = number(float(given.mean())), number(float(given.var(correction=0)))
+    deviation = number(float(given.std(correction=0)))
+    assert facts["title"] == f"Why {number(float(output[3]))} at row 3, column 5?"
+    assert facts["rest"] == (
+        f"The layer was given {number(float(given[3]))} here. The 8 numbers that it normalises "
+        f"together have the mean {mean} and the standard deviation {deviation}."
     )
+    assert words(facts["sum"]) == (
+        f"({number(float(given[3]))} − {mean}) / √({variance} + 1e-06) × "
+        f"{number(float(module.weight[3]))} + {number(float(module.bias[3]))} = "
+        f"{number(float(output[3]))}, as the network computed"
+    )
+    assert (facts["rows"], facts["steps"]) == ([], [])
+    assert (facts["hasKernel"], facts["canWalk"]) == (False, False)

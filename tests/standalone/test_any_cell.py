@@ -19,6 +19,7 @@ from hookviz.standalone.client_page import CLIENT
 from hookviz.wording import number
 from tests.networks import as_model, random_input, seeded
 from tests.node import run_node
+from tests.token_networks import TOKEN_NETWORKS
 
 
 def in_node(constants: dict[str, Any], expression: str) -> Any:
@@ -90,6 +91,17 @@ def test_any_sum_is_python_s(kind: str, language: str) -> None:
             expected = cell_sum(explain_cell(call, *place), "before", "RdBu_r")
         expected.pop("colours")
         assert (said.pop("hasKernel"), said.pop("canWalk")) == (False, False)
+        assert plain(said) == approximately(plain(expected)), place
+
+
+def test_any_sum_of_a_linear_layer_on_tokens_is_python_s() -> None:
+    case = TOKEN_NETWORKS["timm's DeiT"]
+    call = record_layer_call(case.model(), case.image(), "blocks.0.mlp.fc1")
+    places = [(0, 0, 0), (31, 3, 5), (7, 2, 1)]
+    for place, said in zip(places, in_javascript(call, places, "en"), strict=True):
+        expected = cell_sum(explain_cell(call, *place), "before", "RdBu_r")
+        expected.pop("colours")
+        del said["hasKernel"], said["canWalk"]
         assert plain(said) == approximately(plain(expected)), place
 
 

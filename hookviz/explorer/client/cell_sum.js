@@ -52,11 +52,17 @@ export function cellSum(parent, followed) {
       const title = say("Go to channel {channel} of {layer}", { channel: row.input, layer: data.upstream });
       Object.assign(line, { type: "button", title, onclick: () => followed(row.input, data.upstream) });
     }
+    const isOne = row.kernel.length === 1 && row.kernel[0].length === 1; // as a linear layer's weights
     line.append(
       span(say("in {input}", { input: row.input }), "name"),
-      small(row.patch, data.patchMost, say("input {input} under the kernel", { input: row.input }), colour),
+      small(
+        row.patch,
+        data.patchMost,
+        isOne ? say("input {name}", { name: row.input }) : say("input {input} under the kernel", { input: row.input }),
+        colour,
+      ),
       span("×"),
-      small(row.kernel, data.kernelMost, say("kernel"), colour),
+      small(row.kernel, data.kernelMost, isOne ? say("weight") : say("kernel"), colour),
       span("="),
       barOf(row.term, data.most, data.colours),
       span(number(row.term), "term"),
@@ -73,6 +79,7 @@ export function cellSum(parent, followed) {
     /** @param {Facts} data the answer to the question "cell" */
     show(data) {
       inform(data.info ?? "");
+      find(".rows").hidden ||= data.rows?.length === 0; // a norm's value is no sum
       if (data.info || data === shown) return;
       shown = data;
       const colour = signedColours(why, data.colours);
