@@ -35,3 +35,35 @@ def test_what_random_weights_cannot_show_is_dots_and_said(lang: str, random: str
     assert "reading-maps.md" not in words + texts(page.error)
     assert "…" in words
     assert random in texts(page.warning)
+
+
+def at_attention(**query: str) -> AppTest:
+    """The step of *From patches to attention* that asks what a patch attends to."""
+    name = "from-patches-to-attention"
+    lesson = next(each for each in lessons() if each.slug == name)
+    page = AppTest.from_file(str(SCRIPT), default_timeout=60)
+    for key, value in {"lesson": name, "step": "2", **query}.items():
+        page.query_params[key] = value
+    for block in lesson.steps[1].blocks:
+        if isinstance(block, Question):
+            page.session_state[question_key(lesson, block)] = 1
+    page.run()
+    assert not page.exception
+    return page
+
+
+def test_the_lesson_on_attention_opens_with_the_transformer_and_its_weights() -> None:
+    page = at_attention()
+    assert page.selectbox(key="model").value == "ShapesViT (drawings)"
+    assert "There are 65 tokens" in texts(page.get("html"))
+    assert "What each head of blocks.0.attn weighs" in texts(page.caption)
+    chosen = next(each for each in page.segmented_control if each.value == "first")
+    chosen.set_value("last").run()
+    assert not page.exception
+    assert "What each head of blocks.3.attn weighs" in texts(page.caption)
+
+
+def test_a_network_without_attention_says_so() -> None:
+    page = at_attention(model="ShapesNet")
+    assert "There are – tokens" in texts(page.get("html"))
+    assert "In ShapesNet no patches attend to each other" in texts(page.info)
