@@ -13,6 +13,7 @@ from torch import nn
 import hookviz
 from hookviz.images.samples import samples
 from hookviz.models import catalog, user_models
+from hookviz.models.bundled import BUNDLED
 from hookviz.models.fetching import downloads
 from hookviz.models.fetching.retry_limits import RetryLimits
 from hookviz.settings import settings
@@ -176,7 +177,8 @@ def test_models_that_are_here_are_listed_first_and_marked(tmp_path: Path) -> Non
     catalog.weights_path("vgg16").touch()
     page = opened()
     box = page.selectbox(key="model")
-    assert box.options[:4] == ["SqueezeNet (photographs)", "ShapesNet", "VGG-16", "AlexNet"]
+    boxed = [network.title for network in BUNDLED.values()]
+    assert box.options[: len(boxed) + 2] == [*boxed, "VGG-16", "AlexNet"]
     assert "on this machine" in texts(page.caption)
     page.selectbox(key="family").select("VGG").run()
     box = page.selectbox(key="model")
