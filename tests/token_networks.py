@@ -1,99 +1,123 @@
-"""Tiny networks of tokens and of channels last, with random weights, for 32×32 images."""
+"""Tiny networks with random weights whose layers put out tokens, or have their channels last.
 
+No map is square but for torchvision's ViT, which takes no other: rows are not taken for columns.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-import timm
 import torch
 from torch import Tensor, nn
-from torchvision.models import SwinTransformer, VisionTransformer
-from torchvision.models.convnext import CNBlock
+from torchvision.models import convnext, swin_transformer
 
 import hookviz
 from hookviz.types import Model, Preprocess
-
-SIDE = 32
-
-
-def vit(**options: Any) -> nn.Module:
-    """4×4 patches of 8 pixels behind a class token, 24 channels, two blocks."""
-    network: nn.Module = timm.create_model("vit_tiny_patch16_224", **_SMALL | options)
-    return network
+from tests.attending import vit
+from tests.networks import seeded
 
 
-def deit() -> nn.Module:
-    """As `vit`, with a token for distillation behind the class token."""
-    network: nn.Module = timm.create_model("deit_tiny_distilled_patch16_224", **_SMALL)
-    return network
+@dataclass(frozen=True)
+class TokenNetwork:
+    """A network, what it takes, and where some of its layers have their maps.
+
+    Attributes:
+        build: makes the network.
+        layers: some layers that put out tokens or have their channels last.
+        convs: a layer that has its channels first.
+        prefix: how many of their tokens stand for no patch.
+        size: rows and columns of its input.
+        grid: rows and columns of their maps.
+    """
+
+    build: Callable[[], nn.Module] = field(repr=False)
+    layers: tuple[str, ...]
+    convs: str
+    prefix: int = 0
+    size: tuple[int, int] = (16, 24)
+    grid: tuple[int, int] = (4, 6)
+
+    def model(self) -> Model:
+        """The network as a model, with weights that are the same each time."""
+        network = seeded(self.build).eval()
+        draws = torch.Generator().manual_seed(3)
+        with torch.no_grad():
+            for parameter in network.parameters():  # of which many begin at 0, or close to it
+                parameter.add_(torch.randn(parameter.shape, generator=draws), alpha=0.3)
+        return hookviz.wrap(network, Preprocess(resize=min(self.size), crop=min(self.size)))
+
+    def image(self, seed: int = 0) -> Tensor:
+        """What it takes, ``(1, 3, H, W)``."""
+        return torch.randn(1, 3, *self.size, generator=torch.Generator().manual_seed(seed))
+
+    def maps(self, found: Tensor) -> Tensor:
+        """The maps in what one of `layers` put out, ``(N, C, H, W)``, cut out by hand."""
+        if found.ndim == 4:
+            return found.permute(0, 3, 1, 2)
+        found = found[:, self.prefix :]
+        return found.reshape(len(found), *self.grid, -1).permute(0, 3, 1, 2)
 
 
-_SMALL = {
-    "img_size": SIDE,
-    "patch_size": 8,
-    "embed_dim": 24,
-    "depth": 2,
-    "num_heads": 3,
-    "num_classes": 5,
-}
+def _timm(name: str, **options: Any) -> nn.Module:
+    import timm  # noqa: PLC0415 - takes a second
+
+    made: nn.Module = timm.create_model(name, num_classes=5, **options)
+    return made
 
 
-def swin() -> nn.Module:
-    """16×16 and 8×8 patches of 2 pixels, channels last, in windows of 4, shifted at every other."""
-    network: nn.Module = timm.create_model(
-        "swin_tiny_patch4_window7_224",
-        img_size=SIDE,
-        patch_size=2,
-        window_size=4,
-        embed_dim=12,
-        depths=(2, 2),
-        num_heads=(2, 3),
-        num_classes=5,
+_VIT: dict[str, Any] = {"img_size": (16, 24), "patch_size": 4, "embed_dim": 8}
+_VIT |= {"depth": 2, "num_heads": 2}
+
+
+def _swin() -> nn.Module:
+    network: nn.Module = swin_transformer.SwinTransformer(
+        [4, 4], 8, [2], [1], [2, 2], num_classes=5
     )
     return network
 
 
-def torchvision_vit() -> nn.Module:
-    """As `vit`, with scores that are not all zero."""
-    network: nn.Module = VisionTransformer(SIDE, 8, 2, 3, 24, 48, num_classes=5)
-    head = network.get_submodule("heads.head")
-    assert isinstance(head, nn.Linear)
-    nn.init.normal_(head.weight, std=0.1)
+def _convnext() -> nn.Module:
+    settings = [convnext.CNBlockConfig(8, 12, 1), convnext.CNBlockConfig(12, None, 1)]
+    network: nn.Module = convnext.ConvNeXt(settings, layer_scale=1.0, num_classes=5)
     return network
 
 
-def torchvision_swin() -> nn.Module:
-    """As `swin`, of torchvision's code."""
-    network: nn.Module = SwinTransformer([2, 2], 12, [2, 2], [2, 3], [4, 4], num_classes=5)
-    return network
+_BLOCK = ("blocks.0.norm1", "blocks.0.mlp.fc1", "blocks.1.norm1")
+_SWIN: dict[str, Any] = {"img_size": (16, 24), "window_size": 2, "embed_dim": 8}
+_SWIN |= {"depths": (2,), "num_heads": (2,)}
 
-
-class ConvNeXt(nn.Module):
-    """A convolution with steps of 4 and a block of torchvision's ConvNeXt."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem = nn.Conv2d(3, 6, 4, stride=4)
-        self.block = CNBlock(6, 1.0, 0.0)
-        self.head = nn.Linear(6, 5)
-
-    def forward(self, images: Tensor) -> Tensor:
-        scores: Tensor = self.head(self.block(self.stem(images)).mean((2, 3)))
-        return scores
-
-
-def as_model(network: nn.Module) -> Model:
-    """A network as a model that takes 32×32 RGB images."""
-    return hookviz.wrap(network, Preprocess(resize=SIDE, crop=SIDE))
-
-
-def put_out(network: nn.Module, name: str, image: Tensor) -> tuple[Tensor, Tensor]:
-    """What a module is given first, and what it puts out, by a plain hook."""
-    seen: list[tuple[Tensor, Tensor]] = []
-
-    def hook(_: nn.Module, given: tuple[Tensor, ...], output: Tensor) -> None:
-        seen.append((given[0].clone(), output.clone()))
-
-    handle = network.eval().get_submodule(name).register_forward_hook(hook)
-    with torch.no_grad():
-        network(image)
-    handle.remove()
-    return seen[0]
+TOKEN_NETWORKS = {
+    "timm's ViT": TokenNetwork(
+        partial(_timm, "vit_tiny_patch16_224", **_VIT), _BLOCK, "patch_embed.proj", prefix=1
+    ),
+    "timm's DeiT": TokenNetwork(
+        partial(_timm, "deit_tiny_distilled_patch16_224", **_VIT),
+        _BLOCK,
+        "patch_embed.proj",
+        prefix=2,
+    ),
+    "torchvision's ViT": TokenNetwork(
+        vit,
+        tuple(f"encoder.layers.encoder_layer_{layer}" for layer in ("0.ln_1", "1.mlp.0", "2.ln_1")),
+        "conv_proj",
+        prefix=1,
+        size=(16, 16),
+        grid=(4, 4),
+    ),
+    "timm's Swin": TokenNetwork(
+        partial(_timm, "swin_tiny_patch4_window7_224", **_SWIN),
+        tuple(f"layers.0.{layer}" for layer in _BLOCK),
+        "patch_embed.proj",
+    ),
+    "torchvision's Swin": TokenNetwork(
+        _swin,
+        ("features.1.0.norm1", "features.1.0.mlp.0", "features.1.1.norm1"),
+        "features.0.0",
+    ),
+    "ConvNeXt": TokenNetwork(
+        _convnext,
+        tuple(f"features.1.0.block.{number}" for number in (2, 3, 5)),
+        "features.0.0",
+    ),
+}

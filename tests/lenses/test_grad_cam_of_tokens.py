@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.drawing.panels import TextPanel
-from tests import token_networks
+from tests import small_transformers
 from tests.networks import random_input, seeded
-from tests.token_networks import SIDE, as_model, put_out
+from tests.small_transformers import SIDE, as_model, put_out
 
 
 def tokens_behind(others: int, side: int = 4) -> Callable[[Tensor], Tensor]:
@@ -33,16 +33,20 @@ def channels_last(tensor: Tensor) -> Tensor:
 
 
 CASES = {
-    "ViT": (token_networks.vit, "blocks.1.norm1", tokens_behind(1)),
+    "ViT": (small_transformers.vit, "blocks.1.norm1", tokens_behind(1)),
     "ViT by torchvision": (
-        token_networks.torchvision_vit,
+        small_transformers.torchvision_vit,
         "encoder.layers.encoder_layer_1.ln_1",
         tokens_behind(1),
     ),
-    "DeiT": (token_networks.deit, "blocks.1.norm1", tokens_behind(2)),
-    "Swin": (token_networks.swin, "layers.1.blocks.1.norm1", channels_last),
-    "Swin's tokens": (token_networks.swin, "layers.1.blocks.1.norm2", tokens_behind(0, 8)),
-    "Swin by torchvision": (token_networks.torchvision_swin, "features.3.1.norm1", channels_last),
+    "DeiT": (small_transformers.deit, "blocks.1.norm1", tokens_behind(2)),
+    "Swin": (small_transformers.swin, "layers.1.blocks.1.norm1", channels_last),
+    "Swin's tokens": (small_transformers.swin, "layers.1.blocks.1.norm2", tokens_behind(0, 8)),
+    "Swin by torchvision": (
+        small_transformers.torchvision_swin,
+        "features.3.1.norm1",
+        channels_last,
+    ),
 }
 METHODS = {
     "Grad-CAM": "GradCAM",
@@ -94,10 +98,10 @@ def test_every_method_agrees_with_pytorch_grad_cam(case: str) -> None:
 @pytest.mark.parametrize(
     ("build", "begins"),
     [
-        (token_networks.vit, "blocks.0"),
-        (token_networks.torchvision_vit, "encoder.layers.encoder_layer_0"),
-        (lambda: token_networks.vit(depth=1), "patch_embed.proj"),
-        (token_networks.swin, "norm"),
+        (small_transformers.vit, "blocks.0"),
+        (small_transformers.torchvision_vit, "encoder.layers.encoder_layer_0"),
+        (lambda: small_transformers.vit(depth=1), "patch_embed.proj"),
+        (small_transformers.swin, "norm"),
     ],
 )
 def test_it_begins_at_the_last_tokens_that_others_still_look_at(
@@ -111,7 +115,7 @@ def test_it_begins_at_the_last_tokens_that_others_still_look_at(
 
 
 def test_of_tokens_that_nobody_reads_it_says_so_and_names_those_that_are_read() -> None:
-    network, image = seeded(token_networks.vit), random_input(3, SIDE)
+    network, image = seeded(small_transformers.vit), random_input(3, SIDE)
     result = hookviz.run_lens("grad-cam", as_model(network), image, layer="blocks.1", target=2)
     assert not result.values["signed"].any()
     notes = [panel.text for panel in result.panels if isinstance(panel, TextPanel)]
@@ -119,7 +123,7 @@ def test_of_tokens_that_nobody_reads_it_says_so_and_names_those_that_are_read() 
 
 
 def test_the_gradient_lens_shows_the_gradient_where_the_cells_are() -> None:
-    network: Any = seeded(token_networks.deit).eval()
+    network: Any = seeded(small_transformers.deit).eval()
     image = random_input(3, SIDE)
     _, given = put_out(network, "blocks.0", image)
     tokens = network.norm(network.blocks[1](given.requires_grad_()))
