@@ -47,6 +47,7 @@ BATCH = 64
 STEPS = 9000
 WARM_UP = 0.04  # share of the steps
 RATE = 1.2e-3
+SECOND_STEPS, SECOND_RATE = 3000, 6e-4  # of a round that begins with the weights of the first
 DECAY = 0.05
 SMOOTHING = 0.05
 TEMPERATURE = 2.0
@@ -93,9 +94,12 @@ def turned(pixels: Tensor, labels: Tensor, chance: torch.Generator) -> tuple[Ten
     return torch.cat(pictures), torch.cat(names)
 
 
-def lessons(steps: int, chance: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
-    """Draw pictures in another process and give batches of the latest ones, each turned anew."""
-    seeds = TRAIN_SEEDS[: BATCH * (steps // REUSE + 2)]
+def lessons(steps: int, chance: torch.Generator, first: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
+    """Draw pictures in another process and give batches of the latest ones, each turned anew.
+
+    `first` is the place of the first picture among all for training.
+    """
+    seeds = TRAIN_SEEDS[first : first + BATCH * (steps // REUSE + 2)]
     drawings = Drawings(
         seeds, LESSONS, size=INPUT_SIZE, share=DISTURBED, degradation=(0, MOST_DISTURBED)
     )
@@ -186,20 +190,29 @@ def rate_at(progress: float) -> float:
     return 0.5 + 0.5 * math.cos(math.pi * min(1.0, (progress - WARM_UP) / (1 - WARM_UP)))
 
 
-def train(folder: Path | None = None, minutes: float = math.inf) -> tuple[ShapesViT, int]:
-    """Train a network from scratch.
+def train(
+    folder: Path | None = None, minutes: float = math.inf, start: Path | None = None
+) -> tuple[ShapesViT, int]:
+    """Train a network from scratch, or for a second round.
 
     Args:
         folder: for what it has after each five minutes; None to keep nothing.
         minutes: after which to be done, with the schedule hurried on where the machine is slow.
+        start: weights to begin the second round with: with other pictures, a lower rate, and
+            ShapesNet's scores alone.
 
     Returns:
         The moving average of its weights, and how many steps there were.
     """
-    torch.manual_seed(SEED)
-    chance = torch.Generator().manual_seed(SEED)
+    second = start is not None
+    torch.manual_seed(SEED + second)
+    chance = torch.Generator().manual_seed(SEED + second)
     pupil, teacher = Pupil(), Teacher()
-    prepare(pupil.network)
+    if start is None:
+        prepare(pupil.network)
+    else:
+        pupil.network.load_state_dict(load_file(start))
+    steps, rate = (SECOND_STEPS, SECOND_RATE) if second else (STEPS, RATE)
     average = deepcopy(pupil.network)
     matrices = [weights for weights in pupil.parameters() if weights.ndim > 1]
     vectors = [weights for weights in pupil.parameters() if weights.ndim < 2]
@@ -209,9 +222,9 @@ def train(folder: Path | None = None, minutes: float = math.inf) -> tuple[Shapes
     )
     started = looked = time.perf_counter()
     recent = torch.zeros(5)
-    hurried = 0.0
-    for step, (pixels, labels) in enumerate(lessons(STEPS, chance), start=1):
-        progress = max(step / STEPS, hurried)
+    hurried, first = 0.0, BATCH * STEPS if second else 0
+    for step, (pixels, labels) in enumerate(lessons(steps, chance, first), start=1):
+        progress = max(step / steps, hurried)
         images = normalise(pixels)
         known, early, late = teacher(images)
         scores, halfway, last = pupil(images)
@@ -226,12 +239,14 @@ def train(folder: Path | None = None, minutes: float = math.inf) -> tuple[Shapes
         )
         seen_early = functional.mse_loss(halfway, early)
         seen_late = functional.mse_loss(last, late)
-        loss = right + alike + (1 - progress) * (seen_early + seen_late)
+        loss = right + alike
+        if not second:
+            loss = loss + (1 - progress) * (seen_early + seen_late)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(pupil.parameters(), 1.0)
         for group in optimizer.param_groups:
-            group["lr"] = RATE * rate_at(progress)
+            group["lr"] = rate * rate_at(progress)
         optimizer.step()
         memory = min(MEMORY, step / (step + 9))
         with torch.no_grad():
@@ -279,13 +294,15 @@ class Training:
     """History of the training of the weights on file.
 
     Attributes:
-        steps: how many there were.
-        seconds: wall time of drawing and training.
+        steps: how many the first round had.
+        second_steps: how many the second one had; 0 without one.
+        seconds: wall time of drawing and training, of both.
         torch: the version that computed it.
         threads: that torch used.
     """
 
     steps: int
+    second_steps: int
     seconds: int
     torch: str
     threads: int
@@ -308,8 +325,9 @@ def _write(network: ShapesViT, training: Training) -> None:
 def card(figures: Figures, training: Training) -> str:
     """Write the model card in Markdown."""
     beside = json.loads(shapesnet.FIGURES_FILE.read_text(encoding="utf-8"))
-    shown = training.steps * BATCH
-    drawn = BATCH * (training.steps // REUSE + 1)
+    rounds = (training.steps, training.second_steps)
+    shown = sum(rounds) * BATCH
+    drawn = BATCH * sum(steps // REUSE + 1 for steps in rounds if steps)
     pictures = figures.test_per_class * len(CATEGORIES)
     return f"""# ShapesViT: the transformer for drawings that ships with HookViz
 
@@ -339,19 +357,22 @@ what they then are) and with its colour channels in another order: {shown:,} in 
 
 ## Training
 
-{training.steps:,} steps of {BATCH} pictures. The loss is cross-entropy with label
+Steps of {BATCH} pictures. The loss is cross-entropy with label
 smoothing {SMOOTHING:g}, plus the divergence from ShapesNet's probabilities for the same picture at
 temperature {TEMPERATURE:g} (Hinton et al., "Distilling the knowledge in a neural network", 2015),
 plus two squared errors: how well a linear view of each patch's token after the second block tells
 ShapesNet's second stage at that place, and after the last block its third stage. These two fade to
 nothing towards the end, and their views are thrown away. AdamW at {RATE:g} with weight decay
 {DECAY:g}, a ramp up over {WARM_UP:.0%} of the steps, half a cosine down. The weights on file are a
-moving average with a memory of {MEMORY:g}.
+moving average with a memory of {MEMORY:g}. Places begin as sines and cosines of row and column, and
+heads so that they look at what is near and alike; `prepare` in the script names the papers.
+ShapesNet is asked about the picture enlarged to {ITS_SIZE} px.
+
+{_rounds(training)}
 
 `python -m scripts.train_shapesvit` trains it again on the CPU; the weights on file took
 {training.seconds / 60:.0f} minutes with {training.threads} thread and a second process that draws,
-on a machine with other work, with torch {training.torch}. There `--minutes` hurried the schedule on
-where the machine was slow, so that another run comes out a little different.
+on two cores that had other work too, with torch {training.torch}.
 `python -m scripts.train_shapesvit --check` measures the weights on file and fails where a figure is
 off by more than {TOLERANCE:g} points.
 
@@ -370,20 +391,39 @@ off by more than {TOLERANCE:g} points.
 """
 
 
+def _rounds(training: Training) -> str:
+    """Tell how many steps there were, and that another run may have others."""
+    first = f"It had {training.steps:,} of {STEPS:,} steps"
+    second = (
+        f", then {training.second_steps:,} of {SECOND_STEPS:,} of a second round (`--from`)\n"
+        f"with other pictures, at {SECOND_RATE:g} and without the squared errors"
+    )
+    return (
+        f"{first}{second if training.second_steps else ''}. The schedule was hurried on\n"
+        "(`--minutes`) to be done in time, so another run comes out different."
+    )
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Train, or check; return the process's exit status."""
     parser = argparse.ArgumentParser(description="Train the bundled transformer on drawn pictures.")
     parser.add_argument("--check", action="store_true", help="measure the weights on file instead")
     parser.add_argument("--minutes", type=float, default=math.inf, help="be done by then")
+    parser.add_argument("--from", dest="start", type=Path, help="begin a second round with these")
     parser.add_argument("--folder", type=Path, help="for what there is after each five minutes")
     chosen = parser.parse_args(arguments)
     torch.set_num_threads(THREADS)
     if chosen.check:
         return 0 if train_bundled.is_on_file(load(), FIGURES_FILE, INPUT_SIZE) else 1
     started = time.perf_counter()
-    network, steps = train(chosen.folder, chosen.minutes)
+    network, steps = train(chosen.folder, chosen.minutes, chosen.start)
     seconds = round(time.perf_counter() - started)
-    _write(network, Training(steps, seconds, torch.__version__, THREADS))
+    training = Training(steps, 0, seconds, torch.__version__, THREADS)
+    if chosen.start:  # what is on file is the first round's
+        before = json.loads(FIGURES_FILE.read_text(encoding="utf-8"))["training"]
+        whole = seconds + before["seconds"]
+        training = Training(before["steps"], steps, whole, torch.__version__, THREADS)
+    _write(network, training)
     return 0
 
 
