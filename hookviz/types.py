@@ -233,6 +233,7 @@ def _as_it_is(written: str) -> str:
 
 
 FIRST, LAST, TOKENS, VECTORS = "channels first", "channels last", "tokens", "vectors"
+WINDOWS = "windows"
 """Orders of the axes of what a layer puts out, see `Layout`."""
 
 
@@ -243,22 +244,38 @@ class Layout:
     Attributes:
         order: ``"channels first"``, ``(C, H, W)``; ``"channels last"``, ``(H, W, C)``;
             ``"tokens"``, ``(T, C)``, a token for each cell, row by row, behind prefix tokens;
+            ``"windows"``, ``(N, T, C)`` or ``(N, h, w, C)``, parts of the map row by row, with
+            their cells row by row, which may reach past it, and in one pass over several images
+            stand behind each other;
             ``"vectors"``, ``(…, C)``, of which nobody knows which axes are rows and columns; empty
             where nothing is known.
         batch: whether a batch stands before these axes.
         prefix_tokens: how many tokens stand before those of the cells, such as a class token.
-        grid: rows and columns of the cells that tokens stand for.
+        grid: rows and columns of the cells that tokens stand for, or those of all windows.
+        window: rows and columns of a window.
+        shift: how many rows the map was moved up, and columns to the left, before it was cut.
+        strided: whether a window has cells from all over the map, in steps of as many cells as
+            there are windows along it.
     """
 
     order: str = ""
     batch: bool = True
     prefix_tokens: int = 0
     grid: tuple[int, int] = (0, 0)
+    window: tuple[int, int] = (0, 0)
+    shift: tuple[int, int] = (0, 0)
+    strided: bool = False
 
     @property
     def last(self) -> bool:
         """Whether the last axis is the channels."""
-        return self.order in {LAST, TOKENS, VECTORS}
+        return self.order in {LAST, TOKENS, WINDOWS, VECTORS}
+
+    @property
+    def windows(self) -> tuple[int, int]:
+        """How many windows there are below each other, and beside each other."""
+        (rows, columns), (high, wide) = self.grid, self.window
+        return -(-rows // high), -(-columns // wide)
 
     @property
     def word(self) -> str:
@@ -276,6 +293,12 @@ class Layout:
             count = self.prefix_tokens + prod(self.grid)
             if len(shape) != 2 or shape[0] != count:
                 return Layout(VECTORS, self.batch)
+        if self.order == WINDOWS and (
+            len(shape) not in {3, 4}
+            or shape[0] != prod(self.windows)
+            or shape[1:-1] not in {self.window, (prod(self.window),)}
+        ):
+            return Layout(VECTORS, self.batch)
         return self
 
     def maps(self, values: Tensor) -> Tensor:
@@ -286,13 +309,33 @@ class Layout:
             tokens = values[..., self.prefix_tokens :, :]
             cells: Tensor = tokens.unflatten(-2, self.grid)  # type: ignore[no-untyped-call]
             return cells.movedim(-1, -3)
-        return values
+        return self._put_back(values) if self.order == WINDOWS else values
+
+    def batch_maps(self, output: Tensor) -> Tensor:
+        """View what a layer puts out for N images as ``(N, C, H, W)``, or as it is as `maps`."""
+        if self.order != WINDOWS:
+            return self.of(tuple(output.shape[1:])).maps(output)
+        windows = prod(self.windows)
+        if len(output) % windows:
+            return output
+        images = output.reshape(-1, windows, *output.shape[1:])
+        return torch.stack([self._put_back(image) for image in images])
+
+    def _put_back(self, values: Tensor) -> Tensor:
+        """Put the windows of one image where they lie, ``(C, H, W)``."""
+        (down, across), (high, wide) = self.windows, self.window
+        parts = values.reshape(down, across, high, wide, values.shape[-1])
+        order = (4, 2, 0, 3, 1) if self.strided else (4, 0, 2, 1, 3)
+        whole = parts.permute(order).reshape(-1, down * high, across * wide)
+        rows, columns = self.grid
+        whole = whole[:, :rows, :columns]  # what reaches past the map was added after it was moved
+        return whole.roll(self.shift, (1, 2)) if any(self.shift) else whole
 
     def map_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of the maps, ``(C, H, W)``, of a tensor's without its batch."""
         if self.order == LAST:
             return (shape[-1], *shape[:-1])
-        return (shape[-1], *self.grid) if self.order == TOKENS else shape
+        return (shape[-1], *self.grid) if self.order in {TOKENS, WINDOWS} else shape
 
 
 UNKNOWN = Layout()
@@ -317,9 +360,9 @@ class LayerInfo:
         groups: into how many groups its channels are split; 1 for an ordinary convolution.
         bias: whether it adds a bias; of convolutions and linear layers.
         layout: how the layer itself has what it puts out: ``"channels first"``, ``(C, H, W)``,
-            ``"channels last"``, ``(H, W, C)``, or ``"tokens"``, ``(T, C)``; ``"unknown"`` where
-            nobody knows which of its axes are rows and columns, so that there is no map; empty of
-            what has one axis, or none.
+            ``"channels last"``, ``(H, W, C)``, ``"tokens"``, ``(T, C)``, or ``"windows"``,
+            ``(N, T, C)``, of the map; ``"unknown"`` where nobody knows which of its axes are rows
+            and columns, so that there is no map; empty of what has one axis, or none.
         prefix_tokens: how many of its tokens stand for no cell, such as a class token.
     """
 
@@ -357,7 +400,7 @@ class LayerInfo:
             products = channels * prod(self.kernel_size) * prod(cells[1:])
             return products + outputs * self.bias
         if "Linear" in self.kind and self.input_shape:
-            has_maps = self.layout in {LAST, TOKENS}
+            has_maps = self.layout in {LAST, TOKENS, WINDOWS}
             outputs += self.prefix_tokens * self.output_shape[0] if has_maps else 0
             return outputs * self.input_shape[0 if has_maps else -1] + outputs * self.bias
         return 0

@@ -152,6 +152,9 @@ SHOWN_ELSEWHERE = {
     "run over every lens in lenses/test_every_lens.py": "lenses/contract/running",
     "run on every kind of layer and network in lenses/test_verify.py and "
     "capturing/test_odd_networks.py": "explaining/rounding explaining/recomputation",
+    "by which cells of every order are put back in capturing/test_moving.py": (
+        "capturing/changed_output capturing/possible_layouts capturing/moved_cells"
+    ),
     "the pass of capture and capture_batch, which capturing/test_engine.py and test_batch.py look "
     "into": "capturing/recorded_pass",
     "constants and addresses, used in models/test_loading.py and fetching/test_downloads.py": (

@@ -1,4 +1,4 @@
-"""Addresses: written so that each is told from every other, and read back as they were."""
+"""Addresses, written so that each is told from every other, and windows put back."""
 
 import copy
 import gc
@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.types import Address
+from hookviz.codegen.wording import as_maps
+from hookviz.types import Address, Layout
 from tests.networks import Tiny, as_model, random_input, seeded
 
 NAMES = ("c", "c#1", "c[0]", "c[0]#1", "c]", "c\\", "c\\#1", "#", "layer1.0.conv1", "")
@@ -106,3 +107,26 @@ def test_a_capture_knows_its_model_while_somebody_keeps_it(noise: Tensor) -> Non
     del model
     gc.collect()
     assert cap.made_by() is None
+
+
+@pytest.mark.parametrize("shift", [(0, 0), (2, 1)])
+@pytest.mark.parametrize("strided", [False, True])
+def test_windows_are_put_back_of_one_image_and_of_several(
+    shift: tuple[int, int], *, strided: bool
+) -> None:
+    images = torch.randn(3, 5, 6, 8)  # (N, C, H, W), of which windows of 3 × 2 are cut
+    moved = images.roll((-shift[0], -shift[1]), (2, 3))
+    if strided:
+        parts = moved.view(3, 5, 3, 2, 2, 4).permute(0, 3, 5, 2, 4, 1)
+    else:
+        parts = moved.view(3, 5, 2, 3, 4, 2).permute(0, 2, 4, 3, 5, 1)
+    windows = parts.reshape(-1, 6, 5)
+    layout = Layout("windows", False, 0, (6, 8), (3, 2), shift, strided)
+    assert torch.equal(layout.batch_maps(windows), images)
+    assert torch.equal(layout.maps(windows[:8]), images[0])
+    assert torch.equal(layout.maps(windows[:8].view(8, 3, 2, 5)), images[0])
+    assert layout.map_shape((8, 6, 5)) == (5, 6, 8)
+    assert layout.of((8, 6, 5)) == layout.of((8, 3, 2, 5)) == layout
+    assert layout.of((9, 6, 5)) == layout.of((8, 2, 3, 5)) == Layout("vectors", batch=False)
+    written: torch.Tensor = eval("windows" + as_maps(layout), {"windows": windows})  # noqa: S307
+    assert torch.equal(written, images)

@@ -2,9 +2,8 @@
 
 A pass over an input that is taller and one over an input that is wider tell: an axis that grows
 with the height alone is rows, one that grows with the width alone columns, and what stays as it is
-channels. One axis that grows as rows × columns do, plus a constant, is tokens. In which order they
-stand for the cells, and whether a network that takes one size alone has any, is proven by moving
-(see `hookviz.capturing.moving`). What stays open is no map.
+channels. Which cells tokens stand for and windows have, and what a network puts out that takes one
+size alone, is proven by moving (see `hookviz.capturing.moving`). What stays open is no map.
 
 >>> calls = arranged(model, (3, 224, 224), calls)  # doctest: +SKIP
 """
@@ -13,14 +12,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from hookviz.capturing.moving import Place, proven
+from hookviz.capturing.moving import Found, Place, proven
 from hookviz.capturing.other_sizes import Role, Sizes, at_other_sizes, roles_of
 from hookviz.capturing.returned_call import Path, ReturnedCall, Shape
-from hookviz.types import FIRST, LAST, TOKENS, UNKNOWN, VECTORS, Address, Layout, Model
-
-_NEAR = 16  # calls behind known maps among which a guess can be proven: others mix cells
-_MOST_PREFIX = 16  # tokens before those of the cells that are looked for where one size tells all
-
+from hookviz.types import FIRST, LAST, UNKNOWN, VECTORS, Address, Layout, Model
 
 _BODIES = {
     (Role.SAME, Role.ROWS, Role.COLUMNS): FIRST,
@@ -43,7 +38,7 @@ def arranged(model: Model, shape: Shape, calls: Sequence[ReturnedCall]) -> tuple
     wanted = 1 + max(number for number, call in enumerate(calls) if _is_open(call))
     others = at_other_sizes(model, shape, calls, wanted)
     reading = _Reading(calls, others)
-    return reading.settled(proven(model, shape, reading.known, reading.guesses))
+    return reading.settled(reading.proven(model, shape))
 
 
 def laid_out(
@@ -101,27 +96,21 @@ def _fitting(layout: Layout, shape: Shape) -> Layout:
 
 
 class _Reading:
-    """What the sizes tell of each call, and guesses of what only moving can prove.
-
-    Attributes:
-        known: calls that put out maps of one image, with their layout, in order.
-        guesses: layouts that shapes allow, of calls that are not far behind such maps.
-    """
+    """What the sizes tell of each call, for moving to tell the rest."""
 
     def __init__(
         self, calls: Sequence[ReturnedCall], others: Sequence[tuple[Sizes, Sizes]]
     ) -> None:
-        self.known: dict[Place, Layout] = {}
-        self.guesses: dict[Place, Layout] = {}
-        self._last_known = 0  # the number of the newest call of `known`
         self._calls = calls
-        self._grids: dict[tuple[tuple[int, int], ...], None] = {}  # the newest last
-        self._channels = 0  # of the newest maps
-        self._guessed: set[Layout] = set()
+        self._grid = (0, 0)  # of the newest maps
+        self._channels = 0  # of those
+        self._places: list[Place] = []
         self._read: list[tuple[dict[Path, Layout], Layout]] = []
+        self._by_shape = set[Place]()  # what lies as its shape alone tells
         counts = Counter[str]()
         for number, call in enumerate(calls):
-            place = (call.layer, counts[call.layer])
+            path = next(iter(call.shapes), ())
+            self._places.append(Place(call.layer, counts[call.layer], path))
             counts[call.layer] += 1
             beside = others[number] if number < len(others) else ()
             taken = UNKNOWN
@@ -131,50 +120,68 @@ class _Reading:
             outputs = {}
             for path, shape in call.shapes.items():
                 sizes = [shape, *(each.shapes[path] for each in beside)]
-                followed = call.layouts[path]
-                outputs[path] = self._layout(sizes, followed, certain=call.by_definition)
-                self._note(place, path, sizes, outputs[path])
+                layout = self._layout(sizes, call.layouts[path], certain=call.by_definition)
+                if len(sizes) == 1 and layout == UNKNOWN and self._is_as_the_newest(shape):
+                    layout = Layout(FIRST)
+                    self._by_shape.add(self._places[-1]._replace(path=path))
+                outputs[path] = layout
+                self._note(shape, layout)
             self._read.append((outputs, taken))
 
-    def settled(self, found: frozenset[Layout]) -> tuple[ReturnedCall, ...]:
-        """Return the calls, with the guessed layouts that were proven and not the others."""
+    def proven(self, model: Model, shape: Shape) -> Found:
+        """Have moving prove how those lie of which the sizes tell nothing."""
+        shapes, known = dict[Place, Shape](), dict[Place, Layout]()
+        wanted, first, keeping = set[Place](), set[Place](), set[Place]()
+        for place, call, (outputs, _) in zip(self._places, self._calls, self._read, strict=True):
+            if not call.shapes:
+                continue
+            layout, shapes[place] = outputs[place.path], call.shapes[place.path]
+            is_told = layout.order in {FIRST, LAST} and place not in self._by_shape
+            if is_told and layout.batch and len(shapes[place]) == 4 and shapes[place][0] == 1:
+                known[place] = layout
+            elif not is_told and len(shapes[place]) > 2:
+                wanted.add(place)
+            if call.by_definition:
+                first.add(place)
+            elif call.is_along_last:
+                keeping.add(place)
+        return proven(
+            *(model, shape, shapes, known),
+            wanted=frozenset(wanted),
+            first=frozenset(first),
+            keeping=frozenset(keeping),
+        )
 
-        def sure(layout: Layout) -> Layout:
-            is_sure = layout not in self._guessed or layout in found
-            return layout if is_sure else Layout(VECTORS, layout.batch)
-
+    def settled(self, found: Found) -> tuple[ReturnedCall, ...]:
+        """Return the calls, with the layouts that were proven."""
         settled = []
-        for call, (layouts, taken) in zip(self._calls, self._read, strict=True):
-            outputs = {path: sure(layout) for path, layout in layouts.items()}
-            settled.append(_settled(call, outputs, sure(taken)))
+        for place, call, (layouts, taken) in zip(
+            self._places, self._calls, self._read, strict=True
+        ):
+            own = found.outputs.get(place)
+            outputs = layouts if own is None else {**layouts, place.path: own}
+            settled.append(_settled(call, outputs, found.taken.get(place, taken)))
         return tuple(settled)
 
-    def _note(self, place: Place, path: Path, sizes: Sequence[Shape], layout: Layout) -> None:
-        """Remember the rows and columns of maps, and where a guess is made first."""
-        if layout in self._guessed:
-            if not path and len(self._read) - self._last_known <= _NEAR:
-                self.guesses[place] = layout
-        elif layout.batch and len(sizes[0]) == 4 and layout.order in {FIRST, LAST}:
-            if sizes[0][0] != 1:
-                return
-            maps = (layout.map_shape(shape[1:]) for shape in sizes)
-            grid = tuple((rows, columns) for _, rows, columns in maps)
-            self._channels = layout.map_shape(sizes[0][1:])[0]
-            self._grids.pop(grid, None)
-            self._grids[grid] = None
-            if not path:
-                self.known[place] = layout
-                self._last_known = len(self._read)
+    def _is_as_the_newest(self, shape: Shape) -> bool:
+        """Return whether a shape of four axes has the newest maps' rows and columns last."""
+        if len(shape) != 4 or shape[0] != 1:
+            return False
+        return shape[2:] == self._grid != shape[1:3]
+
+    def _note(self, shape: Shape, layout: Layout) -> None:
+        """Remember the rows, columns and channels of maps."""
+        if layout.batch and len(shape) == 4 and layout.order in {FIRST, LAST} and shape[0] == 1:
+            self._channels, rows, columns = layout.map_shape(shape[1:])
+            self._grid = rows, columns
 
     def _layout(self, sizes: Sequence[Shape], followed: Layout, *, certain: bool = False) -> Layout:
         """Return how a tensor lies, given its shapes at all sizes and what its layers tell."""
         if not followed.batch or len(sizes[0]) < 3 or sizes[0][0] != 1 or certain:
             return followed
+        found = followed if followed.order in {FIRST, LAST} else None
         if len(sizes) > 1:
             found = self._told_by(sizes, followed)
-        else:
-            is_told = followed.order in {FIRST, LAST}
-            found = followed if is_told else self._allowed(sizes[0])
         return found or (Layout(VECTORS) if followed.last else UNKNOWN)
 
     def _told_by(self, sizes: Sequence[Shape], followed: Layout) -> Layout | None:
@@ -185,8 +192,6 @@ class _Reading:
             return None
         if body in _BODIES:
             return Layout(_BODIES[body])
-        if body == (Role.BOTH, Role.SAME):
-            return self._tokens(sizes) or Layout(VECTORS)
         if followed.order in {FIRST, LAST} and _may_be(followed.order, body):
             return followed
         if body == (Role.SAME,) * 3:
@@ -203,35 +208,6 @@ class _Reading:
             if len(axes) == 1:
                 return orders.get(axes[0])
         return None
-
-    def _tokens(self, sizes: Sequence[Shape]) -> Layout | None:
-        """Guess which of the maps before have as many cells as there are tokens, at all sizes."""
-        for grids in reversed(self._grids):
-            if len(grids) != len(sizes):
-                continue
-            prefix = {
-                size[1] - rows * columns for size, (rows, columns) in zip(sizes, grids, strict=True)
-            }
-            if len(prefix) == 1 and min(prefix) >= 0:
-                return self._guess(Layout(TOKENS, prefix_tokens=prefix.pop(), grid=grids[0]))
-        return None
-
-    def _allowed(self, shape: Shape) -> Layout | None:
-        """Guess what one size allows: maps or tokens of as many cells as the newest maps have."""
-        newest = next(reversed(self._grids), None)
-        if newest is None:
-            return None
-        rows, columns = grid = newest[0]
-        if len(shape) == 3 and 0 <= shape[1] - rows * columns <= _MOST_PREFIX:
-            prefix = shape[1] - rows * columns
-            return self._guess(Layout(TOKENS, prefix_tokens=prefix, grid=grid))
-        if len(shape) != 4 or (shape[1:3] == grid) == (shape[2:] == grid):
-            return None
-        return Layout(FIRST) if shape[2:] == grid else self._guess(Layout(LAST, grid=grid))
-
-    def _guess(self, layout: Layout) -> Layout:
-        self._guessed.add(layout)
-        return layout
 
 
 def _may_be(order: str, body: Sequence[Role | None]) -> bool:

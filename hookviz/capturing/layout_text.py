@@ -1,7 +1,7 @@
 """Write in words how a layer has what it puts out: its channels, rows and columns, or tokens."""
 
 from hookviz.language.saying import say
-from hookviz.types import LAST, TOKENS, LayerInfo
+from hookviz.types import LAST, TOKENS, WINDOWS, LayerInfo
 from hookviz.wording import times
 
 
@@ -17,12 +17,14 @@ def layout_text(layer: LayerInfo) -> str:
     """
     if layer.layout == "unknown":
         return say("unknown: no map")
-    if layer.layout not in {LAST, TOKENS}:
+    if layer.layout not in {LAST, TOKENS, WINDOWS}:
         return say("channels first") if layer.layout else ""
     channels, *sides = layer.output_shape
     size = times(sides)
     if layer.layout == LAST:
         return say("channels last: {size}; {channels:,} channels", size=size, channels=channels)
+    if layer.layout == WINDOWS:
+        return say("windows of {size}; {channels:,} channels", size=size, channels=channels)
     if layer.prefix_tokens == 0:
         cells = say("{size} patches", size=size)
     elif layer.prefix_tokens == 1:

@@ -1,124 +1,299 @@
-"""Prove how an output lies by moving: change a cell of known maps, and see what moves behind it.
+"""Prove how outputs lie by moving: change cells of known maps, and see what moves behind them.
 
-Three images that are alike go through the network. Where it has put out maps whose rows and columns
-are known, they are made alike once more, and one cell of the second and another of the third are
-changed. Layers behind lie as it is thought to, where just what stands for those cells has moved in
-each of them, up to the first that mixes cells: that moves others too, and tells nothing.
+A few images that are alike go through the network. Where it has put out maps whose rows and columns
+are known, some cells of the first images are changed. What is behind lies as the cells that have
+moved in it tell, if just those have: a norm and a linear layer move no others.
+
+A layer that mixes cells, such as attention, is told by what it is added to. Where more has moved,
+the first images are made alike again, and go on with what a shortcut brings past the layer; and
+some places of its own output are changed in the others. Behind the sum the first images tell how
+that lies, and then the others tell how what was added does.
 """
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from math import prod
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from hookviz.capturing.changed_output import alike, change_cells, change_places, first_tensor
+from hookviz.capturing.moved_cells import SHARE, Moved, PlacesMoved, agreed, coarser, marks
+from hookviz.capturing.possible_layouts import Grid, allows, grid_of, possible_layouts
+from hookviz.capturing.returned_call import Path, Shape
 from hookviz.errors import ModelError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import forward_pass, private_replica
-from hookviz.types import Layout, Model
+from hookviz.types import FIRST, WINDOWS, Layout, Model
 
-Place = tuple[str, int]
-"""A layer and which of its calls."""
+_MOST_GRIDS = 6  # of the newest maps, which what is behind may lie as
+_FEW = 96 * 96  # pixels up to which two marks are drawn, which tell the cells of the smallest maps
 
-_MOVED = 1e-4  # of the largest value: more than rounding differs within a batch
-_IMAGES = 3  # one as it is, two with a cell that is changed
-_ENOUGH = 6  # calls behind known maps at which a layout has held
+
+class Place(NamedTuple):
+    """A layer, which of its calls, and where in what it puts out."""
+
+    layer: str
+    call: int
+    path: Path = ()
+
+
+class Found(NamedTuple):
+    """Layouts that moving has proven: of what calls put out, and of what they are given first."""
+
+    outputs: dict[Place, Layout]
+    taken: dict[Place, Layout]
 
 
 def proven(
     model: Model,
     shape: tuple[int, ...],
+    shapes: Mapping[Place, Shape],
     known: Mapping[Place, Layout],
-    guesses: Mapping[Place, Layout],
-) -> frozenset[Layout]:
-    """Return the layouts that one pass with data proves, which ends where none is open any more.
+    *,
+    wanted: frozenset[Place],
+    first: frozenset[Place] = frozenset(),
+    keeping: frozenset[Place] = frozenset(),
+) -> Found:
+    """Return the layouts that one pass with data proves, which ends behind the last one wanted.
 
     Args:
         model: whose network runs.
         shape: ``(C, H, W)`` of its input.
-        known: calls that put out maps of one image, in order of return, with their layouts.
-        guesses: what calls behind those may put out; of ``"channels last"`` with the `grid`, too.
+        shapes: of what each call puts out first, the batch included, in order of return.
+        known: maps of one image among those, channels first or last, with their layouts.
+        wanted: those whose layouts are looked for.
+        first: calls that are given their channels first by definition.
+        keeping: calls that put out all but the channels, which are last, as it was given.
     """
-    if not guesses:
-        return frozenset()
-    trial = _Trial(known, guesses)
-    names = {name for name, _ in (*known, *guesses)}
+    if not wanted or not known:
+        return Found({}, {})
+    count = 1 if prod(shape[1:]) > _FEW else 2
+    trial = _Trial(shapes, known, wanted, count)
+    trial.given |= dict.fromkeys(first, Layout(FIRST))
+    trial.given |= {place: known.get(place) for place in keeping}
     draws = torch.Generator().manual_seed(0)
-    images = torch.randn(1, *shape, generator=draws).expand(_IMAGES, *shape)
+    images = torch.randn(1, *shape, generator=draws).expand(trial.images, *shape)
     with (
         suppress(ModelError),
         private_replica(model) as replica,
-        hooks.edit(replica, names, trial.change),
+        hooks.edit(replica, dict.fromkeys(place.layer for place in shapes), trial.change),
     ):
         forward_pass(model, replica, images)
-    return frozenset(trial.held)
+    return trial.ended()
+
+
+class _Added(NamedTuple):
+    """Output that lies as what was changed in the second images does, and which places moved."""
+
+    place: Place
+    shape: Shape
+    places: Tensor
 
 
 class _Trial:
-    """Layouts that are tried, and at how many calls each has held."""
+    """Pass in which cells are changed: in the first images of maps, in others of what mixes them.
 
-    def __init__(self, known: Mapping[Place, Layout], guesses: Mapping[Place, Layout]) -> None:
-        self.held = Counter[Layout]()
-        self._known = known
-        self._open = dict(guesses)
-        self._cells: tuple[tuple[int, int], ...] = ()
-        self._grid = (0, 0)  # of the maps that were changed last
-        self._draws = torch.Generator().manual_seed(1)
+    Attributes:
+        found: what it has proven.
+        images: how many it takes: one as it is, and some of either kind.
+        given: layouts of what calls are given that are sure; None where it lies as the output does.
+    """
 
-    def change(self, call: hooks.Call) -> Tensor | None:
-        """Look at what has moved, and change the cells of maps."""
-        place = (call.layer, call.index)
-        guess = self._open.pop(place, None)
-        if guess is not None:
-            self._look(guess, call.output)
-        if not self._open:
+    def __init__(
+        self,
+        shapes: Mapping[Place, Shape],
+        known: Mapping[Place, Layout],
+        wanted: frozenset[Place],
+        count: int,
+    ) -> None:
+        self.found = Found({}, {})
+        self.images = 1 + 2 * count
+        self.given: dict[Place, Layout | None] = {}
+        self._shapes, self._known = shapes, known
+        self._left = set(wanted)
+        self._first, self._others = slice(0, count), slice(count, 2 * count)  # behind the one
+        self._count = count
+        self._grids: dict[Grid, None] = {}  # the newest last
+        self._added: list[_Added] = []  # that wait for a sum that tells how they lie
+        self._rest: tuple[Grid, Tensor] | None = None  # cells of others that shortcuts bring along
+        self._draws = torch.Generator().manual_seed(2)
+        self._newest: tuple[Tensor, Place] | None = None
+        self._links: list[tuple[dict[Place, Layout], Place, Place]] = []  # lies as what another has
+
+    def change(self, call: hooks.Call) -> Any:
+        """Look at what has moved, and change what the layer puts out where that tells no more."""
+        path, output = first_tensor(call.output)
+        place = Place(call.layer, call.index, path)
+        changed = None
+        if output is not None and self._is_as_known(output, place):
+            self._note_given(call, place)
+            newest, by = self._newest or (None, place)
+            if output is newest:  # of a block, or of what does nothing
+                self._links.append((self.found.outputs, place, by))
+            else:
+                changed = self._changed(output, place)
+                self._newest = (output if changed is None else changed, place)
+        self._left.discard(place)
+        if not self._left:
             raise hooks.StopForward
-        if place not in self._known or not isinstance(call.output, Tensor):
+        if changed is None or not path:
+            return changed
+        return (changed, *call.output[1:])
+
+    def ended(self) -> Found:
+        """Return what was proven, with what lies as something that was handed on."""
+        outputs, taken = self.found
+        for of, place, by in self._links:
+            layout = outputs.get(by, self._known.get(by))
+            if by == place and place not in outputs:
+                layout = taken.get(place)
+            if layout is not None:
+                of.setdefault(place, layout)
+        return self.found
+
+    def _is_as_known(self, output: Tensor, place: Place) -> bool:
+        own = self._shapes.get(place)
+        if not own or not output.is_floating_point() or output.is_meta:
+            return False
+        return tuple(output.shape) == (self.images * own[0], *own[1:])
+
+    def _note_given(self, call: hooks.Call, place: Place) -> None:
+        """Remember how the first tensor lies that the call was given."""
+        given = next((tensor for _, tensor in hooks.plain_tensors_in(call.inputs)), None)
+        if given is None or given.ndim < 3 or not given.is_floating_point():
+            return
+        newest, by = self._newest or (None, place)
+        if given is newest:
+            self._links.append((self.found.taken, place, by))
+        elif not len(given) % self.images:
+            shape = (len(given) // self.images, *given.shape[1:])
+            moved = Moved(given, shape)
+            layout = self._layout(moved, possible_layouts(shape, self._grids))
+            if layout is not None:
+                self.found.taken[place] = layout
+            sure = self.given.get(place) or layout
+            if place in self.given and sure is not None and allows(shape, sure):
+                self._tell(moved, sure)
+        if place in self.given and self.given[place] is None:
+            self._links.append((self.found.outputs, place, place))
+
+    def _changed(self, output: Tensor, place: Place) -> Tensor | None:
+        shape, known = self._shapes[place], self._known.get(place)
+        if len(shape) < 3 or (known is not None and prod(grid_of(shape, known)) == 1):
+            return alike(output, self.images)  # a gate, which is the same for all cells
+        moved = Moved(output, shape)
+        tried = possible_layouts(shape, self._grids) if known is None else [known]
+        layout = self._layout(moved, tried)
+        if layout is None and known is None:
+            layout = self._coarser(moved, shape)
+            if layout is None:
+                return self._mixed(moved, output, place)
+            known = layout
+            self.found.outputs[place] = layout
+        elif layout is not None:
+            if known is None:
+                self.found.outputs[place] = layout
+            self._note_grid(grid_of(shape, layout))
+            has_told = self._tell(moved, layout)
+            return alike(output, self.images, self._others) if has_told else None
+        assert known is not None
+        self._note_grid(grid_of(shape, known))
+        self._tell(moved, known)
+        return self._marked(output, shape, known)
+
+    def _layout(self, moved: Moved, layouts: Iterable[Layout]) -> Layout | None:
+        """Return by which layout just the marked cells have moved in the first images."""
+        if not moved.any(self._first):
             return None
-        return self._changed(call.output, self._known[place])
+        found: list[Layout] = []
+        for layout in layouts:
+            grid = grid_of(moved.shape, layout)
+            wanted = marks(grid, self._count)
+            found += moved.fitting(layout, self._first, wanted)
+        return agreed(found, moved.shape)
 
-    def _look(self, guess: Layout, output: object) -> None:
-        places = self._moved(guess, output)
-        if places is None:
-            is_settled = True  # cells are mixed from here on
-        elif places == self._cells:
-            self.held[guess] += 1
-            is_settled = self.held[guess] == _ENOUGH
-        else:
-            del self.held[guess]
-            is_settled = True  # as tokens in another order
-        if is_settled:
-            self._open = {place: other for place, other in self._open.items() if other != guess}
+    def _coarser(self, moved: Moved, shape: Shape) -> Layout | None:
+        """Return the layout of half as many rows and columns that are put together of marked ones.
 
-    def _changed(self, output: Tensor, layout: Layout) -> Tensor | None:
-        """Return the output, alike for all images but for a cell of the second and the third."""
-        if len(output) != _IMAGES or not output.is_floating_point():
-            return None
-        output = output[:1].repeat(_IMAGES, *(1,) * (output.ndim - 1))
-        maps = layout.maps(output)
-        rows, columns = self._grid = maps.shape[-2], maps.shape[-1]
-        self._cells = (0, min(1, columns - 1)), (rows // 2, columns - 1)
-        for number, cell in enumerate(self._cells, 1):
-            noise = torch.randn(maps.shape[1], generator=self._draws).to(maps)
-            maps[number, :, *cell] += noise * (1 + maps.abs().max())
-        return output
-
-    def _moved(self, layout: Layout, output: object) -> tuple[tuple[int, int] | None, ...] | None:
-        """Return which cell of a layout has moved for each image; None where it is not one.
-
-        Of a token that stands for no cell it is None.
+        As the layer does that puts patches of 2 × 2 together.
         """
-        if not isinstance(output, Tensor) or not output.is_floating_point():
+        newest = next(reversed(self._grids), None)
+        if newest is None or not moved.any(self._first):
             return None
-        if layout.grid != self._grid or len(output) != _IMAGES:
+        wanted = coarser(marks(newest, self._count))
+        grid = (wanted.shape[1], wanted.shape[2])
+        if bool(wanted.flatten(1).all(1).any()):
+            return None  # as everything is that mixes cells
+        found: list[Layout] = []
+        for layout in possible_layouts(shape, [grid]):
+            if layout.order != WINDOWS:
+                found += moved.fitting(layout, self._first, wanted)
+        return agreed(found, shape)
+
+    def _tell(self, moved: Moved, layout: Layout) -> bool:
+        """Find how what was added lies; return whether the other images are of no more use."""
+        cells = moved.cells(layout, self._others) if moved.any(self._others) else None
+        if cells is None:
+            return False
+        grid = (cells.shape[1], cells.shape[2])
+        rest = None
+        if self._rest is not None and self._rest[0] == grid:
+            rest = self._rest[1]
+        has_told = not self._added
+        for added in self._added:
+            places = PlacesMoved(added.shape, added.places)
+            found = [
+                each
+                for possible in possible_layouts(added.shape, [grid])
+                for each in places.fitting(possible, slice(None), cells, rest)
+            ]
+            told = agreed(found, added.shape)
+            if told is not None:
+                self.found.outputs[added.place] = told
+                has_told = True
+        if has_told:
+            self._added = []
+            self._rest = grid, cells
+        return has_told
+
+    def _mixed(self, moved: Moved, output: Tensor, place: Place) -> Tensor | None:
+        """Go on behind a layer that mixes cells, or puts out something that is no map."""
+        is_first, is_other = moved.any(self._first), moved.any(self._others)
+        if self._added and is_other and self._lies_as_added(moved):
+            self._added.append(_Added(place, moved.shape, moved.places_of(self._others)))
+            return alike(output, self.images, self._first) if is_first else None
+        if not is_first and not is_other:
             return None
-        if layout.of(tuple(output.shape[1:])) != layout:
-            return None
-        moved = (output - output[:1]).abs() > _MOVED * output.abs().max()
-        vectors, cells = moved[1:].any(-1).flatten(1), layout.maps(moved)[1:].any(1)
-        if not bool((vectors.sum(1) == 1).all()):
-            return None
-        found = ((int(row), int(column)) for _, row, column in cells.nonzero())
-        places = dict(zip(cells.flatten(1).any(1).nonzero().flatten().tolist(), found, strict=True))
-        return tuple(places.get(number) for number in range(len(cells)))
+        changed = alike(output, self.images)
+        count = prod(moved.shape[:-1])
+        chosen = torch.zeros(self._count, count, dtype=torch.bool)
+        for places in chosen:
+            some = torch.randperm(count, generator=self._draws)[: max(1, round(SHARE * count))]
+            places[some] = True
+        change_places(changed, self.images, 1 + self._count, chosen, self._draws)
+        self._added = [_Added(place, moved.shape, chosen.view(-1, *moved.shape[:-1]))]
+        return changed
+
+    def _lies_as_added(self, moved: Moved) -> bool:
+        """Return whether about as many places have moved as were changed."""
+        changed = self._added[0].places.flatten(1).sum(1)
+        places = moved.places_of(self._others).flatten(1)
+        count = places.sum(1)
+        are_few = (count <= changed) & (count * 4 >= changed) & (count <= 0.4 * places.shape[1])
+        return bool(are_few.all())
+
+    def _marked(self, output: Tensor, shape: Shape, layout: Layout) -> Tensor:
+        """Return the output, alike for all images but for the marked cells of the first."""
+        self._added, self._rest = [], None
+        changed = alike(output, self.images)
+        cells = marks(grid_of(shape, layout), self._count)
+        change_cells(changed, shape, layout, cells, self._draws)
+        return changed
+
+    def _note_grid(self, grid: Grid) -> None:
+        self._grids.pop(grid, None)
+        self._grids[grid] = None
+        while len(self._grids) > _MOST_GRIDS:
+            self._grids.pop(next(iter(self._grids)))

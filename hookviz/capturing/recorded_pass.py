@@ -149,9 +149,11 @@ def _taken(
         layout = UNKNOWN if call in told else seen.taken.get(call, UNKNOWN)
         told.add(call)
         values = _numbers(record.tensor)
-        if not whole and not is_unbatched(record.tensor, modules[record.address.layer]):
-            values = without_batch(values)
-        yield Activation(record.address, values, layout.of(tuple(values.shape)))
+        if not whole:
+            if not is_unbatched(record.tensor, modules[record.address.layer]):
+                values = without_batch(values)
+            layout = layout.of(tuple(values.shape))
+        yield Activation(record.address, values, layout)
 
 
 def _nothing_to_look_at(model: Model, seen: LayerTrace, name: str, *, on_meta: bool) -> ModelError:

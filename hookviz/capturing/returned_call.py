@@ -12,7 +12,7 @@ from hookviz.capturing.layouts import Layouts, is_unbatched
 from hookviz.hooking import hooks
 from hookviz.hooking.plain_tensors import kind_of
 from hookviz.hooking.torch_functions import counter
-from hookviz.types import FIRST, LAST, TOKENS, UNKNOWN, VECTORS, Layout
+from hookviz.types import FIRST, LAST, TOKENS, UNKNOWN, VECTORS, WINDOWS, Layout
 
 _FLOAT_BYTES = 4  # activations are kept as float32
 
@@ -77,7 +77,7 @@ class ReturnedCall:
 
     def _has_maps(self, path: Path, dimensions: int) -> bool:
         shape, layout = self.shapes[path], self.layouts[path]
-        if layout.order in {LAST, TOKENS}:
+        if layout.order in {LAST, TOKENS, WINDOWS}:
             return True
         if layout.order == VECTORS or (layout.order != FIRST and dimensions == 4):
             return False

@@ -60,7 +60,7 @@ with torch.no_grad():  # no training, so nothing has to be kept for gradients
     model(batch)
 handle.remove()
 # What {which} put out for the only image: (channels, height, width).
-{moved}maps = outputs[{call}][0]{maps}.numpy()
+{moved}maps = outputs[{call}]{maps}[0].numpy()
 assert np.isfinite(maps).all(), "HookViz draws NaN and infinity, this script does not"\
 """
 _MOVED = """\

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from hookviz.types import LAST, TOKENS, Layout
+from hookviz.types import LAST, TOKENS, WINDOWS, Layout
 
 
 def quoted(text: str) -> str:
@@ -38,8 +38,22 @@ def {call}:
 
 
 def as_maps(layout: Layout) -> str:
-    """Write what follows a tensor, with or without its batch, to have it as ``(C, H, W)``."""
+    """Write what follows a tensor, with or without its batch, to have it as ``(C, H, W)``.
+
+    Windows have no batch: of those it makes ``(1, C, H, W)``.
+    """
     if layout.order == TOKENS:
         rest = f"[..., {layout.prefix_tokens}:, :]" if layout.prefix_tokens else ""
         return f"{rest}.unflatten(-2, {layout.grid}).movedim(-1, -3)"
+    if layout.order == WINDOWS:
+        return _windows(layout)
     return ".movedim(-1, -3)" if layout.order == LAST else ""
+
+
+def _windows(layout: Layout) -> str:
+    """Write what follows the windows of all images to have them as ``(N, C, H, W)``."""
+    (down, across), (rows, columns) = layout.windows, layout.grid
+    axes = (0, 5, 3, 1, 4, 2) if layout.strided else (0, 5, 1, 3, 2, 4)
+    code = f".unflatten(0, (-1, {down}, {across})).flatten(3, -2).unflatten(3, {layout.window})"
+    code += f".permute{axes}.flatten(4).flatten(2, 3)[..., :{rows}, :{columns}]"
+    return f"{code}.roll({layout.shift}, (2, 3))" if any(layout.shift) else code

@@ -123,7 +123,7 @@ def with_channels_first(
 ) -> Tensor:
     """View a layer's output as ``(N, C, H, W)`` where it has its channels last, or tokens."""
     layout = input_trace(model, model_input).layouts.get(Address(layer), UNKNOWN)
-    return layout.of(tuple(output.shape[1:])).maps(output) if layout.last else output
+    return layout.batch_maps(output) if layout.last else output
 
 
 def _no_maps_error(

@@ -230,7 +230,7 @@ def by_picture(
     if isinstance(output, Tensor) and output.is_floating_point():
         layout = layer_trace(model, shape).layouts.get(Address(layer), UNKNOWN)
         if layout.last:
-            output = layout.of(tuple(output.shape[1:])).maps(output)
+            output = layout.batch_maps(output)
         if output.ndim == 3 and count == 1:  # a convolution may put out maps without a batch
             output = output[None]
         maps: Tensor = output[:, :, None, None] if output.ndim == 2 else output

@@ -217,14 +217,17 @@ class Windows(nn.Module):
         return scores
 
 
-def test_windows_are_the_numbers_that_they_are() -> None:
-    model = as_model(seeded(Windows))
+def test_windows_are_put_back_where_they_lie() -> None:
+    network = seeded(Windows)
+    model = as_model(network)
     mixed = {info.name: info for info in layer_trace(model, (3, 16, 16)).every}["mix"]
-    assert (mixed.layout, mixed.output_shape) == ("unknown", (16, 16, 6))
-    recorded = hookviz.capture(model, random_input(2), "mix")["mix"]
-    assert recorded.values.shape == (16, 16, 6)
-    with pytest.raises(hookviz.HookVizError, match="no map"):
-        hookviz.make_grid(recorded)
+    assert (mixed.layout, mixed.output_shape) == ("windows", (6, 16, 16))
+    image = random_input(2)
+    recorded = hookviz.capture(model, image, "mix")["mix"]
+    assert torch.equal(recorded.raw, every_output(network, image)["mix"][0])
+    by_cell = network.mix(network.conv(image).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)[0]
+    assert torch.allclose(recorded.values, by_cell, atol=1e-6)
+    assert hookviz.make_grid(recorded).shape == (6, 16, 16)
 
 
 class Turned(nn.Module):

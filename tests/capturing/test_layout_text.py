@@ -13,6 +13,7 @@ from hookviz.types import LayerInfo
         ("channels last", 0, (1536, 14, 14), "channels last: 14×14; 1,536 channels"),
         ("tokens", 0, (384, 14, 14), "14×14 patches; 384 channels"),
         ("tokens", 5, (384, 14, 14), "14×14 patches and 5 other tokens; 384 channels"),
+        ("windows", 0, (96, 56, 56), "windows of 56×56; 96 channels"),
         ("unknown", 0, (3, 17, 8), "unknown: no map"),
         ("", 0, (1000,), ""),
     ],

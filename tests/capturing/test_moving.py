@@ -1,4 +1,4 @@
-"""What a cell that is changed proves of what lies behind it."""
+"""What cells that are changed prove of what lies behind them."""
 
 from collections.abc import Callable
 
@@ -6,41 +6,45 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hookviz.capturing.moving import proven
-from hookviz.types import Layout
+import hookviz
+from hookviz.capturing.layer_trace import layer_trace
+from hookviz.capturing.moving import Found, Place, proven
+from hookviz.types import Address, Layout
 from tests.networks import as_model, hook_count, seeded
+from tests.random_operations import WIDTH
+from tests.random_tokens import ORDERS, Arranged, are_where_they_lie
 
 FIRST = Layout("channels first")
 TOKENS = Layout("tokens", grid=(2, 2))
 WITH_CLASS = Layout("tokens", prefix_tokens=1, grid=(2, 2))
+LEAF = Place("leaf", 0)
 
 
 class Behind(nn.Module):
     """A convolution, and a layer that is given what `make` makes of its maps."""
 
-    def __init__(self, make: Callable[[Tensor], Tensor], calls: int = 1) -> None:
+    def __init__(self, make: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
         self.conv = nn.Conv2d(3, 4, 8, 8)
         self.leaf = nn.Identity()
-        self.make, self.calls, self.ran = make, calls, 0
+        self.make, self.ran = make, 0
 
     def forward(self, images: Tensor) -> Tensor:
         self.ran = len(images)
-        tokens = self.make(self.conv(images))
-        for _ in range(self.calls):
-            self.leaf(tokens)
-        if self.calls == 1:
-            raise AssertionError("the pass has to end before")
-        return tokens.flatten(1)
+        self.leaf(self.make(self.conv(images)))
+        raise AssertionError("the pass has to end before")
 
 
-def found(make: Callable[[Tensor], Tensor], guess: Layout) -> frozenset[Layout]:
+def found(make: Callable[[Tensor], Tensor]) -> Layout | None:
     model = as_model(seeded(lambda: Behind(make)))
     before = [value.clone() for value in model.network.state_dict().values()]
-    layouts = proven(model, (3, 16, 16), {("conv", 0): FIRST}, {("leaf", 0): guess})
+    shapes = {Place("conv", 0): (1, 4, 2, 2), LEAF: tuple(make(torch.zeros(1, 4, 2, 2)).shape)}
+    layouts = proven(
+        *(model, (3, 16, 16), shapes, {Place("conv", 0): FIRST}), wanted=frozenset([LEAF])
+    )
     assert all(map(torch.equal, model.network.state_dict().values(), before))
     assert hook_count(model.network) == 0
-    return layouts
+    return layouts.outputs.get(LEAF)
 
 
 def by_rows(maps: Tensor) -> Tensor:
@@ -52,48 +56,84 @@ def behind_one(tokens: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("make", "guess", "holds"),
+    ("make", "layout"),
     [
-        (by_rows, TOKENS, True),
-        (lambda maps: behind_one(by_rows(maps)), WITH_CLASS, True),
-        (lambda maps: behind_one(by_rows(maps)).flip(1), WITH_CLASS, False),
-        (lambda maps: behind_one(by_rows(maps)), TOKENS, False),
-        (lambda maps: by_rows(maps.transpose(2, 3)), TOKENS, False),
-        (lambda maps: by_rows(maps.flip(2)), TOKENS, False),
-        (lambda maps: by_rows(maps.flip(3)), TOKENS, False),
-        (lambda maps: by_rows(maps).flip(1), TOKENS, False),
-        (lambda maps: by_rows(maps).softmax(1), TOKENS, False),
-        (lambda maps: by_rows(maps) * 0, TOKENS, False),
-        (lambda maps: by_rows(maps).int(), TOKENS, False),
-        (lambda maps: by_rows(maps)[:1], TOKENS, False),
-        (lambda maps: maps.permute(0, 2, 3, 1), Layout("channels last", grid=(2, 2)), True),
-        (lambda maps: maps.permute(0, 3, 2, 1), Layout("channels last", grid=(2, 2)), False),
+        (by_rows, TOKENS),
+        (lambda maps: behind_one(by_rows(maps)), WITH_CLASS),
+        (lambda maps: behind_one(by_rows(maps)).flip(1), None),
+        (lambda maps: by_rows(maps.transpose(2, 3)), None),
+        (lambda maps: by_rows(maps.flip(2)), None),
+        (lambda maps: by_rows(maps.flip(3)), None),
+        (lambda maps: by_rows(maps).flip(1), None),
+        (lambda maps: by_rows(maps).softmax(1), None),
+        (lambda maps: by_rows(maps) * 0, None),
+        (lambda maps: by_rows(maps).int(), None),
+        (lambda maps: by_rows(maps)[:1], None),
+        (lambda maps: maps.permute(0, 2, 3, 1), Layout("channels last")),
+        (lambda maps: maps.permute(0, 3, 2, 1), None),
+        (lambda maps: maps.flip(1) * 2, FIRST),
+        (lambda maps: maps.transpose(2, 3), None),
     ],
 )
-def test_a_layout_holds_where_just_that_cell_moves(
-    make: Callable[[Tensor], Tensor], guess: Layout, *, holds: bool
+def test_a_layout_is_found_where_just_those_cells_move(
+    make: Callable[[Tensor], Tensor], layout: Layout | None
 ) -> None:
-    assert found(make, guess) == ({guess} if holds else set())
+    assert found(make) == layout
 
 
-def test_it_has_to_hold_at_every_call_before_cells_are_mixed() -> None:
-    class Turning(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.conv, self.leaf = nn.Conv2d(3, 4, 8, 8), nn.Identity()
-
-        def forward(self, images: Tensor) -> Tensor:
-            tokens = self.leaf(by_rows(self.conv(images)))
-            turned: Tensor = self.leaf(tokens.flip(1))
-            return turned.flatten(1)
-
-    model, guesses = as_model(seeded(Turning)), {("leaf", 0): TOKENS}
-    known = {("conv", 0): FIRST}
-    assert proven(model, (3, 16, 16), known, guesses) == {TOKENS}
-    assert proven(model, (3, 16, 16), known, guesses | {("leaf", 1): TOKENS}) == set()
-
-
-def test_without_a_guess_nothing_runs() -> None:
+def test_without_anything_wanted_nothing_runs() -> None:
     model = as_model(seeded(lambda: Behind(by_rows)))
-    assert proven(model, (3, 16, 16), {("conv", 0): FIRST}, {}) == set()
+    known = {Place("conv", 0): FIRST}
+    assert proven(model, (3, 16, 16), {}, known, wanted=frozenset()) == Found({}, {})
     assert model.network.ran == 0
+
+
+class Network(nn.Module):
+    """A convolution before a block, and one behind it, for one size of input alone."""
+
+    def __init__(self, block: nn.Module) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, WIDTH, 3, padding=1)
+        self.block = block
+        self.last = nn.Conv2d(WIDTH, 2, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        if images.shape[2:] != (9, 14):
+            raise ValueError("9×14 alone")
+        scores: Tensor = self.last(self.block(self.stem(images))).mean((2, 3))
+        return scores
+
+
+NAMES = {"last": "channels last", "rows": "tokens"}
+
+
+@pytest.mark.parametrize("attention", range(4))
+@pytest.mark.parametrize("order", ORDERS)
+def test_what_is_mixed_is_put_back_where_it_lies(order: str, attention: int) -> None:
+    prefix = attention % 3 if order in {"rows", "columns", "backwards", "mirrored"} else 0
+    network = seeded(lambda: Network(Arranged(order, attention, prefix)))
+    model = hookviz.wrap(network, example=(torch.zeros(1, 3, 9, 14),))
+    trace = layer_trace(model, (3, 9, 14))
+    places = Arranged(order, attention, prefix).cells(9, 14)
+    listed = {info.name.removeprefix("block."): info for info in trace.every}
+    ran = [name for name in places if name in listed]
+    assert len(ran) >= 5
+    word = "unknown" if order in tuple(ORDERS)[4:] else NAMES.get(order, "windows")
+    said = dict.fromkeys(ran, word)
+    if order == "last" and "attention" in said:
+        said["attention"] = "tokens"  # torch's own takes them in one row
+    assert {name: listed[name].layout for name in ran} == said
+    image = torch.randn(1, 3, 9, 14)
+    cap = hookviz.capture(model, image, [f"block.{name}" for name in ran])
+    for name in ran:
+        recorded = cap.calls(f"block.{name}")[0]
+        assert are_where_they_lie(recorded, places[name])
+        assert (recorded.values.shape[1:] == (9, 14)) == (word != "unknown")
+        assert recorded.values.shape == listed[name].output_shape
+
+
+def test_tokens_turned_around_behind_attention_are_no_maps() -> None:
+    network = seeded(lambda: Network(Arranged("rows", 2, turns=True)))
+    trace = layer_trace(hookviz.wrap(network, example=(torch.zeros(1, 3, 9, 14),)), (3, 9, 14))
+    layouts = {name: trace.layouts[Address(f"block.{name}")].word for name in ("qkv", "up")}
+    assert layouts == {"qkv": "tokens", "up": "unknown"}
