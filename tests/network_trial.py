@@ -4,9 +4,11 @@ A long file: one trial, each of whose methods is one thing that HookViz does wit
 """
 
 import warnings
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,7 +19,7 @@ from hookviz.capturing.cache import Budget, ByteCache
 from hookviz.drawing.panels import TextPanel
 from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.hooking import replicas
-from hookviz.types import Activation, Capture, Model, Preprocess
+from hookviz.types import WINDOWS, Activation, Capture, Model, Preprocess
 from tests import random_outside
 from tests.networks import hook_count, random_input
 from tests.plain_hooks import (
@@ -31,6 +33,7 @@ from tests.plain_hooks import (
     seen_pixels,
 )
 from tests.random_networks import SIDE, Description, lived, nearby
+from tests.random_tokens import Arranged, are_where_they_lie
 from tests.unharmed import GlobalHooks, conditions, generators, snapshot
 
 _LENSES = ("health", "summary", "inputs", "trace", "kernels")
@@ -147,6 +150,7 @@ class _Trial:
             self._batch(model, truths)
             self._occlusion(model)
             self._neighbours(model, truths[1], cache)
+        self._layouts(model)
         if "padding" in self._description.kinds:
             self._fields(model)
         self._lenses(model, cache)
@@ -235,6 +239,23 @@ class _Trial:
             output = plain_pass(lived(self._description), image, self._dtype)
         return output if isinstance(output, Tensor) and output.ndim == 2 else None
 
+    def _layouts(self, model: Model) -> None:
+        """What is drawn as maps has its cells where the block that it is in knows them to be."""
+        places: dict[str, Tensor] = {}
+        with self._by_itself():
+            network = lived(self._description)
+            for name, module in network.named_modules():
+                if isinstance(module, Arranged):
+                    module.register_forward_hook(partial(_note_places, places, Counter(), name))
+            with suppress(Exception):  # it does go through without a hook
+                plain_pass(network, self._images[1], self._dtype)
+        for layer in dict.fromkeys(map(_layer, places)):
+            with suppress(hookviz.HookVizError):  # such as where another way is taken
+                for address, found in hookviz.capture(model, self._images[1], layer).items():
+                    place = places.get(address.partition("[")[0])
+                    if place is not None and not are_where_they_lie(found, place):
+                        self._wrong.append(f"{address} is drawn as {found.layout}")
+
     def _fields(self, model: Model) -> None:
         """No receptive field is smaller than what a gradient reaches."""
         with self._by_itself():
@@ -322,8 +343,25 @@ class _Trial:
             self._raw.append(f"{when}: {type(error).__name__}: {error}")
 
 
+def _note_places(
+    places: dict[str, Tensor],
+    calls: Counter[str],
+    name: str,
+    block: Arranged,
+    given: tuple[Tensor],
+    _output: Tensor,
+) -> None:
+    """Note which cell stands where in what the layers of a block put out, by their addresses."""
+    call = f"#{calls[name]}" if calls[name] else ""
+    calls[name] += 1
+    for layer, cells in block.cells(*given[0].shape[2:]).items():
+        places[f"{name}.{layer}{call}"] = cells
+
+
 def _are_its_numbers(recorded: Activation) -> bool:
-    """Whether the maps are the numbers that the layer put out, but for those of prefix tokens."""
+    """Whether the maps are the numbers that the layer put out, but for those of no cell."""
+    if recorded.raw.numel() > recorded.values.numel() and recorded.layout.order == WINDOWS:
+        return True  # they reach past the map; `_layouts` looks at what is in it
     raw, dropped = recorded.raw, recorded.layout.prefix_tokens
     kept = raw[dropped:] if dropped else raw
     ours, theirs = recorded.values.flatten(), kept.flatten()

@@ -62,9 +62,10 @@ RARE: Mapping[str, tuple[str, ...]] = {
         *("adds_the_mean", "Flips"),
     ),
     "axes in any order": (
-        *("LengthFirst", "AddsPlaces", "ChannelsLast", "ChannelsAsImages", "Attention"),
+        *("LengthFirst", "AddsPlaces", "ChannelsLast", "ChannelsAsImages"),
         *("turns", "swaps_halves", "reshapes", "channels_last"),
     ),
+    "tokens and windows": ("Attention", "Tokens", "LastAttends", "Windowed", "OddOrders"),
     "nested tensors": ("PaddedEncoder",),
     "recurrence": ("Recurrent", "RecurrentPlaces", "ReadsColumns", "RecurrentCell"),
     "graph modules": ("symbolic_trace", "feature_extractor", "InsideAGraph"),

@@ -13,14 +13,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from tests import random_axes, random_hooks, random_outside, random_states
+from tests import random_axes, random_hooks, random_outside, random_states, random_tokens
 from tests.networks import random_input
 from tests.random_blocks import BLOCKS
 from tests.random_forms import FORMS
 from tests.random_kinds import COMMON, KIND_OF, KINDS, RARE
 from tests.random_operations import OPERATIONS, WIDTH, Holder
 
-assert all((random_axes, random_hooks, random_outside, random_states))  # their blocks are BLOCKS
+# their blocks are BLOCKS
+assert all((random_axes, random_hooks, random_outside, random_states, random_tokens))
 
 SIDE = 12
 DTYPES = ("float32", "float64", "bfloat16")
@@ -303,7 +304,7 @@ def random_description(random: Random, kind: str = "") -> Description:
     )
     description = with_feature(random, description, feature)
     # what takes a step or a row for each cell takes minutes or 20 GB of a guessed 224×224
-    if not description.features.isdisjoint(("Recurrent", "Attention")):
+    if not description.features.isdisjoint(("Recurrent", *KINDS["tokens and windows"])):
         again = feature == "guessed"
         return random_description(random, kind) if again else replace(description, guessed=False)
     return description
