@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.jit import ScriptModule
+from torch import Tensor
 
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.capturing.recorded_pass import as_scores, wanted_layers
 from hookviz.errors import ModelError, shorten
+from hookviz.explaining.attending import no_attention_error, script_in
 from hookviz.explaining.known_attention import Attention
 from hookviz.explaining.named_class import class_number
 from hookviz.explaining.scoring import scores_in
@@ -143,15 +143,7 @@ def _check_found(
     """Refuse a network in which nothing attends, and a layer in which nothing does."""
     attending = list(dict.fromkeys(call.layer for call in found))
     if not attending:
-        raise ModelError(
-            say(
-                "{model} computes no attention: no softmax of queries times keys weighs values in "
-                "it.{script} A transformer does, such as torchvision's vit_b_16; where {model} "
-                "looks is told by the lens grad-cam.",
-                model=model.title,
-                script=_script_in(model.network),
-            )
-        )
+        raise no_attention_error(model)
     reached = frozenset(layer for call in found for layer in call.within)
     missing = next((name for name in sorted(asked or ()) if name not in reached), None)
     if missing is None:
@@ -162,16 +154,10 @@ def _check_found(
             "In layer {layer!r} of {model} nothing attends.{script} These do: {layers}.",
             layer=shorten(missing),
             model=model.title,
-            script=_script_in(model.network.get_submodule(missing)),
+            script=script_in(model.network.get_submodule(missing)),
             layers=", ".join(map(repr, attending[:_MOST_NAMED])) + more,
         )
     )
-
-
-def _script_in(network: nn.Module) -> str:
-    """Return the sentence that part of a network can't be watched, if that is so."""
-    scripted = any(isinstance(module, ScriptModule) for module in network.modules())
-    return say(" What runs inside of a TorchScript module is not seen.") if scripted else ""
 
 
 def _by_head(weights: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from PIL import Image
 from torch import Tensor
 
 import hookviz
+from hookviz.drawing.attention_panel import AttentionPanel
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.maps_panel import ImageMap, MapsPanel
 from hookviz.drawing.overlay_panel import OverlayPanel
@@ -49,6 +50,18 @@ PANELS: dict[str, Panel] = {
     "grid": GridPanel(BAD, GRID, BAD),
     "image": ImagePanel(BAD, PICTURE, BAD, BAD),
     "overlay": OverlayPanel(BAD, PICTURE, BAD, BAD, lower=PICTURE, upper=PICTURE, opacity=0.5),
+    "attention": AttentionPanel(
+        *(BAD, PICTURE, BAD, BAD),
+        photograph=PICTURE,
+        grid=(1, 2),
+        weights=np.ones((1, 1, 2, 2), np.float32),
+        queries=np.array([[0, 1]]),
+        keys=np.array([[0, 1]]),
+        class_token=None,
+        fixed=(),
+        query=0,
+        head=None,
+    ),
     "pictures": PicturesPanel(BAD, (PICTURE[:5, :5], None), (BAD, "b"), ("1", BAD), BAD),
     "table": TablePanel(BAD, (BAD, "number"), ((BAD, 1), ("b", float("nan"))), BAD),
     "tree": TreePanel(BAD, (BAD, "number"), ((BAD, 1), ("b", 2)), BAD, (0, 1)),

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.hooking.failing_call import expected, failing_call
-from hookviz.lenses.contract.running import list_lenses
+from tests.every_lens import OF_ANY_NETWORK
 from tests.networks import Tiny, all_hooks, as_model, hook_count, random_input, seeded
 from tests.pictures import picture
 
@@ -180,7 +180,7 @@ def test_whatever_runs_the_network_says_where_it_fails(case: str) -> None:
             network, hookviz.prepare(model, image).tensor, file=io.StringIO()
         ),
     }
-    for lens in list_lenses():
+    for lens in OF_ANY_NETWORK:
         calls[lens.slug] = partial(hookviz.run_lens, lens.slug, model, image)
     silent = []
     for name, call in calls.items():

@@ -12,6 +12,7 @@ from torchvision import models
 import hookviz
 from hookviz.lenses.contract import running
 from hookviz.lenses.contract.result import LensResult
+from tests.every_lens import SLUGS_OF_ANY
 from tests.lenses.test_every_lens import Untouched
 from tests.networks import as_model, seeded
 from tests.pictures import picture
@@ -59,7 +60,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("slug", [lens.slug for lens in running.list_lenses()])
+@pytest.mark.parametrize("slug", SLUGS_OF_ANY)
 def test_every_lens_works_on_a_checkpoint_of_ones_own(slug: str, checkpoint: Path) -> None:
     model = hookviz.load_model("mobilenet_v3_small", str(checkpoint))
     steps: dict[str, Any] = {"steps": 2} if slug in {"maximize", "inversion", "dream"} else {}
@@ -72,7 +73,7 @@ def _numbers(result: LensResult) -> list[Any]:
     return [values for values in result.values.values() if np.asarray(values).dtype.kind == "f"]
 
 
-@pytest.mark.parametrize("slug", [lens.slug for lens in running.list_lenses()])
+@pytest.mark.parametrize("slug", SLUGS_OF_ANY)
 def test_a_network_without_scores_works_or_is_told_why(slug: str) -> None:
     network = seeded(lambda: torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU()))
     try:

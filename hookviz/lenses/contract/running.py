@@ -22,7 +22,7 @@ from hookviz.lenses.contract.lens import GROUPS, Lens, LensOutput, Subject
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import InputImage, Model, ModelInput, Progress, ignore
 
-QUESTION_WORDS = ("Where", "Which", "What", "How", "Is")
+QUESTION_WORDS = ("Where", "Who", "Which", "What", "How", "Is")
 """How a lens's question begins, in the order in which those of a group are listed."""
 
 

@@ -1,4 +1,7 @@
-"""Show the widgets of a lens, one for each parameter that it declares."""
+"""Show the widgets of a lens, one for each parameter that it declares.
+
+Over 300 lines: each kind of parameter has one.
+"""
 
 import re
 from collections.abc import Callable
@@ -17,6 +20,7 @@ from hookviz.language.naming import listed_label, names_in_links
 from hookviz.language.saying import say
 from hookviz.lenses.contract import parameters as kinds
 from hookviz.lenses.contract import regions
+from hookviz.lenses.contract.attending_layer import AttendingLayer
 from hookviz.lenses.contract.lens import Lens, Subject
 from hookviz.lenses.contract.parameters import Parameter
 from hookviz.settings import settings
@@ -101,6 +105,22 @@ def _layer(parameter: kinds.LayerChoice, key: str, subject: Subject) -> str | No
         [layer.name for layer in parameter.choices(subject.trace)],
         index=None,
         placeholder=say("automatic"),
+        key=key,
+        help=say(parameter.help) or None,
+        bind="query-params",
+    )
+
+
+def _attending(parameter: AttendingLayer, key: str, subject: Subject) -> str | None:
+    try:
+        names = parameter.choices(subject)
+    except HookVizError:
+        names = ()  # the lens itself says what is missing
+    return st.selectbox(
+        say(parameter.label),
+        names,
+        index=None,
+        placeholder=say("the last: {layer}", layer=names[-1]) if names else say("none"),
         key=key,
         help=say(parameter.help) or None,
         bind="query-params",
@@ -286,4 +306,5 @@ _WIDGETS: dict[type[Parameter], Callable[[Any, str, Subject], Any]] = {
     kinds.Switch: _switch,
     kinds.Channels: _channels,
     kinds.MoreImages: _images,
+    AttendingLayer: _attending,
 }

@@ -1,0 +1,72 @@
+"""List the layers of a network that attend, without the weights of any being computed."""
+
+import threading
+from collections.abc import MutableMapping
+
+from torch import nn
+from torch.jit import ScriptModule
+from torch.utils.weak import WeakIdKeyDictionary
+
+from hookviz.errors import ModelError
+from hookviz.hooking.attention_calls import AttentionCalls
+from hookviz.hooking.default_device import with_numbers
+from hookviz.hooking.forward_pass import pass_without_data
+from hookviz.language.saying import say
+from hookviz.types import Model
+
+_MOST_SHAPES = 8  # per network that are remembered
+
+_known: MutableMapping[nn.Module, dict[tuple[int, ...], tuple[str, ...]]] = WeakIdKeyDictionary()
+_lock = threading.Lock()
+
+
+@with_numbers
+def attending_layers(model: Model, shape: tuple[int, ...]) -> tuple[str, ...]:
+    """Return the layers that attend for an input of `shape`, ``(C, H, W)``, in order of execution.
+
+    What counts as attention is in `hookviz.hooking.attention_calls`. The pass is made without data
+    where that can be, and remembered per network.
+
+    Raises:
+        ModelError: the network can't take an input of that shape.
+
+    >>> from hookviz.explaining.attending import attending_layers
+    >>> attending_layers(hookviz.load_model("shapesnet"), (3, 128, 128))
+    ()
+    """
+    with _lock:
+        known = _known.setdefault(model.network, {})
+        if shape in known:
+            return known[shape]
+
+    def follow(replica: nn.Module, images: object) -> tuple[str, ...]:
+        calls = AttentionCalls(replica, frozenset())
+        with calls.watching():
+            replica(images)
+        return tuple(dict.fromkeys(call.layer for call in calls.found))
+
+    found = pass_without_data(model, shape, follow)
+    with _lock:
+        while len(known) >= _MOST_SHAPES:
+            known.pop(next(iter(known)))
+        known[shape] = found
+    return found
+
+
+def no_attention_error(model: Model) -> ModelError:
+    """Return the error that says that nothing in a network attends, and which networks do."""
+    return ModelError(
+        say(
+            "{model} computes no attention: no softmax of queries times keys weighs values in "
+            "it.{script} A transformer does, such as torchvision's vit_b_16; where {model} "
+            "looks is told by the lens grad-cam.",
+            model=model.title,
+            script=script_in(model.network),
+        )
+    )
+
+
+def script_in(network: nn.Module) -> str:
+    """Return the sentence that part of a network can't be watched, if that is so."""
+    scripted = any(isinstance(module, ScriptModule) for module in network.modules())
+    return say(" What runs inside of a TorchScript module is not seen.") if scripted else ""

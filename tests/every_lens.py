@@ -1,0 +1,8 @@
+"""Every lens, by the networks that it can be asked about."""
+
+from hookviz.lenses.contract.running import list_lenses
+
+OF_TRANSFORMERS = ("attention",)
+"""They say of a network without attention that it has none, and nothing else."""
+OF_ANY_NETWORK = tuple(lens for lens in list_lenses() if lens.slug not in OF_TRANSFORMERS)
+SLUGS_OF_ANY = tuple(lens.slug for lens in OF_ANY_NETWORK)
