@@ -190,6 +190,7 @@ OF_SEVERAL = {
     "capturing/test_odd_outputs.py",
     "capturing/test_random_networks.py",
     "capturing/test_timm_families.py",
+    "capturing/test_timm_transformers.py",
     "explaining/test_attention_of_networks.py",
     "explorer/test_order.py",
     "lenses/test_every_lens.py",
