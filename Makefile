@@ -86,7 +86,7 @@ pictures: .venv/dev ## make the pictures of README.md and docs from the real app
 	$(BIN)/python -m scripts.gallery
 	$(BIN)/python -m scripts.pictures
 
-train: .venv/dev ## train the bundled models again (about an hour on a CPU)
+train: .venv/dev ## train the bundled models again (over an hour on a CPU)
 	$(BIN)/python -m scripts.train_bundled
 	$(BIN)/python -m scripts.train_shapesvit
 
