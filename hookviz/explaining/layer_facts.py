@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from hookviz.explaining.receptive_attention import ALL, WINDOWS
 from hookviz.explaining.receptive_field import ReceptiveField
 from hookviz.language.saying import localised, say
 from hookviz.types import LAST, TOKENS, LayerInfo
@@ -79,12 +80,21 @@ def kernel_text(layer: LayerInfo) -> str:
 
 
 def field_text(field: ReceptiveField | None) -> str:
-    """Write a receptive field's size: ``"sees 35×35 px"``."""
+    """Write a receptive field's size, ``"sees 35×35 px"``, and what attention did to it."""
     if field is None:
         return say("sees an unknown part")
+    size = times(field.size or ())
+    if field.mixed == WINDOWS:
+        if field.size is None:
+            return say("sees at most the whole image, by attention in windows")
+        return say("sees at most {size} px, by attention in windows", size=size)
     if field.size is None:
-        return say("sees the whole image")
-    return say("sees {size} px", size=times(field.size))
+        return (
+            say("attention mixes all patches: sees all of the image")
+            if field.mixed == ALL
+            else say("sees the whole image")
+        )
+    return say("sees {size} px", size=size)
 
 
 def amount(count: int) -> str:

@@ -29,11 +29,16 @@ class Extent:
         edges: on this input.
         rows, columns: on an unbounded image, over all channels; None where all of it would be seen,
             or where it is unknown.
+        mixed: what attention has mixed on the way: ``"all"`` that there was, the cells of
+            ``"windows"``, or nothing, which is empty.
+        is_weights: whether these are weights that a softmax has made.
     """
 
     edges: Edges
     rows: AxisField | None = None
     columns: AxisField | None = None
+    mixed: str = ""
+    is_weights: bool = False
 
     def map_axes(self, change: Callable[[AxisField], AxisField | None]) -> "Extent":
         """Return the same edges, with `change` applied to rows and columns where they are known."""

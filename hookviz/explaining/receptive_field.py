@@ -29,6 +29,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.errors import SettingError
+from hookviz.explaining.receptive_attention import WINDOWS
 from hookviz.explaining.receptive_budget import Budget
 from hookviz.explaining.receptive_extent import Edges, Extent
 from hookviz.explaining.receptive_tracer import Tracer
@@ -59,16 +60,20 @@ class ReceptiveField:
             the windows that adaptive pooling has on this one; None where every cell sees all of an
             image of any size, as behind squeeze-and-excitation, or where that can't be ruled out.
             Where it sees all along one side alone, this is that side of the very image, and of a
-            layer that puts out no maps it is what that sees of the very image.
+            layer that puts out no maps, of tokens and behind windows of attention it is what they
+            see of the very image.
         stride: rows and columns of the input from one cell's field to the next one's, on average
             (the jump); 0 where it is unknown.
         cells: rows and columns of the map; (1, 1) for a layer that puts out no maps.
+        mixed: what attention has mixed on the way to it: ``"all"`` cells there were, those of
+            ``"windows"``, which see no more than `size` and the boxes say, or none, which is empty.
     """
 
     size: tuple[int, int] | None
     stride: tuple[float, float]
     cells: tuple[int, int]
     _edges: tuple[NDArray[np.int32], ...] = field(repr=False)
+    mixed: str = ""
 
     @property
     def boxes(self) -> tuple[NDArray[np.int32], ...]:
@@ -165,7 +170,7 @@ def trace_fields(
                     fields[str(address)] = _field(
                         *_as_maps(extent, shape, layout),
                         tuple(image.shape[2:]),
-                        of_tokens=layout.order == TOKENS,
+                        layout.order,
                     )
                     budget.keep(extent)
 
@@ -189,7 +194,7 @@ def _as_maps(
         turned = extent.map_axes(lambda axis: replace(axis, dim=axis.dim + 1))
         return replace(turned, edges=(up, left, down, right)), shape
     up, left, down, right = (_of_cells(edge, layout) for edge in extent.edges)
-    return Extent((up, left, down, right)), shape
+    return Extent((up, left, down, right), mixed=extent.mixed), shape
 
 
 def _of_cells(edge: Tensor, layout: Layout) -> Tensor:
@@ -202,8 +207,7 @@ def _field(
     extent: Extent | None,
     shape: tuple[int, ...],
     image: tuple[int, ...],
-    *,
-    of_tokens: bool = False,
+    order: str = "",
 ) -> ReceptiveField:
     """Build the field of a tensor of `shape`, with the batch, on an image of height and width."""
     maps = len(shape) == 4
@@ -214,11 +218,15 @@ def _field(
     boxes = _boxes(extent.edges, cells)
     if not maps:
         top, left, bottom, right = (int(edge[0, 0]) for edge in boxes)
-        return ReceptiveField((bottom - top, right - left), (0.0, 0.0), cells, boxes)
-    if of_tokens:  # what each sees of the very image is all that is known
+        return ReceptiveField((bottom - top, right - left), (0.0, 0.0), cells, boxes, extent.mixed)
+    in_windows = extent.mixed == WINDOWS and not (extent.rows and extent.columns)
+    if order == TOKENS or (order == LAST and in_windows):
+        # what each sees of the very image is all that is known
         above, before, below, behind = boxes
         seen = int((below - above).max()), int((behind - before).max())
-        return ReceptiveField(None if seen == image else seen, (0.0, 0.0), cells, boxes)
+        return ReceptiveField(
+            None if seen == image else seen, (0.0, 0.0), cells, boxes, extent.mixed
+        )
     rows, columns = (
         axis if axis and axis.dim in (-2, -1) else None for axis in (extent.rows, extent.columns)
     )
@@ -229,7 +237,7 @@ def _field(
         rows.stride if rows and rows.dim == -2 else 0.0,
         columns.stride if columns and columns.dim == -1 else 0.0,
     )
-    return ReceptiveField(size, stride, cells, boxes)
+    return ReceptiveField(size, stride, cells, boxes, extent.mixed)
 
 
 def _boxes(edges: Edges, cells: tuple[int, int]) -> tuple[NDArray[np.int32], ...]:

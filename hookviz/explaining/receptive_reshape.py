@@ -29,6 +29,7 @@ VIEWS = frozenset(
     (
         *("permute", "transpose", "movedim", "swapaxes", "t", "getitem", "narrow", "select"),
         *("chunk", "split", "tensor_split", "unbind", "unsqueeze", "squeeze", "expand"),
+        "get",  # of an attribute such as `mT`
     )
 )
 """Functions that only rearrange the values of their first argument, without a copy."""

@@ -9,6 +9,12 @@ from contextlib import suppress
 
 import torch
 
+from hookviz.explaining.receptive_attention import (
+    PRODUCTS,
+    attention_rule,
+    multi_head_rule,
+    product_rule,
+)
 from hookviz.explaining.receptive_conv_pool import (
     adaptive_pool2d_rule,
     conv2d_rule,
@@ -89,6 +95,13 @@ _RULES: dict[str, Callable[[Operation, Extent], list[Extent]]] = {
     **dict.fromkeys(_COPIES, copy_rule),
     **dict.fromkeys(_REDUCES, reduce_rule),
 }
+_OF_SEVERAL: dict[str, Callable[[Operation], list[Extent]]] = {
+    **dict.fromkeys(("cat", "concat"), lambda op: [cat_rule(op)]),
+    **dict.fromkeys(PRODUCTS, product_rule),
+    "scaled_dot_product_attention": attention_rule,
+    "multi_head_attention_forward": multi_head_rule,
+}
+"""Rules that go by all arguments, not by the first alone."""
 
 
 def extents_of_results(op: Operation) -> list[Extent | None]:
@@ -98,14 +111,13 @@ def extents_of_results(op: Operation) -> list[Extent | None]:
         return [_elementwise(op, tensor.shape) for tensor in op.results]
     if name in _FRESH:
         return [reduce_extents(op.extents[1:], tensor.ndim) for tensor in op.results]
-    joins = name in ("cat", "concat")
     extents: list[Extent] = []
     with suppress(TooManyValuesError):
-        if joins:
-            extents = [cat_rule(op)]
+        if name in _OF_SEVERAL:
+            extents = _OF_SEVERAL[name](op)
         elif op.extents[0] is not None and name in _RULES:
             extents = _RULES[name](op, op.extents[0])
-    rest = [] if joins else op.extents[1:]
+    rest = [] if name in _OF_SEVERAL else op.extents[1:]
     return [
         merge_extents([extents[position], reduce_extents(rest, tensor.ndim)], tensor.ndim)
         if position < len(extents)

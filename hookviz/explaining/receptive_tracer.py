@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from hookviz.explaining.receptive_attention import marked
 from hookviz.explaining.receptive_budget import Budget
 from hookviz.explaining.receptive_extent import (
     Extent,
@@ -167,7 +168,7 @@ class Tracer(EveryFunction):
             return
         shapes = [operand.shape for operand in operands]
         op = Operation(func, args, kwargs, shapes, extents, results, self._budget.values // 4)
-        new = extents_of_results(op) if depends else [None] * len(results)
+        new = marked(op, extents_of_results(op)) if depends else [None] * len(results)
         for tensor, extent in zip(results, new, strict=True):
             self._entries[tensor] = extent
         for index, operand in enumerate(operands):

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.explaining.layer_facts import facts
+from hookviz.explaining.receptive_attention import ALL, WINDOWS
 from hookviz.explaining.receptive_field import ReceptiveField
 from hookviz.explorer.channel_map import MOST_VALUES
 from hookviz.explorer.glossary import explained
@@ -65,6 +66,10 @@ def _says(field: ReceptiveField | None) -> str:
         if field.size
         else say("all of the image")
     )
+    if field.mixed == ALL and field.size is None:
+        size = say("all of the image, for attention mixes all patches")
+    elif field.mixed == WINDOWS:
+        size = say("at most {size}, by attention in windows", size=size)
     return say("framed: what the cell sees, {size}", size=size)
 
 

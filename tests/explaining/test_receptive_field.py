@@ -1,15 +1,20 @@
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
 from torchvision.models.vision_transformer import VisionTransformer
 
 import hookviz
+from hookviz.capturing.layer_trace import layer_trace
 from hookviz.errors import SettingError
+from hookviz.explaining.layer_facts import field_text
 from hookviz.explaining.receptive_field import receptive_fields
-from hookviz.types import Preprocess
+from hookviz.types import Address, Preprocess
 from tests.every_network import IN_EVERY_NETWORK
 from tests.explaining.test_receptive_rules import check
 from tests.networks import Tiny, as_model, seeded
+from tests.token_networks import TOKEN_NETWORKS
 
 
 class Branches(nn.Module):
@@ -151,3 +156,37 @@ def test_a_token_sees_its_patch_and_behind_attention_all_of_the_image() -> None:
     assert embedded.size == (8, 8)
     assert embedded.box(1, 2) == (8, 16, 16, 24)
     assert behind.size is None
+    assert (embedded.mixed, behind.mixed) == ("", "all")
+
+
+@pytest.mark.parametrize("name", TOKEN_NETWORKS)
+def test_what_a_cell_behind_attention_sees_is_what_its_gradient_is_of(name: str) -> None:
+    case = TOKEN_NETWORKS[name]
+    model = case.model()
+    fields = receptive_fields(model, (3, *case.size))
+    trace = layer_trace(model, (3, *case.size))
+    seen: dict[str, Tensor] = {}
+    for at in {*trace.layouts} & {Address(info.name) for info in trace.maps}:
+
+        def keep(_module: nn.Module, _given: Any, output: Tensor, at: Address = at) -> None:
+            seen[at.layer] = trace.layouts[at].maps(output)[0]
+
+        model.network.get_submodule(at.layer).register_forward_hook(keep)
+    image = case.image().requires_grad_()
+    model.network(image)
+    words = set()
+    for layer, maps in seen.items():
+        rows, columns = maps.shape[1:]
+        for row, column in {(0, 0), (rows // 2, columns - 1)}:
+            value = maps[:, row, column].square().sum()
+            (gradient,) = torch.autograd.grad(value, image, retain_graph=True)
+            pixels = gradient[0].abs().sum(0).nonzero()
+            first, last = pixels.amin(0).tolist(), (pixels.amax(0) + 1).tolist()
+            assert fields[layer].box(row, column) == (*first, *last), (layer, row, column)
+        words.add(field_text(fields[layer]))
+    whole = "attention mixes all patches: sees all of the image"
+    windows = "sees at most 8×8 px, by attention in windows"
+    assert (whole in words) is ("ViT" in name or "DeiT" in name)
+    assert (windows in words) is ("Swin" in name)
+    assert ("sees at most the whole image, by attention in windows" in words) is ("Swin" in name)
+    assert "sees 4×4 px" in words

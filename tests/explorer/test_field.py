@@ -16,6 +16,7 @@ from hookviz.explorer.view import View
 from hookviz.types import Preprocess
 from tests.explorer.subjects import asked, subject_of, words
 from tests.networks import as_model, seeded
+from tests.token_networks import TOKEN_NETWORKS
 
 SIDE = 480
 
@@ -160,7 +161,19 @@ def test_tokens_are_told_as_patches_and_what_stands_before_them() -> None:
     said = words(asked(subject, "field", View(layer="encoder.dropout"))["facts"])
     assert "24 channels of 4×4 patches and a class token · sees 8×8 px" in said
     behind = words(asked(subject, "field", View(layer="encoder.ln"))["facts"])
-    assert "sees the whole image" in behind
+    assert "attention mixes all patches: sees all of the image" in behind
+    framed = words(asked(subject, "field", View(layer="encoder.ln"))["says"])
+    assert framed.endswith("sees, all of the image, for attention mixes all patches")
+
+
+def test_windows_of_attention_are_told_as_the_most_that_is_seen() -> None:
+    case = TOKEN_NETWORKS["timm's Swin"]
+    subject = subject_of(model := case.model())
+    given = replace(subject.model_input, tensor=case.image())
+    subject = replace(subject, model=model, model_input=given)
+    facts = asked(subject, "field", View(layer=case.layers[1]))
+    assert "sees at most 8×8 px, by attention in windows" in words(facts["facts"])
+    assert words(facts["says"]).endswith("sees, at most 8×8 px, by attention in windows")
 
 
 def test_channels_last_are_told() -> None:
