@@ -94,8 +94,8 @@ def test_features_are_means_over_cells(
 def test_two_captures_are_compared_channel_by_channel(
     case: Case, model: hookviz.Model, image: Tensor, maps: Tensor
 ) -> None:
-    captures = [hookviz.capture(model, each, case.layer) for each in (image, image.flip(3))]
-    channels = hookviz.compare(*captures)[case.layer].channels
+    one, two = (hookviz.capture(model, each, case.layer) for each in (image, image.flip(3)))
+    channels = hookviz.compare(one, two)[case.layer].channels
     other = case.maps(put_out(seeded(case.build), case.layer, image.flip(3))[1])
     expected = nn.functional.cosine_similarity(maps.flatten(1), other.flatten(1), dim=1)
     np.testing.assert_allclose(channels.cosine, expected, atol=1e-5)
