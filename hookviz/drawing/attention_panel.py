@@ -21,7 +21,8 @@ CLASS_TOKEN = -1
 _SIDE, _COLUMNS, _GAP = 168, 5, 6  # of a tile of the sheet, in pixels
 _FRAME = 2  # pixels around the patch that asks
 _OPACITY, _DIM = 0.65, 0.3
-_COLORMAP = "inferno"
+COLORMAP = "inferno"
+"""Of maps over a photograph, be the page dark or light: as Grad-CAM's."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -69,6 +70,9 @@ class AttentionPanel(ImagePanel):
     def picture_bytes(self) -> int:
         """Bytes of memory that pictures and weights take."""
         return self.picture.nbytes + self.photograph.nbytes + self.weights.nbytes
+
+    def _text(self) -> str:
+        return f"[{self.title}] {self.alt}"
 
 
 def head_maps(
@@ -129,7 +133,7 @@ def _tile(small: Pixels, values: Numbers, query: int | None) -> Pixels:
     across = np.arange(width) * columns // width
     cells = np.ix_(down, across)
     most = float(np.nanmax(values, initial=0)) or 1.0
-    colours = coloured(np.nan_to_num(values), _COLORMAP, low=0, high=most)[cells]
+    colours = coloured(np.nan_to_num(values), COLORMAP, low=0, high=most)[cells]
     blended = small * (1 - _OPACITY) + colours * _OPACITY
     nowhere = np.isnan(values)[cells]
     blended[nowhere] = small[nowhere] * _DIM

@@ -20,7 +20,7 @@ from hookviz.drawing.attention_panel import (
     query_name,
 )
 from hookviz.drawing.overlay import input_picture
-from hookviz.drawing.panels import Panel, TextPanel
+from hookviz.drawing.panels import TextPanel
 from hookviz.errors import HookVizError, SettingError
 from hookviz.explaining.attention import attention
 from hookviz.explaining.attention_places import AttentionPlaces, attention_places
@@ -77,10 +77,12 @@ def run(
             shape=times(weights.shape),
         )
         return (TextPanel(text, "note"), *map(_note, notes)), values
-    shown, panel = _panel(
-        subject, places, values, layer=layer, query=query, head=head, target=target
-    )
-    return (TextPanel(shown), panel, *map(_note, notes)), values
+    panel = _panel(subject, places, values, layer=layer, query=query, head=head, target=target)
+    return (
+        TextPanel(_about(layer, places, panel.weights.shape[1])),
+        panel,
+        *map(_note, notes),
+    ), values
 
 
 def _note(text: str) -> TextPanel:
@@ -109,8 +111,8 @@ def _panel(
     query: int,
     head: int,
     target: int | None,
-) -> tuple[str, Panel]:
-    """Return a sentence and the panel, and put what they show among the values."""
+) -> AttentionPanel:
+    """Return the panel, and put what it shows among the values."""
     grid = places.grid
     weights = places.by_window(torch.from_numpy(values["weights"])).numpy()
     queries, keys = places.queries.numpy(), places.keys.numpy()
@@ -135,14 +137,13 @@ def _panel(
     fixed += _flows(subject, places, values, target)
     shown = [maps.mean(0), *maps, *(each.values for each in fixed)]
     photograph = input_picture(subject.model_input)
-    says = _says(layer, maps if head == _MEAN else maps[head : head + 1], grid, asks, heads)
     names = ", ".join(
         (say("mean"), say("heads 0 to {last}", last=heads - 1), *(e.name for e in fixed))
     )
-    panel = AttentionPanel(
+    return AttentionPanel(
         say("What each patch attends to"),
         attention_sheet(photograph, shown, asks),
-        says,
+        _says(maps if head == _MEAN else maps[head : head + 1], grid, asks),
         say("Row by row: {names}. Every map has its own scale, from 0.", names=names),
         photograph=photograph,
         grid=grid,
@@ -154,7 +155,6 @@ def _panel(
         query=asks,
         head=None if head == _MEAN else head,
     )
-    return says, panel
 
 
 def _asking(
@@ -209,16 +209,29 @@ def _flows(
     return fixed
 
 
-def _says(
-    layer: str, maps: NDArray[np.float32], grid: tuple[int, int], asks: int, heads: int
-) -> str:
+def _about(layer: str, places: AttentionPlaces, heads: int) -> str:
+    """Say what attends in the layer, whichever patch asks."""
+    rows, columns = places.grid
+    windows = len(places.queries)
+    more = say(", and a class token") if places.class_token is not None else ""
+    if windows > 1:
+        more = say(", in {count} windows", count=windows)
+    return say(
+        "In {layer} {heads} heads attend among {rows} × {columns} patches{more}.",
+        layer=layer,
+        heads=heads,
+        rows=rows,
+        columns=columns,
+        more=more,
+    )
+
+
+def _says(maps: NDArray[np.float32], grid: tuple[int, int], asks: int) -> str:
+    """Say what the patch that asks attends to most."""
     mean = maps.mean(0)
     top = int(np.nanargmax(mean))
     return say(
-        "In {layer} ({heads} heads) {query} attends most to {key}: {share} of its attention. "
-        "{lies} of it goes to patches.",
-        layer=layer,
-        heads=heads,
+        "{query} attends most to {key}: {share} of its attention. {lies} of it goes to patches.",
         query=query_name(asks, grid),
         key=query_name(top, grid),
         share=number(float(mean.ravel()[top])),

@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from hookviz.drawing.attention_panel import AttentionPanel
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.layout import Geometry
 from hookviz.drawing.overlay_panel import OverlayPanel
@@ -36,6 +37,8 @@ def is_drawn(panel: Panel) -> bool:
     """Return whether it stands among pictures, as all do that are small or can be made so."""
     if type(panel) is TablePanel:
         return len(panel.rows) <= _MOST_ROWS and len(panel.columns) <= _MOST_COLUMNS
+    if isinstance(panel, AttentionPanel):
+        return False  # one clicks on it, and it has a widget of its own
     return isinstance(panel, ChartPanel | GridPanel | ImagePanel)
 
 

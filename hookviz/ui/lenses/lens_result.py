@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from hookviz.drawing.attention_panel import AttentionPanel
 from hookviz.drawing.maps_panel import MapsPanel
 from hookviz.drawing.panels import FilePanel, Panel, PicturesPanel, TablePanel, TextPanel
 from hookviz.drawing.tree_panel import TreePanel
 from hookviz.language.saying import say
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Model
+from hookviz.ui.components.attention import show_attention
 from hookviz.ui.components.maps import show_maps
 from hookviz.ui.components.panels import is_drawn, show_panels
 from hookviz.ui.components.tree import tree
@@ -110,6 +112,10 @@ def _show_tree(panel: TreePanel, _callbacks: PanelCallbacks) -> None:
     _caption(panel.caption)
 
 
+def _show_attention(panel: AttentionPanel, _callbacks: PanelCallbacks) -> None:
+    show_attention(panel, "attention")
+
+
 def _show_file(panel: FilePanel, callbacks: PanelCallbacks) -> None:
     """Offer the file, which is made when it is asked for."""
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -162,6 +168,7 @@ def _caption(text: str) -> None:
 
 
 _WIDGETS: dict[type[Panel], Callable[[Any, PanelCallbacks], None]] = {
+    AttentionPanel: _show_attention,
     FilePanel: _show_file,
     MapsPanel: _show_maps,
     PicturesPanel: _show_pictures,

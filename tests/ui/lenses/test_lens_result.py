@@ -1,6 +1,5 @@
 """The page shows every kind of panel, in a board that fits the window or by its own widget."""
 
-from hookviz.drawing.attention_panel import AttentionPanel
 from hookviz.drawing.overlay_panel import OverlayPanel
 from hookviz.drawing.panels import (
     ChartPanel,
@@ -14,9 +13,7 @@ from hookviz.ui.components.panels import is_drawn
 from hookviz.ui.lenses.lens_result import _WIDGETS, _parts
 from tests.drawing.test_panels import kinds
 
-_DRAWN = {
-    each.__name__ for each in (AttentionPanel, ChartPanel, GridPanel, ImagePanel, OverlayPanel)
-}
+_DRAWN = {each.__name__ for each in (ChartPanel, GridPanel, ImagePanel, OverlayPanel)}
 
 
 def test_every_kind_of_panel_has_a_place() -> None:
