@@ -49,7 +49,7 @@ class ModelSpec:
         min_size: the smallest input height and width in pixels that the architecture is meant for.
         on_disk: whether the pretrained weights are on this machine already.
         task: what it was trained for: ``"classification"``, ``"segmentation"``, ``"detection"`` or
-            ``"video"``.
+            ``"video"``, which is to classify clips.
         metric: what `accuracy` is: ``"top-1"``, ``"mean IoU"`` or ``"box AP"``.
     """
 
@@ -77,6 +77,7 @@ class Preprocess:
         std: per channel, divided by.
         interpolation: ``"bilinear"`` or ``"bicubic"``.
         antialias: whether resizing filters; Pillow images are filtered always.
+        frames: how many frames of video the model takes at once, ``(C, T, H, W)``; 0 of images.
     """
 
     resize: int
@@ -85,11 +86,18 @@ class Preprocess:
     std: tuple[float, ...] = (0.229, 0.224, 0.225)
     interpolation: str = "bilinear"
     antialias: bool = True
+    frames: int = 0
 
     @property
     def channels(self) -> int:
         """Number of input channels that the model takes: 3 for RGB, 1 for greyscale."""
         return len(self.mean)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the model's own input, ``(C, H, W)``, or ``(C, T, H, W)`` of video."""
+        frames = (self.frames,) if self.frames else ()
+        return self.channels, *frames, self.crop, self.crop
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +108,14 @@ class InputImage:
         pixels: read-only RGB, uint8, ``(H, W, 3)``.
         name: file name or other label, for messages and titles.
         digest: hash of size and pixels; equal pictures have equal digests.
+        animation: the file's bytes where that is an animation, of which `pixels` is the first
+            frame, for networks that take video; else none.
     """
 
     pixels: Pixels = field(repr=False)
     name: str
     digest: str
+    animation: bytes = field(default=b"", repr=False)
 
     @property
     def height(self) -> int:
@@ -141,17 +152,20 @@ class ModelInput:
 
     Attributes:
         tensor: what the network gets, float32 on the CPU, ``(1, C, H, W)``; float64 where the
-            caller gave that.
+            caller gave that; of video ``(1, C, T, H, W)``.
         picture: the same before normalisation, RGB uint8, ``(H, W, 3)``; None where the caller
-            gave a tensor and there is no picture to show.
+            gave a tensor and there is no picture to show. Of video the middle frame.
         crop: where it lies in the original image; None where that is not known.
         digest: hash of the tensor's type, shape and bytes.
+        frames: of video every frame as `picture` is one; of a still image, which stands for all of
+            them, none.
     """
 
     tensor: Tensor = field(repr=False)
     picture: Pixels | None = field(repr=False)
     crop: Crop | None
     digest: str
+    frames: tuple[Pixels, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,6 +270,7 @@ class Layout:
         shift: how many rows the map was moved up, and columns to the left, before it was cut.
         strided: whether a window has cells from all over the map, in steps of as many cells as
             there are windows along it.
+        frames: of video with channels last, ``(T, H, W, C)``, how many frames; 0 of one image.
     """
 
     order: str = ""
@@ -265,6 +280,7 @@ class Layout:
     window: tuple[int, int] = (0, 0)
     shift: tuple[int, int] = (0, 0)
     strided: bool = False
+    frames: int = 0
 
     @property
     def last(self) -> bool:
@@ -287,7 +303,7 @@ class Layout:
 
         A network that takes another way for another image may put out something else there.
         """
-        if self.order == LAST and len(shape) != 3:
+        if self.order == LAST and len(shape) != (4 if self.frames else 3):
             return replace(self, order=VECTORS)
         if self.order == TOKENS:
             count = self.prefix_tokens + prod(self.grid)
@@ -304,7 +320,7 @@ class Layout:
     def maps(self, values: Tensor) -> Tensor:
         """View values as ``(C, H, W)``, with or without a batch before; what is no map as it is."""
         if self.order == LAST:
-            return values.movedim(-1, -3)
+            return values.movedim(-1, -4 if self.frames else -3)
         if self.order == TOKENS:
             tokens = values[..., self.prefix_tokens :, :]
             cells: Tensor = tokens.unflatten(-2, self.grid)  # type: ignore[no-untyped-call]

@@ -15,6 +15,7 @@ from dataclasses import replace
 from hookviz.capturing.moving import Found, Place, proven
 from hookviz.capturing.other_sizes import Role, Sizes, at_other_sizes, roles_of
 from hookviz.capturing.returned_call import Path, ReturnedCall, Shape
+from hookviz.capturing.volume_axes import volumes_arranged
 from hookviz.types import FIRST, LAST, UNKNOWN, VECTORS, Address, Layout, Model
 
 _BODIES = {
@@ -28,11 +29,11 @@ def arranged(model: Model, shape: Shape, calls: Sequence[ReturnedCall]) -> tuple
 
     Args:
         model: whose pass it was.
-        shape: ``(C, H, W)``; of sound and volumes the layers alone tell.
+        shape: ``(C, H, W)``; what is found of other networks `volumes_arranged` tells.
         calls: in order of return, with what the layers themselves tell.
     """
     if len(shape) != 3:
-        calls = [_as_the_input(call, len(shape) + 1) for call in calls]
+        calls = volumes_arranged(model, shape, calls)
     if len(shape) != 3 or not any(map(_is_open, calls)):
         return tuple(_settled(call, call.layouts, call.taken_layout) for call in calls)
     wanted = 1 + max(number for number, call in enumerate(calls) if _is_open(call))
@@ -53,20 +54,6 @@ def laid_out(
         found = {path: layouts.get(places[path], each) for path, each in call.layouts.items()}
         settled.append(_settled(call, found, call.taken_layout))
     return tuple(settled)
-
-
-def _as_the_input(call: ReturnedCall, dimensions: int) -> ReturnedCall:
-    """Return the call of a network of sound or of volumes; `dimensions` has its input.
-
-    Of those what has as many axes as the input is taken to be channels first, as the input is.
-    """
-    layouts = {
-        path: Layout(FIRST)
-        if layout == UNKNOWN and len(call.shapes[path]) == dimensions and call.shapes[path][0] == 1
-        else layout
-        for path, layout in call.layouts.items()
-    }
-    return replace(call, layouts=layouts)
 
 
 def _is_open(call: ReturnedCall) -> bool:

@@ -9,7 +9,7 @@ from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import own_shape
 from hookviz.images import preprocess, reading
 from hookviz.language.saying import say
-from hookviz.types import Model, ModelInput
+from hookviz.types import Model, ModelInput, Preprocess
 from hookviz.wording import times
 
 _FORMS = {2: "C, L", 4: "C, D, H, W"}  # of sound and of volumes, by their dimensions
@@ -24,7 +24,9 @@ def prepare(
     Args:
         model: whose preprocessing is used.
         image: a path, the bytes of a file, a Pillow image, an `InputImage`, a ``(C, H, W)`` or
-            ``(1, C, H, W)`` float tensor that is used as it is, or a `ModelInput`.
+            ``(1, C, H, W)`` float tensor that is used as it is, or a `ModelInput`. A network that
+            takes video, ``(C, T, H, W)``, gets the frames of an animation, from first to last as
+            many as it takes, and a still image as that many frames.
         size: side of the input in pixels, in place of the model's own.
         whole: take in the whole image instead of its centre crop.
 
@@ -52,10 +54,12 @@ def prepare(
         )
     if isinstance(image, ModelInput):
         return image
-    form = _FORMS.get(len(own_shape(model)), "C, H, W")
+    steps = model.preprocess
+    takes_clips = isinstance(steps, Preprocess) and steps.frames > 0
+    form = "C, T, H, W" if takes_clips else _FORMS.get(len(own_shape(model)), "C, H, W")
     if isinstance(image, Tensor):
         return preprocess.from_tensor(image, form)
-    if len(own_shape(model)) != 3:
+    if len(own_shape(model)) != 3 and not takes_clips:
         raise ImageError(
             say(
                 "{model} takes no image but a float tensor of ({axes}), such as {own_shape}.",

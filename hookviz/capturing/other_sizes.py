@@ -40,16 +40,16 @@ def at_other_sizes(
 
     Args:
         model: whose passes they are.
-        shape: ``(C, H, W)`` of the pass that is there.
+        shape: ``(C, H, W)`` of the pass that is there; of video ``(C, T, H, W)``.
         calls: of that one.
         wanted: how many of them to come to; where the passes do not, others of twice the size may.
     """
-    channels, rows, columns = shape
+    *front, rows, columns = shape
     best: list[tuple[Sizes, Sizes]] = []
     for taller, wider in ((_MORE, _MORE), (rows, columns)):
         both = (
-            _shapes_at(model, (channels, rows + taller, columns)),
-            _shapes_at(model, (channels, rows, columns + wider)),
+            _shapes_at(model, (*front, rows + taller, columns)),
+            _shapes_at(model, (*front, rows, columns + wider)),
         )
         alike = list(_alike(calls, *both))
         best = max(best, alike, key=len)

@@ -188,7 +188,7 @@ def _steps(facts: NetworkFacts) -> list[str]:
     side = facts.size or steps.crop
     target = max(1, round(steps.resize * side / steps.crop))
     brought = _brings_steps(facts)
-    if brought and not facts.whole:
+    if brought and not facts.whole and not steps.frames:
         sizes = {"crop_size": side, "resize_size": target} if facts.size else {}
         why = f"; made for {steps.crop} pixels" if sizes else ""
         return [
@@ -216,7 +216,13 @@ def _steps(facts: NetworkFacts) -> list[str]:
             f"image = {call('F.resize', 'image', f'[{target}]', *how)}",
             f"image = F.center_crop(image, [{side}])",
         ]
-    return [*lines, f"values = F.normalize(F.to_tensor(image), {mean}, {std})"]
+    lines += [f"values = F.normalize(F.to_tensor(image), {mean}, {std})"]
+    if steps.frames:
+        lines += [
+            f"# A still image as a clip of {steps.frames} frames, (C, T, H, W).",
+            f"values = values.unsqueeze(1).repeat(1, {steps.frames}, 1, 1)",
+        ]
+    return lines
 
 
 PARTS = (_network, _image)

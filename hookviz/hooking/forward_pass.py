@@ -214,11 +214,14 @@ def pass_at_another_size(
 
 
 def own_shape(model: Model) -> tuple[int, ...]:
-    """Return the model's input shape, ``(C, H, W)``; ``(C, L)`` or ``(C, D, H, W)`` of others."""
+    """Return the model's input shape, ``(C, H, W)``.
+
+    ``(C, L)`` of sound, ``(C, D, H, W)`` of volumes and ``(C, T, H, W)`` of video.
+    """
     if model.input_shape:
         return model.input_shape
     if isinstance(model.preprocess, Preprocess):
-        return model.preprocess.channels, model.preprocess.crop, model.preprocess.crop
+        return model.preprocess.shape
     return 3, 224, 224
 
 

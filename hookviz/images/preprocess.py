@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor
 from torchvision.transforms import functional as F  # its name everywhere
 
 from hookviz.errors import HookVizError, ImageError, ModelError, shorten
+from hookviz.images.clips import frames_of
 from hookviz.images.crop_geometry import (
     FILTER_REACH,
     crop_axes,
@@ -31,6 +33,9 @@ def prepare(
     min_size: int = 1,
 ) -> ModelInput:
     """Make the model's input of `image`, ``(1, C, H, W)``, and tell what part it shows.
+
+    A model of video gets a clip, ``(1, C, T, H, W)``: of an animation `Preprocess.frames` of its
+    frames, each made ready as an image is, of a still image that one again and again.
 
     With a `Preprocess` the tensor equals that of torchvision's ``weights.transforms()`` on the
     Pillow image, bit for bit. The exception are images so long and thin that resizing them as a
@@ -68,6 +73,8 @@ def prepare(
             )
         return _from_function(image, preprocess)
     _check(preprocess)
+    if preprocess.frames:
+        return _clip(image, preprocess, size, min_size, whole=whole)
     picture = Image.fromarray(image.pixels)
     if preprocess.channels == 1:
         picture = picture.convert("L")  # luma by ITU-R 601-2, Pillow's only grey
@@ -118,6 +125,23 @@ def from_tensor(tensor: Tensor, form: str = "C, H, W") -> ModelInput:
             )
         )
     return _input(_batched(tensor, form), None, None)
+
+
+def _clip(
+    image: InputImage, preprocess: Preprocess, size: int | None, min_size: int, *, whole: bool
+) -> ModelInput:
+    """Make a clip, ``(1, C, T, H, W)``: each frame as an image is made ready."""
+    steps = replace(preprocess, frames=0)
+    frames = [
+        prepare(frame, steps, size=size, whole=whole, min_size=min_size)
+        for frame in frames_of(image, preprocess.frames)
+    ]
+    middle = frames[len(frames) // 2]
+    values = torch.stack([frame.tensor for frame in frames], dim=2)
+    count = preprocess.frames // len(frames)  # a still image is one frame
+    clip = _input(values.repeat_interleave(count, dim=2), middle.picture, middle.crop)
+    pictures = tuple(frame.picture for frame in frames if frame.picture is not None)
+    return clip if len(frames) == 1 else replace(clip, frames=pictures)
 
 
 def _from_function(image: InputImage, function: Callable[[Image.Image], Tensor]) -> ModelInput:

@@ -11,8 +11,9 @@ import logging
 import os
 import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -25,6 +26,7 @@ from PIL.ImageFile import ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
 
 from hookviz.errors import ImageError, nearest_names, shorten
+from hookviz.images.animations import frame_count, reader_of_frames
 from hookviz.images.bit_depth import OTHER_BYTE, raw_mode_of, rounded
 from hookviz.images.formats import FORMATS, HEAD, find_reader
 from hookviz.images.srgb import BROKEN_METADATA, split_alpha, to_srgb
@@ -85,6 +87,8 @@ def read(source: Source, *, background: RGB = _WHITE) -> InputImage:
 def decode(data: bytes, name: str = "image", *, background: RGB = _WHITE) -> InputImage:
     """Decode `data` to upright 8-bit sRGB; of an animation, its first frame.
 
+    Of an animation the bytes are kept as they are, for networks that take video.
+
     EXIF orientation is carried out. A colour profile (ICC) is converted to sRGB; one that is
     broken or belongs to another kind of image is ignored and logged. 16 bits per channel are
     rounded to 8, so that 65535 becomes 255 (in compressed TIFFs stored plane by plane they are cut
@@ -103,7 +107,24 @@ def decode(data: bytes, name: str = "image", *, background: RGB = _WHITE) -> Inp
     """
     colour = _colour(background)
     reader = find_reader(data[:HEAD], name)
-    return _guarded(lambda: _decoded(data, reader, name, colour), name)
+    animation = data if frame_count(data) > 1 else b""
+    return _guarded(lambda: _decoded(data, reader, name, colour), name, animation)
+
+
+def decode_frames(data: bytes, name: str, wanted: Collection[int]) -> Mapping[int, InputImage]:
+    """Decode frames of an animation, by their numbers from 0, as `decode` does its first.
+
+    Raises:
+        ImageError: there is none of a number, or one is damaged.
+    """
+    found = {}
+    with _readable(name), reader_of_frames(data)(BytesIO(data)) as image:
+        for number in range(max(wanted, default=-1) + 1):
+            image.seek(number)
+            if number in wanted:
+                frame = image.copy()
+                found[number] = _guarded(partial(_pixels_of, frame, name, _WHITE), name)
+    return found
 
 
 def pixel_count(data: bytes, name: str = "image") -> int:
@@ -118,14 +139,15 @@ def pixel_count(data: bytes, name: str = "image") -> int:
         return image.width * image.height
 
 
-def _guarded(work: Callable[[], Pixels], name: str) -> InputImage:
+def _guarded(work: Callable[[], Pixels], name: str, animation: bytes = b"") -> InputImage:
     """Return what `work` returns; everything that Pillow can raise becomes an `ImageError`."""
     with _readable(name):
         pixels = work()
     pixels.setflags(write=False)
     digest = hashlib.blake2b(repr(pixels.shape).encode(), digest_size=16)
     digest.update(pixels.data)
-    return InputImage(pixels=pixels, name=name, digest=digest.hexdigest())
+    digest.update(animation)
+    return InputImage(pixels, name, digest.hexdigest(), animation)
 
 
 @contextmanager

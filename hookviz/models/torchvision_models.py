@@ -22,13 +22,16 @@ _TASKS: dict[str, Any] = {
     "classification": models,
     "segmentation": models.segmentation,
     "detection": models.detection,
+    "video": models.video,
 }
 _METRICS = {
     "classification": ("acc@1", mark("top-1")),
     "segmentation": ("miou", mark("mean IoU")),
     "detection": ("box_map", mark("box AP")),
+    "video": ("acc@1", mark("top-1")),
 }
-_LEAST = {"classification": 1, "segmentation": 64, "detection": 64}  # pixels
+_LEAST = {"classification": 1, "segmentation": 64, "detection": 64, "video": 64}  # pixels
+_MOST_FRAMES = 32  # of a clip: S3D was measured on 128, which would take gigabytes
 _DETECTED = 800  # pixels of the shorter side, to which most detectors bring an image themselves
 _SHORT = {
     "FasterRCNN": "Faster R-CNN",
@@ -39,8 +42,13 @@ _SHORT = {
     "SwinTransformer": "Swin",
     "MaxVit": "MaxViT",
     "Maxvit": "MaxViT",
+    "SwinTransformer3d": "Swin3D",
+    "mvit": "MViT",
+    "VideoResNet": "Video ResNet",
 }
 """Families by the names of torchvision's classes."""
+_TITLES = {"MC3_18": "MC3-18", "R3D_18": "R3D-18", "R2Plus1D_18": "R(2+1)D-18", "S3D": "S3D"}
+"""As the papers write those that are no word with a number."""
 
 
 @cache
@@ -85,18 +93,25 @@ def preprocess(name: str) -> Preprocess:
     if task(name) == "segmentation":
         side = steps.resize_size[0]
         return Preprocess(side, side, mean=tuple(steps.mean), std=tuple(steps.std))
+    frames = 0
+    if task(name) == "video":  # which tells how many frames it was measured on in words alone
+        found = re.search(r"`clip_len=(\d+)`", _weights(name).meta["_docs"])
+        frames = min(_MOST_FRAMES, int(found[1])) if found else _MOST_FRAMES
     return Preprocess(
         resize=steps.resize_size[0],
         crop=steps.crop_size[0],
         mean=tuple(steps.mean),
         std=tuple(steps.std),
         interpolation=steps.interpolation.value,
-        antialias=bool(steps.antialias),
+        antialias=bool(getattr(steps, "antialias", False)),
+        frames=frames,
     )
 
 
 def has_training_heads(name: str) -> bool:
     """Return whether the model has heads that only training uses, such as GoogLeNet's."""
+    if task(name) == "video":
+        return False
     if task(name) != "classification":
         return "aux_loss" in inspect.signature(models.get_model_builder(name)).parameters
     network_class = inspect.signature(models.get_model_builder(name)).return_annotation
@@ -112,7 +127,7 @@ def build(name: str, classes: int, *, training_heads: bool = False) -> nn.Module
 def builder_options(name: str, *, training_heads: bool) -> dict[str, Any]:
     """Return what a builder has to be told for a network without weights, beside its classes."""
     options: dict[str, Any] = {}
-    if task(name) != "classification":
+    if task(name) in {"segmentation", "detection"}:
         options |= {"weights_backbone": None}
         options |= {"aux_loss": training_heads} if has_training_heads(name) else {}
     elif has_training_heads(name):
@@ -160,7 +175,9 @@ def _spec(name: str) -> ModelSpec:
 
 def _title(identifier: str) -> str:
     """Write ``"Wide_ResNet50_2"`` as people do: ``"Wide ResNet-50-2"``."""
-    transformer = re.fullmatch(r"(ViT|Swin|MaxVit)_(?:(V\d)_)?([A-Z])(?:_(\d+))?", identifier)
+    transformer = re.fullmatch(
+        r"(ViT|Swin3D|Swin|MaxVit|MViT)_(?:(V\d)_)?([A-Z])(?:_(\d+))?", identifier
+    )
     if transformer:
         name, version, size, patch = transformer.groups()
         return (
@@ -168,6 +185,8 @@ def _title(identifier: str) -> str:
             + f"-{size}"
             + (f"/{patch}" if patch else "")
         )
+    if identifier in _TITLES:
+        return _TITLES[identifier]
     text = re.sub(r"(\d\d)_(\d+)", r"\1-\2", identifier)  # ResNeXt50_32X4D
     text = re.sub(r"(?<=[a-z])(?=\d_\d)", " ", text)  # SqueezeNet1_0
     text = re.sub(r"(?<=Net)(?=\d_)", " ", text)  # MNASNet0_5
@@ -178,8 +197,14 @@ def _title(identifier: str) -> str:
 
 
 def _family(module: str) -> str:
-    """Spell a file's name like the class that it is about: resnet → ResNet."""
+    """Spell a file's name like the class that it is about: resnet → ResNet.
+
+    Those for video have theirs in files of the same names.
+    """
     plain = module.rpartition(".")[2]
+    if module.startswith(models.video.__name__):
+        plain = {"resnet": "VideoResNet", "swin_transformer": "SwinTransformer3d"}.get(plain, plain)
+        return _SHORT.get(plain, plain.upper())
     classes = [name for name, _ in inspect.getmembers(sys.modules[module], inspect.isclass)]
     joined = plain.replace("_", "")
     spelled = [name for name in classes if name.casefold() == joined]

@@ -84,8 +84,7 @@ def wrap(
         guess = guess if guess and len(shape) == 3 else guess_of(shape)
     else:
         guess = guess or guess_input(network)
-        steps = guess.preprocess
-        shape = guess.shape or (steps.channels, steps.crop, steps.crop)
+        shape = guess.shape or guess.preprocess.shape
         if not (guess.runs and is_known_code(module)):
             network = running_as(module, network, shape)
         if not guess.runs and not isinstance(preprocess, Preprocess):

@@ -34,11 +34,28 @@ def test_every_network_that_classifies_is_listed() -> None:
         ("deeplabv3_resnet101", "DeepLabV3 ResNet-101", "DeepLabV3"),
         ("maskrcnn_resnet50_fpn_v2", "Mask R-CNN ResNet-50 FPN V2", "Mask R-CNN"),
         ("wide_resnet50_2", "Wide ResNet-50-2", "ResNet"),
+        ("r2plus1d_18", "R(2+1)D-18", "Video ResNet"),
+        ("swin3d_t", "Swin3D-T", "Swin3D"),
+        ("mvit_v2_s", "MViT V2-S", "MViT"),
     ],
 )
 def test_titles_are_as_people_write_them(name: str, title: str, family: str) -> None:
     spec = catalog.find_model(name)
     assert (spec.title, spec.family) == (title, family)
+
+
+def test_networks_for_video_take_clips_as_their_weights_were_measured() -> None:
+    listed = {spec.name: spec for spec in torchvision_models.specs() if spec.task == "video"}
+    assert set(listed) == set(models.list_models(module=models.video))
+    steps = {name: torchvision_models.preprocess(name) for name in listed}
+    frames = {name: each.frames for name, each in steps.items()}
+    assert (frames["r3d_18"], frames["swin3d_t"], frames["s3d"]) == (16, 32, 32)
+    for name, each in steps.items():
+        preset = models.get_model_weights(name).DEFAULT.transforms()
+        assert (each.crop, each.crop) == tuple(preset.crop_size)
+        assert each.resize == min(preset.resize_size)
+        assert [*each.mean, *each.std] == [*preset.mean, *preset.std]
+    assert (listed["s3d"].accuracy, listed["s3d"].trained_on) == (68.368, "Kinetics-400")
 
 
 def test_no_network_of_the_catalog_needs_building_to_be_listed() -> None:

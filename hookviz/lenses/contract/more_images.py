@@ -102,7 +102,7 @@ def _own_options(subject: Subject) -> dict[str, Any]:
     steps = subject.model.preprocess
     if not isinstance(steps, Preprocess):
         return {}
-    side = min(subject.shape[1:])
+    side = min(subject.shape[-2:])
     candidates: list[dict[str, Any]] = [
         {},
         {"size": side},
