@@ -16,6 +16,7 @@ from hookviz.lenses.contract import parameters, regions, running
 from hookviz.lenses.contract.lens import Lens
 from scripts.browsing import settled_box
 from tests.e2e.screen import at_rest, choose, leave_lens, look_through
+from tests.every_lens import OF_ANY_NETWORK
 from tests.every_way import EVERY_WAY
 from tests.pictures import encoded, picture
 
@@ -112,7 +113,7 @@ def one_of_each_kind() -> dict[str, list[parameters.Parameter]]:
     """
     met: set[tuple[type, bool, bool]] = set()
     used: dict[str, list[parameters.Parameter]] = {}
-    for lens in running.list_lenses():
+    for lens in OF_ANY_NETWORK:
         for parameter in lens.parameters:
             hidden = parameter.rare, parameter.matters_for is not None
             kind = (type(parameter), *(hidden if EVERY_WAY else (False, False)))

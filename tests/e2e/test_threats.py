@@ -26,6 +26,7 @@ from scripts.browsing import wait_for_grid
 from scripts.servers import ROOT, free_port, serve
 from tests.e2e.screen import SHAPESNET, at_rest, look_through, new_context
 from tests.e2e.test_lenses import settle
+from tests.every_lens import OF_ANY_NETWORK
 from tests.every_way import EVERY_WAY
 from tests.pictures import encoded, picture
 from tests.ui.test_threats import HOSTILE_NAMES, VIEW
@@ -130,7 +131,7 @@ _BY_DAY = "by day a lens with each kind of panel; and each without a browser: te
     "lens",
     [
         lens if lens.slug in OF_EACH_KIND else pytest.param(lens, marks=pytest.mark.sweep(_BY_DAY))
-        for lens in running.list_lenses()
+        for lens in OF_ANY_NETWORK
     ],
     ids=lambda lens: lens.slug,
 )
