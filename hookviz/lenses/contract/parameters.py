@@ -3,7 +3,7 @@
 Over 300 lines: one small class for each kind, and a front end has a control for each of them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, ClassVar, Protocol
@@ -160,7 +160,8 @@ class LayerChoice(Parameter):
         """Return the layer's name; None only where the choice is left open.
 
         Raises:
-            UnknownLayerError: a pass runs no layer of that name and kind.
+            UnknownLayerError: a pass runs no layer of that name.
+            SettingError: it runs one that is no convolution, where kernels are looked at.
             HookVizError: there is no layer to choose from.
         """
         names = [layer.name for layer in self.choices(subject.trace)]
@@ -175,9 +176,29 @@ class LayerChoice(Parameter):
             return self.start(subject.trace)
         if value in names:
             return str(value)
+        if self.kind == "conv":
+            self._check_is_conv(value, subject, names)
         kind = say("conv layer") if self.kind == "conv" else "layer"
         raise UnknownLayerError(
             say("{kind} in {model}", kind=kind, model=subject.model.title), str(value), names
+        )
+
+    def _check_is_conv(self, value: Any, subject: LensSubject, convs: Sequence[str]) -> None:
+        """Say of a layer that runs and is no convolution what it is, and which is nearest."""
+        every = [layer.name for layer in subject.trace.every]
+        if value not in every:
+            return
+        before = every[: every.index(value)]
+        nearest = next((name for name in reversed(before) if name in convs), convs[0])
+        raise SettingError(
+            say(
+                "Layer {layer!r} of {model} is a {kind}, and no convolution, whose kernels are "
+                "looked at here. The nearest one is {conv!r}.",
+                layer=value,
+                model=subject.model.title,
+                kind=type(subject.model.network.get_submodule(value)).__name__,
+                conv=nearest,
+            )
         )
 
 

@@ -29,6 +29,8 @@ def test_a_layer_has_a_default_and_must_exist(subject: Subject) -> None:
     assert parameters.LayerChoice(kind="all").resolve("relu", subject) == "relu"
     assert parameters.LayerChoice(kind="any").resolve("relu", subject) == "relu"
     with pytest.raises(UnknownLayerError, match="no conv layer"):
+        parameters.LayerChoice().resolve("conv3", subject)
+    with pytest.raises(SettingError, match=r"is a ReLU, and no convolution.* one is 'conv1'\."):
         parameters.LayerChoice().resolve("relu", subject)
 
 
