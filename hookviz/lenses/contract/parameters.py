@@ -189,7 +189,8 @@ class LayerChoice(Parameter):
         if value not in every:
             return
         before = every[: every.index(value)]
-        nearest = next((name for name in reversed(before) if name in convs), convs[0])
+        inside = [name for name in convs if name.startswith(f"{value}.")]
+        near = [*convs[:1], *(name for name in before if name in convs), *inside]
         raise SettingError(
             say(
                 "Layer {layer!r} of {model} is a {kind}, and no convolution, whose kernels are "
@@ -197,7 +198,7 @@ class LayerChoice(Parameter):
                 layer=value,
                 model=subject.model.title,
                 kind=type(subject.model.network.get_submodule(value)).__name__,
-                conv=nearest,
+                conv=near[-1],
             )
         )
 

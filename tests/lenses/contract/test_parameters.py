@@ -52,7 +52,7 @@ def test_a_block_is_taken_where_the_lens_takes_any_layer() -> None:
     )
     with pytest.raises(UnknownLayerError, match="Did you mean 'stage3'"):
         takes_any.resolve("stage33", subject)
-    with pytest.raises(UnknownLayerError, match="no conv layer"):
+    with pytest.raises(SettingError, match=r"is a ResidualStage, .* one is 'stage3\..*conv'"):
         parameters.LayerChoice().resolve("stage3", subject)
 
 
