@@ -187,10 +187,12 @@ def _layer_of_first(
 
 def steps(model: Model) -> str:
     """Return how the model's inputs are made of images, as JSON; empty for a custom function."""
-    preprocess = model.preprocess
-    return (
-        json.dumps(asdict(preprocess), sort_keys=True) if isinstance(preprocess, Preprocess) else ""
-    )
+    if not isinstance(model.preprocess, Preprocess):
+        return ""
+    how = asdict(model.preprocess)
+    if not model.preprocess.frames:  # so that it is as in files from before there was video
+        del how["frames"]
+    return json.dumps(how, sort_keys=True)
 
 
 def named(images: Iterable[Any]) -> dict[str, Any]:
