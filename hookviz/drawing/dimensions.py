@@ -120,11 +120,23 @@ def check_channels_first(activation: Activation) -> None:
         )
 
 
-def middle_slice(shape: tuple[int, ...]) -> int | None:
-    """Return the slice of a volume, ``(C, D, H, W)``, that stands for it; None of other shapes."""
-    return shape[1] // 2 if len(shape) == 4 else None
+def slices(shape: tuple[int, ...]) -> int:
+    """Return how many slices a volume has, ``(C, D, H, W)``, or frames; 0 of other shapes."""
+    return shape[1] if len(shape) == 4 else 0
 
 
-def middle_maps(values: torch.Tensor) -> torch.Tensor:
-    """Return the maps shown of an activation, ``(C, H, W)``; of a volume its middle slice."""
-    return torch.from_numpy(as_maps(values.numpy(), middle_slice(tuple(values.shape)))[0])
+def middle_slice(shape: tuple[int, ...], asked: int | None = None) -> int | None:
+    """Return the slice of a volume that stands for it; None of other shapes.
+
+    It is the one that is `asked` for, where there is such a one, and else the middle.
+    """
+    count = slices(shape)
+    if not count:
+        return None
+    return asked if asked is not None and asked < count else count // 2
+
+
+def middle_maps(values: torch.Tensor, asked: int | None = None) -> torch.Tensor:
+    """Return the maps shown of an activation, ``(C, H, W)``; of a volume its `middle_slice`."""
+    depth = middle_slice(tuple(values.shape), asked)
+    return torch.from_numpy(as_maps(values.numpy(), depth)[0])

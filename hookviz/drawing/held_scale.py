@@ -38,8 +38,9 @@ def draw_on_scale(
     colormap: str,
     signed_colormap: str | None,
     held: Held | None,
+    depth: int | None = None,
 ) -> Grid:
-    """Draw an activation, of a volume its middle slice, in the colours that its signs ask for.
+    """Draw an activation, of a volume one slice, in the colours that its signs ask for.
 
     Args:
         activation: a layer's.
@@ -49,6 +50,7 @@ def draw_on_scale(
         colormap: of an activation that is nowhere below zero.
         signed_colormap: of one that has values below zero; None for `colormap`.
         held: the scale to draw on, with its limits; None for the activation's own.
+        depth: which slice; the middle one where there is none such.
     """
     signed = held.signed if held else bool((activation.values < 0).any())
     return make_grid(
@@ -57,6 +59,6 @@ def draw_on_scale(
         top=top,
         scale=scale,
         colormap=(signed_colormap if signed else None) or colormap,
-        depth=middle_slice(tuple(activation.values.shape)),
+        depth=middle_slice(tuple(activation.values.shape), depth),
         limits=held.limits if held else None,
     )

@@ -117,6 +117,16 @@ def _check_layer(model: Model, model_input: ModelInput, layer: str, call: int) -
     if isinstance(modules[layer], nn.Conv2d):
         return CONVOLUTIONS
     layout = run.layouts.get(Address(layer, call), UNKNOWN)
+    if layout.frames:
+        raise ModelError(
+            say(
+                "Layer {layer!r} of {model} {problem}, so its values can't be written out as "
+                "a sum. Choose another layer.",
+                layer=layer,
+                model=model.title,
+                problem=say("works on the frames of a clip"),
+            )
+        )
     if layout.order not in {LAST, TOKENS}:
         raise ModelError(
             say(

@@ -160,7 +160,9 @@ def record_norm_call(model: Model, image: Any, layer: str, call: int = 0) -> Nor
     check_range(layer, "call", call, run.calls.get(layer, 0))
     layout = run.layouts.get(Address(layer, call), UNKNOWN)
     problem = say("puts out no maps, or its rows and columns are not known")
-    if layout.order in {FIRST, LAST, TOKENS}:
+    if layout.frames:
+        problem = say("works on the frames of a clip")
+    elif layout.order in {FIRST, LAST, TOKENS}:
         with private_replica(model) as replica:
             recorder = _Recorder(call, layout)
             with hooks.observe(replica, (layer,), recorder.on_call), recorder:

@@ -30,7 +30,7 @@ def answer_changes(
         HookVizError: A can't be had, or the pass can't be run.
     """
     looked = resolve(subject, view)
-    pair = pinned_pair(subject, str(looked.step), maps(subject, looked))
+    pair = pinned_pair(subject, str(looked.step), maps(subject, looked), looked.frame)
     if pair is None:
         raise NotThereError(
             say("Nothing is pinned as A: pin what is on the screen with Compare first.")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import torch
 
-from hookviz.drawing.dimensions import middle_maps
+from hookviz.drawing.dimensions import middle_maps, middle_slice
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.held_scale import scale_of
 from hookviz.drawing.pair import Pair
@@ -87,12 +87,12 @@ def drawn(subject: Subject, view: View) -> Drawn:
     capture = captured(subject, looked)
     began = time.perf_counter()
     activation = capture[str(looked.step)]
-    maps = middle_maps(activation.values)
+    maps = middle_maps(activation.values, looked.frame)
     look = look_of(view, subject.colours, maps.shape[0])
-    own = draw_grid(subject, activation, look, view.held)
+    own = draw_grid(subject, activation, look, view.held, looked.frame)
     compared, warning = None, ""
     try:
-        both = pinned_pair(subject, str(looked.step), maps)
+        both = pinned_pair(subject, str(looked.step), maps, looked.frame)
     except HookVizError as error:
         both, warning = None, str(error)
     if both is not None:
@@ -101,13 +101,18 @@ def drawn(subject: Subject, view: View) -> Drawn:
 
 
 def draw_grid(
-    subject: Subject, activation: Activation, look: Look, chosen: HeldScale | None
+    subject: Subject,
+    activation: Activation,
+    look: Look,
+    chosen: HeldScale | None,
+    frame: int | None = None,
 ) -> Grid:
     """Draw an activation, or take it from the cache.
 
     An order that it lacks by itself, such as by change, is the layer's own. `chosen` is a scale to
-    draw on, where it is of the same layer.
+    draw on, where it is of the same layer, `frame` which slice of a volume is drawn.
     """
+    depth = middle_slice(tuple(activation.values.shape), frame)
     look = look if look.sort in SORTS else replace(look, sort="index")
     of = scale_of(subject.model, activation, look.scale)
     held = held_again(chosen, of, look.scale, middle_maps(activation.values).shape[0])
@@ -115,9 +120,10 @@ def draw_grid(
         "grid",
         str(activation.address),
         look,
+        depth,
         None if held is None else chosen,
         current(),  # in which its words are said
-        compute=lambda: look.draw(activation, held),
+        compute=lambda: look.draw(activation, held, depth),
         size=lambda drawn: drawn.levels.nbytes + len(drawn.sprite),
     )
     return grid

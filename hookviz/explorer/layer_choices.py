@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hookviz.drawing.colormaps import COLORMAPS
+from hookviz.drawing.dimensions import middle_slice, slices
 from hookviz.drawing.scales import SCALES
 from hookviz.errors import HookVizError
 from hookviz.explorer.layers import Looked, Steps, maps, resolve, steps_of
@@ -49,6 +50,8 @@ def answer_layers(
             "colourMaps": _options((AUTOMATIC, *COLORMAPS)),
             "isConv": any(each.name == layer.name for each in trace.convs),
             "shape": list(layer.output_shape),
+            "frames": slices(layer.output_shape),
+            "frame": middle_slice(layer.output_shape, looked.frame),
             "classes": class_names(subject, layer),
         }
     )
@@ -103,7 +106,7 @@ def _is_alike(subject: Subject, looked: Looked) -> bool:
     if subject.pinned is None:
         return False
     try:
-        pair = pinned_pair(subject, str(looked.step), maps(subject, looked))
+        pair = pinned_pair(subject, str(looked.step), maps(subject, looked), looked.frame)
     except HookVizError:  # which the tiles say
         return False
     return pair is not None and pair.alike

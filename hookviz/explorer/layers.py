@@ -32,6 +32,7 @@ class Looked(NamedTuple):
             it is of the subject's own.
         layers: all of that list, in order of execution.
         warning: why it is not the one that was asked for; empty where it is.
+        frame: which frame of video, or slice of a volume, is asked for; None for the middle one.
     """
 
     layer: LayerInfo
@@ -39,6 +40,7 @@ class Looked(NamedTuple):
     listed: Listed | None
     layers: Sequence[LayerInfo]
     warning: str = ""
+    frame: int | None = None
 
 
 class Steps(NamedTuple):
@@ -71,11 +73,12 @@ def resolve(subject: Subject, view: View) -> Looked:
     name = before(asked, tuple(trace.calls), by_name) or subject.begins_at or layers[0].name
     if offered:
         warning = "" if asked in trace.calls else why_another(asked, trace, by_name)
-        return Looked(by_name[name], Address(name), listed, layers, warning)
+        return Looked(by_name[name], Address(name), listed, layers, warning, view.frame)
     steps = steps_of(trace, by_name[name])
     chosen = view.after if steps.word == "after" else view.output
     step = steps.outputs.get(chosen or "", next(iter(steps.outputs.values())))
-    return Looked(by_name[name], step, listed, layers, why_another(asked, trace, by_name))
+    warning = why_another(asked, trace, by_name)
+    return Looked(by_name[name], step, listed, layers, warning, view.frame)
 
 
 def list_of(trace: LayerTrace, asked: str | None, layers: str | None) -> Listed:
@@ -180,12 +183,12 @@ def recorded(subject: Subject, looked: Looked) -> Activation:
 
 
 def maps(subject: Subject, looked: Looked) -> torch.Tensor:
-    """Return the maps that are shown, float32 ``(C, H, W)``: of a volume those of its middle slice.
+    """Return the maps that are shown, float32 ``(C, H, W)``: of a volume those of one slice.
 
     Raises:
         HookVizError: as `captured`.
     """
-    return middle_maps(recorded(subject, looked).values)
+    return middle_maps(recorded(subject, looked).values, looked.frame)
 
 
 def _call_words(address: Address) -> str:

@@ -30,8 +30,11 @@ class Look:
     signed_colormap: str
     of_difference: str
 
-    def draw(self, activation: Activation, held: Held | None) -> Grid:
-        """Draw an activation so, of a volume its middle slice; `held` is a scale to do it on."""
+    def draw(self, activation: Activation, held: Held | None, depth: int | None = None) -> Grid:
+        """Draw an activation so; `held` is a scale to do it on, `depth` which slice of a volume.
+
+        By default, and where there is no such one, that is the middle.
+        """
         return draw_on_scale(
             activation,
             sort=self.sort,
@@ -40,6 +43,7 @@ class Look:
             colormap=self.colormap,
             signed_colormap=self.signed_colormap,
             held=held,
+            depth=depth,
         )
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hookviz.capturing.cache import ByteCache
 from hookviz.comparing.channels import ChannelComparison, compare_maps
+from hookviz.drawing.dimensions import middle_maps
 from hookviz.drawing.pair import Pair, draw_pair
 from hookviz.drawing.statistics import SORTS
 from hookviz.explorer.channel_map import MOST_VALUES
@@ -94,13 +95,16 @@ class PinnedPair:
         return pair
 
 
-def pinned_pair(subject: Subject, step: str, maps: torch.Tensor) -> PinnedPair | None:
+def pinned_pair(
+    subject: Subject, step: str, maps: torch.Tensor, frame: int | None = None
+) -> PinnedPair | None:
     """Return what is pinned beside what is looked at; None where nothing is pinned.
 
     Args:
         subject: what is looked at.
         step: whose output that is, an `Address` as text.
         maps: of B, ``(C, H, W)``.
+        frame: which frame of video they are; A's is the same one, where it has that.
 
     Raises:
         HookVizError: A can't be had any more.
@@ -108,12 +112,15 @@ def pinned_pair(subject: Subject, step: str, maps: torch.Tensor) -> PinnedPair |
     pinned = subject.pinned
     if pinned is None:
         return None
-    key = ("pinned", pinned.link, pinned.digest)
+    key = ("pinned", pinned.link, pinned.digest, frame)
     a: torch.Tensor | None = subject.cache.get(key)
     if a is None:
-        a = pinned.read()
+        if frame is None or pinned.run is None:
+            a = pinned.read()
+        else:
+            a = middle_maps(pinned.run()[pinned.step].values, frame)
         subject.cache.put(key, a, a.nbytes)
-    pair = (pinned.link, pinned.digest, *subject.key, step)
+    pair = (pinned.link, pinned.digest, *subject.key, step, str(frame))
     return PinnedPair(pinned, a.numpy(), maps.numpy(), pair, subject.cache)
 
 

@@ -160,6 +160,7 @@ class View:
     layer: str | None = _chosen("layer", None)
     after: str | None = _chosen("after", None)
     output: str | None = _chosen("output", None)
+    frame: int | None = _chosen("frame", None)
     sort: str = _chosen("sort", "index", "index", (*SORTS, CHANGE))
     top: int | None = _chosen("top", None, ALL, (ALL, "16", "64", "256"))
     scale: str = _chosen("scale", AUTOMATIC, AUTOMATIC, (AUTOMATIC, *SCALES))
@@ -244,6 +245,7 @@ def _request(text: str) -> PictureRequest | None:
 _READ: Mapping[str, Any] = {
     "top": _number,
     "channel": _number,
+    "frame": _number,
     "cell": _cell,
     "held": _held,
     "made": _request,

@@ -1,21 +1,29 @@
 """What a view shows, against `make_grid` and `draw_pair`, and that it is drawn once."""
 
 from dataclasses import replace
+from io import BytesIO
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
+from torch import nn
+from torchvision.models.video.swin_transformer import SwinTransformer3d
 
 import hookviz
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.held_scale import Held, scale_of
 from hookviz.drawing.pair import draw_pair
+from hookviz.explorer.answering import answer
 from hookviz.explorer.drawn import drawn
+from hookviz.explorer.given import subject_given
 from hookviz.explorer.held_scale import held_in_view
-from hookviz.explorer.subject import Colours, Subject
+from hookviz.explorer.question import Question
+from hookviz.explorer.subject import Colours, Pinned, Subject
 from hookviz.explorer.view import View
-from hookviz.types import Model
+from hookviz.types import Model, Preprocess
+from tests.explorer.asking import ask
 from tests.explorer.subjects import pinned, subject_of
 
 
@@ -125,3 +133,52 @@ def test_of_two_shapes_a_can_be_shown_alone(subject: Subject) -> None:
     assert drawn(unlike, View(compared="A")).is_of_a
     assert not drawn(unlike, View(compared="Split")).is_of_a
     assert not drawn(subject, View(compared="A")).is_of_a
+
+
+@pytest.fixture(scope="module")
+def clip() -> Subject:
+    torch.manual_seed(0)
+    layers = (nn.Conv3d(3, 4, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool3d(1), nn.Flatten())
+    network = nn.Sequential(*layers, nn.Linear(4, 5))
+    model = hookviz.wrap(network, Preprocess(20, 16, frames=6))
+    frames = [Image.effect_noise((24, 24), 20 * number).convert("RGB") for number in range(1, 7)]
+    file = BytesIO()
+    frames[0].save(file, "PNG", save_all=True, append_images=frames[1:])
+    return subject_given(model, file.getvalue())
+
+
+@pytest.mark.parametrize(("asked", "frame"), [(None, 3), (0, 0), (5, 5), (6, 3)])
+def test_of_a_clip_the_frame_that_is_asked_for_is_drawn(
+    clip: Subject, asked: int | None, frame: int
+) -> None:
+    with torch.no_grad():
+        seen = clip.model.network.get_submodule("0")(clip.model_input.tensor)[0]
+    view = View(layer="0", frame=asked)
+    shown = drawn(clip, view)
+    assert torch.equal(shown.maps, seen[:, frame])
+    alone = make_grid(seen[:, frame], scale=shown.look.scale, colormap=shown.own.colormap.name)
+    np.testing.assert_array_equal(shown.own.levels, alone.levels)
+    layers = answer(clip, view, Question("layers")).facts
+    assert (layers["frames"], layers["frame"]) == (6, frame)
+
+
+def test_what_is_pinned_beside_a_clip_is_the_same_frame(clip: Subject) -> None:
+    capture = hookviz.capture(clip.model, clip.model_input, "0")
+    of_a = Pinned("l", "d", "i", "t", "0", lambda: capture["0"].values[:, 3], lambda: capture)
+    for asked, frame in ((None, 3), (1, 1), (4, 4)):
+        compared = drawn(replace(clip, pinned=of_a), View(layer="0", frame=asked)).compared
+        assert compared is not None
+        np.testing.assert_array_equal(compared.maps.a, capture["0"].values[:, frame].numpy())
+        np.testing.assert_array_equal(compared.maps.a, compared.maps.b)
+
+
+def test_sums_of_a_clip_s_cells_say_that_there_are_none() -> None:
+    torch.manual_seed(0)
+    network = SwinTransformer3d([2, 4, 4], 12, [2], [2], [2, 4, 4], num_classes=5)
+    model = hookviz.wrap(network, Preprocess(36, 32, frames=4))
+    subject = subject_given(model, "assets/samples/cat.jpg")
+    for layer in ("features.0.0.norm1", "features.0.0.mlp.0"):
+        said = ask(subject, "cell", View(layer=layer, layers="maps"), channel=1, row=0, column=0)
+        assert "works on the frames of a clip" in said.facts["info"]
+    still = answer(subject, View(layer="features.0.0"), Question("layers")).facts
+    assert (still["frames"], still["frame"], still["shape"]) == (2, 1, [12, 2, 8, 8])

@@ -17,6 +17,7 @@ OF_OWN_KIND = {
     "top": some.sampled_from([None, 16, 64, 256]),
     "patches": some.booleans(),
     "channel": some.none() | NUMBERS,
+    "frame": some.none() | NUMBERS,
     "cell": some.none() | CELLS,
     "held": some.none()
     | some.builds(
@@ -48,6 +49,7 @@ A = "sample=cat&name=Cat&model=ShapesNet&weights=pretrained&size=&whole=0&layer=
 SAVED = [
     ("", View()),
     ("model=ShapesNet", View(network="ShapesNet")),
+    ("layer=layer1&frame=7&channel=3", View(layer="layer1", frame=7, channel=3)),
     (
         "model=ShapesNet&layer=stem.first.conv&channel=5",
         View(network="ShapesNet", layer="stem.first.conv", channel=5),

@@ -9,6 +9,8 @@ const FRAME = `
     <label><span>show:</span><select data-word="top" aria-label="Channels"></select></label>
     <label><span>scale:</span><select data-word="scale" aria-label="Scale"></select></label>
     <label><span>colours:</span><select data-word="colours" aria-label="Colours"></select></label>
+    <label class="frame" hidden><span>frame:</span><input data-word="frame" type="range" min="0" step="1"
+      aria-label="Frame"><output></output></label>
   </div>`;
 
 const CHOICES = /** @type {const} */ ([
@@ -31,6 +33,14 @@ export const viewRow = (parent, { change }) => {
     list.onchange = () => change({ [word]: list.value });
     return { word, among, list };
   });
+  const frames = find(".frame");
+  const slider = find('[data-word="frame"]');
+  const place = frames.querySelector("output");
+  const tell = () => {
+    place.textContent = `${Number(slider.value) + 1}/${Number(slider.max) + 1}`;
+  };
+  slider.oninput = tell; // the layer is asked for once the slider is left, or a key let go
+  slider.onchange = () => change({ frame: slider.value });
   return {
     /**
      * Show what can be chosen, from the server's answer about the layers, and what is.
@@ -38,6 +48,10 @@ export const viewRow = (parent, { change }) => {
      * @param {Record<string, string>} view
      */
     show: (layers, view) => {
+      frames.hidden = !layers.frames;
+      slider.max = String(Math.max(0, (layers.frames ?? 0) - 1));
+      slider.value = String(layers.frame ?? 0);
+      tell();
       for (const { word, among, list } of lists) {
         // What a link asks for may not be there, such as the order of a pair: then it is the first.
         if (!fill(list, layers[among], view[word] ?? layers[among][0].value)) list.selectedIndex = 0;
