@@ -37,7 +37,7 @@ export const viewRow = (parent, { change }) => {
   const slider = find('[data-word="frame"]');
   const place = frames.querySelector("output");
   const tell = () => {
-    place.textContent = `${Number(slider.value) + 1}/${Number(slider.max) + 1}`;
+    place.textContent = `${slider.value} / ${slider.max}`; // from 0, as channels are counted
   };
   slider.oninput = tell; // the layer is asked for once the slider is left, or a key let go
   slider.onchange = () => change({ frame: slider.value });
