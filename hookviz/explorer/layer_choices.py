@@ -50,6 +50,7 @@ def answer_layers(
             "colourMaps": _options((AUTOMATIC, *COLORMAPS)),
             "isConv": any(each.name == layer.name for each in trace.convs),
             "shape": list(layer.output_shape),
+            "moves": bool(subject.model_input.frames),
             "frames": slices(layer.output_shape),
             "frame": middle_slice(layer.output_shape, looked.frame),
             "classes": class_names(subject, layer),

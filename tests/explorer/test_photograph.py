@@ -6,9 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PIL import Image
+from torch import nn
 
 import hookviz
+from hookviz.explorer.given import subject_given
 from hookviz.explorer.subject import Subject
+from hookviz.explorer.view import View
+from hookviz.types import Preprocess
 from tests.explorer.subjects import asked, subject_of, whole
 
 
@@ -52,3 +56,21 @@ def test_a_crop_that_is_not_known_is_said(subject: Subject) -> None:
 
 def test_it_is_made_once(subject: Subject) -> None:
     assert whole(subject, "photograph").data is whole(subject, "photograph").data
+
+
+@pytest.mark.parametrize(("layer", "frame", "level"), [("0", 0, 0), ("0", 4, 160), ("2", 1, 160)])
+def test_of_an_animation_it_is_the_frame_that_is_shown(layer: str, frame: int, level: int) -> None:
+    levels = [0, 40, 80, 120, 160, 200]
+    stages = (nn.Conv3d(3, 2, 3, padding=1), nn.AvgPool3d((3, 1, 1)), nn.Conv3d(2, 2, 1))
+    model = hookviz.wrap(nn.Sequential(*stages), Preprocess(20, 16, frames=6))
+    pictures = [Image.new("RGB", (30, 24), (each,) * 3) for each in levels]
+    file = io.BytesIO()
+    pictures[0].save(file, "PNG", save_all=True, append_images=pictures[1:])
+    clip = subject_given(model, file.getvalue())
+    view = View(layer=layer, frame=frame)
+    assert asked(clip, "layers", view)["moves"]
+    shown = Image.open(io.BytesIO(whole(clip, "photograph", view).data))
+    seen = int(np.asarray(shown)[12, 12, 0])
+    # of two frames the second stands for the last three of six, in whose middle is the fifth
+    assert abs(seen - level) <= 2
+    assert not asked(subject_given(model, "assets/samples/cat.jpg"), "layers", view)["moves"]

@@ -10,7 +10,7 @@ import { channelQuestions } from "./channel_questions.js";
 import { excites } from "./excites.js";
 import { hints, picked as hintsKnown } from "./hints.js";
 import { keepMenu } from "./keep.js";
-import { channelOf as picked } from "./link.js";
+import { ofStep, channelOf as picked } from "./link.js";
 import { onPhotograph } from "./on_photograph.js";
 import { origin } from "./origin.js";
 import { ownPicture } from "./own_picture.js";
@@ -101,6 +101,7 @@ export function inspector(parent, context) {
   let at = null;
 
   // What answers depend on beside image and network, which are the subject: the layer; and how it is drawn.
+  const seen = () => (layers?.moves ? [subject, ofStep(view)] : subject); // of a clip the frame is
   const ofLayer = () => [subject, layers.listed, layers.layer, layers.step];
   const asDrawn = () => [ofLayer(), tiles.key, view.scale, view.colours, view.held];
 
@@ -184,7 +185,7 @@ export function inspector(parent, context) {
     const picture = maps.show(at, { key: JSON.stringify(asDrawn()), answer, tiles, isPair: isPair() });
     if (at.isOfA) return;
     if (picture) {
-      const { alt } = questions.known({ name: "photograph" }, subject)?.facts ?? { alt: "" };
+      const { alt } = questions.known({ name: "photograph" }, seen())?.facts ?? { alt: "" };
       const says = say("The map of channel {channel} laid over the image: {alt}", { channel: at.channel, alt });
       photograph.lay(picture, at.rows, at.columns, says);
     }
@@ -229,7 +230,7 @@ export function inspector(parent, context) {
   const draw = () => {
     if (!layers || !tiles) return;
     if (!tiles.isOfA) {
-      questions.ask({ name: "photograph" }, subject, {
+      questions.ask({ name: "photograph" }, seen(), {
         answered: ({ facts, data }) => {
           if (facts === ground) return;
           ground = facts;
