@@ -62,11 +62,12 @@ def lay_out(part: Part, sides: Mapping[int, int] | None = None) -> PlacedPart:
         width, height = _JOIN if part.is_join else (1.0, _height((sides or {}).get(part.step)))
         return PlacedPart(part, 0.0, 0.0, width, height, (width, height))
     cells = _cells(len(inside), part.lines)
-    size, placed, columns = _place(inside, cells)
+    placed, columns = _place(inside, cells)
     lines = tuple(
-        (begin, end, tuple(_through(begin, end, bends, placed, columns, size)))
+        (begin, end, tuple(_through(begin, end, bends, placed, columns)))
         for (begin, end), bends in cells.bends.items()
     )
+    size = columns.size
     width, height = _card(*size)
     return PlacedPart(part, 0.0, 0.0, width, height, size, placed, lines)
 
@@ -153,8 +154,8 @@ def _arcs(
 
 def _place(
     inside: Sequence[PlacedPart], cells: _Cells
-) -> tuple[Point, tuple[PlacedPart, ...], "_Columns"]:
-    """Return the drawing's size, its parts in their places, and where its ranks lie."""
+) -> tuple[tuple[PlacedPart, ...], "_Columns"]:
+    """Return a drawing's parts in their places, and where its ranks lie."""
     ranks = max(rank for rank, _ in cells.of.values()) + 1
     widths = [0.0] * ranks
     for number, (rank, _) in cells.of.items():
@@ -166,7 +167,8 @@ def _place(
     every += [row for bends in cells.bends.values() for _, row in bends]
     pitch = max(part.height for part in inside) + _BETWEEN
     top, bottom = min(every), max(every)
-    columns = _Columns(tuple(lefts), tuple(widths), top - 0.5, pitch)
+    size = lefts[-1], (bottom - top + 1) * pitch
+    columns = _Columns(tuple(lefts), tuple(widths), top - 0.5, pitch, size)
     placed = tuple(
         replace(
             part,
@@ -177,17 +179,18 @@ def _place(
             inside, (cells.of[number] for number in range(len(inside))), strict=True
         )
     )
-    return (lefts[-1], (bottom - top + 1) * pitch), placed, columns
+    return placed, columns
 
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Where the ranks of a drawing lie, and how far its rows are apart."""
+    """Where the ranks of a drawing lie, how far its rows are apart, and how large it is."""
 
     lefts: tuple[float, ...]
     widths: tuple[float, ...]
     first: float
     pitch: float
+    size: Point
 
     def down(self, row: float) -> float:
         return (row - self.first) * self.pitch
@@ -199,9 +202,9 @@ def _through(
     bends: Sequence[tuple[int, float]],
     placed: Sequence[PlacedPart],
     columns: _Columns,
-    size: Point,
 ) -> Iterator[Point]:
     """Yield the points that a line leads through, from border to border."""
+    size = columns.size
     middle = size[1] / 2
     if begin == ENTRY:
         yield 0.0, middle

@@ -33,6 +33,7 @@ from hookviz.explorer.tiles import answer_tiles
 from hookviz.explorer.tree import answer_tree
 from hookviz.explorer.view import View
 from hookviz.explorer.walk import answer_walk
+from hookviz.explorer.whole import answer_whole
 from hookviz.language.saying import say
 
 
@@ -77,6 +78,7 @@ QUESTIONS: Mapping[str, Answerer] = {
     "head": answer_head,
     "layers": answer_layers,
     "tree": answer_tree,
+    "whole": answer_whole,
     "tiles": answer_tiles,
     "field": answer_field,
     "photograph": answer_photograph,

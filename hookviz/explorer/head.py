@@ -26,24 +26,29 @@ def answer_head(subject: Subject, view: View, _facts: Mapping[str, Any], _report
     capture = captured(subject, resolve(subject, view))
     picture = capture.model_input.picture
     data = b"" if picture is None else small_png(picture, _SIDE)
-    classes = () if capture.logits is None else capture.likeliest(_CLASSES)
     return Answer(
         {
             "alt": say("What the model sees: {alt}", alt=subject.alt or subject.image_title),
             "image": subject.image_title,
             "model": subject.model_title or subject.model.title,
-            "classes": [
-                {
-                    "name": class_label(index, capture.categories),
-                    "share": float(f"{chance:.4g}"),
-                    "says": percent(chance),
-                }
-                for index, chance in classes
-            ],
+            "classes": classes_of(capture),
             "note": _note(subject, capture),
         },
         data,
     )
+
+
+def classes_of(capture: Capture) -> list[dict[str, Any]]:
+    """Return the classes that an image is likeliest of, with their numbers and shares."""
+    return [
+        {
+            "name": class_label(index, capture.categories),
+            "number": index,
+            "share": float(f"{chance:.4g}"),
+            "says": percent(chance),
+        }
+        for index, chance in (() if capture.logits is None else capture.likeliest(_CLASSES))
+    ]
 
 
 def _note(subject: Subject, capture: Capture) -> str:

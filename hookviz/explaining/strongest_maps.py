@@ -1,0 +1,100 @@
+"""Find the strongest channels of every layer on an image, as small maps."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hookviz.capturing import engine
+from hookviz.capturing.layer_trace import LayerTrace, input_trace
+from hookviz.drawing.dimensions import middle_maps
+from hookviz.hooking.forward_pass import ProgressReporter
+from hookviz.types import Address, Model, ModelInput, Progress, ignore
+
+_MOST_BYTES = 64 * 2**20  # that are recorded at a time
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class StrongestMaps:
+    """The strongest channels of what one call put out.
+
+    Attributes:
+        shape: of all its maps, ``(C, H, W)``.
+        channels: their numbers, the one with the highest value first.
+        small: their maps in a small size, float32 ``(K, rows, columns)``: means of the cells.
+    """
+
+    shape: tuple[int, int, int]
+    channels: tuple[int, ...]
+    small: Tensor
+
+
+def strongest_maps(
+    model: Model,
+    model_input: ModelInput,
+    *,
+    count: int = 3,
+    size: tuple[int, int] = (32, 32),
+    progress: Progress = ignore,
+) -> dict[Address, StrongestMaps]:
+    """Return the channels with the highest values of every layer and block that puts out maps.
+
+    Layers are recorded some at a time, so that no more than 64 MB of activations, or one layer's,
+    are held at once.
+
+    Args:
+        model: the model.
+        model_input: what the network is given.
+        count: how many channels of each.
+        size: rows and columns of the small maps; a map of fewer cells keeps its cells' values.
+        progress: called with the share done; what it raises ends the run.
+
+    Raises:
+        ModelError: the network can't take this input.
+    """
+    trace = input_trace(model, model_input)
+    groups = tuple(_groups(trace))
+    reporter = ProgressReporter(progress, len(groups))
+    found = {}
+    for names in groups:
+        capture = engine.capture(model, model_input, names, logits=False, progress=reporter.within)
+        for name in names:
+            for address in trace.map_outputs[name]:
+                maps = middle_maps(capture[str(address)].values)
+                if maps.dim() == 3:
+                    found[address] = _strongest(maps, count, size)
+        reporter.step()
+    return found
+
+
+def _groups(trace: LayerTrace) -> Iterator[Sequence[str]]:
+    group: list[str] = []
+    held = 0
+    for layer in trace.maps:
+        if group and held + trace.nbytes[layer.name] > _MOST_BYTES:
+            yield group
+            group, held = [], 0
+        group.append(layer.name)
+        held += trace.nbytes[layer.name]
+    if group:
+        yield group
+
+
+def _strongest(maps: Tensor, count: int, size: tuple[int, int]) -> StrongestMaps:
+    finite = torch.nan_to_num(maps, nan=0.0, posinf=0.0, neginf=0.0)
+    highest = finite.flatten(1).amax(1)
+    channels = highest.argsort(descending=True, stable=True)[:count]
+    chosen = finite[channels]
+    rows, columns = (min(have, want) for have, want in zip(chosen.shape[1:], size, strict=True))
+    small = torch.nn.functional.adaptive_avg_pool2d(chosen[None], (rows, columns))
+    small = torch.nn.functional.interpolate(small, size, mode="nearest-exact")[0]
+    depth, height, width = maps.shape
+    return StrongestMaps((depth, height, width), tuple(channels.tolist()), small)
+
+
+def on_one_scale(small: Tensor) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    """Return maps ``(K, H, W)`` with the greatest distance from zero of all of them as 1."""
+    greatest = float(small.abs().max())
+    return (small / greatest if greatest > 0 else small).numpy()

@@ -1,0 +1,117 @@
+"""Answer with the whole network as it ran: each part's card, the ways between them, small maps."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hookviz.drawing.grid import make_grid
+from hookviz.explaining.followed_pass import follow_pass
+from hookviz.explaining.map_layout import PlacedPart, lay_out
+from hookviz.explaining.network_map import network_map
+from hookviz.explaining.strongest_maps import StrongestMaps, on_one_scale, strongest_maps
+from hookviz.explorer.head import classes_of
+from hookviz.explorer.layers import capture_layer, resolve
+from hookviz.explorer.question import Answer, Report
+from hookviz.explorer.subject import Subject
+from hookviz.explorer.view import View
+from hookviz.hooking.forward_pass import ProgressReporter
+from hookviz.types import Address
+from hookviz.wording import times
+
+_SIDE = 40  # pixels of a small map's longer side
+_CHANNELS = 3  # of each layer
+
+_Maps = Mapping[Address, StrongestMaps]
+
+
+def answer_whole(
+    subject: Subject, view: View, _facts: Mapping[str, Any], _report: Report
+) -> Answer:
+    """Return the network as nested drawings, with a picture of each layer's strongest channels.
+
+    A part has its card (``x``, ``y``, ``w``, ``h``) in the units of the drawing that it lies in; a
+    block also ``size``, ``parts`` and ``lines`` of the drawing in it. A layer with maps has
+    ``layer`` and ``output``, as a link names them, ``maps``, ``(C, H, W)``, ``channels``, its
+    strongest ones, and ``tile``, the first one's place in the picture, in which all small maps lie
+    in rows of ``sprite.columns``.
+
+    Raises:
+        HookVizError: the network runs no layer, or the pass can't be run.
+    """
+    looked = resolve(subject, view)
+    answer: Answer = subject.cached(
+        "whole",
+        subject.colours.diverging,
+        compute=lambda: _computed(subject),
+        size=lambda kept: len(kept.data) + 600 * len(subject.trace.sequence),
+    )
+    capture = capture_layer(subject, looked.step.layer)
+    return Answer(dict(answer.facts) | {"classes": classes_of(capture)}, answer.data)
+
+
+def _computed(subject: Subject) -> Answer:
+    model, model_input = subject.model, subject.model_input
+    height, width = model_input.tensor.shape[-2:] if model_input.tensor.dim() > 3 else (1, 1)
+    longer = max(height, width)
+    size = max(1, round(_SIDE * height / longer)), max(1, round(_SIDE * width / longer))
+    with subject.take_turn(model.title, "whole", "") as run:
+        progress = run.limit.within()
+        trace = follow_pass(model, model_input, ProgressReporter(progress), joins=True)
+        found = strongest_maps(model, model_input, count=_CHANNELS, size=size, progress=progress)
+    maps = {Address(at.layer, at.call): each for at, each in reversed(found.items())}
+    steps = {number: step.address for number, step in enumerate(trace.steps, 1) if step.kind}
+    sides = {at: maps[address].shape[1] for at, address in steps.items() if address in maps}
+    placed = lay_out(network_map(trace, type(model.network).__name__), sides)
+    tiles: dict[Address, int] = {}
+    pictures = []
+    for address, each in maps.items():
+        tiles[address] = sum(map(len, pictures))
+        pictures.append(on_one_scale(each.small))
+    sprite, data = None, b""
+    if pictures:
+        grid = make_grid(
+            np.concatenate(pictures), scale="symmetric", colormap=subject.colours.diverging
+        )
+        geometry, data = grid.sprite_geometry, grid.sprite
+        sprite = {"columns": geometry.columns, "tile": list(size), "pitch": list(geometry.pitch)}
+    first = {Address(at.layer, at.call): at for at in reversed(tuple(found))}
+    network = _facts_of(placed, maps, tiles, first)
+    return Answer({"network": network, "sprite": sprite, "count": len(trace.steps)}, data)
+
+
+def _facts_of(
+    placed: PlacedPart, maps: _Maps, tiles: Mapping[Address, int], first: Mapping[Address, Address]
+) -> dict[str, Any]:
+    part = placed.part
+    facts: dict[str, Any] = {
+        "name": str(part.address),
+        "kind": part.kind,
+        "shape": part.shape,
+        **dict(
+            zip("xywh", _rounded(placed.left, placed.top, placed.width, placed.height), strict=True)
+        ),
+    }
+    found = None if part.is_join else maps.get(part.address)
+    if found is not None:
+        at = first[part.address]
+        facts |= {
+            "layer": part.address.layer,
+            "output": " ".join((f"call {at.call + 1}", *at.path)),
+            "maps": list(found.shape),
+            "shape": times(found.shape),
+            "channels": list(found.channels),
+            "tile": tiles[part.address],
+        }
+    if placed.inside:
+        facts["size"] = _rounded(*placed.size)
+        facts["parts"] = [_facts_of(each, maps, tiles, first) for each in placed.inside]
+        facts["lines"] = [
+            [begin, end, [each for point in points for each in _rounded(*point)]]
+            for begin, end, points in placed.lines
+        ]
+    return facts
+
+
+def _rounded(*lengths: float) -> list[float]:
+    return [round(length, 3) for length in lengths]
