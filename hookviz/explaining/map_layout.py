@@ -19,10 +19,10 @@ Point = tuple[float, float]
 _GAP = 0.5  # between ranks, where the lines run; a layer's card is 1 wide
 _BETWEEN = 0.3  # between cards of a rank
 _JOIN = (0.36, 0.36)
-_LOW, _HIGH = 0.5, 1.4  # how high a layer's card is
+_LOW, _HIGH = 1.0, 3.0  # how high a layer's card is: that many of its channels lie in it
 _MOST_SIDE = 256  # cells of a map that has the highest card
-_WIDE, _TALL = 3.2, 2.0  # what a block's card takes at most
-_NARROW = 1.1
+_WIDE, _TALL = 4.0, 3.0  # what a block's card takes at most
+_NARROW = 1.6
 _MOST_PASSED = 40  # ranks that lines pass on their way, before they are arcs
 
 
@@ -223,7 +223,7 @@ def _through(
 def _card(width: float, height: float) -> Point:
     """Return how large the card of a block is whose drawing has that size."""
     wide = min(_WIDE, max(_NARROW, math.sqrt(width / height) * 1.2))
-    return wide, min(_TALL, max(0.6, wide * height / width))
+    return wide, min(_TALL, max(1.2, wide * height / width))
 
 
 def _height(rows: int | None) -> float:

@@ -174,6 +174,7 @@ class View:
     cell: Cell | None = _chosen("cell", None)  # noqa: RUF009 - it declares a field
     origin: str = _chosen("origin", SUM, SUM, (SUM, KERNEL, WALK, NUMBERS))
     made: PictureRequest | None = _chosen("made", None)  # noqa: RUF009 - as above
+    inside: str | None = _chosen("inside", None)
     compared: str = _chosen("compare", "B", "B", ("A", "B", SPLIT, DIFFERENCE))
 
     @classmethod

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hookviz.drawing.grid import make_grid
 from hookviz.explaining.followed_pass import follow_pass
@@ -64,9 +65,9 @@ def _computed(subject: Subject) -> Answer:
     sides = {at: maps[address].shape[1] for at, address in steps.items() if address in maps}
     placed = lay_out(network_map(trace, type(model.network).__name__), sides)
     tiles: dict[Address, int] = {}
-    pictures = []
+    pictures: list[NDArray[np.float32]] = []
     for address, each in maps.items():
-        tiles[address] = sum(map(len, pictures))
+        tiles[address] = sum(len(picture) for picture in pictures)
         pictures.append(on_one_scale(each.small))
     sprite, data = None, b""
     if pictures:

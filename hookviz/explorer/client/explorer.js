@@ -6,9 +6,11 @@ import { compareRow } from "./compare_row.js";
 import { inspector } from "./inspector.js";
 import { layerRow, stepKeys } from "./layer_row.js";
 import { changed, channelOf, faceOf, isSame, ofLayer, ofStep } from "./link.js";
+import { networkMap } from "./network_map.js";
 import { keysOf, roomBelow } from "./place.js";
 import { keepRevealed } from "./reveal.js";
-import { explain, frame, make } from "./shared.js";
+import { segmented } from "./segmented.js";
+import { explain, frame, make, say } from "./shared.js";
 import { tileGrid } from "./tile_grid.js";
 import { arranged } from "./tiles.js";
 import { onPhone } from "./tiling.js";
@@ -22,11 +24,12 @@ const LEAST = 240; // pixels down that the tiles take, however small the window 
 const FRAME = `
   <div class="explorer">
     <p class="warning" role="alert" hidden></p>
-    <div class="layer-place"></div>
+    <div class="first-row"><div class="layer-place"></div><div class="seen-as"></div></div>
     <div class="compare-place"></div>
     <div class="columns">
       <div class="main">
         <div class="view-place"></div>
+        <div class="whole-place"></div>
         <p class="error" role="alert" hidden></p>
         <div class="grid-place"></div>
         <p class="caption legend"></p>
@@ -151,6 +154,26 @@ export const mount = (element, surroundings) => {
   const about = (of = view) => JSON.stringify([subject, ofLayer(of)]);
   const aboutStep = () => JSON.stringify([subject, ofStep(view)]);
   const tree = treePlace({ ask, change, about });
+  const seenAs = segmented(find(".seen-as"), (value) => change({ inside: value === "whole" ? "/" : null }));
+  const map = networkMap(find(".whole-place"), {
+    ask: (question, options) => ask(question, { view, ...options }),
+    change,
+    view: () => view,
+  });
+  const seeAs = () => {
+    const isWhole = view.inside !== undefined;
+    root.classList.toggle("is-whole", isWhole);
+    seenAs.show({
+      label: say("What is shown"),
+      options: [
+        { value: "channels", says: say("All channels") },
+        { value: "whole", says: say("Whole network") },
+      ],
+      chosen: isWhole ? "whole" : "channels",
+    });
+    map.show(isWhole, subject);
+    if (!isWhole) grid.fit();
+  };
   tree.stand(surroundings.treeElement ?? null);
 
   // The channel beside the tiles; of tiles that are on their way it comes with them.
@@ -254,6 +277,7 @@ export const mount = (element, surroundings) => {
   };
 
   const refresh = () => {
+    seeAs();
     grid.choose(channelOf(view));
     if (view.layer) layer.mark(view.layer);
     turnFace();
@@ -295,6 +319,7 @@ export const mount = (element, surroundings) => {
       questions.end();
       inspected.end();
       grid.end();
+      map.end();
       tree.end();
       root.remove();
     },

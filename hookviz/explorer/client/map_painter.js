@@ -1,0 +1,310 @@
+// Paints a network's map: cards, the ways between them, what is in a block once it is large enough.
+
+import { onScreen } from "./map_camera.js";
+import { channelsIn } from "./map_parts.js";
+import { say, typeSize } from "./shared.js";
+
+/**
+ * @typedef {import("./map_camera.js").Box} Box
+ * @typedef {import("./map_camera.js").Camera} Camera
+ * @typedef {import("./map_parts.js").Placed} Placed
+ * @typedef {object} Scene what is painted
+ * @property {Camera} camera
+ * @property {import("./map_camera.js").Room} room
+ * @property {Placed} root
+ * @property {HTMLImageElement | null} sprite small maps of all layers
+ * @property {{columns: number, tile: [number, number], pitch: [number, number]} | null} geometry
+ * @property {(part: Placed) => Tiles | null} tilesOf all channels of a layer, where they are there
+ * @property {Placed | null} chosen
+ * @property {number} reached the last step that has run, while the pass is played
+ * @property {number | null} channel that is picked up of the chosen layer
+ * @property {HTMLImageElement | null} photograph
+ * @property {Box} photographBox
+ * @property {{top: number, left: number, bottom: number, right: number} | null} sees shares of the photograph
+ * @property {{name: string, share: number, says: string}[]} classes
+ * @property {Box} classesBox
+ * @typedef {{picture: HTMLImageElement, geometry: any, order: number[]}} Tiles
+ */
+
+const OPEN = 84; // pixels of a block's card from which one sees into it
+const NEAR = 170; // pixels of a layer's card from which all its channels are shown
+const LEAST = 3; // pixels below which a card is a dot
+const SIGNS = /** @type {Record<string, string>} */ ({ add: "+", iadd: "+", cat: "⧺", mul: "×", imul: "×" });
+
+/** @param {Camera} camera @param {Placed} part */
+export const isOpen = (camera, part) =>
+  part.parts.length > 0 && Math.min(part.box.width, part.box.height * 2) * camera.scale > OPEN;
+
+/** Whether all channels of a layer are shown. @param {Camera} camera @param {Placed} part */
+export const isNear = (camera, part) =>
+  part.facts.layer !== undefined && !part.parts.length && part.box.height * camera.scale > NEAR;
+
+/** How a layer's channels lie in its card. @param {Placed} part */
+export const boardOf = (part) => {
+  const [count, rows, columns] = part.facts.maps;
+  const { left, top, width, height } = part.box;
+  const edge = 0.03 * width;
+  const inner = { left: left + edge, top: top + edge, width: width - 2 * edge, height: height - 2 * edge };
+  return channelsIn(inner, count, columns / rows);
+};
+
+/**
+ * What paints scenes onto a canvas; its colours are those of the page.
+ * @param {HTMLCanvasElement} canvas
+ * @param {CanvasRenderingContext2D} pen
+ */
+export const mapPainter = (canvas, pen) => {
+  const colours = {
+    text: "#222",
+    ground: "#fff",
+    card: "#f2f4f7",
+    line: "#98a2b3",
+    accent: "#d6336c",
+    font: "sans-serif",
+  };
+  let least = 11;
+  const dress = () => {
+    const style = getComputedStyle(canvas);
+    const of = (/** @type {string} */ name, /** @type {string} */ other) =>
+      style.getPropertyValue(name).trim() || other;
+    colours.text = of("--st-text-color", style.color || "#222");
+    colours.ground = of("--st-background-color", "#fff");
+    colours.card = of("--st-secondary-background-color", "#f2f4f7");
+    colours.accent = of("--hv-accent", "#d6336c");
+    colours.font = of("--st-font", "sans-serif");
+    least = typeSize(canvas, 12);
+  };
+
+  /** @param {Scene} scene */
+  return (scene) => {
+    dress();
+    const { camera, room } = scene;
+    const density = canvas.width / room.width;
+    pen.setTransform(density, 0, 0, density, 0, 0);
+    pen.clearRect(0, 0, room.width, room.height);
+    pen.imageSmoothingEnabled = false;
+    const seen = (/** @type {Box} */ { left, top, width, height }) =>
+      left < room.width && top < room.height && left + width > 0 && top + height > 0;
+
+    const write = (
+      /** @type {string} */ words,
+      /** @type {number} */ x,
+      /** @type {number} */ y,
+      /** @type {number} */ most,
+    ) => {
+      let text = words;
+      if (pen.measureText(text).width > most) {
+        const share = most / pen.measureText(text).width;
+        text = `${text.slice(0, Math.max(1, Math.floor(text.length * share) - 1))}…`;
+        if (text.length < 4) return;
+      }
+      pen.fillText(text, x, y);
+    };
+
+    const lines = (/** @type {Placed} */ part) => {
+      pen.strokeStyle = colours.text;
+      for (const { from, to, points } of part.lines) {
+        const at = points.map(([x, y]) => [(x - camera.x) * camera.scale, (y - camera.y) * camera.scale]);
+        const [end, start] = [/** @type {number[]} */ (at.at(-1)), at[0]];
+        if (end[0] < 0 || start[0] > room.width) continue;
+        const steps = [part.parts[from], part.parts[to]].filter(Boolean);
+        const isAhead = steps.some(({ first }) => first > scene.reached);
+        pen.globalAlpha = isAhead ? 0.12 : part.lines.length > 100 ? 0.16 : 0.4;
+        pen.beginPath();
+        pen.moveTo(start[0], start[1]);
+        for (let next = 1; next < at.length; next += 1) {
+          const [[x0, y0], [x, y]] = [at[next - 1], at[next]];
+          const middle = (x0 + x) / 2;
+          if (Math.abs(y - y0) < 0.5) pen.lineTo(x, y);
+          else pen.bezierCurveTo(middle, y0, middle, y, x, y);
+        }
+        pen.stroke();
+      }
+      pen.globalAlpha = 1;
+    };
+
+    const smallMap = (/** @type {number} */ position, /** @type {Box} */ box) => {
+      const { sprite, geometry } = scene;
+      if (!sprite || !geometry) return;
+      const [rows, columns] = geometry.tile;
+      const left = (position % geometry.columns) * geometry.pitch[1];
+      const top = Math.floor(position / geometry.columns) * geometry.pitch[0];
+      pen.drawImage(sprite, left, top, columns, rows, box.left, box.top, box.width, box.height);
+    };
+
+    // The strongest channels, one below the other, as many as there is room for.
+    const stack = (/** @type {any} */ facts, /** @type {Box} */ box) => {
+      const [rows, columns] = /** @type {[number, number]} */ (scene.geometry?.tile ?? [1, 1]);
+      const fits = Math.min(box.width, (box.height * columns) / rows);
+      const high = (fits * rows) / columns;
+      const count = Math.max(1, Math.min(facts.channels.length, Math.floor(box.height / high + 0.01)));
+      const size = Math.min(box.height / count, high) * 0.94;
+      const wide = (size * columns) / rows;
+      for (let at = 0; at < count; at += 1) {
+        const middle = box.top + (box.height * (at + 0.5)) / count;
+        const tile = { left: box.left + (box.width - wide) / 2, top: middle - size / 2, width: wide, height: size };
+        smallMap(facts.tile + at, tile);
+      }
+    };
+
+    // All channels of a layer, each where its square lies.
+    const board = (/** @type {Placed} */ part, /** @type {Tiles} */ tiles) => {
+      const { picture, geometry } = tiles;
+      const [rows, columns] = geometry.tile;
+      const lie = boardOf(part);
+      const head = geometry.header ?? 0;
+      for (let at = 0; at < tiles.order.length; at += 1) {
+        const box = onScreen(camera, lie.boxOf(at));
+        if (!seen(box)) continue;
+        const place = geometry.places ? geometry.places[at] : at;
+        const left = (place % geometry.columns) * geometry.pitch[1];
+        const top = Math.floor(place / geometry.columns) * geometry.pitch[0] + head;
+        pen.imageSmoothingEnabled = box.width < columns;
+        pen.drawImage(picture, left, top, columns, rows, box.left, box.top, box.width, box.height);
+        if (scene.chosen === part && scene.channel === tiles.order[at]) {
+          pen.strokeStyle = colours.accent;
+          pen.lineWidth = 3;
+          pen.strokeRect(box.left - 1, box.top - 1, box.width + 2, box.height + 2);
+          pen.lineWidth = 1;
+        }
+      }
+      pen.imageSmoothingEnabled = false;
+    };
+
+    const join = (/** @type {Placed} */ part, /** @type {Box} */ { left, top, width, height }) => {
+      const radius = Math.min(width, height) / 2;
+      pen.beginPath();
+      pen.arc(left + width / 2, top + height / 2, radius, 0, 2 * Math.PI);
+      pen.fillStyle = colours.card;
+      pen.fill();
+      pen.strokeStyle = colours.text;
+      pen.stroke();
+      if (radius < 5) return;
+      const name = part.facts.name.split("#")[0];
+      pen.fillStyle = colours.text;
+      pen.textAlign = "center";
+      pen.textBaseline = "middle";
+      pen.font = `${Math.min(28, radius * 1.3)}px ${colours.font}`;
+      pen.fillText(SIGNS[name] ?? name.slice(0, 3), left + width / 2, top + height / 2);
+    };
+
+    const card = (/** @type {Placed} */ part) => {
+      const box = onScreen(camera, part.box);
+      if (!seen(box)) return;
+      const { facts } = part;
+      pen.globalAlpha = part.first > scene.reached ? 0.25 : 1;
+      if (box.width < LEAST) {
+        pen.fillStyle = colours.line;
+        pen.fillRect(box.left, box.top, Math.max(1, box.width), Math.max(1, box.height));
+        pen.globalAlpha = 1;
+        return;
+      }
+      const opened = isOpen(camera, part);
+      if (part.parent && !facts.kind) {
+        join(part, box);
+      } else if (part.parent) {
+        pen.fillStyle = colours.card;
+        pen.globalAlpha *= opened ? 0.5 : 1;
+        pen.beginPath();
+        pen.roundRect(box.left, box.top, box.width, box.height, Math.min(8, box.width * 0.05));
+        pen.fill();
+        pen.globalAlpha = part.first > scene.reached ? 0.25 : 1;
+        const isRunning = scene.reached < Infinity && part.first <= scene.reached && scene.reached <= part.last;
+        pen.strokeStyle = scene.chosen === part || isRunning ? colours.accent : colours.line;
+        pen.lineWidth = scene.chosen === part ? 3 : 1;
+        pen.stroke();
+        pen.lineWidth = 1;
+        const inner = {
+          left: box.left + box.width * 0.04,
+          top: box.top + box.width * 0.04,
+          width: box.width * 0.92,
+          height: box.height - box.width * 0.08,
+        };
+        const tiles = isNear(camera, part) ? scene.tilesOf(part) : null;
+        if (tiles) board(part, tiles);
+        else if (!opened && facts.tile !== undefined) stack(facts, inner);
+        else if (!opened && !part.parts.length) plain(part, box);
+        if (box.width > 34) name(part, box);
+      }
+      pen.globalAlpha = 1;
+      if (part.parent && !opened) return;
+      lines(part);
+      for (const each of part.parts) card(each);
+    };
+
+    // A layer that puts out no maps: a bar, with what it puts out where there is room.
+    const plain = (/** @type {Placed} */ part, /** @type {Box} */ { left, top, width, height }) => {
+      pen.fillStyle = colours.line;
+      pen.fillRect(left + width * 0.4, top + height * 0.1, width * 0.2, height * 0.8);
+      if (width < 60) return;
+      pen.fillStyle = colours.text;
+      pen.textAlign = "center";
+      pen.textBaseline = "bottom";
+      pen.font = `${least}px ${colours.font}`;
+      write(part.facts.shape, left + width / 2, top + height - 4, width - 8);
+    };
+
+    const name = (/** @type {Placed} */ part, /** @type {Box} */ { left, top, width }) => {
+      pen.font = `${least}px ${colours.font}`;
+      pen.fillStyle = colours.text;
+      pen.textAlign = "left";
+      pen.textBaseline = "bottom";
+      const words = part.facts.name.replace(/^.*\.(?=[^.]*$)/, "");
+      write(words, left, top - 3, width + 6);
+    };
+
+    const photograph = () => {
+      const box = onScreen(camera, scene.photographBox);
+      const { photograph: picture, sees } = scene;
+      if (!picture || !seen(box)) return;
+      pen.imageSmoothingEnabled = true;
+      pen.drawImage(picture, box.left, box.top, box.width, box.height);
+      pen.imageSmoothingEnabled = false;
+      if (!sees) return;
+      pen.strokeStyle = colours.accent;
+      pen.lineWidth = 2;
+      const within = (/** @type {number} */ share) => Math.min(1, Math.max(0, share));
+      const [left, top] = [within(sees.left) * box.width, within(sees.top) * box.height];
+      pen.strokeRect(
+        box.left + left,
+        box.top + top,
+        Math.max(2, within(sees.right) * box.width - left),
+        Math.max(2, within(sees.bottom) * box.height - top),
+      );
+      pen.lineWidth = 1;
+    };
+
+    const classes = () => {
+      const box = onScreen(camera, scene.classesBox);
+      if (!seen(box) || scene.classes.length === 0) return;
+      const high = box.height / scene.classes.length;
+      const type = Math.min(high * 0.42, 18);
+      if (type < 5) return;
+      pen.globalAlpha = scene.reached < scene.root.last ? 0.25 : 1;
+      pen.font = `${type}px ${colours.font}`;
+      pen.textAlign = "left";
+      for (const [at, each] of scene.classes.entries()) {
+        const top = box.top + at * high;
+        pen.fillStyle = colours.text;
+        pen.textBaseline = "bottom";
+        write(`${each.name} ${each.says}`, box.left, top + high * 0.6, box.width);
+        pen.fillStyle = colours.accent;
+        pen.fillRect(box.left, top + high * 0.64, Math.max(1, box.width * each.share), high * 0.18);
+      }
+      pen.globalAlpha = 1;
+    };
+
+    card(scene.root);
+    photograph();
+    classes();
+  };
+};
+
+/** What a part is, for who can't see it. @param {Placed} part */
+export const described = (part) => {
+  const { name, kind, shape } = part.facts;
+  if (!kind) return say("{name}: joins branches", { name: name || say("network") });
+  const count = part.parts.length;
+  if (count) return say("{name}: {kind}, {count} parts, puts out {shape}", { name, kind, count, shape });
+  return say("{name}: {kind}, puts out {shape}", { name, kind, shape });
+};

@@ -1,0 +1,126 @@
+// The parts of a network's map, each with its place on the map as a whole.
+
+/**
+ * @typedef {import("./map_camera.js").Box} Box
+ * @typedef {object} Placed
+ * @property {any} facts of the server's answer
+ * @property {Box} box on the map
+ * @property {Placed | null} parent
+ * @property {Placed[]} parts
+ * @property {{from: number, to: number, points: [number, number][]}[]} lines
+ * @property {number} first the number of its first step, from 1
+ * @property {number} last
+ */
+
+const PADDING = 0.05; // of a block's card around the drawing in it
+
+/**
+ * Put the nested drawings of the server's answer onto one map.
+ * @param {any} network
+ */
+export const placed = (network) => {
+  /** @type {Map<string, Placed>} */
+  const byName = new Map();
+  let steps = 0;
+  /** @type {(facts: any, box: Box, parent: Placed | null) => Placed} */
+  const put = (facts, box, parent) => {
+    /** @type {Placed} */
+    const here = { facts, box, parent, parts: [], lines: [], first: steps + 1, last: steps + 1 };
+    byName.set(facts.name || "/", here);
+    if (!facts.parts) {
+      steps += 1;
+      return here;
+    }
+    const [wide, high] = facts.size;
+    const free = parent ? 1 - 2 * PADDING : 1;
+    const scale = Math.min((box.width * free) / wide, (box.height * free) / high);
+    const left = box.left + (box.width - wide * scale) / 2;
+    const top = box.top + (box.height - high * scale) / 2;
+    here.parts = facts.parts.map((/** @type {any} */ part) =>
+      put(
+        part,
+        { left: left + part.x * scale, top: top + part.y * scale, width: part.w * scale, height: part.h * scale },
+        here,
+      ),
+    );
+    here.lines = facts.lines.map((/** @type {[number, number, number[]]} */ [from, to, flat]) => {
+      /** @type {[number, number][]} */
+      const points = [];
+      for (let at = 0; at < flat.length; at += 2) points.push([left + flat[at] * scale, top + flat[at + 1] * scale]);
+      // At the border of the card, which is around the drawing.
+      if (from < 0) points.unshift([box.left, points[0][1]]);
+      if (to < 0) points.push([box.left + box.width, /** @type {[number, number]} */ (points.at(-1))[1]]);
+      return { from, to, points };
+    });
+    here.last = steps;
+    return here;
+  };
+  const [width, height] = network.size ?? [1, 1];
+  const root = put(network, { left: 0, top: 0, width, height }, null);
+  return { root, byName, steps };
+};
+
+/**
+ * The layer or join that a step is.
+ * @param {Placed} part
+ * @param {number} step
+ * @returns {Placed}
+ */
+export const leafAt = (part, step) => {
+  const inner = part.parts.find(({ first, last }) => first <= step && step <= last);
+  return inner ? leafAt(inner, step) : part;
+};
+
+/**
+ * The innermost part under a point of the map, as far as parts are open.
+ * @param {Placed} part
+ * @param {{x: number, y: number}} point
+ * @param {(part: Placed) => boolean} isOpen
+ * @returns {Placed}
+ */
+export const partUnder = (part, point, isOpen) => {
+  if (part.parent && !isOpen(part)) return part;
+  const inner = part.parts.find(
+    ({ box: { left, top, width, height } }) =>
+      point.x >= left && point.x <= left + width && point.y >= top && point.y <= top + height,
+  );
+  return inner ? partUnder(inner, point, isOpen) : part;
+};
+
+/**
+ * How the channels of a layer lie in its card: as squares of one size, in rows.
+ * @param {Box} box
+ * @param {number} count
+ * @param {number} aspect width over height of one
+ */
+export const channelsIn = (box, count, aspect) => {
+  let best = { columns: 1, wide: 0 };
+  const at = Math.sqrt((count * box.width) / box.height / aspect);
+  for (const columns of [Math.floor(at), Math.ceil(at), Math.ceil(at) + 1]) {
+    if (columns < 1) continue;
+    const rows = Math.ceil(count / columns);
+    const wide = Math.min(box.width / columns, (box.height / rows) * aspect);
+    if (wide > best.wide) best = { columns, wide };
+  }
+  const { columns, wide } = best;
+  const high = wide / aspect;
+  const rows = Math.ceil(count / columns);
+  const left = box.left + (box.width - Math.min(columns, count) * wide) / 2;
+  const top = box.top + (box.height - rows * high) / 2;
+  const gap = 0.06;
+  return {
+    /** @param {number} position @returns {Box} */
+    boxOf: (position) => ({
+      left: left + ((position % columns) + gap / 2) * wide,
+      top: top + (Math.floor(position / columns) + gap / 2) * high,
+      width: wide * (1 - gap),
+      height: high * (1 - gap),
+    }),
+    /** @param {{x: number, y: number}} point @returns {number | null} */
+    under: ({ x, y }) => {
+      const [column, row] = [Math.floor((x - left) / wide), Math.floor((y - top) / high)];
+      const position = row * columns + column;
+      return column >= 0 && column < columns && row >= 0 && position < count ? position : null;
+    },
+  };
+};

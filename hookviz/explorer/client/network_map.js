@@ -1,0 +1,461 @@
+// The whole network as a map that one goes into: from blocks to layers, channels and cells, and back out.
+
+import { newest } from "./asking.js";
+import { between, fitted, limited, moved, onScreen, zoomed } from "./map_camera.js";
+import { boardOf, described, isNear, isOpen, mapPainter } from "./map_painter.js";
+import { leafAt, partUnder, placed } from "./map_parts.js";
+import { decoded, urls } from "./pictures.js";
+import { roomBelow } from "./place.js";
+import { frame, penOf, say } from "./shared.js";
+
+/**
+ * @typedef {import("./map_parts.js").Placed} Placed
+ * @typedef {import("./map_camera.js").Camera} Camera
+ */
+
+const FRAME = `
+  <div class="whole">
+    <div class="whole-row">
+      <button type="button" class="step play"><i aria-hidden="true">▶</i><b>Play</b></button>
+      <input class="depth" type="range" min="0" step="1" aria-label="How far the pass is">
+      <span class="zoom">
+        <button type="button" class="out" aria-label="Smaller">−</button>
+        <button type="button" class="in" aria-label="Larger">+</button>
+        <button type="button" class="all" aria-label="Whole network" title="Whole network">⤢</button>
+      </span>
+    </div>
+    <div class="stage" tabindex="0" role="application" aria-label="Map of the network: arrow keys go from part to part, Enter goes in, Escape out">
+      <canvas></canvas>
+    </div>
+    <p class="caption part" role="status"></p>
+    <p class="error" role="alert" hidden></p>
+  </div>`;
+
+const PASS = 10000; // milliseconds that the pass is played in
+const FLIGHT = 450; // milliseconds from part to part
+const KEPT = 24; // layers whose tiles are kept
+const CELL = 9; // pixels of a cell from which a click picks it
+const MOST = 40; // pixels a cell of the largest map, at most
+const LEAST_HIGH = 260;
+
+/**
+ * The map in an element.
+ * @param {ParentNode & Node} parent
+ * @param {{
+ *   ask: (question: Facts, options: any) => Promise<import("./asking.js").Answered>,
+ *   change: (choices: Record<string, string | number | null>, how?: "push" | "replace") => void,
+ *   view: () => Record<string, string>,
+ * }} explorer
+ */
+export const networkMap = (parent, { ask, change, view }) => {
+  const find = frame(parent, FRAME);
+  const [whole, stage, canvas, depth, play] = [".whole", ".stage", "canvas", ".depth", ".play"].map(find);
+  const pen = penOf(canvas);
+  const paint = mapPainter(canvas, pen);
+  const asked = newest(ask);
+  const fields = newest(({ name, view: of }, options) => ask({ name }, { ...options, view: of }), 2e6);
+  const photograph = urls("image/jpeg");
+  const small = urls("image/png");
+
+  /** @type {ReturnType<typeof placed> | null} */
+  let map = null;
+  let about = ""; // the subject that it is of
+  /** @type {any} */
+  let scene = null;
+  let most = 1000; // pixels a unit
+  /** @type {Placed | null} */
+  let inside = null; // the part that was gone into last
+  /** @type {Map<string, import("./map_painter.js").Tiles | "asked">} */
+  const tiles = new Map();
+  const world = { left: -3.9, top: 0, width: 1, height: 1 };
+
+  let isDue = false;
+  const draw = () => {
+    if (isDue) return;
+    isDue = true;
+    requestAnimationFrame(() => {
+      isDue = false;
+      if (scene && scene.room.width > 0) paint(scene);
+    });
+  };
+
+  const linkOf = (/** @type {Placed} */ part) => ({
+    layer: part.facts.layer,
+    layers: "maps",
+    ...(part.facts.output === "call 1" ? {} : { output: part.facts.output }),
+  });
+
+  // All channels of a layer that is near enough; they come while the strongest are shown.
+  const tilesOf = (/** @type {Placed} */ part) => {
+    const known = tiles.get(part.facts.name);
+    if (known) return known === "asked" ? null : known;
+    const of = about;
+    tiles.set(part.facts.name, "asked");
+    ask({ name: "tiles" }, { view: linkOf(part) }).then(
+      async ({ facts, data }) => {
+        const url = URL.createObjectURL(new Blob([data], { type: "image/png" }));
+        const picture = await decoded(url);
+        URL.revokeObjectURL(url);
+        if (of !== about) return;
+        tiles.set(part.facts.name, { picture, geometry: facts.geometry, order: facts.order });
+        for (const name of tiles.keys()) {
+          if (tiles.size <= KEPT) break;
+          if (tiles.get(name) !== "asked") tiles.delete(name);
+        }
+        draw();
+      },
+      () => tiles.delete(part.facts.name),
+    );
+    return null;
+  };
+
+  // What a cell in the middle of the layer sees of the photograph.
+  const see = (/** @type {Placed | null} */ part) => {
+    if (!part?.facts.layer) return;
+    fields.ask({ name: "field", view: linkOf(part) }, about, {
+      answered: ({ facts }) => {
+        if (!scene) return;
+        const { rows, columns, boxes } = facts;
+        const middle = (/** @type {any[]} */ list) => list[Math.floor(list.length / 2)];
+        if (rows && columns) {
+          const [[top, bottom], [left, right]] = [middle(rows), middle(columns)];
+          scene.sees = { top, left, bottom, right };
+        } else if (boxes) {
+          const [top, left, bottom, right] = middle(boxes.map(middle));
+          scene.sees = { top, left, bottom, right };
+        } else scene.sees = null;
+        draw();
+      },
+      failed: () => {},
+    });
+  };
+  const fieldOf = (/** @type {Placed} */ part) => {
+    const layer = part.facts.layer ? part : leafAt(part, part.last);
+    see(layer);
+  };
+
+  const tell = (/** @type {string} */ words) => {
+    const line = find(".part");
+    if (line.textContent !== words) line.textContent = words;
+  };
+  const choose = (/** @type {Placed | null} */ part) => {
+    if (!scene || scene.chosen === part) return;
+    scene.chosen = part;
+    if (part) {
+      tell(described(part));
+      fieldOf(part);
+    }
+    draw();
+  };
+
+  // The camera, and its flights.
+  let flight = 0;
+  const look = (/** @type {Camera} */ camera) => {
+    if (!scene) return;
+    scene.camera = limited(camera, world, scene.room, most);
+    draw();
+  };
+  const isStill = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const flyTo = (/** @type {import("./map_camera.js").Box} */ box, margin = 0.1) => {
+    if (!scene) return;
+    flight += 1;
+    const mine = flight;
+    const from = scene.camera;
+    const to = limited(fitted(box, scene.room, margin), world, scene.room, most);
+    if (isStill()) return look(to);
+    const began = performance.now();
+    const step = () => {
+      if (mine !== flight || !scene) return;
+      const share = Math.min(1, (performance.now() - began) / FLIGHT);
+      const eased = share * share * (3 - 2 * share);
+      scene.camera = between(from, to, eased);
+      draw();
+      if (share < 1) requestAnimationFrame(step);
+    };
+    step();
+  };
+  const boxOf = (/** @type {Placed} */ part) => (part.parent ? part.box : world);
+
+  /** Go into a part: a step that the link and Back know. @param {Placed} part */
+  const enter = (part) => {
+    inside = part;
+    choose(part.parent ? part : null);
+    flyTo(boxOf(part));
+    change({ inside: part.facts.name || "/" });
+  };
+  const pick = (/** @type {Placed} */ part, /** @type {number} */ channel, /** @type {string | null} */ cell) => {
+    choose(part);
+    scene.channel = channel;
+    inside = part;
+    change({ ...linkOf(part), output: linkOf(part).output ?? null, channel, cell, inside: part.facts.name });
+    draw();
+  };
+
+  const pointOf = (/** @type {MouseEvent} */ event) => {
+    const box = canvas.getBoundingClientRect();
+    return { x: event.clientX - box.left, y: event.clientY - box.top };
+  };
+  const onMap = (/** @type {{x: number, y: number}} */ point) => ({
+    x: point.x / scene.camera.scale + scene.camera.x,
+    y: point.y / scene.camera.scale + scene.camera.y,
+  });
+  const under = (/** @type {{x: number, y: number}} */ point) =>
+    map && partUnder(map.root, onMap(point), (part) => isOpen(scene.camera, part));
+
+  const click = (/** @type {{x: number, y: number}} */ point) => {
+    const part = under(point);
+    if (!part) return;
+    if (!isNear(scene.camera, part)) return enter(part.facts.kind ? part : (part.parent ?? part));
+    const at = onMap(point);
+    const board = boardOf(part);
+    const position = board.under(at);
+    const known = tiles.get(part.facts.name);
+    if (position === null || !known || known === "asked") return;
+    const box = board.boxOf(position);
+    const [, rows, columns] = part.facts.maps;
+    const isCell = (box.width / columns) * scene.camera.scale >= CELL;
+    const row = Math.min(rows - 1, Math.max(0, Math.floor(((at.y - box.top) / box.height) * rows)));
+    const column = Math.min(columns - 1, Math.max(0, Math.floor(((at.x - box.left) / box.width) * columns)));
+    pick(part, known.order[position], isCell ? [row, column, rows, columns].join(",") : null);
+    if (!isCell) flyTo(box, 0.3);
+  };
+
+  // Hands: one moves the map, two pinch it, a wheel zooms.
+  /** @type {Map<number, {x: number, y: number}>} */
+  const hands = new Map();
+  let travelled = 0;
+  stage.onpointerdown = (/** @type {PointerEvent} */ event) => {
+    if (event.button !== 0) return;
+    flight += 1;
+    if (hands.size === 0) travelled = 0;
+    hands.set(event.pointerId, pointOf(event));
+    stage.setPointerCapture(event.pointerId);
+  };
+  stage.onpointermove = (/** @type {PointerEvent} */ event) => {
+    if (!scene) return;
+    const now = pointOf(event);
+    const before = hands.get(event.pointerId);
+    if (!before) return choose(under(now)?.parent ? under(now) : null);
+    const other = [...hands].find(([id]) => id !== event.pointerId)?.[1];
+    const step = [now.x - before.x, now.y - before.y];
+    travelled += Math.hypot(...step);
+    hands.set(event.pointerId, now);
+    if (!other) return look(moved(scene.camera, step[0], step[1]));
+    const [was, is] = [before, now].map((hand) => Math.hypot(hand.x - other.x, hand.y - other.y));
+    if (was > 0) look(zoomed(scene.camera, is / was, { x: (now.x + other.x) / 2, y: (now.y + other.y) / 2 }));
+  };
+  stage.onpointerup = (/** @type {PointerEvent} */ event) => {
+    const wasHeld = hands.delete(event.pointerId);
+    if (scene && wasHeld && travelled < 5) click(pointOf(event));
+  };
+  stage.onpointercancel = (/** @type {PointerEvent} */ event) => hands.delete(event.pointerId);
+  const wheel = (/** @type {WheelEvent} */ event) => {
+    if (!scene) return;
+    const before = scene.camera;
+    flight += 1;
+    look(zoomed(before, 1.0018 ** -event.deltaY, pointOf(event)));
+    if (scene.camera.scale !== before.scale) event.preventDefault(); // else the page scrolls on
+  };
+  stage.addEventListener("wheel", wheel, { passive: false });
+  const zoomBy = (/** @type {number} */ factor) =>
+    scene && look(zoomed(scene.camera, factor, { x: scene.room.width / 2, y: scene.room.height / 2 }));
+  find(".in").onclick = () => zoomBy(1.5);
+  find(".out").onclick = () => zoomBy(1 / 1.5);
+  find(".all").onclick = () => map && enter(map.root);
+
+  stage.onkeydown = (/** @type {KeyboardEvent} */ event) => {
+    if (!map || !scene || event.ctrlKey || event.metaKey || event.altKey) return;
+    const chosen = scene.chosen ?? (inside?.parent ? inside : map.root);
+    const level = chosen.parent ?? map.root;
+    const at = level.parts.indexOf(chosen);
+    const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (by) {
+      const next = level.parts[Math.min(level.parts.length - 1, Math.max(0, at + by))];
+      choose(next);
+      const { left, top, width, height } = onScreen(scene.camera, next.box);
+      const isSeen = left >= 0 && top >= 0 && left + width <= scene.room.width && top + height <= scene.room.height;
+      if (!isSeen) flyTo(boxOf(level));
+    } else if (event.key === "Enter" || event.key === " ") {
+      if (chosen.parts.length && chosen.parent) {
+        enter(chosen);
+        choose(chosen.parts[0]);
+      } else if (chosen.facts.layer && !chosen.parts.length) {
+        if (isNear(scene.camera, chosen)) pick(chosen, scene.channel ?? chosen.facts.channels[0], null);
+        else enter(chosen);
+      } else if (!chosen.parent) choose(chosen.parts[0]);
+    } else if (event.key === "Escape") {
+      if (view().channel !== undefined) change({ channel: null, cell: null });
+      else if (inside?.parent) {
+        const from = inside;
+        enter(inside.parent);
+        choose(from);
+      } else return;
+    } else if (event.key === "+" || event.key === "=") zoomBy(1.3);
+    else if (event.key === "-") zoomBy(1 / 1.3);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+
+  // The pass, layer after layer.
+  let playing = 0;
+  const isPlaying = () => playing !== 0;
+  const showPlay = () => {
+    play.firstElementChild.textContent = isPlaying() ? "❚❚" : "▶";
+    play.lastElementChild.textContent = isPlaying() ? say("Pause") : say("Play");
+  };
+  const reach = (/** @type {number} */ step) => {
+    if (!map || !scene) return;
+    scene.reached = step >= map.steps ? Infinity : step;
+    depth.value = String(step);
+    const leaf = step > 0 ? leafAt(map.root, Math.min(step, map.steps)) : null;
+    if (leaf?.parent) {
+      tell(described(leaf));
+      see(leaf);
+    }
+    draw();
+  };
+  const pause = () => {
+    playing = 0;
+    showPlay();
+  };
+  play.onclick = () => {
+    if (!map) return;
+    if (isPlaying()) return pause();
+    const steps = map.steps;
+    const begun = Number(depth.value) >= steps ? 0 : Number(depth.value);
+    const began = performance.now() - (PASS * begun) / steps;
+    playing += 1;
+    showPlay();
+    const step = () => {
+      if (!isPlaying() || !map) return;
+      const at = Math.min(map.steps, Math.floor(((performance.now() - began) / PASS) * map.steps));
+      reach(at);
+      if (at >= map.steps) return pause();
+      requestAnimationFrame(step);
+    };
+    step();
+  };
+  depth.oninput = () => {
+    pause();
+    reach(Number(depth.value));
+  };
+
+  const layOut = () => {
+    if (whole.hidden) return;
+    const high = Math.max(LEAST_HIGH, roomBelow(stage) - 40);
+    const width = stage.clientWidth;
+    if (!width) return;
+    const density = window.devicePixelRatio || 1;
+    stage.style.height = `${high}px`;
+    [canvas.width, canvas.height] = [Math.round(width * density), Math.round(high * density)];
+    if (!scene) return;
+    const isFirst = scene.room.width === 0;
+    scene.room = { width, height: high };
+    if (isFirst) scene.camera = fitted(boxOf(inside ?? scene.root), scene.room, 0.1);
+    look(scene.camera);
+    draw();
+  };
+  const observer = new ResizeObserver(layOut);
+  observer.observe(parent instanceof Element ? parent : stage);
+  window.addEventListener("resize", layOut);
+
+  const fails = (/** @type {string} */ words) => {
+    find(".error").hidden = !words;
+    find(".error").textContent = words;
+  };
+
+  const built = async (/** @type {import("./asking.js").Answered} */ { facts, data }, /** @type {string} */ of) => {
+    const sprite = data.length ? await decoded(small.of(data)) : null;
+    if (of !== about) return;
+    fails("");
+    map = placed(facts.network);
+    const [width, height] = facts.network.size ?? [1, 1];
+    const side = Math.min(3, Math.max(1.5, height));
+    const middle = height / 2;
+    Object.assign(world, { left: -side - 0.5, top: Math.min(0, middle - side / 2), width: width + 2 * side + 1.5 });
+    world.height = Math.max(height, side);
+    most = (MOST * 256) / 1;
+    inside = null;
+    scene = {
+      camera: { x: 0, y: 0, scale: 1 },
+      room: { width: 0, height: 0 },
+      root: map.root,
+      sprite,
+      geometry: facts.sprite,
+      tilesOf,
+      chosen: null,
+      reached: Infinity,
+      channel: null,
+      photograph: null,
+      photographBox: { left: -side - 0.3, top: middle - side / 2, width: side, height: side },
+      sees: null,
+      classes: facts.classes,
+      classesBox: { left: width + 0.3, top: middle - side / 2, width: side, height: side },
+    };
+    depth.max = String(map.steps);
+    depth.value = depth.max;
+    asked.ask({ name: "photograph" }, about, {
+      answered: async ({ facts: seen, data: jpeg }) => {
+        if (!jpeg.length) return;
+        const picture = await decoded(photograph.of(jpeg));
+        if (!scene || of !== about) return;
+        const wide = Math.min(side, (side * seen.width) / seen.height);
+        const high = (wide * seen.height) / seen.width;
+        const left = -0.3 - wide;
+        Object.assign(scene, { photograph: picture });
+        scene.photographBox = { left, top: middle - high / 2, width: wide, height: high };
+        draw();
+      },
+      failed: () => {},
+    });
+    layOut();
+    follow();
+  };
+
+  // Where the link says that one is.
+  const follow = () => {
+    if (!map || !scene) return;
+    const now = view();
+    scene.channel = now.channel === undefined ? null : Number(now.channel);
+    const name = now.inside ?? "/";
+    const part = map.byName.get(name) ?? map.root;
+    if (part !== inside) {
+      inside = part;
+      if (part.parent) choose(part);
+      flyTo(boxOf(part));
+    }
+    draw();
+  };
+
+  return {
+    /**
+     * Show the network of a subject, or hide the map.
+     * @param {boolean} is
+     * @param {string} subject
+     */
+    show: (is, subject) => {
+      whole.hidden = !is;
+      if (!is) return pause();
+      if (subject === about && map) return follow();
+      if (subject !== about) {
+        about = subject;
+        [map, scene] = [null, null];
+        tiles.clear();
+        asked.forget();
+        fields.forget();
+      }
+      asked.ask({ name: "whole" }, subject, { answered: (answered) => built(answered, subject), failed: fails });
+    },
+    focus: () => stage.focus({ preventScroll: true }),
+    end: () => {
+      pause();
+      observer.disconnect();
+      window.removeEventListener("resize", layOut);
+      asked.end();
+      fields.end();
+      photograph.end();
+      small.end();
+    },
+  };
+};
