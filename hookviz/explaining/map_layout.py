@@ -2,16 +2,14 @@
 
 A block's parts are drawn in units of its own, and its card shows that drawing at a scale that fits.
 So a block is as large on the map as a layer or a few, however much is in it, and who comes nearer
-sees into it. Ranks and the order in a rank are those of layered drawing (Sugiyama, Tagawa and Toda,
-IEEE Transactions on Systems, Man, and Cybernetics 11(2), 1981), by ``fast-sugiyama``.
+sees into it.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fast_sugiyama import from_edges
-
+from hookviz.explaining.map_ranks import Ranks, ranks_of
 from hookviz.explaining.network_map import ENTRY, EXIT, Part
 
 Point = tuple[float, float]
@@ -23,7 +21,9 @@ _LOW, _HIGH = 1.0, 3.0  # how high a layer's card is: that many of its channels 
 _MOST_SIDE = 256  # cells of a map that has the highest card
 _WIDE, _TALL = 4.0, 3.0  # what a block's card takes at most
 _NARROW = 1.6
-_MOST_PASSED = 40  # ranks that lines pass on their way, before they are arcs
+_LANE = 0.5  # between bands
+_ASPECT = 2.0  # width over height that a drawing should come close to
+_MOST_IN_ROW = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,163 +61,151 @@ def lay_out(part: Part, sides: Mapping[int, int] | None = None) -> PlacedPart:
     if not inside:
         width, height = _JOIN if part.is_join else (1.0, _height((sides or {}).get(part.step)))
         return PlacedPart(part, 0.0, 0.0, width, height, (width, height))
-    cells = _cells(len(inside), part.lines)
+    cells = ranks_of(len(inside), part.lines)
     placed, columns = _place(inside, cells)
-    lines = tuple(
-        (begin, end, tuple(_through(begin, end, bends, placed, columns)))
-        for (begin, end), bends in cells.bends.items()
-    )
+    lines = tuple((*line, tuple(_through(line, cells, placed, columns))) for line in cells.bends)
     size = columns.size
     width, height = _card(*size)
     return PlacedPart(part, 0.0, 0.0, width, height, size, placed, lines)
 
 
 @dataclass(frozen=True, slots=True)
-class _Cells:
-    """Ranks and rows of a drawing.
+class _Band:
+    """Ranks that lie side by side, below those before them.
 
     Attributes:
-        of: rank from the left and row from the top of each part, both from 0; rows may be between.
-        bends: of each line those of the ranks that it passes.
+        ranks: the first of them, and the one after the last.
+        row: the first row that something lies in.
+        top: where the band begins.
+        pitch: how far its rows are apart.
+        end: where its last rank ends.
     """
 
-    of: Mapping[int, tuple[int, float]]
-    bends: Mapping[tuple[int, int], Sequence[tuple[int, float]]]
+    ranks: tuple[int, int]
+    row: float
+    top: float
+    pitch: float
+    end: float
 
-
-def _cells(count: int, lines: Sequence[tuple[int, int]]) -> _Cells:
-    """Give each part its rank and row, and each line those that it passes.
-
-    Where everything leads to everything after it, as in a DenseNet, lines are arcs above the parts.
-    """
-    edges = sorted((f"p{begin}", f"p{end}") for begin, end in lines)
-    drawings = [] if not edges else from_edges(edges, dummy_vertices=True, vertex_spacing=1)
-    passed = sum(len(nodes) for nodes, *_ in drawings) - count
-    are_arcs = passed > max(_MOST_PASSED, 3 * count)
-    if are_arcs:
-        chain = [(f"p{each}", f"p{each + 1}") for each in range(count - 1)]
-        drawings = from_edges(chain, vertex_spacing=1)
-    found: dict[int | str, tuple[int, float]] = {}
-    onward: dict[int | str, list[int | str]] = {}
-    below = 0.0
-    for nodes, _, _, drawn in drawings:
-        down = sorted({y for _, (_, y) in nodes}, reverse=True)
-        least = min(x for _, (x, _) in nodes)
-        rows = {node: (down.index(y), x - least + below) for node, (x, y) in nodes}
-        below = max(row for _, row in rows.values()) + 1
-        found |= rows
-        for begin, end in drawn or ():
-            onward.setdefault(begin, []).append(end)
-    first = min((found[f"p{each}"][0] for each in range(count) if f"p{each}" in found), default=0)
-    parts = {}
-    for number in range(count):
-        rank, row = found.get(f"p{number}", (number + first, below))  # one without lines: below
-        parts[number] = (rank - first, row)
-    bends = {}
-    for begin, end in lines:
-        passes = [] if are_arcs else _bends(f"p{begin}", f"p{end}", onward)
-        bends[begin, end] = [(found[each][0] - first, found[each][1]) for each in passes]
-    if are_arcs:
-        bends |= _arcs(parts, lines)
-    return _Cells(parts, bends)
-
-
-def _bends(
-    begin: str, end: str, onward: Mapping[int | str, Sequence[int | str]]
-) -> list[int | str]:
-    """Return the points that a line passes, which are numbers among the names of parts."""
-    for first in onward.get(begin, ()):
-        way: list[int | str] = []
-        here = first
-        while isinstance(here, int):
-            way.append(here)
-            here = onward[here][0]
-        if here == end:
-            return way
-    return []
-
-
-def _arcs(
-    parts: Mapping[int, tuple[int, float]], lines: Sequence[tuple[int, int]]
-) -> dict[tuple[int, int], list[tuple[int, float]]]:
-    """Lead the lines that pass parts above them, the longer the higher."""
-    last = max(rank for rank, _ in parts.values())
-    arcs = {}
-    for begin, end in lines:
-        start = parts[begin][0] if begin >= 0 else -1
-        stop = parts[end][0] if end >= 0 else last + 1
-        if stop - start > 1:
-            height = -0.6 - 2.4 * (stop - start) / (last + 2)
-            arcs[begin, end] = list(dict.fromkeys([(start + 1, height), (stop - 1, height)]))
-    return arcs
-
-
-def _place(
-    inside: Sequence[PlacedPart], cells: _Cells
-) -> tuple[tuple[PlacedPart, ...], "_Columns"]:
-    """Return a drawing's parts in their places, and where its ranks lie."""
-    ranks = max(rank for rank, _ in cells.of.values()) + 1
-    widths = [0.0] * ranks
-    for number, (rank, _) in cells.of.items():
-        widths[rank] = max(widths[rank], inside[number].width)
-    lefts = [_GAP]
-    for width in widths:
-        lefts.append(lefts[-1] + width + _GAP)
-    every = [row for _, row in cells.of.values()]
-    every += [row for bends in cells.bends.values() for _, row in bends]
-    pitch = max(part.height for part in inside) + _BETWEEN
-    top, bottom = min(every), max(every)
-    size = lefts[-1], (bottom - top + 1) * pitch
-    columns = _Columns(tuple(lefts), tuple(widths), top - 0.5, pitch, size)
-    placed = tuple(
-        replace(
-            part,
-            left=lefts[rank] + (widths[rank] - part.width) / 2,
-            top=columns.down(row) - part.height / 2,
-        )
-        for part, (rank, row) in zip(
-            inside, (cells.of[number] for number in range(len(inside))), strict=True
-        )
-    )
-    return placed, columns
+    def down(self, row: float) -> float:
+        return self.top + (row - self.row + 0.5) * self.pitch
 
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Where the ranks of a drawing lie, how far its rows are apart, and how large it is."""
+    """Where the ranks of a drawing lie, and how large it is."""
 
     lefts: tuple[float, ...]
     widths: tuple[float, ...]
-    first: float
-    pitch: float
+    bands: tuple[_Band, ...]
     size: Point
 
-    def down(self, row: float) -> float:
-        return (row - self.first) * self.pitch
+    def band(self, rank: int) -> int:
+        return next((at for at, band in enumerate(self.bands) if rank < band.ranks[1]), -1)
+
+
+def _place(inside: Sequence[PlacedPart], cells: Ranks) -> tuple[tuple[PlacedPart, ...], _Columns]:
+    """Return a drawing's parts in their places, and where its ranks lie.
+
+    A long row goes on below, as the lines of a text do, so that the drawing is as wide as a window.
+    """
+    ranks = max(rank for rank, _ in cells.of.values()) + 1
+    widths = [0.0] * ranks
+    for number, (rank, _) in cells.of.items():
+        widths[rank] = max(widths[rank], inside[number].width)
+    by_rank: list[list[float]] = [[] for _ in range(ranks)]
+    for bends in (cells.of.values(), *cells.bends.values()):
+        for rank, row in bends:
+            by_rank[min(max(rank, 0), ranks - 1)].append(row)
+    row = _banded(widths, by_rank, inside, cells, 1).size
+    counts = _band_counts(cells, *row)
+    drawings = [_banded(widths, by_rank, inside, cells, count) for count in counts]
+    columns = min(drawings, key=lambda each: abs(math.log(each.size[0] / each.size[1] / _ASPECT)))
+    placed = []
+    for number, part in enumerate(inside):
+        rank, row = cells.of[number]
+        left = columns.lefts[rank] + (widths[rank] - part.width) / 2
+        middle = columns.bands[columns.band(rank)].down(row)
+        placed.append(replace(part, left=left, top=middle - part.height / 2))
+    return tuple(placed), columns
+
+
+def _band_counts(cells: Ranks, width: float, height: float) -> range:
+    """Return into how many bands a drawing may be broken: none whose lines are arcs is."""
+    are_arcs = any(row < 0 for bends in cells.bends.values() for _, row in bends)
+    ranks = max(rank for rank, _ in cells.of.values()) + 1
+    if are_arcs or ranks < _MOST_IN_ROW:
+        return range(1, 2)
+    about = round(math.sqrt(width / height / _ASPECT))
+    return range(max(1, about - 2), max(2, min(about + 3, ranks // 3 + 1)))
+
+
+def _banded(
+    widths: Sequence[float],
+    rows: Sequence[Sequence[float]],
+    inside: Sequence[PlacedPart],
+    cells: Ranks,
+    count: int,
+) -> _Columns:
+    """Break the ranks into so many bands of about the same width."""
+    whole = sum(widths) + _GAP * len(widths)
+    starts, across = [0], 0.0
+    for rank, width in enumerate(widths):
+        if len(starts) < count and across + width / 2 > whole * len(starts) / count:
+            starts.append(rank)
+        across += width + _GAP
+    ends = [*starts[1:], len(widths)]
+    lefts: list[float] = []
+    bands: list[_Band] = []
+    top = 0.0
+    for start, end in zip(starts, ends, strict=True):
+        across = _GAP
+        for width in widths[start:end]:
+            lefts.append(across)
+            across += width + _GAP
+        heights = [inside[at].height for at, (rank, _) in cells.of.items() if start <= rank < end]
+        pitch = max(heights, default=1.0) + _BETWEEN
+        taken = [row for each in rows[start:end] for row in each]
+        bands.append(_Band((start, end), min(taken), top, pitch, across - _GAP))
+        top += (max(taken) - min(taken) + 1) * pitch + _LANE
+    size = max(band.end for band in bands) + _GAP, top - _LANE
+    return _Columns(tuple(lefts), tuple(widths), tuple(bands), size)
 
 
 def _through(
-    begin: int,
-    end: int,
-    bends: Sequence[tuple[int, float]],
-    placed: Sequence[PlacedPart],
-    columns: _Columns,
+    line: tuple[int, int], cells: Ranks, placed: Sequence[PlacedPart], columns: _Columns
 ) -> Iterator[Point]:
     """Yield the points that a line leads through, from border to border."""
-    size = columns.size
-    middle = size[1] / 2
+    (begin, end), ranks = line, cells.of
+    here = 0 if begin == ENTRY else columns.band(ranks[begin][0])
     if begin == ENTRY:
-        yield 0.0, middle
+        yield 0.0, columns.bands[0].down(columns.bands[0].row)
     else:
         yield placed[begin].left + placed[begin].width, placed[begin].top + placed[begin].height / 2
-    for rank, row in bends:
-        if 0 <= rank < len(columns.widths):
-            yield columns.lefts[rank], columns.down(row)
-            yield columns.lefts[rank] + columns.widths[rank], columns.down(row)
+    for rank, row in cells.bends[line]:
+        if not 0 <= rank < len(columns.widths):
+            continue
+        there = columns.band(rank)
+        yield from _to_band(columns, here, there)
+        here = there
+        middle = columns.bands[there].down(row)
+        yield columns.lefts[rank], middle
+        yield columns.lefts[rank] + columns.widths[rank], middle
     if end == EXIT:
-        yield size[0], middle
+        yield from _to_band(columns, here, len(columns.bands) - 1)
+        last = columns.bands[-1]
+        yield columns.size[0], last.down(last.row)
     else:
+        yield from _to_band(columns, here, columns.band(ranks[end][0]))
         yield placed[end].left, placed[end].top + placed[end].height / 2
+
+
+def _to_band(columns: _Columns, here: int, there: int) -> Iterator[Point]:
+    """Yield the points from a band's end, through the lanes below, to where another begins."""
+    for number in range(here, there):
+        lane = columns.bands[number + 1].top - _LANE / 2
+        yield columns.bands[number].end + _GAP / 2, lane
+        yield _GAP / 2, lane
 
 
 def _card(width: float, height: float) -> Point:

@@ -48,14 +48,16 @@ class Part:
             yield from part.leaves()
 
 
-def network_map(trace: ExecutionTrace, network: str = "") -> Part:
+def network_map(trace: ExecutionTrace, network: str = "", least: int = 6) -> Part:
     """Return the network as a part: its blocks, their layers, and the lines between them.
 
-    A block of one part alone is that part.
+    A block of one part alone is that part. Where the network itself has few parts, such as VGG's
+    ``features`` and ``classifier``, what is in the largest of them lies beside the others.
 
     Args:
         trace: of a pass that was followed with its joins.
         network: its class.
+        least: how many parts it has at least, as long as any of them is a block.
 
     >>> steps = [LayerStep(Address("a"), "Conv2d", 0, frozenset((IMAGE,)), "", "1×2×4×4")]
     >>> network_map(ExecutionTrace(tuple(steps), (), frozenset((1,)))).lines
@@ -65,6 +67,9 @@ def network_map(trace: ExecutionTrace, network: str = "") -> Part:
     root = BlockCall(Address(""), network, -1, 1, "", len(steps))
     ran = [block for block in trace.blocks if block.first <= block.last]
     whole = _Box(root, ran, steps)
+    while len(whole.inside) < least and (largest := whole.largest()) is not None:
+        ran = [block for block in ran if block is not largest.call]
+        whole = _Box(root, ran, steps)
     for number, step in enumerate(steps, 1):
         for source in step.sources:
             whole.connect(source, number)
@@ -114,6 +119,11 @@ class _Box:
             inner.connect(source, None)
         if end >= 0 and isinstance(inner := self.inside[end], _Box):
             inner.connect(None, target)
+
+    def largest(self) -> "_Box | None":
+        """Return the block in it that holds the most steps, if any."""
+        boxes = [each for each in self.inside if isinstance(each, _Box)]
+        return max(boxes, key=lambda box: box.call.last - box.call.first, default=None)
 
     def part(self) -> Part:
         """Return it as a part; of one part alone that one."""

@@ -1,3 +1,4 @@
+import itertools
 from collections.abc import Iterator
 
 import pytest
@@ -6,7 +7,7 @@ from torch import nn
 import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.explaining.followed_pass import follow_pass
-from hookviz.explaining.map_layout import PlacedPart, lay_out
+from hookviz.explaining.map_layout import PlacedPart, Point, lay_out
 from hookviz.explaining.network_map import Part, network_map
 from hookviz.types import Address
 from tests.networks import as_model
@@ -34,10 +35,21 @@ def assert_is_drawn_well(whole: PlacedPart) -> None:
                 assert across <= max(card.left, other.left) or down <= max(card.top, other.top)
         assert [(begin, end) for begin, end, _ in drawing.lines] == list(drawing.part.lines)
         for begin, end, points in drawing.lines:
-            across = [x for x, _ in points]
-            assert across == sorted(across), (begin, end)
             assert points[0][0] == (cards[begin].left + cards[begin].width if begin >= 0 else 0)
             assert points[-1][0] == (cards[end].left if end >= 0 else width)
+            others = [card for at, card in enumerate(cards) if at not in (begin, end)]
+            for one, other in itertools.pairwise(points):
+                assert not any(crosses(card, one, other) for card in others), (begin, end)
+
+
+def crosses(card: PlacedPart, one: Point, other: Point) -> bool:
+    """Return whether the straight way from a point to another leads through a card."""
+    for share in (0.02, 0.25, 0.5, 0.75, 0.98):
+        x, y = (at + share * (to - at) for at, to in zip(one, other, strict=True))
+        inside = card.left < x < card.left + card.width, card.top < y < card.top + card.height
+        if all(inside):
+            return True
+    return False
 
 
 @pytest.mark.parametrize("name", ["shapesnet", "squeezenet"])

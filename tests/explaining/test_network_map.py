@@ -80,6 +80,14 @@ def edges_of(whole: Part) -> set[tuple[int, int]]:
     return edges | {(IMAGE, step) for step in ins}
 
 
+def test_what_is_in_the_largest_of_a_few_blocks_lies_beside_the_others(noise: Tensor) -> None:
+    features = nn.Sequential(*(nn.Sequential(nn.Conv2d(3, 3, 1), nn.ReLU()) for _ in range(5)))
+    model = as_model(nn.Sequential(features, nn.Sequential(nn.Flatten(), nn.Linear(768, 2))))
+    whole = network_map(traced(model, noise))
+    names = [str(part.address) for part in whole.parts]
+    assert names == ["0.0", "0.1", "0.2", "0.3", "0.4", "1"]
+
+
 @pytest.mark.parametrize("name", ["shapesnet", "squeezenet"])
 def test_every_step_lies_on_the_map_once_and_every_way_is_a_line(name: str) -> None:
     model = hookviz.load_model(name)

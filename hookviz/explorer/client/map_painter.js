@@ -249,7 +249,10 @@ export const mapPainter = (canvas, pen) => {
       pen.fillStyle = colours.text;
       pen.textAlign = "left";
       pen.textBaseline = "bottom";
-      const words = part.facts.name.replace(/^.*\.(?=[^.]*$)/, "");
+      const around = part.parent?.facts.name;
+      const words = part.facts.name.startsWith(`${around}.`)
+        ? part.facts.name.slice(around.length + 1)
+        : part.facts.name;
       write(words, left, top - 3, width + 6);
     };
 
