@@ -47,9 +47,10 @@ export const placed = (network) => {
       /** @type {[number, number][]} */
       const points = [];
       for (let at = 0; at < flat.length; at += 2) points.push([left + flat[at] * scale, top + flat[at + 1] * scale]);
-      // At the border of the card, which is around the drawing.
-      if (from < 0) points.unshift([box.left, points[0][1]]);
-      if (to < 0) points.push([box.left + box.width, /** @type {[number, number]} */ (points.at(-1))[1]]);
+      // At the border of the card, which is around the drawing: where the line outside of it ends.
+      const middle = box.top + box.height / 2;
+      if (from < 0) points.unshift([box.left, middle]);
+      if (to < 0) points.push([box.left + box.width, middle]);
       return { from, to, points };
     });
     here.last = steps;
