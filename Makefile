@@ -80,7 +80,7 @@ networks: .venv/dev ## hold 2,000 random networks against plain hooks
 	$(BIN)/python -W ignore -m scripts.random_networks
 
 lock: .venv/dev ## pin what the image installs, with hashes
-	{ grep '^#' requirements.lock | head -6; { grep -vE '^torch' requirements.txt; printf '%s\n' filelock fsspec jinja2 networkx setuptools sympy typing-extensions; } | $(BIN)/uv pip compile - -q --generate-hashes --no-header --python-version 3.11 --python-platform x86_64-manylinux_2_28; } > .lock && mv .lock requirements.lock
+	{ grep '^#' requirements.lock | head -6; { grep -vE '^torch' requirements.txt; printf '%s\n' filelock fsspec jinja2 networkx setuptools sympy typing-extensions; } | $(BIN)/uv pip compile - -q --generate-hashes --no-header --python-version 3.11 --python-platform x86_64-manylinux_2_34; } > .lock && mv .lock requirements.lock
 
 pictures: .venv/dev ## make the pictures of README.md and docs from the real app
 	$(BIN)/python -m scripts.gallery
