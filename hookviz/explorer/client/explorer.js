@@ -163,14 +163,18 @@ export const mount = (element, surroundings) => {
   const seeAs = () => {
     const isWhole = view.inside !== undefined;
     root.classList.toggle("is-whole", isWhole);
-    seenAs.show({
-      label: say("What is shown"),
-      options: [
-        { value: "channels", says: say("All channels") },
-        { value: "whole", says: say("Whole network") },
-      ],
-      chosen: isWhole ? "whole" : "channels",
-    });
+    seenAs.show(
+      isWhole
+        ? {
+            label: say("What is shown"),
+            options: [
+              { value: "channels", says: say("All channels") },
+              { value: "whole", says: say("Whole network") },
+            ],
+            chosen: "whole",
+          }
+        : null, // so far a link leads here
+    );
     map.show(isWhole, subject);
     if (!isWhole) grid.fit();
   };
