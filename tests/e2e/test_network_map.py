@@ -1,0 +1,85 @@
+"""The whole network as a map: in the window, by keyboard and by hand, true to what it computes."""
+
+import re
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+import hookviz
+from hookviz.images.samples import samples
+from tests.e2e.screen import SHAPESNET, pixels
+
+STAGE = ".whole .stage"
+
+
+IS_PAINTED = """
+() => {
+  const inside = (root) => root.querySelector(".whole canvas");
+  const roots = [...document.querySelectorAll("*")].map((each) => each.shadowRoot).filter(Boolean);
+  const canvas = [document, ...roots].map(inside).find(Boolean);
+  if (!canvas?.width) return false;
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  return data.some((level) => level > 0);
+}
+"""
+
+
+def opened(page: Page, server: str, inside: str = "/") -> None:
+    page.goto(f"{server}/{SHAPESNET}&inside={inside}")
+    page.wait_for_function(IS_PAINTED)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1280, 720), (390, 844)])
+def test_the_whole_network_is_in_the_window(
+    page: Page, server: str, width: int, height: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": height})
+    opened(page, server)
+    box = page.locator(STAGE).bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] <= height
+    painted = pixels(page.locator(".whole canvas"))
+    assert len(np.unique(painted.reshape(-1, painted.shape[-1]), axis=0)) > 50
+
+
+def test_keys_lead_in_and_out(page: Page, server: str) -> None:
+    opened(page, server)
+    page.locator(STAGE).focus()
+    page.keyboard.press("Enter")
+    says = page.locator(".whole .part")
+    first = says.inner_text()
+    page.keyboard.press("ArrowRight")
+    expect(says).not_to_have_text(first)
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"inside=(?!%2F|/)"))
+    page.keyboard.press("Escape")
+    expect(page).to_have_url(re.compile(r"inside=(%2F|/)(&|$)"))
+    page.go_back()
+    expect(page).to_have_url(re.compile(r"inside=(?!%2F|/)"))
+
+
+def test_a_layer_s_strongest_channel_is_picked_up(page: Page, server: str) -> None:
+    layer = "stage1.first.conv"
+    opened(page, server, layer)
+    star = next(sample.path for sample in samples() if sample.name == "star")
+    model = hookviz.load_model("shapesnet")
+    values = hookviz.capture(model, star, layer)[layer].values
+    strongest = int(values.flatten(1).amax(1).argmax())
+    page.locator(STAGE).focus()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(rf"channel={strongest}\b"))
+    expect(page.get_by_role("heading", name=f"Channel {strongest}")).to_be_visible()
+
+
+def test_the_pass_is_played_and_stops(page: Page, server: str) -> None:
+    opened(page, server)
+    says, depth = page.locator(".whole .part"), page.get_by_role("slider", name="How far the pass")
+    depth.fill("1")
+    expect(says).to_contain_text("stem")
+    page.get_by_role("button", name="Play").click()
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
+    reached = int(depth.input_value())
+    page.wait_for_timeout(400)
+    assert int(depth.input_value()) == reached >= 1
