@@ -127,6 +127,10 @@ SHOWN_ELSEWHERE = {
     "declarations, of which every other test is a use": "atlas/answers lenses/contract/lens "
     "lenses/contract/result models/model_source",
     "every kind of panel is drawn in drawing/test_panels.py": "drawing/notebook",
+    "passes are followed in explaining/test_execution_trace.py and test_network_map.py": ""
+    "explaining/followed_pass",
+    "ranks and lines are checked as they are drawn in explaining/test_map_layout.py": ""
+    "explaining/map_ranks",
     "declarations, and what is said of every broken file in lessons/test_reading.py": ""
     "lessons/lesson lessons/lesson_error",
     "its marks and fonts are printed in lessons/test_sheet.py": "lessons/sheet_text",
