@@ -117,8 +117,7 @@ def _place(inside: Sequence[PlacedPart], cells: Ranks) -> tuple[tuple[PlacedPart
     for bends in (cells.of.values(), *cells.bends.values()):
         for rank, row in bends:
             by_rank[min(max(rank, 0), ranks - 1)].append(row)
-    row = _banded(widths, by_rank, inside, cells, 1).size
-    counts = _band_counts(cells, *row)
+    counts = _band_counts(cells, *_banded(widths, by_rank, inside, cells, 1).size)
     drawings = [_banded(widths, by_rank, inside, cells, count) for count in counts]
     columns = min(drawings, key=lambda each: abs(math.log(each.size[0] / each.size[1] / _ASPECT)))
     placed = []

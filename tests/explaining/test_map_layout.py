@@ -38,8 +38,8 @@ def assert_is_drawn_well(whole: PlacedPart) -> None:
             assert points[0][0] == (cards[begin].left + cards[begin].width if begin >= 0 else 0)
             assert points[-1][0] == (cards[end].left if end >= 0 else width)
             others = [card for at, card in enumerate(cards) if at not in (begin, end)]
-            for one, other in itertools.pairwise(points):
-                assert not any(crosses(card, one, other) for card in others), (begin, end)
+            for start, stop in itertools.pairwise(points):
+                assert not any(crosses(card, start, stop) for card in others), (begin, end)
 
 
 def crosses(card: PlacedPart, one: Point, other: Point) -> bool:
