@@ -191,7 +191,7 @@ def main() -> None:
         for shot in SHOTS:
             take(browser, address, shot)
         for lens in list_lenses():
-            if lens.slug != "attention":  # it asks for a transformer
+            if lens.slug not in {"attention", "segmentation"}:  # they ask for networks of their own
                 take_lens(browser, address, lens)
     with serve() as address:
         take_live(path, address)

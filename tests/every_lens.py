@@ -4,5 +4,8 @@ from hookviz.lenses.contract.running import list_lenses
 
 OF_TRANSFORMERS = ("attention",)
 """They say of a network without attention that it has none, and nothing else."""
-OF_ANY_NETWORK = tuple(lens for lens in list_lenses() if lens.slug not in OF_TRANSFORMERS)
+OF_SEGMENTATION = ("segmentation",)
+"""They say likewise of a network that segments nothing."""
+OF_FEW = (*OF_TRANSFORMERS, *OF_SEGMENTATION)
+OF_ANY_NETWORK = tuple(lens for lens in list_lenses() if lens.slug not in OF_FEW)
 SLUGS_OF_ANY = tuple(lens.slug for lens in OF_ANY_NETWORK)

@@ -60,7 +60,8 @@ from torch import nn
 head = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 3)
 network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), *head)
 model = hookviz.wrap(network, hookviz.Preprocess(resize=24, crop=24))
-slugs = [lens.slug for lens in hookviz.list_lenses() if lens.slug != "attention"]
+of_few = "attention", "segmentation"
+slugs = [lens.slug for lens in hookviz.list_lenses() if lens.slug not in of_few]
 ran = [hookviz.run_lens(slug, model, photo) for slug in slugs]
 assert all(result.panels for result in ran)
 print(len(ran))

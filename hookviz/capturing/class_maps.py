@@ -7,13 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hookviz.capturing import layers
 from hookviz.capturing.inputs import prepare
 from hookviz.errors import ModelError, UnknownNameError
+from hookviz.hooking import hooks
 from hookviz.hooking.default_device import with_numbers
-from hookviz.hooking.forward_pass import forward_pass, private_replica
+from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.hooking.plain_tensors import plain
 from hookviz.language.saying import say
-from hookviz.types import Model, ModelInput
+from hookviz.types import Model, ModelInput, Progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,7 @@ class ClassMaps(Mapping[str, Tensor]):
 
 
 @with_numbers
-def class_maps(model: Model, image: Any) -> ClassMaps:
+def class_maps(model: Model, image: Any, *, progress: Progress | None = None) -> ClassMaps:
     """Return how probable each class is at each pixel, from a network that segments.
 
     Its output is scores of ``(1, classes, H, W)``, by itself or as ``"out"`` of several, as
@@ -80,6 +82,7 @@ def class_maps(model: Model, image: Any) -> ClassMaps:
     Args:
         model: such as ``load_model("lraspp_mobilenet_v3_large")``, or one of your own.
         image: anything that `capture` takes.
+        progress: called with the share that is done, 0…1; what it raises ends the pass.
 
     Raises:
         ImageError: the image can't be read.
@@ -93,7 +96,10 @@ def class_maps(model: Model, image: Any) -> ClassMaps:
     """
     model_input = prepare(model, image)
     with private_replica(model) as replica:
-        output = forward_pass(model, replica, model_input.tensor)
+        names = layers.leaf_names(model.network) if progress else frozenset[str]()
+        reporter = ProgressReporter(progress, len(names))
+        with hooks.observe(replica, names, lambda _call: reporter.step()):
+            output = forward_pass(model, replica, model_input.tensor, reporter)
     scores = output.get("out") if isinstance(output, Mapping) else output
     found = plain(scores) if isinstance(scores, Tensor) else None
     if found is None or found.dim() != 4 or len(found) != 1:

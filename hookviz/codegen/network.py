@@ -147,8 +147,12 @@ model.load_state_dict(own)\
 
 
 def _brings_steps(facts: NetworkFacts) -> bool:
-    """Return whether torchvision's weights bring the preprocessing along."""
+    """Return whether torchvision's weights bring the preprocessing along.
+
+    Those that classify bring all steps. Others leave the crop out, or have clips for input.
+    """
     known = facts.origin == "torchvision"
+    known = known and torchvision_models.task(facts.architecture) == "classification"
     return known and facts.preprocess == architectures.preprocess(facts.model)
 
 
@@ -188,7 +192,7 @@ def _steps(facts: NetworkFacts) -> list[str]:
     side = facts.size or steps.crop
     target = max(1, round(steps.resize * side / steps.crop))
     brought = _brings_steps(facts)
-    if brought and not facts.whole and not steps.frames:
+    if brought and not facts.whole:
         sizes = {"crop_size": side, "resize_size": target} if facts.size else {}
         why = f"; made for {steps.crop} pixels" if sizes else ""
         return [

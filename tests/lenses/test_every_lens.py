@@ -15,7 +15,7 @@ from hookviz.lenses.contract import running
 from hookviz.lenses.contract.lens import GROUPS, SEES, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, Switch
 from hookviz.lenses.contract.result import LensResult
-from tests.every_lens import OF_TRANSFORMERS
+from tests.every_lens import OF_SEGMENTATION, OF_TRANSFORMERS
 from tests.networks import Tiny, as_model, hook_count, seeded
 from tests.pictures import picture
 
@@ -59,8 +59,22 @@ class TinyAttending(nn.Module):
         return scores
 
 
-def suited(lens: Lens) -> type[Tiny] | type[TinyAttending]:
+class TinySegmenting(nn.Module):
+    """Scores of five classes for each pixel, for lenses that ask for them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 5, 3, padding=1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        scores: Tensor = self.conv(images)
+        return scores
+
+
+def suited(lens: Lens) -> type[Tiny] | type[TinyAttending] | type[TinySegmenting]:
     """A tiny network that the lens can be asked about."""
+    if lens.slug in OF_SEGMENTATION:
+        return TinySegmenting
     return TinyAttending if lens.slug in OF_TRANSFORMERS else Tiny
 
 
@@ -82,6 +96,10 @@ class BrokenAttending(Breaks, TinyAttending):
     pass
 
 
+class BrokenSegmenting(Breaks, TinySegmenting):
+    pass
+
+
 @pytest.fixture
 def frozen(lens: Lens) -> Iterator[Untouched]:
     """A tiny model's network, checked to be untouched afterwards."""
@@ -100,7 +118,8 @@ def test_success_leaves_nothing_behind(lens: Lens, frozen: Untouched) -> None:
 
 @EVERY
 def test_failure_leaves_nothing_behind(lens: Lens) -> None:
-    kind = BrokenAttending if lens.slug in OF_TRANSFORMERS else Broken
+    kinds = {Tiny: Broken, TinyAttending: BrokenAttending, TinySegmenting: BrokenSegmenting}
+    kind = kinds[suited(lens)]
     network = as_model(seeded(kind)).network
     found = Untouched(network)
     try:
