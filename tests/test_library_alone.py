@@ -34,6 +34,8 @@ class LibraryAlone:
             return None
         return PathFinder.find_spec(name, path, target)
 
+    find_distributions = PathFinder.find_distributions  # packages ask for their own version
+
 sys.meta_path[:] = [LibraryAlone if finder is PathFinder else finder for finder in sys.meta_path]
 import hookviz
 from hookviz.images.samples import samples
