@@ -82,6 +82,7 @@ class PictureFacts(NetworkFacts):
     Attributes:
         address: the layer, which of its calls, and which part of its output.
         layout: how that lies.
+        depth: which slice of it is drawn, or frame; None of an image's maps.
         sort, top, scale: as for `make_grid`.
         colormap: what matplotlib calls it.
         columns: how many tiles stand side by side.
@@ -92,6 +93,7 @@ class PictureFacts(NetworkFacts):
 
     address: Address
     layout: Layout = UNKNOWN
+    depth: int | None = None
     sort: str = "index"
     top: int | None = None
     scale: str
@@ -154,6 +156,7 @@ def picture_facts_of(
         **network_facts(model, image, size=size, whole=whole),
         address=grid.address,
         layout=grid.layout,
+        depth=grid.depth,
         sort=grid.sort,
         top=len(grid.order) if len(grid.order) < grid.shape[0] else None,
         scale=grid.limits.scale,

@@ -170,7 +170,10 @@ def _image(facts: NetworkFacts) -> str:
     ]
     own = facts.preprocess is None and facts.library_calls is None
     steps = ["values = prepare(image)"] if own else _steps(facts)
-    alone = "values.unsqueeze(0)  # of one image: (1, channels, height, width)"
+    axes = (
+        "frames, height, width" if facts.preprocess and facts.preprocess.frames else "height, width"
+    )
+    alone = f"values.unsqueeze(0)  # of one image: (1, channels, {axes})"
     if facts.more_images:
         body = indent("\n".join([*lines, *steps, f"return {alone}"]), "    ")
         read = f"def read(file):\n{body}\n\n\nbatch = read(IMAGE)"

@@ -41,6 +41,7 @@ def _capture(facts: PictureFacts) -> str:
         call=call,
         which=which,
         maps=as_maps(facts.layout),
+        slice="" if facts.depth is None else f"[:, {facts.depth}]",
         moved=_MOVED if facts.layout.last else "",
     )
 
@@ -60,7 +61,7 @@ with torch.no_grad():  # no training, so nothing has to be kept for gradients
     model(batch)
 handle.remove()
 # What {which} put out for the only image: (channels, height, width).
-{moved}maps = outputs[{call}]{maps}[0].numpy()
+{moved}maps = outputs[{call}]{maps}[0]{slice}.numpy()
 assert np.isfinite(maps).all(), "HookViz draws NaN and infinity, this script does not"\
 """
 _MOVED = """\

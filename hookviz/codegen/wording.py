@@ -40,14 +40,15 @@ def {call}:
 def as_maps(layout: Layout) -> str:
     """Write what follows a tensor, with or without its batch, to have it as ``(C, H, W)``.
 
-    Windows have no batch: of those it makes ``(1, C, H, W)``.
+    Of video that is ``(C, T, H, W)``. Windows have no batch: of those it makes ``(1, C, H, W)``.
     """
     if layout.order == TOKENS:
         rest = f"[..., {layout.prefix_tokens}:, :]" if layout.prefix_tokens else ""
         return f"{rest}.unflatten(-2, {layout.grid}).movedim(-1, -3)"
     if layout.order == WINDOWS:
         return _windows(layout)
-    return ".movedim(-1, -3)" if layout.order == LAST else ""
+    axis = -4 if layout.frames else -3
+    return f".movedim(-1, {axis})" if layout.order == LAST else ""
 
 
 def _windows(layout: Layout) -> str:

@@ -46,6 +46,7 @@ class Grid:
         layout: how what the layer put out lies, of which it was made.
         about: a sentence on what a tile is, where it is a strip of sound, a slice of a volume or no
             map at all.
+        depth: which slice of a volume it shows, or frame of video; None of what has none.
     """
 
     address: Address | None
@@ -61,6 +62,7 @@ class Grid:
     palette: Levels = field(repr=False)
     about: str = ""
     layout: Layout = UNKNOWN
+    depth: int | None = None
 
     @cached_property
     def shown(self) -> str:
@@ -288,4 +290,5 @@ def make_grid(
         palette=palette_of(colours.name),
         about=about,
         layout=activation.layout if isinstance(activation, Activation) else UNKNOWN,
+        depth=depth,
     )

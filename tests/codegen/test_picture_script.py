@@ -16,10 +16,12 @@ from PIL import Image
 from safetensors.torch import save_file
 from torch import Tensor
 from torchvision import models
+from torchvision.models.video.swin_transformer import SwinTransformer3d
 
 import hookviz
 from hookviz.codegen.facts import PictureFacts, picture_facts_of
 from hookviz.codegen.picture_script import picture_script
+from hookviz.drawing.grid import make_grid
 from hookviz.models import catalog, shapesnet
 from hookviz.models.bundled import BUNDLED
 from hookviz.settings import ASSETS
@@ -513,3 +515,20 @@ def test_a_channel_that_is_not_shown_has_no_recipe(tiny: Model, noise: Tensor) -
     grid = hookviz.make_grid(hookviz.capture(tiny, noise, "conv1")["conv1"], top=2)
     with pytest.raises(hookviz.HookVizError, match=r"Channel 3 .*2 of 4 shown"):
         picture_facts_of(tiny, "photo.png", grid, channel=3)
+
+
+@pytest.mark.parametrize("layer", ["patch_embed.proj", "features.0.0.mlp.1"])
+def test_the_script_of_a_clip_s_layer_draws_the_frame_that_is_shown(
+    layer: str, tmp_path: Path
+) -> None:
+    network = seeded(lambda: SwinTransformer3d([2, 4, 4], 12, [2], [2], [2, 4, 4], num_classes=5))
+    model = hookviz.wrap(network, Preprocess(36, 32, frames=4), name="mine")
+    picture(1, 90, 60).save(tmp_path / "photo.png")
+    activation = hookviz.capture(model, tmp_path / "photo.png", layer)[layer]
+    code = picture_script(picture_facts_of(model, "photo.png", make_grid(activation, depth=1)))
+    (line,) = (line for line in code.splitlines() if line.startswith("maps = "))
+    names = {"outputs": [activation.raw.unsqueeze(0)]}
+    found = eval(line.removeprefix("maps = "), names)  # noqa: S307 - our own
+    np.testing.assert_array_equal(found, activation.values[:, 1].numpy())
+    assert "values = values.unsqueeze(1).repeat(1, 4, 1, 1)" in code
+    assert "(1, channels, frames, height, width)" in code
