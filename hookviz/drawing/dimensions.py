@@ -25,7 +25,8 @@ def as_maps(
         of: what layer they are from, if any, for the error.
 
     Raises:
-        HookVizError: it is a layer that puts out no maps, such as a linear one.
+        HookVizError: it is a layer that puts out no maps, such as a linear one, or those of several
+            images or heads at once.
         SettingError: there is no such slice, or `depth` is given for what is no volume.
     """
     if depth is not None:
@@ -52,6 +53,14 @@ def as_maps(
                 "are listed by list_layers(model, kind='maps') and `hookviz layers --kind "
                 "maps`; extract_features and the lens Summary take any layer.",
                 layer=of,
+                shape=times(values.shape),
+            )
+        )
+    if values.ndim > 4:
+        raise HookVizError(
+            say(
+                "These {shape} numbers are of several images or heads at once, and no channels of "
+                "one. Choose another layer; `Activation.raw` has all of them.",
                 shape=times(values.shape),
             )
         )

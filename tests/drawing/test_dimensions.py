@@ -25,6 +25,13 @@ def test_sound_is_a_strip_for_each_channel() -> None:
     assert grid.png()[1:4] == b"PNG"
 
 
+def test_rows_of_several_heads_are_no_channels() -> None:
+    heads = activation(2, 4, 5, 6, 7)  # (heads, C, T, H, W), as MViT's pooling convolutions put out
+    for draw in (hookviz.make_grid, lambda each: middle_maps(each.values)):
+        with pytest.raises(hookviz.HookVizError, match="2×4×5×6×7 numbers are of several images"):
+            draw(heads)
+
+
 def test_a_volume_is_drawn_by_its_slices() -> None:
     volume = activation(4, 5, 6, 7)
     grid = hookviz.make_grid(volume, depth=3)
