@@ -115,7 +115,7 @@ def receptive_fields(model: Model, shape: tuple[int, ...]) -> Fields:
     Args:
         model: from `load_model` or `wrap`.
         shape: ``(C, H, W)``; an input of another kind, sound or a volume, has no pixels to see: the
-            result is empty.
+            result is empty. Layers that put out windows one behind the other have no field in it.
 
     Raises:
         ModelError: the network can't take an input of that shape.
@@ -128,7 +128,10 @@ def receptive_fields(model: Model, shape: tuple[int, ...]) -> Fields:
             return cached[shape]
     layouts = layer_trace(model, shape).layouts  # says what is wrong with the shape
     follow = partial(trace_fields, layouts=layouts)
-    fields = MappingProxyType(pass_without_data(model, shape, follow))
+    found = pass_without_data(model, shape, follow)
+    # Of windows one behind the other the rows and columns are not those of the map that is shown.
+    apart = {str(at) for at, layout in layouts.items() if layout.order == "windows"}
+    fields = MappingProxyType({at: field for at, field in found.items() if at not in apart})
     with _lock:
         while len(cached) >= _MAX_SHAPES:
             cached.pop(next(iter(cached)))

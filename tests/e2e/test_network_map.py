@@ -10,7 +10,7 @@ import hookviz
 from hookviz.images.samples import samples
 from tests.e2e.screen import SHAPESNET, pixels
 
-STAGE = ".whole .stage"
+STAGE = ".map-stage"
 
 
 IS_PAINTED = """

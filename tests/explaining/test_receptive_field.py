@@ -169,13 +169,16 @@ def test_what_a_cell_behind_attention_sees_is_what_its_gradient_is_of(name: str)
     for at in {*trace.layouts} & {Address(info.name) for info in trace.maps}:
 
         def keep(_module: nn.Module, _given: Any, output: Tensor, at: Address = at) -> None:
-            seen[at.layer] = trace.layouts[at].maps(output)[0]
+            seen[at.layer] = trace.layouts[at].batch_maps(output)[0]
 
         model.network.get_submodule(at.layer).register_forward_hook(keep)
     image = case.image().requires_grad_()
     model.network(image)
     words = set()
     for layer, maps in seen.items():
+        if layer not in fields:
+            assert trace.layouts[Address(layer)].word == "windows"
+            continue
         rows, columns = maps.shape[1:]
         for row, column in {(0, 0), (rows // 2, columns - 1)}:
             value = maps[:, row, column].square().sum()

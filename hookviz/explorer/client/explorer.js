@@ -155,11 +155,14 @@ export const mount = (element, surroundings) => {
   const aboutStep = () => JSON.stringify([subject, ofStep(view)]);
   const tree = treePlace({ ask, change, about });
   const seenAs = segmented(find(".seen-as"), (value) => change({ inside: value === "whole" ? "/" : null }));
-  const map = networkMap(find(".whole-place"), {
-    ask: (question, options) => ask(question, { view, ...options }),
-    change,
-    view: () => view,
-  });
+  /** @type {ReturnType<typeof networkMap> | null} */
+  let map = null; // until somebody looks at it
+  const drawMap = () =>
+    networkMap(find(".whole-place"), {
+      ask: (question, options) => ask(question, { view, ...options }),
+      change,
+      view: () => view,
+    });
   const seeAs = () => {
     const isWhole = view.inside !== undefined;
     root.classList.toggle("is-whole", isWhole);
@@ -175,7 +178,8 @@ export const mount = (element, surroundings) => {
           }
         : null, // so far a link leads here
     );
-    map.show(isWhole, subject);
+    if (isWhole) map ??= drawMap();
+    map?.show(isWhole, subject);
     if (!isWhole) grid.fit();
   };
   tree.stand(surroundings.treeElement ?? null);
@@ -323,7 +327,7 @@ export const mount = (element, surroundings) => {
       questions.end();
       inspected.end();
       grid.end();
-      map.end();
+      map?.end();
       tree.end();
       root.remove();
     },

@@ -18,13 +18,13 @@ const FRAME = `
     <div class="whole-row">
       <button type="button" class="step play"><i aria-hidden="true">▶</i><b>Play</b></button>
       <input class="depth" type="range" min="0" step="1" aria-label="How far the pass is">
-      <span class="zoom">
+      <span class="map-zoom">
         <button type="button" class="out" aria-label="Smaller">−</button>
         <button type="button" class="in" aria-label="Larger">+</button>
         <button type="button" class="all" aria-label="Whole network" title="Whole network">⤢</button>
       </span>
     </div>
-    <div class="stage" tabindex="0" role="application" aria-label="Map of the network: arrow keys go from part to part, Enter goes in, Escape out">
+    <div class="map-stage" tabindex="0" role="application" aria-label="Map of the network: arrow keys go from part to part, Enter goes in, Escape out">
       <canvas></canvas>
     </div>
     <p class="caption part" role="status"></p>
@@ -49,7 +49,7 @@ const LEAST_HIGH = 260;
  */
 export const networkMap = (parent, { ask, change, view }) => {
   const find = frame(parent, FRAME);
-  const [whole, stage, canvas, depth, play] = [".whole", ".stage", "canvas", ".depth", ".play"].map(find);
+  const [whole, stage, canvas, depth, play] = [".whole", ".map-stage", "canvas", ".depth", ".play"].map(find);
   const pen = penOf(canvas);
   const paint = mapPainter(canvas, pen);
   const asked = newest(ask);
