@@ -199,7 +199,6 @@ OF_SEVERAL = {
     "explorer/test_order.py",
     "lenses/test_every_lens.py",
     "lenses/test_grad_cam_of_tokens.py",
-    "lenses/test_of_tokens.py",
     "lenses/test_every_model.py",
     "lenses/test_lenses_of_tokens.py",
     "lenses/test_together.py",

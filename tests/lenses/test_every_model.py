@@ -30,7 +30,8 @@ def lenses_of(name: str) -> list[Lens]:
 
 
 def test_a_network_of_every_family_goes_through_every_lens() -> None:
-    family = {spec.name: spec.family for spec in catalog.described_models()}
+    specs = [spec for spec in catalog.described_models() if spec.task == "classification"]
+    family = {spec.name: spec.family for spec in specs}
     assert {family[name] for name in ONE_OF_A_KIND} == set(family.values())
 
 
