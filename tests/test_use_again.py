@@ -18,6 +18,7 @@ from tests import random_outside
 from tests.capturing.test_odd_networks import ODD
 from tests.networks import TINY_SIDE, Tiny, random_input, seeded
 from tests.plain_hooks import equal_outputs, plain_pass
+from tests.random_kinds import KINDS
 from tests.random_networks import FEATURES, SIDE, Description, Step, build, with_feature
 from tests.test_any_network import NETWORKS, input_of
 from tests.unharmed import GlobalHooks, conditions
@@ -75,7 +76,7 @@ def own_generators() -> Iterator[None]:
 def test_a_network_with_one_feature(feature: str) -> None:
     description = with_feature(random.Random(1), Description((Step("norm"),)), feature)
     # a step or a row for each cell of 224×224, which is guessed, takes minutes or gigabytes
-    large = feature in ("Recurrent", "Attention")
+    large = feature == "Recurrent" or feature in KINDS["tokens and windows"]
     steps = hookviz.Preprocess(resize=SIDE, crop=SIDE) if large else None
     assert_unharmed(lambda: build(description), random_input(1, SIDE), steps)
 
