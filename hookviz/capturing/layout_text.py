@@ -25,10 +25,19 @@ def layout_text(layer: LayerInfo) -> str:
         return say("channels last: {size}; {channels:,} channels", size=size, channels=channels)
     if layer.layout == WINDOWS:
         return say("windows of {size}; {channels:,} channels", size=size, channels=channels)
-    if layer.prefix_tokens == 0:
-        cells = say("{size} patches", size=size)
-    elif layer.prefix_tokens == 1:
-        cells = say("{size} patches and a class token", size=size)
-    else:
-        cells = say("{size} patches and {count} other tokens", size=size, count=layer.prefix_tokens)
+    cells = tokens_text(size, layer.prefix_tokens)
     return say("{cells}; {channels:,} channels", cells=cells, channels=channels)
+
+
+def tokens_text(size: str, others: int) -> str:
+    """Write which tokens there are: so many patches, and those that stand for none.
+
+    >>> from hookviz.capturing.layout_text import tokens_text
+    >>> tokens_text("14×14", 1)
+    '14×14 patches and a class token'
+    """
+    if others == 0:
+        return say("{size} patches", size=size)
+    if others == 1:
+        return say("{size} patches and a class token", size=size)
+    return say("{size} patches and {count} other tokens", size=size, count=others)

@@ -32,12 +32,10 @@ class FixedMap:
     Attributes:
         name: what it is called.
         values: ``(rows, columns)``.
-        about: whether the numbers are shares of attention; else they are sums of another size.
     """
 
     name: str
     values: Numbers = field(repr=False)
-    is_share: bool = True
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)

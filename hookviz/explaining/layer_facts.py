@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from hookviz.capturing.layout_text import tokens_text
 from hookviz.explaining.receptive_attention import ALL, WINDOWS
 from hookviz.explaining.receptive_field import ReceptiveField
 from hookviz.language.saying import localised, say
@@ -14,7 +15,7 @@ def facts(layer: LayerInfo, field: ReceptiveField | None) -> str:
     channels, *sides = layer.output_shape
     size = times(sides)
     if layer.layout == TOKENS:
-        size = _patches(size, layer.prefix_tokens)
+        size = tokens_text(size, layer.prefix_tokens)
     taken = (
         localised(f"{layer.input_shape[0]:,}") + " → "
         if len(layer.input_shape) == len(sides) + 1
@@ -40,14 +41,6 @@ def facts(layer: LayerInfo, field: ReceptiveField | None) -> str:
         shown = say(", the first is shown") if layer.kernel_size else ""
         parts.append(say("runs {calls} times{note}", calls=layer.calls, note=shown))
     return " · ".join(parts)
-
-
-def _patches(size: str, others: int) -> str:
-    if others == 0:
-        return say("{size} patches", size=size)
-    if others == 1:
-        return say("{size} patches and a class token", size=size)
-    return say("{size} patches and {count} other tokens", size=size, count=others)
 
 
 def _convolution(layer: LayerInfo) -> list[str]:

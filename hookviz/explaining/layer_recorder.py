@@ -69,15 +69,7 @@ def record_layer_call(model: Model, image: Any, layer: str, call: int = 0) -> La
         with hooks.observe(replica, recorder.layers, recorder.on_call), recorder:
             forward_pass(model, replica, model_input.tensor)
     if recorder.record is None:
-        raise ModelError(
-            say(
-                "Layer {layer!r} of {model} {problem}, so its values can't be written out as "
-                "a sum. Choose another layer.",
-                layer=layer,
-                model=model.title,
-                problem=recorder.problem,
-            )
-        )
+        raise _no_sum(model, layer, recorder.problem)
     return replace(recorder.record, steps=tuple(recorder.steps))
 
 
@@ -118,15 +110,7 @@ def _check_layer(model: Model, model_input: ModelInput, layer: str, call: int) -
         return CONVOLUTIONS
     layout = run.layouts.get(Address(layer, call), UNKNOWN)
     if layout.frames:
-        raise ModelError(
-            say(
-                "Layer {layer!r} of {model} {problem}, so its values can't be written out as "
-                "a sum. Choose another layer.",
-                layer=layer,
-                model=model.title,
-                problem=say("works on the frames of a clip"),
-            )
-        )
+        raise _no_sum(model, layer, say("works on the frames of a clip"))
     if layout.order not in {LAST, TOKENS}:
         raise ModelError(
             say(
@@ -137,6 +121,19 @@ def _check_layer(model: Model, model_input: ModelInput, layer: str, call: int) -
             )
         )
     return layout
+
+
+def _no_sum(model: Model, layer: str, problem: str) -> ModelError:
+    """Return the error that says why a layer's values are no sums."""
+    return ModelError(
+        say(
+            "Layer {layer!r} of {model} {problem}, so its values can't be written out as "
+            "a sum. Choose another layer.",
+            layer=layer,
+            model=model.title,
+            problem=problem,
+        )
+    )
 
 
 class _CallRecorder(EveryFunction):

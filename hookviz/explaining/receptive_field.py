@@ -38,6 +38,7 @@ from hookviz.hooking.forward_pass import pass_without_data
 from hookviz.hooking.torch_functions import not_followed
 from hookviz.language.saying import say
 from hookviz.types import LAST, TOKENS, UNKNOWN, Address, Layout, Model
+from hookviz.types import WINDOWS as IN_WINDOWS
 
 Box = tuple[int, int, int, int]
 """Top, left, bottom, right in pixels of the input; the last row and column are not included."""
@@ -128,10 +129,7 @@ def receptive_fields(model: Model, shape: tuple[int, ...]) -> Fields:
             return cached[shape]
     layouts = layer_trace(model, shape).layouts  # says what is wrong with the shape
     follow = partial(trace_fields, layouts=layouts)
-    found = pass_without_data(model, shape, follow)
-    # Of windows one behind the other the rows and columns are not those of the map that is shown.
-    apart = {str(at) for at, layout in layouts.items() if layout.order == "windows"}
-    fields = MappingProxyType({at: field for at, field in found.items() if at not in apart})
+    fields = MappingProxyType(pass_without_data(model, shape, follow))
     with _lock:
         while len(cached) >= _MAX_SHAPES:
             cached.pop(next(iter(cached)))
@@ -170,6 +168,8 @@ def trace_fields(
                     extent, shape = tracer.extent(tensor), tuple(tensor.shape)
                     address = Address(call.layer, call.index, path)
                     layout = layouts.get(address, UNKNOWN)
+                    if layout.order == IN_WINDOWS:
+                        continue  # whose rows and columns are not those of the map that is shown
                     fields[str(address)] = _field(
                         *_as_maps(extent, shape, layout),
                         tuple(image.shape[2:]),

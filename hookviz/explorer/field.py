@@ -1,6 +1,6 @@
 """Answer what each cell of a map sees: its receptive field, as a part of the photograph."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from hookviz.explorer.question import Answer, Report
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.language.saying import say
-from hookviz.types import LayerInfo
 
 _Shares = list[Any]
 
@@ -34,13 +33,15 @@ def answer_field(
     looked = resolve(subject, view)
     fields = subject.fields()
     field = fields.get(str(looked.step))
-    convs, maps = subject.trace.convs, subject.trace.maps
-    is_conv = any(conv.name == looked.layer.name for conv in convs)
+    numbers = {layer.name: layer.index + 1 for layer in subject.trace.convs}
+    is_conv = looked.layer.name in numbers
+    if not is_conv:
+        numbers = {layer.name: layer.index + 1 for layer in subject.trace.maps}
     sentence = say(
         "{kind} {number} of {layer_count} · {facts}",
         kind=say("conv layer") if is_conv else say("layer"),
-        number=_index(looked.layer, convs if is_conv else maps) + 1,
-        layer_count=len(convs if is_conv else maps),  # be some of them offered or all
+        number=numbers.get(looked.layer.name, looked.layer.index + 1),
+        layer_count=len(numbers),  # be some of them offered or all
         facts=facts(looked.layer, fields.get(looked.layer.name)),
     )
     return Answer(
@@ -51,10 +52,6 @@ def answer_field(
             **_places(subject, field),
         }
     )
-
-
-def _index(layer: LayerInfo, among: Sequence[LayerInfo]) -> int:
-    return next((each.index for each in among if each.name == layer.name), layer.index)
 
 
 def _says(field: ReceptiveField | None) -> str:

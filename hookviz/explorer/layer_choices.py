@@ -64,10 +64,11 @@ def class_names(subject: Subject, layer: LayerInfo) -> list[str]:
     Empty of any other layer.
     """
     categories, trace = subject.model.categories, subject.trace
-    returned = list(trace.calls)
+    if layer.output_shape[:1] != (len(categories),):
+        return []
+    returned = {name: at for at, name in enumerate(trace.calls)}
     last = trace.convs[-1].name if trace.convs else layer.name
-    is_last = layer.name in returned and returned.index(layer.name) >= returned.index(last)
-    if not is_last or layer.output_shape[:1] != (len(categories),):
+    if returned.get(layer.name, -1) < returned[last]:
         return []
     return [class_label(number, categories) for number in range(len(categories))]
 

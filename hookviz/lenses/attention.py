@@ -205,7 +205,7 @@ def _flows(
         row = flow.mean(0) if places.class_token is None else flow[places.class_token]
         laid = np.full(places.grid[0] * places.grid[1], np.nan, np.float32)
         laid[cells[cells >= 0]] = row[cells >= 0]
-        fixed.append(FixedMap(title, laid.reshape(places.grid), is_share=name == "rollout"))
+        fixed.append(FixedMap(title, laid.reshape(places.grid)))
     return fixed
 
 
