@@ -53,14 +53,17 @@ class LessonScene:
     cache: ByteCache | None = field(default=None, repr=False)
 
     def cached(
-        self, key: tuple[Hashable, ...], compute: Callable[[], Computed], nbytes: int
+        self,
+        key: tuple[Hashable, ...],
+        compute: Callable[[], Computed],
+        nbytes: int | Callable[[Computed], int],
     ) -> Computed:
         """Return what `compute` gives, computed once per model and input while there is room.
 
         Args:
             key: what it is, among all that is computed of the same model and input.
             compute: computes it.
-            nbytes: about how many bytes it takes.
+            nbytes: about how many bytes it takes, or what tells that of what was computed.
         """
         if self.cache is None:
             return compute()
@@ -68,7 +71,7 @@ class LessonScene:
         value: Computed | None = self.cache.get(full_key)
         if value is None:
             value = compute()
-            self.cache.put(full_key, value, nbytes)
+            self.cache.put(full_key, value, nbytes(value) if callable(nbytes) else nbytes)
         return value
 
 

@@ -1,7 +1,7 @@
 """Look at who attends to whom: what each head of a layer weighs for one patch, or the class."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,12 +68,28 @@ def attending(scene: LessonScene, place: str) -> Attending | None:
     Layers count in which all patches and nothing else but tokens in front attend to each other: no
     windows.
     """
+    # One pass for the lesson's facts, its link and its pictures.
+    every = scene.cached(
+        ("attention",),
+        lambda: _every(scene),
+        lambda known: sum(each.weights.nbytes for each in known),
+    )
+    if not every:
+        return None
+    last = len(every) - 1
+    at = {"first": 0, "middle": last // 2, "last": last}
+    by_name = {each.layer: each for each in every}
+    return by_name.get(place, every[at.get(place, last)])
+
+
+def _every(scene: LessonScene) -> tuple[Attending, ...]:
+    """Return all such layers in order of execution."""
     try:
         found = attention(scene.model, scene.model_input)
     except ModelError:  # nothing in it attends
-        return None
+        return ()
     infos = {info.name: info for info in scene.trace.maps if info.layout == TOKENS}
-    known: dict[str, Attending] = {}
+    known = []
     for layer, weights in found.items():
         info = infos.get(layer)
         if info is None or weights.ndim != 3:
@@ -81,14 +97,9 @@ def attending(scene: LessonScene, place: str) -> Attending | None:
         _, rows, columns = info.output_shape
         if tuple(weights.shape[1:]) == (info.prefix_tokens + rows * columns,) * 2:
             values = weights.numpy()
-            known[layer] = Attending(layer, (), values, rows, columns, info.prefix_tokens)
-    if not known:
-        return None
-    names = tuple(known)
-    last = len(names) - 1
-    at = {"first": 0, "middle": last // 2, "last": last}
-    each = known.get(place, known[names[at.get(place, last)]])
-    return Attending(each.layer, names, each.weights, each.rows, each.columns, each.prefix)
+            known.append(Attending(layer, (), values, rows, columns, info.prefix_tokens))
+    names = tuple(each.layer for each in known)
+    return tuple(replace(each, layers=names) for each in known)
 
 
 def first_query(layer: Attending, asked: str) -> int:

@@ -1,5 +1,6 @@
 """Draw each head's weights for a patch that can be picked, and one head's over the image."""
 
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -64,37 +65,27 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
 
 def _place(asked: str, key: str) -> str:
     """Let choose among the places, beginning at the lesson's; a layer by name stands alone."""
-    if asked not in PLACES:
-        return asked
-    return (
-        st.segmented_control(
-            say("Layer"),
-            PLACES,
-            default=asked,
-            format_func=lambda name: say(_PLACES[name]),
-            required=True,
-            key=f"{key}-place",
-            label_visibility="collapsed",
-        )
-        or asked
-    )
+    return _choose(say("Layer"), _PLACES, asked, f"{key}-place") if asked in PLACES else asked
 
 
 def _token(layer: Attending, asked: str, key: str) -> str:
     """Let choose between a patch and the class token, where there is one."""
-    if not layer.prefix:
-        return PATCH
+    return _choose(say("Who attends"), _TOKENS, asked, f"{key}-token") if layer.prefix else PATCH
+
+
+def _choose(label: str, names: Mapping[str, str], first: str, key: str) -> str:
+    """Let choose one of a few by their names."""
     return (
         st.segmented_control(
-            say("Who attends"),
-            tuple(_TOKENS),
-            default=asked,
-            format_func=lambda name: say(_TOKENS[name]),
+            label,
+            tuple(names),
+            default=first,
+            format_func=lambda name: say(names[name]),
             required=True,
-            key=f"{key}-token",
+            key=key,
             label_visibility="collapsed",
         )
-        or asked
+        or first
     )
 
 
