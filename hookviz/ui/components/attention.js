@@ -2,6 +2,7 @@
 // one that is picked up lies on the photograph. All is drawn here, so that no click waits for the server.
 
 import { roomBelow, scrolledBy } from "../../explorer/client/place.js";
+import { nearestCell } from "../../explorer/client/pointing.js";
 import { floats, frame, make, number, penOf, say, unpacked } from "../../explorer/client/shared.js";
 import { attentionMaps, CLASS_TOKEN, stepped, strongest, weightsOf } from "./attention_maps.js";
 
@@ -145,11 +146,9 @@ export default function ({ data: bytes, parentElement }) {
     show();
   };
 
-  const under = (event) => {
-    const box = stage.getBoundingClientRect();
-    const along = (at, length, count) => Math.min(count - 1, Math.max(0, Math.floor((at / length) * count)));
-    const row = along(event.clientY - box.top, box.height, rows);
-    return row * columns + along(event.clientX - box.left, box.width, columns);
+  const under = ({ clientX: x, clientY: y }) => {
+    const [row, column] = nearestCell(stage.getBoundingClientRect(), { x, y }, rows, columns);
+    return row * columns + column;
   };
   stage.onclick = (event) => {
     hand.at = null;

@@ -1,5 +1,8 @@
 // The arithmetic of attention on the page: numbers of 16 bits, and maps laid out by cells.
 
+import { stepped as steppedCell } from "../../explorer/client/cells.js";
+import { half } from "../../standalone/client/halves.js";
+
 export const CLASS_TOKEN = -1; // stands for it among the cells that can ask
 const UNIT = 1024; // what a weight of 1 was multiplied with, so that small ones keep their digits
 
@@ -12,9 +15,7 @@ export const weightsOf = (bytes) => {
   const bits = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const numbers = new Float32Array(bytes.byteLength / 2);
   for (let at = 0; at < numbers.length; at += 1) {
-    const half = bits.getUint16(2 * at, true);
-    const [exponent, fraction] = [(half >> 10) & 31, half & 1023];
-    numbers[at] = (exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : 2 ** -14 * (fraction / 1024)) / UNIT;
+    numbers[at] = half(bits.getUint16(2 * at, true)) / UNIT;
   }
   return numbers;
 };
@@ -74,9 +75,6 @@ export const strongest = (map) => {
  * @param {[number, number]} grid
  */
 export const stepped = (key, cell, [rows, columns]) => {
-  const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[key];
-  if (!step) return null;
-  const row = Math.min(rows - 1, Math.max(0, Math.floor(cell / columns) + step[0]));
-  const column = Math.min(columns - 1, Math.max(0, (cell % columns) + step[1]));
-  return row * columns + column;
+  const next = steppedCell([Math.floor(cell / columns), cell % columns], key, rows, columns);
+  return next && next[0] * columns + next[1];
 };
