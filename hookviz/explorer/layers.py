@@ -109,7 +109,7 @@ def steps_of(trace: LayerTrace, layer: LayerInfo) -> Steps:
     """
     if all(conv.name != layer.name for conv in trace.convs):
         outputs = trace.map_outputs[layer.name]
-        return Steps("output", {_call_words(address): address for address in outputs})
+        return Steps("output", {call_words(address): address for address in outputs})
     kinds = {info.name: info.kind for info in trace.layers}
     steps = {layer.kind: Address(layer.name)}
     for address in steps_after(trace, layer.name):
@@ -191,7 +191,7 @@ def maps(subject: Subject, looked: Looked) -> torch.Tensor:
     return middle_maps(recorded(subject, looked).values, looked.frame)
 
 
-def _call_words(address: Address) -> str:
+def call_words(address: Address) -> str:
     """Name a call, counted from 1, and a part of what it returned, in few signs."""
     return " ".join((f"call {address.call + 1}", *address.path))
 

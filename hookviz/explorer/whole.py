@@ -1,18 +1,19 @@
 """Answer with the whole network as it ran: each part's card, the ways between them, small maps."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.drawing.grid import make_grid
+from hookviz.drawing.tile_facts import geometry_facts
 from hookviz.explaining.followed_pass import follow_pass
 from hookviz.explaining.map_layout import PlacedPart, lay_out
 from hookviz.explaining.network_map import network_map
 from hookviz.explaining.strongest_maps import StrongestMaps, on_one_scale, strongest_maps
 from hookviz.explorer.head import classes_of
-from hookviz.explorer.layers import capture_layer, resolve
+from hookviz.explorer.layers import call_words, capture_layer, resolve
 from hookviz.explorer.question import Answer, Report
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
@@ -23,7 +24,16 @@ from hookviz.wording import times
 _SIDE = 40  # pixels of a small map's longer side
 _CHANNELS = 3  # of each layer
 
-_Maps = Mapping[Address, StrongestMaps]
+
+class _Shown(NamedTuple):
+    """A call's first maps: their address, the strongest of them, and the first one's place."""
+
+    address: Address
+    strongest: StrongestMaps
+    tile: int
+
+
+_Maps = Mapping[Address, _Shown]
 
 
 def answer_whole(
@@ -60,30 +70,25 @@ def _computed(subject: Subject) -> Answer:
         progress = run.limit.within()
         trace = follow_pass(model, model_input, ProgressReporter(progress), joins=True)
         found = strongest_maps(model, model_input, count=_CHANNELS, size=size, progress=progress)
-    maps = {Address(at.layer, at.call): each for at, each in reversed(found.items())}
-    steps = {number: step.address for number, step in enumerate(trace.steps, 1) if step.kind}
-    sides = {at: maps[address].shape[1] for at, address in steps.items() if address in maps}
-    placed = lay_out(network_map(trace, type(model.network).__name__), sides)
-    tiles: dict[Address, int] = {}
+    maps: dict[Address, _Shown] = {}
     pictures: list[NDArray[np.float32]] = []
-    for address, each in maps.items():
-        tiles[address] = sum(len(picture) for picture in pictures)
-        pictures.append(on_one_scale(each.small))
+    for at, strongest in found.items():
+        call = Address(at.layer, at.call)
+        if call not in maps:  # of a call that puts out several the first
+            maps[call] = _Shown(at, strongest, len(pictures))
+            pictures.extend(on_one_scale(strongest.small))
+    steps = {number: step.address for number, step in enumerate(trace.steps, 1) if step.kind}
+    sides = {at: maps[call].strongest.shape[1] for at, call in steps.items() if call in maps}
+    placed = lay_out(network_map(trace, type(model.network).__name__), sides)
     sprite, data = None, b""
     if pictures:
-        grid = make_grid(
-            np.concatenate(pictures), scale="symmetric", colormap=subject.colours.diverging
-        )
-        geometry, data = grid.sprite_geometry, grid.sprite
-        sprite = {"columns": geometry.columns, "tile": list(size), "pitch": list(geometry.pitch)}
-    first = {Address(at.layer, at.call): at for at in reversed(tuple(found))}
-    network = _facts_of(placed, maps, tiles, first)
+        grid = make_grid(np.stack(pictures), scale="symmetric", colormap=subject.colours.diverging)
+        sprite, data = geometry_facts(grid.sprite_geometry), grid.sprite
+    network = _facts_of(placed, maps)
     return Answer({"network": network, "sprite": sprite, "count": len(trace.steps)}, data)
 
 
-def _facts_of(
-    placed: PlacedPart, maps: _Maps, tiles: Mapping[Address, int], first: Mapping[Address, Address]
-) -> dict[str, Any]:
+def _facts_of(placed: PlacedPart, maps: _Maps) -> dict[str, Any]:
     part = placed.part
     facts: dict[str, Any] = {
         "name": str(part.address),
@@ -95,18 +100,17 @@ def _facts_of(
     }
     found = None if part.is_join else maps.get(part.address)
     if found is not None:
-        at = first[part.address]
         facts |= {
             "layer": part.address.layer,
-            "output": " ".join((f"call {at.call + 1}", *at.path)),
-            "maps": list(found.shape),
-            "shape": times(found.shape),
-            "channels": list(found.channels),
-            "tile": tiles[part.address],
+            "output": call_words(found.address),
+            "maps": list(found.strongest.shape),
+            "shape": times(found.strongest.shape),
+            "channels": list(found.strongest.channels),
+            "tile": found.tile,
         }
     if placed.inside:
         facts["size"] = _rounded(*placed.size)
-        facts["parts"] = [_facts_of(each, maps, tiles, first) for each in placed.inside]
+        facts["parts"] = [_facts_of(each, maps) for each in placed.inside]
         facts["lines"] = [
             [begin, end, [each for point in points for each in _rounded(*point)]]
             for begin, end, points in placed.lines

@@ -165,6 +165,7 @@ export const mount = (element, surroundings) => {
     });
   const seeAs = () => {
     const isWhole = view.inside !== undefined;
+    const wasWhole = root.classList.contains("is-whole");
     root.classList.toggle("is-whole", isWhole);
     seenAs.show(
       isWhole
@@ -180,7 +181,7 @@ export const mount = (element, surroundings) => {
     );
     if (isWhole) map ??= drawMap();
     map?.show(isWhole, subject);
-    if (!isWhole) grid.fit();
+    if (wasWhole && !isWhole) grid.fit(); // they had no room while they were hidden
   };
   tree.stand(surroundings.treeElement ?? null);
 

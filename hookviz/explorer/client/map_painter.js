@@ -2,7 +2,8 @@
 
 import { onScreen } from "./map_camera.js";
 import { channelsIn } from "./map_parts.js";
-import { say, typeSize } from "./shared.js";
+import { typeSize } from "./shared.js";
+import { inSprite } from "./tiles.js";
 
 /**
  * @typedef {import("./map_camera.js").Box} Box
@@ -13,7 +14,7 @@ import { say, typeSize } from "./shared.js";
  * @property {import("./map_camera.js").Room} room
  * @property {Placed} root
  * @property {HTMLImageElement | null} sprite small maps of all layers
- * @property {{columns: number, tile: [number, number], pitch: [number, number]} | null} geometry
+ * @property {any} geometry of that picture, as of tiles
  * @property {(part: Placed) => Tiles | null} tilesOf all channels of a layer, where they are there
  * @property {Placed | null} chosen
  * @property {number} reached the last step that has run, while the pass is played
@@ -56,7 +57,6 @@ export const boardOf = (part) => {
 export const mapPainter = (canvas, pen) => {
   const colours = {
     text: "#222",
-    ground: "#fff",
     card: "#f2f4f7",
     line: "#98a2b3",
     accent: "#d6336c",
@@ -68,7 +68,6 @@ export const mapPainter = (canvas, pen) => {
     const of = (/** @type {string} */ name, /** @type {string} */ other) =>
       style.getPropertyValue(name).trim() || other;
     colours.text = of("--st-text-color", style.color || "#222");
-    colours.ground = of("--st-background-color", "#fff");
     colours.card = of("--st-secondary-background-color", "#f2f4f7");
     colours.accent = of("--hv-accent", "#d6336c");
     colours.font = of("--st-font", "sans-serif");
@@ -127,8 +126,7 @@ export const mapPainter = (canvas, pen) => {
       const { sprite, geometry } = scene;
       if (!sprite || !geometry) return;
       const [rows, columns] = geometry.tile;
-      const left = (position % geometry.columns) * geometry.pitch[1];
-      const top = Math.floor(position / geometry.columns) * geometry.pitch[0];
+      const [left, top] = inSprite(geometry, position);
       pen.drawImage(sprite, left, top, columns, rows, box.left, box.top, box.width, box.height);
     };
 
@@ -152,13 +150,10 @@ export const mapPainter = (canvas, pen) => {
       const { picture, geometry } = tiles;
       const [rows, columns] = geometry.tile;
       const lie = boardOf(part);
-      const head = geometry.header ?? 0;
       for (let at = 0; at < tiles.order.length; at += 1) {
         const box = onScreen(camera, lie.boxOf(at));
         if (!seen(box)) continue;
-        const place = geometry.places ? geometry.places[at] : at;
-        const left = (place % geometry.columns) * geometry.pitch[1];
-        const top = Math.floor(place / geometry.columns) * geometry.pitch[0] + head;
+        const [left, top] = inSprite(geometry, at);
         pen.imageSmoothingEnabled = box.width < columns;
         pen.drawImage(picture, left, top, columns, rows, box.left, box.top, box.width, box.height);
         if (scene.chosen === part && scene.channel === tiles.order[at]) {
@@ -301,13 +296,4 @@ export const mapPainter = (canvas, pen) => {
     photograph();
     classes();
   };
-};
-
-/** What a part is, for who can't see it. @param {Placed} part */
-export const described = (part) => {
-  const { name, kind, shape } = part.facts;
-  if (!kind) return say("{name}: joins branches", { name: name || say("network") });
-  const count = part.parts.length;
-  if (count) return say("{name}: {kind}, {count} parts, puts out {shape}", { name, kind, count, shape });
-  return say("{name}: {kind}, puts out {shape}", { name, kind, shape });
 };

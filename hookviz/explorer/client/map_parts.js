@@ -1,5 +1,7 @@
 // The parts of a network's map, each with its place on the map as a whole.
 
+import { say } from "./shared.js";
+
 /**
  * @typedef {import("./map_camera.js").Box} Box
  * @typedef {object} Placed
@@ -124,4 +126,13 @@ export const channelsIn = (box, count, aspect) => {
       return column >= 0 && column < columns && row >= 0 && position < count ? position : null;
     },
   };
+};
+
+/** What a part is, for who can't see it. @param {Placed} part */
+export const described = (part) => {
+  const { name, kind, shape } = part.facts;
+  if (!kind) return say("{name}: joins branches", { name: name || say("network") });
+  const count = part.parts.length;
+  if (count) return say("{name}: {kind}, {count} parts, puts out {shape}", { name, kind, count, shape });
+  return say("{name}: {kind}, puts out {shape}", { name, kind, shape });
 };

@@ -2,11 +2,14 @@
 
 import { newest } from "./asking.js";
 import { between, fitted, limited, moved, onScreen, zoomed } from "./map_camera.js";
-import { boardOf, described, isNear, isOpen, mapPainter } from "./map_painter.js";
-import { leafAt, partUnder, placed } from "./map_parts.js";
+import { handsOn } from "./map_hands.js";
+import { boardOf, isNear, isOpen, mapPainter } from "./map_painter.js";
+import { described, leafAt, partUnder, placed } from "./map_parts.js";
+import { nearTiles } from "./near_tiles.js";
+import { passPlayer } from "./pass_player.js";
 import { decoded, urls } from "./pictures.js";
 import { roomBelow } from "./place.js";
-import { frame, penOf, say } from "./shared.js";
+import { frame, penOf } from "./shared.js";
 
 /**
  * @typedef {import("./map_parts.js").Placed} Placed
@@ -31,11 +34,9 @@ const FRAME = `
     <p class="error" role="alert" hidden></p>
   </div>`;
 
-const PASS = 10000; // milliseconds that the pass is played in
 const FLIGHT = 450; // milliseconds from part to part
-const KEPT = 24; // layers whose tiles are kept
 const CELL = 9; // pixels of a cell from which a click picks it
-const MOST = 40; // pixels a cell of the largest map, at most
+const MOST = 10240; // pixels a unit of the map, at most: a cell of 256 takes 40 of them
 const LEAST_HIGH = 260;
 
 /**
@@ -62,12 +63,9 @@ export const networkMap = (parent, { ask, change, view }) => {
   let about = ""; // the subject that it is of
   /** @type {any} */
   let scene = null;
-  let most = 1000; // pixels a unit
   /** @type {Placed | null} */
   let inside = null; // the part that was gone into last
-  /** @type {Map<string, import("./map_painter.js").Tiles | "asked">} */
-  const tiles = new Map();
-  const world = { left: -3.9, top: 0, width: 1, height: 1 };
+  const world = { left: 0, top: 0, width: 1, height: 1 };
 
   let isDue = false;
   const draw = () => {
@@ -85,29 +83,7 @@ export const networkMap = (parent, { ask, change, view }) => {
     ...(part.facts.output === "call 1" ? {} : { output: part.facts.output }),
   });
 
-  // All channels of a layer that is near enough; they come while the strongest are shown.
-  const tilesOf = (/** @type {Placed} */ part) => {
-    const known = tiles.get(part.facts.name);
-    if (known) return known === "asked" ? null : known;
-    const of = about;
-    tiles.set(part.facts.name, "asked");
-    ask({ name: "tiles" }, { view: linkOf(part) }).then(
-      async ({ facts, data }) => {
-        const url = URL.createObjectURL(new Blob([data], { type: "image/png" }));
-        const picture = await decoded(url);
-        URL.revokeObjectURL(url);
-        if (of !== about) return;
-        tiles.set(part.facts.name, { picture, geometry: facts.geometry, order: facts.order });
-        for (const name of tiles.keys()) {
-          if (tiles.size <= KEPT) break;
-          if (tiles.get(name) !== "asked") tiles.delete(name);
-        }
-        draw();
-      },
-      () => tiles.delete(part.facts.name),
-    );
-    return null;
-  };
+  const tiles = nearTiles((part) => ask({ name: "tiles" }, { view: linkOf(part) }), draw);
 
   // What a cell in the middle of the layer sees of the photograph.
   const see = (/** @type {Placed | null} */ part) => {
@@ -152,7 +128,7 @@ export const networkMap = (parent, { ask, change, view }) => {
   let flight = 0;
   const look = (/** @type {Camera} */ camera) => {
     if (!scene) return;
-    scene.camera = limited(camera, world, scene.room, most);
+    scene.camera = limited(camera, world, scene.room, MOST);
     draw();
   };
   const isStill = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -161,7 +137,7 @@ export const networkMap = (parent, { ask, change, view }) => {
     flight += 1;
     const mine = flight;
     const from = scene.camera;
-    const to = limited(fitted(box, scene.room, margin), world, scene.room, most);
+    const to = limited(fitted(box, scene.room, margin), world, scene.room, MOST);
     if (isStill()) return look(to);
     const began = performance.now();
     const step = () => {
@@ -191,10 +167,6 @@ export const networkMap = (parent, { ask, change, view }) => {
     draw();
   };
 
-  const pointOf = (/** @type {MouseEvent} */ event) => {
-    const box = canvas.getBoundingClientRect();
-    return { x: event.clientX - box.left, y: event.clientY - box.top };
-  };
   const onMap = (/** @type {{x: number, y: number}} */ point) => ({
     x: point.x / scene.camera.scale + scene.camera.x,
     y: point.y / scene.camera.scale + scene.camera.y,
@@ -209,8 +181,8 @@ export const networkMap = (parent, { ask, change, view }) => {
     const at = onMap(point);
     const board = boardOf(part);
     const position = board.under(at);
-    const known = tiles.get(part.facts.name);
-    if (position === null || !known || known === "asked") return;
+    const known = tiles.known(part.facts.name);
+    if (position === null || !known) return;
     const box = board.boxOf(position);
     const [, rows, columns] = part.facts.maps;
     const isCell = (box.width / columns) * scene.camera.scale >= CELL;
@@ -220,43 +192,22 @@ export const networkMap = (parent, { ask, change, view }) => {
     if (!isCell) flyTo(box, 0.3);
   };
 
-  // Hands: one moves the map, two pinch it, a wheel zooms.
-  /** @type {Map<number, {x: number, y: number}>} */
-  const hands = new Map();
-  let travelled = 0;
-  stage.onpointerdown = (/** @type {PointerEvent} */ event) => {
-    if (event.button !== 0) return;
-    flight += 1;
-    if (hands.size === 0) travelled = 0;
-    hands.set(event.pointerId, pointOf(event));
-    stage.setPointerCapture(event.pointerId);
-  };
-  stage.onpointermove = (/** @type {PointerEvent} */ event) => {
-    if (!scene) return;
-    const now = pointOf(event);
-    const before = hands.get(event.pointerId);
-    if (!before) return choose(under(now)?.parent ? under(now) : null);
-    const other = [...hands].find(([id]) => id !== event.pointerId)?.[1];
-    const step = [now.x - before.x, now.y - before.y];
-    travelled += Math.hypot(...step);
-    hands.set(event.pointerId, now);
-    if (!other) return look(moved(scene.camera, step[0], step[1]));
-    const [was, is] = [before, now].map((hand) => Math.hypot(hand.x - other.x, hand.y - other.y));
-    if (was > 0) look(zoomed(scene.camera, is / was, { x: (now.x + other.x) / 2, y: (now.y + other.y) / 2 }));
-  };
-  stage.onpointerup = (/** @type {PointerEvent} */ event) => {
-    const wasHeld = hands.delete(event.pointerId);
-    if (scene && wasHeld && travelled < 5) click(pointOf(event));
-  };
-  stage.onpointercancel = (/** @type {PointerEvent} */ event) => hands.delete(event.pointerId);
-  const wheel = (/** @type {WheelEvent} */ event) => {
-    if (!scene) return;
-    const before = scene.camera;
-    flight += 1;
-    look(zoomed(before, 1.0018 ** -event.deltaY, pointOf(event)));
-    if (scene.camera.scale !== before.scale) event.preventDefault(); // else the page scrolls on
-  };
-  stage.addEventListener("wheel", wheel, { passive: false });
+  handsOn(stage, {
+    begin: () => {
+      flight += 1;
+    },
+    move: (across, down) => scene && look(moved(scene.camera, across, down)),
+    hover: (point) => {
+      const part = scene && under(point);
+      choose(part?.parent ? part : null);
+    },
+    zoom: (factor, point) => {
+      const before = scene?.camera;
+      if (before) look(zoomed(before, factor, point));
+      return before?.scale !== scene?.camera.scale; // at the end of it a wheel scrolls the page
+    },
+    click: (point) => scene && click(point),
+  });
   const zoomBy = (/** @type {number} */ factor) =>
     scene && look(zoomed(scene.camera, factor, { x: scene.room.width / 2, y: scene.room.height / 2 }));
   find(".in").onclick = () => zoomBy(1.5);
@@ -297,49 +248,16 @@ export const networkMap = (parent, { ask, change, view }) => {
     event.stopPropagation();
   };
 
-  // The pass, layer after layer.
-  let playing = 0;
-  const isPlaying = () => playing !== 0;
-  const showPlay = () => {
-    play.firstElementChild.textContent = isPlaying() ? "❚❚" : "▶";
-    play.lastElementChild.textContent = isPlaying() ? say("Pause") : say("Play");
-  };
-  const reach = (/** @type {number} */ step) => {
+  const player = passPlayer(play, depth, (step) => {
     if (!map || !scene) return;
     scene.reached = step >= map.steps ? Infinity : step;
-    depth.value = String(step);
     const leaf = step > 0 ? leafAt(map.root, Math.min(step, map.steps)) : null;
     if (leaf?.parent) {
       tell(described(leaf));
       see(leaf);
     }
     draw();
-  };
-  const pause = () => {
-    playing = 0;
-    showPlay();
-  };
-  play.onclick = () => {
-    if (!map) return;
-    if (isPlaying()) return pause();
-    const steps = map.steps;
-    const begun = Number(depth.value) >= steps ? 0 : Number(depth.value);
-    const began = performance.now() - (PASS * begun) / steps;
-    playing += 1;
-    showPlay();
-    const step = () => {
-      if (!isPlaying() || !map) return;
-      const at = Math.min(map.steps, Math.floor(((performance.now() - began) / PASS) * map.steps));
-      reach(at);
-      if (at >= map.steps) return pause();
-      requestAnimationFrame(step);
-    };
-    step();
-  };
-  depth.oninput = () => {
-    pause();
-    reach(Number(depth.value));
-  };
+  });
 
   const layOut = () => {
     if (whole.hidden) return;
@@ -375,7 +293,6 @@ export const networkMap = (parent, { ask, change, view }) => {
     const middle = height / 2;
     Object.assign(world, { left: -side - 0.5, top: Math.min(0, middle - side / 2), width: width + 2 * side + 1.5 });
     world.height = Math.max(height, side);
-    most = (MOST * 256) / 1;
     inside = null;
     scene = {
       camera: { x: 0, y: 0, scale: 1 },
@@ -383,7 +300,7 @@ export const networkMap = (parent, { ask, change, view }) => {
       root: map.root,
       sprite,
       geometry: facts.sprite,
-      tilesOf,
+      tilesOf: tiles.of,
       chosen: null,
       reached: Infinity,
       channel: null,
@@ -393,8 +310,7 @@ export const networkMap = (parent, { ask, change, view }) => {
       classes: facts.classes,
       classesBox: { left: width + 0.3, top: middle - side / 2, width: side, height: side },
     };
-    depth.max = String(map.steps);
-    depth.value = depth.max;
+    player.of(map.steps);
     asked.ask({ name: "photograph" }, about, {
       answered: async ({ facts: seen, data: jpeg }) => {
         if (!jpeg.length) return;
@@ -436,12 +352,12 @@ export const networkMap = (parent, { ask, change, view }) => {
      */
     show: (is, subject) => {
       whole.hidden = !is;
-      if (!is) return pause();
+      if (!is) return player.pause();
       if (subject === about && map) return follow();
       if (subject !== about) {
         about = subject;
         [map, scene] = [null, null];
-        tiles.clear();
+        tiles.forget();
         asked.forget();
         fields.forget();
       }
@@ -449,7 +365,7 @@ export const networkMap = (parent, { ask, change, view }) => {
     },
     focus: () => stage.focus({ preventScroll: true }),
     end: () => {
-      pause();
+      player.pause();
       observer.disconnect();
       window.removeEventListener("resize", layOut);
       asked.end();
