@@ -45,7 +45,8 @@ export const passPlayer = (button, depth, reach) => {
     /** All of the pass has run. @param {number} count of its steps */
     of: (count) => {
       steps = count;
-      depth.max = depth.value = String(count);
+      depth.max = String(count); // first, for it bounds the value
+      depth.value = depth.max;
     },
     pause,
   };
