@@ -261,7 +261,9 @@ class _Trial:
         with self._by_itself():
             seen = seen_pixels(lived(self._description), self._images[1], self._dtype)
         with self._only_errors_of_ours("receptive fields"):
-            fields = receptive_fields(model, (3, SIDE, SIDE)) if seen else {}
+            fields = (
+                receptive_fields(model, hookviz.prepare(model, self._images[1])) if seen else {}
+            )
             for address in seen.keys() & fields.keys():
                 rows, columns = fields[address].cells
                 top, left, bottom, right = fields[address].box(rows // 2, columns // 2)

@@ -11,6 +11,7 @@ size alone, is proven by moving (see `hookviz.capturing.moving`). What stays ope
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 
 from hookviz.capturing.moving import Found, Place, proven
 from hookviz.capturing.other_sizes import Role, Sizes, at_other_sizes, roles_of
@@ -34,9 +35,12 @@ def arranged(model: Model, shape: Shape, calls: Sequence[ReturnedCall]) -> tuple
     """
     if len(shape) != 3:
         calls = volumes_arranged(model, shape, calls)
-    if len(shape) != 3 or not any(map(_is_open, calls)):
+    is_refolded = len(shape) == 3 and _is_refolded(calls)
+    if len(shape) != 3 or not (is_refolded or any(map(_is_open, calls))):
         return tuple(_settled(call, call.layouts, call.taken_layout) for call in calls)
-    wanted = 1 + max(number for number, call in enumerate(calls) if _is_open(call))
+    wanted = len(calls)
+    if not is_refolded:
+        wanted = 1 + max(number for number, call in enumerate(calls) if _is_open(call))
     others = at_other_sizes(model, shape, calls, wanted)
     reading = _Reading(calls, others)
     return reading.settled(reading.proven(model, shape))
@@ -61,6 +65,25 @@ def _is_open(call: ReturnedCall) -> bool:
     return any(
         len(shape) > 2 and call.layouts[path].order != FIRST for path, shape in call.shapes.items()
     )
+
+
+def _is_refolded(calls: Sequence[ReturnedCall]) -> bool:
+    """Return whether a layer of maps is given what has the cells of one in other rows and columns.
+
+    As the convolutions of MobileViTv2 are, whose rows are the places in a patch, and whose columns
+    all patches.
+    """
+    grids: dict[int, set[Shape]] = {}
+    for call in calls:
+        if call.by_definition and call.taken is not None and len(call.taken) == 4:
+            grid = call.taken[2:]
+            of_as_many = grids.setdefault(prod(grid), set())
+            if of_as_many and grid not in of_as_many:
+                return True
+        for shape in call.shapes.values():
+            if call.by_definition and len(shape) == 4:
+                grids.setdefault(prod(shape[2:]), set()).add(shape[2:])
+    return False
 
 
 def _settled(
@@ -128,7 +151,7 @@ class _Reading:
                 known[place] = layout
             elif not is_told and len(shapes[place]) > 2:
                 wanted.add(place)
-            if call.by_definition:
+            if call.by_definition and layout.order == FIRST:
                 first.add(place)
             elif call.is_along_last:
                 keeping.add(place)
@@ -164,8 +187,10 @@ class _Reading:
 
     def _layout(self, sizes: Sequence[Shape], followed: Layout, *, certain: bool = False) -> Layout:
         """Return how a tensor lies, given its shapes at all sizes and what its layers tell."""
-        if not followed.batch or len(sizes[0]) < 3 or sizes[0][0] != 1 or certain:
+        if not followed.batch or len(sizes[0]) < 3 or sizes[0][0] != 1:
             return followed
+        if certain:
+            return UNKNOWN if len(sizes) > 1 and Role.BOTH in roles_of(sizes) else followed
         found = followed if followed.order in {FIRST, LAST} else None
         if len(sizes) > 1:
             found = self._told_by(sizes, followed)

@@ -67,12 +67,14 @@ class ReturnedCall:
         """Return which outputs are one image's channels, ``(C, H, W)``.
 
         Or have as many dimensions as the network's input, `dimensions` with its batch: ``(C, L)``
-        of sound, ``(C, D, H, W)`` of a volume. What a convolution puts out always is.
+        of sound, ``(C, D, H, W)`` of a volume. What a convolution puts out is, unless other sizes
+        have shown that its rows and columns are no image's.
         """
         return tuple(
             path
             for path in self.shapes
-            if self.is_conv or (path in self.drawable and self._has_maps(path, dimensions))
+            if (self.is_conv and self.layouts[path] != UNKNOWN)
+            or (path in self.drawable and self._has_maps(path, dimensions))
         )
 
     def _has_maps(self, path: Path, dimensions: int) -> bool:

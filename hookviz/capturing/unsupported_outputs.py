@@ -1,4 +1,4 @@
-"""Refuse layers whose outputs are no ordinary tensors, or have no values."""
+"""Refuse layers whose outputs are no ordinary tensors, no maps, or have no values."""
 
 from hookviz.capturing.layer_trace import LayerTrace
 from hookviz.errors import ModelError
@@ -26,6 +26,18 @@ def check_can_intervene(model: Model, trace: LayerTrace, layer: str) -> None:
             model=model.title,
             kind=say(kind),
             hint=hint,
+        )
+    )
+
+
+def no_cells_error(model: Model, layer: str) -> ModelError:
+    """Return the error for a layer whose values are those of no cells that anybody knows."""
+    return ModelError(
+        say(
+            "Layer {layer!r} of {model} puts out no maps, or nobody knows which of its axes "
+            "are rows and columns, so its values are no cells. Choose another layer.",
+            layer=layer,
+            model=model.title,
         )
     )
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from hookviz.capturing.layer_trace import input_trace
-from hookviz.capturing.unsupported_outputs import check_can_intervene
+from hookviz.capturing.unsupported_outputs import check_can_intervene, no_cells_error
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.language.naming import class_label
 from hookviz.language.saying import mark, say
@@ -99,6 +99,8 @@ def map_shape(model: Model, model_input: ModelInput, layer: str) -> tuple[int, .
     check_can_intervene(model, trace, layer)
     if len(shapes[layer]) != 3:
         raise _no_maps_error(model, model_input, layer, ("1", *map(str, shapes[layer])))
+    if layer not in trace.map_outputs:
+        raise no_cells_error(model, layer)
     return shapes[layer]
 
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from hookviz.capturing import inputs, layers
 from hookviz.capturing.layer_trace import input_trace
+from hookviz.capturing.unsupported_outputs import no_cells_error
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.explaining.layer_call import (
     CONVOLUTIONS,
@@ -112,14 +113,7 @@ def _check_layer(model: Model, model_input: ModelInput, layer: str, call: int) -
     if layout.frames:
         raise _no_sum(model, layer, say("works on the frames of a clip"))
     if layout.order not in {LAST, TOKENS}:
-        raise ModelError(
-            say(
-                "Layer {layer!r} of {model} puts out no maps, or nobody knows which of its axes "
-                "are rows and columns, so its values are no cells. Choose another layer.",
-                layer=layer,
-                model=model.title,
-            )
-        )
+        raise no_cells_error(model, layer)
     return layout
 
 

@@ -11,11 +11,12 @@ Beside the edges goes what rows and columns would see of an unbounded image: win
 all along a map, so a few cells tell it. Beyond 2 s or 200 MB nothing is traced any more.
 
 Branches, groups, dilation and padding are those of this very network; values and weights don't
-matter, so a weight of 0 counts as seen, and a branch that the code chooses by values does not.
+matter, so a weight of 0 counts as seen. A branch that the code chooses by values counts where the
+input is given, and not its shape alone.
 """
 
 import threading
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,25 +28,25 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.weak import WeakIdKeyDictionary
 
-from hookviz.capturing.layer_trace import layer_trace
+from hookviz.capturing.layer_trace import input_trace, layer_trace
 from hookviz.errors import SettingError
 from hookviz.explaining.receptive_attention import WINDOWS
 from hookviz.explaining.receptive_budget import Budget
 from hookviz.explaining.receptive_extent import Edges, Extent
 from hookviz.explaining.receptive_tracer import Tracer
 from hookviz.hooking import hooks
-from hookviz.hooking.forward_pass import pass_without_data
+from hookviz.hooking.forward_pass import forward_pass, pass_without_data, private_replica
 from hookviz.hooking.torch_functions import not_followed
 from hookviz.language.saying import say
-from hookviz.types import LAST, TOKENS, UNKNOWN, Address, Layout, Model
+from hookviz.types import LAST, TOKENS, UNKNOWN, Address, Layout, Model, ModelInput
 from hookviz.types import WINDOWS as IN_WINDOWS
 
 Box = tuple[int, int, int, int]
 """Top, left, bottom, right in pixels of the input; the last row and column are not included."""
 
-_MAX_SHAPES = 8  # cached input shapes per network
+_MAX_SHAPES = 8  # cached input shapes per network, or inputs
 
-_cache: MutableMapping[nn.Module, dict[tuple[int, ...], "Fields"]] = WeakIdKeyDictionary()
+_cache: MutableMapping[nn.Module, dict[tuple[int, ...] | str, "Fields"]] = WeakIdKeyDictionary()
 _lock = threading.Lock()
 
 
@@ -107,40 +108,61 @@ Fields = Mapping[str, ReceptiveField]
 """Receptive fields by written address."""
 
 
-def receptive_fields(model: Model, shape: tuple[int, ...]) -> Fields:
-    """Compute the receptive field of every module's output for an input of `shape`.
+def receptive_fields(model: Model, seen: tuple[int, ...] | ModelInput) -> Fields:
+    """Compute the receptive field of every module's output for an input.
 
     Keys are written addresses: ``"layer1.0.conv1"`` for a module's first call, ``"relu#1"`` for its
     second, ``"name[0]"`` for a part of what it puts out. They are cached per network.
 
     Args:
         model: from `load_model` or `wrap`.
-        shape: ``(C, H, W)``; an input of another kind, sound or a volume, has no pixels to see: the
-            result is empty. Layers that put out windows one behind the other have no field in it.
+        seen: the input, or its shape, ``(C, H, W)``, of which a network whose way depends on values
+            goes the way of zeros. An input of another kind, sound or a volume, has no pixels to
+            see: the result is empty. Layers that put out windows one behind the other have no
+            field in it.
 
     Raises:
-        ModelError: the network can't take an input of that shape.
+        ModelError: the network can't take that input.
     """
+    shape = seen if isinstance(seen, tuple) else tuple(seen.tensor.shape[1:])
     if len(shape) != 3:
         return MappingProxyType({})
+    key = _key(model, seen)
     with _lock:
         cached = _cache.setdefault(model.network, {})
-        if shape in cached:
-            return cached[shape]
-    layouts = layer_trace(model, shape).layouts  # says what is wrong with the shape
-    follow = partial(trace_fields, layouts=layouts)
-    fields = MappingProxyType(pass_without_data(model, shape, follow))
+        if key in cached:
+            return cached[key]
+    if isinstance(seen, tuple) or key == shape:
+        layouts = layer_trace(model, shape).layouts  # says what is wrong with the shape
+        follow = partial(trace_fields, layouts=layouts)
+        found = pass_without_data(model, shape, follow)
+    else:
+        layouts = input_trace(model, seen).layouts
+        with private_replica(model) as replica:
+            run = partial(forward_pass, model, replica)
+            found = trace_fields(replica, seen.tensor, layouts=layouts, run=run)
+    fields = MappingProxyType(found)
     with _lock:
         while len(cached) >= _MAX_SHAPES:
             cached.pop(next(iter(cached)))
-        cached[shape] = fields
+        cached[key] = fields
     return fields
 
 
-def are_fields_known(model: Model, shape: tuple[int, ...]) -> bool:
+def _key(model: Model, seen: tuple[int, ...] | ModelInput) -> tuple[int, ...] | str:
+    """Return what fields are kept under: the shape where every input of it takes the same way."""
+    if isinstance(seen, tuple):
+        return seen
+    return tuple(seen.tensor.shape[1:]) if input_trace(model, seen).is_pure else seen.digest
+
+
+def are_fields_known(model: Model, seen: ModelInput) -> bool:
     """Return whether `receptive_fields` has them, and would trace nothing."""
+    if seen.tensor.ndim != 4:
+        return True
+    key = _key(model, seen)
     with _lock:
-        return len(shape) != 3 or shape in _cache.get(model.network, {})
+        return key in _cache.get(model.network, {})
 
 
 def trace_fields(
@@ -148,6 +170,7 @@ def trace_fields(
     image: Tensor,
     budget: Budget | None = None,
     layouts: Mapping[Address, Layout] = MappingProxyType({}),
+    run: Callable[[Tensor], object] | None = None,
 ) -> dict[str, ReceptiveField]:
     """Trace one pass for the field of every tensor that each call of a module puts out.
 
@@ -156,6 +179,7 @@ def trace_fields(
         image: ``(1, C, H, W)``.
         budget: for tracing the pass; `Budget`'s defaults if None.
         layouts: of outputs that have their channels last, or are tokens.
+        run: makes the pass; calls the network if None.
     """
     budget = budget or Budget()
     tracer = Tracer(network, image, budget)
@@ -179,7 +203,7 @@ def trace_fields(
 
     names = [name for name, _ in network.named_modules() if name]
     with torch.no_grad(), hooks.observe(network, names, record), tracer:
-        network(image)
+        (run or network)(image)
     return fields
 
 

@@ -152,11 +152,10 @@ class Subject:
         Raises:
             HookVizError: the turn is not had.
         """
-        shape = tuple(self.model_input.tensor.shape[1:])
-        known = are_fields_known(self.model, shape)
+        known = are_fields_known(self.model, self.model_input)
         turn = nullcontext() if known else self.take_turn(self.model.title, "fields", "")
         with turn:
-            return receptive_fields(self.model, shape)
+            return receptive_fields(self.model, self.model_input)
 
     def cached(self, *key: object, compute: Callable[[], Any], size: Callable[[Any], int]) -> Any:
         """Return what the cache or the shared one has under a key, or else compute and keep it.

@@ -73,7 +73,7 @@ def run(
 
     weights, reasons = over_images(subject, images, compute, count)
     total = np.mean(list(weights.values()), axis=0)
-    known = receptive_fields(subject.model, subject.shape).get(layer)  # of its first call
+    known = receptive_fields(subject.model, subject.model_input).get(layer)  # of its first call
     box = known.box(*cell) if known else (0, 0, subject.shape[1], subject.shape[2])
     chosen = strongest(total)
     size = max(0, box[2] - box[0]) * max(0, box[3] - box[1])

@@ -168,7 +168,7 @@ def _panels(
 ) -> tuple[Panel, ...]:
     scale = "symmetric" if np.nanmin(maps) < 0 else "layer"
     grid = with_channels(make_grid(maps, scale=scale, title=layer), maps, shown)
-    fields = receptive_fields(subject.model, subject.shape)
+    fields = receptive_fields(subject.model, subject.model_input)
     sees = field_text(fields.get(str(subject.trace.map_outputs[layer][0])))
     chart = ChartPanel(
         say("Channels that answer more inside than outside"),

@@ -67,5 +67,4 @@ def capture_at(model: Model, model_input: ModelInput, address: str) -> Activatio
 
 def receptive_field_of(scene: LessonScene, address: str) -> ReceptiveField | None:
     """Return how far each cell of a layer sees; None where that is not known."""
-    shape = tuple(scene.model_input.tensor.shape[1:])
-    return receptive_fields(scene.model, shape).get(address)
+    return receptive_fields(scene.model, scene.model_input).get(address)

@@ -95,7 +95,7 @@ def _picked(
 
 def _frame_box(drawn: DrawnFrame, model: Model, row: int, column: int) -> list[int] | None:
     model_input = drawn.capture.model_input
-    field = receptive_fields(model, tuple(model_input.tensor.shape[1:])).get(drawn.step)
+    field = receptive_fields(model, model_input).get(drawn.step)
     if field is None or model_input.crop is None or field.cells != tuple(drawn.maps.shape[1:]):
         return None
     size = (drawn.image.height, drawn.image.width)

@@ -296,6 +296,37 @@ def test_a_network_of_convolutions_runs_at_its_own_size_alone() -> None:
     assert set(sizes) == {(16, 16)}
 
 
+class _Unfolds(nn.Module):
+    """Convolves patches that are unfolded to rows, as MobileViTv2 does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before, self.inside = nn.Conv2d(3, 6, 3, padding=1), nn.Conv2d(6, 6, 1)
+        self.behind = nn.Conv2d(6, 4, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.before(images)
+        (rows, columns), cut = maps.shape[2:], (-1, 6, maps.shape[2] // 2, 2, maps.shape[3] // 2, 2)
+        patches = self.inside(maps.reshape(cut).permute(0, 1, 3, 5, 2, 4).flatten(4).flatten(2, 3))
+        folded = (
+            patches.unflatten(3, (rows // 2, -1)).unflatten(2, (2, 2)).permute(0, 1, 4, 2, 5, 3)
+        )
+        scores: Tensor = self.behind(folded.reshape(-1, 6, rows, columns)).mean((2, 3))
+        return scores
+
+
+def test_a_convolution_over_unfolded_patches_puts_out_no_map() -> None:
+    model = as_model(seeded(_Unfolds))
+    layouts = [info.layout for info in hookviz.list_layers(model, input_shape=(3, 16, 24))]
+    assert layouts == ["channels first", "unknown", "channels first"]
+    image = random_input(1, 16)
+    cap = hookviz.capture(model, image)
+    assert torch.equal(cap["inside"].values, every_output(seeded(_Unfolds), image)["inside"][0][0])
+    assert hookviz.make_grid(cap["inside"]).about.startswith("This is no map")
+    with pytest.raises(hookviz.ModelError, match="nobody knows"):
+        hookviz.run_lens("grad-cam", model, image, layer="inside")
+
+
 def test_layouts_stand_by_address() -> None:
     trace = layer_trace(as_model(seeded(Turned)), (3, 16, 16))
     assert trace.layouts[Address("act")].order == "channels last"

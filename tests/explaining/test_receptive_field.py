@@ -13,7 +13,7 @@ from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.types import Address, Preprocess
 from tests.every_network import IN_EVERY_NETWORK
 from tests.explaining.test_receptive_rules import check
-from tests.networks import Tiny, as_model, seeded
+from tests.networks import Tiny, as_model, random_input, seeded
 from tests.token_networks import TOKEN_NETWORKS
 
 
@@ -95,6 +95,21 @@ def test_a_network_that_decides_by_values_is_run_on_real_ones() -> None:
 
     fields = receptive_fields(as_model(seeded(Deciding)), (3, 16, 16))
     assert fields["conv2"].box(1, 1) == (1, 1, 6, 6)
+
+
+def test_a_way_that_values_choose_is_seen_where_the_input_is_given() -> None:
+    class Choosing(Tiny):
+        def forward(self, images: Tensor) -> Tensor:
+            maps = self.conv1(images)
+            far = maps.mean((2, 3), keepdim=True) + maps
+            result: Tensor = self.conv2(maps if images.sum() > 0 else far)
+            return result
+
+    model = as_model(seeded(Choosing))
+    images = (random_input(1, 16) + 1, random_input(1, 16) - 9)
+    near, far = (receptive_fields(model, hookviz.prepare(model, each)) for each in images)
+    assert near["conv2"].box(1, 1) == (1, 1, 6, 6)
+    assert far["conv2"].box(1, 1) == (0, 0, 16, 16)
 
 
 def test_the_network_is_given_no_image_but_of_the_shape_asked_for() -> None:

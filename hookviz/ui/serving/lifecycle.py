@@ -143,7 +143,7 @@ def warm_up() -> None:
     first = ModelChoice(catalog.first_model(), "pretrained")
     with resources.use_model(first) as model:
         capture = engine.capture(model, samples()[0].path)
-        receptive_fields(model, tuple(capture.input.shape[1:]))
+        receptive_fields(model, capture.model_input)
     make_grid(next(iter(capture.values()))).png()
     catalog.described_models()
     user_models.add_from_settings()
