@@ -31,16 +31,24 @@ def opened(page: Page, server: str, inside: str = "/") -> None:
 
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (1280, 720), (390, 844)])
-def test_the_whole_network_is_in_the_window(
+def test_the_whole_network_is_a_click_away_and_in_the_window(
     page: Page, server: str, width: int, height: int
 ) -> None:
     page.set_viewport_size({"width": width, "height": height})
-    opened(page, server)
+    page.goto(f"{server}/{SHAPESNET}")
+    whole = page.get_by_role("radio", name="Whole network")
+    whole.click()
+    page.wait_for_function(IS_PAINTED)
+    expect(whole).to_be_checked()
+    expect(page).to_have_url(re.compile(r"inside=(%2F|/)(&|$)"))
     box = page.locator(STAGE).bounding_box()
     assert box is not None
     assert box["y"] + box["height"] <= height
     painted = pixels(page.locator(".whole canvas"))
     assert len(np.unique(painted.reshape(-1, painted.shape[-1]), axis=0)) > 50
+    page.go_back()
+    expect(page.get_by_role("radio", name="All channels")).to_be_checked()
+    expect(page.locator(STAGE)).to_be_hidden()
 
 
 def test_keys_lead_in_and_out(page: Page, server: str) -> None:

@@ -24,7 +24,7 @@ const LEAST = 240; // pixels down that the tiles take, however small the window 
 const FRAME = `
   <div class="explorer">
     <p class="warning" role="alert" hidden></p>
-    <div class="first-row"><div class="layer-place"></div><div class="seen-as"></div></div>
+    <div class="first-row"><div class="seen-as"></div><div class="layer-place"></div></div>
     <div class="compare-place"></div>
     <div class="columns">
       <div class="main">
@@ -155,6 +155,7 @@ export const mount = (element, surroundings) => {
   const aboutStep = () => JSON.stringify([subject, ofStep(view)]);
   const tree = treePlace({ ask, change, about });
   const seenAs = segmented(find(".seen-as"), (value) => change({ inside: value === "whole" ? "/" : null }));
+  const hasMap = fields.some(({ word }) => word === "inside"); // a saved page may have none
   /** @type {ReturnType<typeof networkMap> | null} */
   let map = null; // until somebody looks at it
   const drawMap = () =>
@@ -168,16 +169,16 @@ export const mount = (element, surroundings) => {
     const wasWhole = root.classList.contains("is-whole");
     root.classList.toggle("is-whole", isWhole);
     seenAs.show(
-      isWhole
+      hasMap
         ? {
             label: say("What is shown"),
             options: [
-              { value: "channels", says: say("All channels") },
-              { value: "whole", says: say("Whole network") },
+              { value: "channels", says: say("All channels"), icon: "tiles" },
+              { value: "whole", says: say("Whole network"), icon: "network" },
             ],
-            chosen: "whole",
+            chosen: isWhole ? "whole" : "channels",
           }
-        : null, // so far a link leads here
+        : null,
     );
     if (isWhole) map ??= drawMap();
     map?.show(isWhole, subject);

@@ -3,7 +3,8 @@
 import { make } from "./shared.js";
 
 /**
- * @typedef {{value: string, says: string}} Option
+ * @typedef {{value: string, says: string, icon?: string}} Option with an icon of controls.css, a small window shows
+ *   that alone
  * @param {HTMLElement} group
  * @param {(value: string) => void} choose
  */
@@ -52,9 +53,12 @@ export const segmented = (group, choose) => {
       if (told !== now) {
         told = now;
         group.replaceChildren(
-          ...options.map(({ value, says }, at) => {
+          ...options.map(({ value, says, icon }, at) => {
             const onkeydown = (/** @type {KeyboardEvent} */ event) => press(event, at);
-            return make("button", { type: "button", role: "radio", onclick: () => pick(value), onkeydown }, says);
+            const facts = { type: "button", role: "radio", onclick: () => pick(value), onkeydown };
+            if (!icon) return make("button", facts, says);
+            const drawn = make("i", { className: `icon ${icon}`, ariaHidden: "true" });
+            return make("button", { ...facts, title: says }, drawn, make("span", {}, says));
           }),
         );
       }
