@@ -107,6 +107,7 @@ QUERIES = {
     "dream": {"sample": "cat", "layer": "features.9.expand3x3"},
     "inversion": _PHOTOGRAPH,
     "embedding": _PHOTOGRAPH,
+    "attention": {"model": "ShapesViT (drawings)", "sample": "flower"},
 }
 """What a lens is shown with; a drawing where nothing is said."""
 
@@ -191,7 +192,7 @@ def main() -> None:
         for shot in SHOTS:
             take(browser, address, shot)
         for lens in list_lenses():
-            if lens.slug not in {"attention", "segmentation"}:  # they ask for networks of their own
+            if lens.slug != "segmentation":  # which asks for weights that are not in the box
                 take_lens(browser, address, lens)
     with serve() as address:
         take_live(path, address)

@@ -16,6 +16,7 @@ from hookviz.types import Model
 from scripts.browsing import settled_box
 from scripts.servers import ROOT, serve
 from tests.e2e.screen import at_rest, new_context
+from tests.e2e.test_accessibility import serious
 from tests.e2e.test_layout import lies_in, window
 
 LAYER = "encoder.layers.encoder_layer_1.self_attention"
@@ -115,6 +116,7 @@ def test_a_click_on_a_patch_shows_what_it_attends_to(
     page.keyboard.press("Escape")
     assert len(sent) == before  # all of it was answered in the window
     assert not stage.evaluate("(stage) => stage.matches(':focus')")
+    assert serious(page) == []
     page.context.close()
 
 
