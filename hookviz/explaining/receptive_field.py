@@ -239,7 +239,7 @@ def _field(
     """Build the field of a tensor of `shape`, with the batch, on an image of height and width."""
     maps = len(shape) == 4
     cells = (shape[-2], shape[-1]) if maps else (1, 1)
-    if extent is None:
+    if extent is None or 0 in shape:
         blank = np.broadcast_to(np.int32(0), cells)
         return ReceptiveField((0, 0), (0.0, 0.0), cells, (blank,) * 4)
     boxes = _boxes(extent.edges, cells)

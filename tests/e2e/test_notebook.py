@@ -105,8 +105,11 @@ def test_two_explorers_and_jupyter_have_keys_of_their_own(jupyter: Jupyter, page
     first, second = explorer(notebook, 0), explorer(notebook, 1)
     layers = [each.locator(".layer-row") for each in (first, second)]
     click_tile(second, 3)
+    stage = second.locator("figure .stage").first
+    painted = str(stage.get_attribute("data-painted"))
     page.keyboard.press("n")
     expect(layers[1]).to_have_attribute("data-layer", "stage1.first.conv")
+    expect(stage).not_to_have_attribute("data-painted", painted)  # else Enter picks none of them
     for key in (
         "b",
         "a",

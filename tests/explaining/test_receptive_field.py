@@ -112,6 +112,17 @@ def test_a_way_that_values_choose_is_seen_where_the_input_is_given() -> None:
     assert far["conv2"].box(1, 1) == (0, 0, 16, 16)
 
 
+def test_what_has_no_values_sees_nothing() -> None:
+    class Empty(Tiny):
+        def forward(self, images: Tensor) -> Tensor:
+            self.relu(images[:0])
+            return super().forward(images)
+
+    fields = receptive_fields(as_model(seeded(Empty)), (3, 16, 16))
+    assert fields["relu"].size == (0, 0)
+    assert fields["conv2"].size == (5, 5)
+
+
 def test_the_network_is_given_no_image_but_of_the_shape_asked_for() -> None:
     given: set[tuple[int, ...]] = set()
 
