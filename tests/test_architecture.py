@@ -197,6 +197,7 @@ OF_SEVERAL = {
     "capturing/test_timm_transformers.py",
     "explaining/test_attention_of_networks.py",
     "explorer/test_order.py",
+    "lenses/test_edits_of_tokens.py",
     "lenses/test_every_lens.py",
     "lenses/test_grad_cam_of_tokens.py",
     "lenses/test_every_model.py",

@@ -36,6 +36,7 @@ class LayerTrace:
         nbytes: float32 bytes of everything that each module puts out in one pass.
         layers: every module without parts that runs, in order of execution.
         convs: those of them that are convolutions.
+        convs_and_linears: these, and linear layers that put out maps, as over tokens.
         maps: every module that puts out maps, blocks such as ``layer1`` too, in the order in which
             they begin: a block stands before its parts.
         every: the layers, and every block of them that puts out a tensor, in the order in which
@@ -57,6 +58,7 @@ class LayerTrace:
     nbytes: Mapping[str, int]
     layers: tuple[LayerInfo, ...]
     convs: tuple[LayerInfo, ...]
+    convs_and_linears: tuple[LayerInfo, ...]
     maps: tuple[LayerInfo, ...]
     every: tuple[LayerInfo, ...]
     map_outputs: Mapping[str, tuple[Address, ...]]
@@ -140,21 +142,23 @@ def steps_after(trace: LayerTrace, layer: str) -> tuple[Address, ...]:
 
     Those that put out maps, ``(C, H, W)``, of as many channels: batch norm, activation, pooling,
     dropout, as the pass runs them. What a network computes between modules, such as the sum with a
-    shortcut, shows in the next of them.
+    shortcut, shows in the next of them. Of a linear layer they are those that put their channels
+    last, as it does, up to the next layer of weights.
     """
     layers = {info.name: info for info in trace.layers}
-    convs = {info.name for info in trace.convs}
+    last = trace.layouts.get(Address(layer), UNKNOWN).last
+    ends = {info.name for info in (trace.convs_and_linears if last else trace.convs)}
     if (layer, 0) not in trace.turns or len(layers[layer].output_shape) != 3:
         return ()
     calls = list(trace.turns)
     steps = []
     for name, call in calls[trace.turns[layer, 0] + 1 :]:
-        if name in convs:
+        if name in ends:
             break
         shape = layers[name].output_shape if name in layers else ()
         step = Address(name, call)
-        is_last = trace.layouts.get(step, UNKNOWN).last
-        if len(shape) == 3 and shape[0] == layers[layer].output_shape[0] and not is_last:
+        is_alike = trace.layouts.get(step, UNKNOWN).last == last
+        if len(shape) == 3 and shape[0] == layers[layer].output_shape[0] and is_alike:
             steps.append(step)
     return tuple(steps)
 
@@ -211,6 +215,7 @@ def _trace(network: nn.Module, watched: WatchedPass) -> LayerTrace:
     leaves = layers.leaf_names(network)
     shown = layers.names_outside_of_layers(network)
     kept = frozenset(layers.conv_names(network))
+    linears = layers.linear_names(network)
     counts = layers.parameter_counts(network, leaves.intersection(call.layer for call in seen))
     for call in seen:
         name, module = call.layer, modules[call.layer]
@@ -239,6 +244,10 @@ def _trace(network: nn.Module, watched: WatchedPass) -> LayerTrace:
         MappingProxyType(nbytes),
         numbered,
         layers.numbered((layer for layer in numbered if layer.name in kept), calls),
+        layers.numbered(
+            (each for each in numbered if each.name in kept | linears.intersection(map_outputs)),
+            calls,
+        ),
         layers.numbered(sorted(with_maps, key=lambda layer: begun[layer.name]), calls),
         layers.numbered(sorted(with_blocks, key=lambda layer: begun[layer.name]), calls),
         MappingProxyType(map_outputs),

@@ -20,6 +20,15 @@ def conv_names(network: nn.Module) -> frozenset[str]:
     )
 
 
+def linear_names(network: nn.Module) -> frozenset[str]:
+    """Return the names of every linear layer, whose channels are the last axis of its output."""
+    return frozenset(
+        name
+        for name, module in network.named_modules()
+        if isinstance(module, nn.Linear) and computes_along_the_last(module)
+    )
+
+
 def leaf_names(network: nn.Module) -> frozenset[str]:
     """Return the names of the modules that a person would call layers.
 

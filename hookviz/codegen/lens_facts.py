@@ -1,7 +1,7 @@
 """Hold what the numbers of a lens depend on, from which its script is written."""
 
 from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -47,9 +47,10 @@ class LensFacts(NetworkFacts):
         output: the shape of what the chosen layer puts out, without the batch.
         categories: the classes' names.
         convs: the conv layers that run, in order of execution.
+        convs_and_linears: these, and linear layers that put out maps.
         runs: the layers that run, in order of execution.
         structure: which of the network's modules are layers.
-        layout: how what the chosen layer puts out lies.
+        layouts: by a layer's name, how its maps lie, or what its first call puts out.
     """
 
     lens: str
@@ -59,9 +60,15 @@ class LensFacts(NetworkFacts):
     output: tuple[int, ...] = ()
     categories: tuple[str, ...]
     convs: tuple[str, ...]
+    convs_and_linears: tuple[str, ...]
     runs: tuple[str, ...]
     structure: Structure
-    layout: Layout = UNKNOWN
+    layouts: Mapping[str, Layout] = field(default_factory=dict)
+
+    @property
+    def layout(self) -> Layout:
+        """How what the chosen layer puts out lies."""
+        return self.layouts.get(str(self.chosen.get("layer")), UNKNOWN)
 
 
 def lens_facts_of(
@@ -104,16 +111,17 @@ def lens_facts_of(
         output=output,
         categories=model.categories,
         convs=tuple(conv.name for conv in trace.convs),
+        convs_and_linears=tuple(each.name for each in trace.convs_and_linears),
         runs=tuple(each.name for each in trace.layers),
         structure=structure,
-        layout=_layout_of(model, str(layer), size_seen) if layer else UNKNOWN,
+        layouts=_layouts(model, size_seen) if layer else {},
     )
 
 
-def _layout_of(model: Model, layer: str, shape: tuple[int, ...]) -> Layout:
+def _layouts(model: Model, shape: tuple[int, ...]) -> dict[str, Layout]:
     trace = layer_trace(model, shape)
-    outputs = trace.map_outputs.get(layer, (Address(layer),))
-    return trace.layouts.get(outputs[0], UNKNOWN)
+    first = {name: trace.map_outputs.get(name, (Address(name),))[0] for name in trace.calls}
+    return {name: trace.layouts.get(address, UNKNOWN) for name, address in first.items()}
 
 
 _structures: MutableMapping[nn.Module, Structure] = WeakIdKeyDictionary()

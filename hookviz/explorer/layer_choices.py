@@ -49,6 +49,7 @@ def answer_layers(
             "scales": _options((AUTOMATIC, *SCALES)),
             "colourMaps": _options((AUTOMATIC, *COLORMAPS)),
             "isConv": any(each.name == layer.name for each in trace.convs),
+            "hasWeights": any(each.name == layer.name for each in trace.convs_and_linears),
             "shape": list(layer.output_shape),
             "moves": bool(subject.model_input.frames),
             "frames": slices(layer.output_shape),

@@ -1,8 +1,10 @@
-"""Edit channels of one conv layer and show what the network says then and computes next.
+"""Edit channels of a conv or linear layer and show what the network says then and computes next.
 
 Ablation in the sense of Meyes et al., "Ablation Studies in Artificial Neural Networks" (2019), on
-activations instead of weights. The edit is made at the convolution's own output, each time that
-the layer runs; a batch norm behind it turns the zeros of a channel into a constant.
+activations instead of weights. The edit is made at the layer's own output, each time that it runs;
+a batch norm behind it turns the zeros of a channel into a constant. Of a linear layer channels are
+the last axis: a channel is edited in every token, those that stand for no cell included, such as
+the class token, which the maps do not show.
 
 Over 300 lines: a lens is one file, with its edits, its words and its script.
 """
@@ -20,6 +22,7 @@ from hookviz.capturing.unsupported_outputs import check_can_intervene
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, constants, in_order
+from hookviz.codegen.wording import as_maps
 from hookviz.drawing.before_after import before_and_after
 from hookviz.drawing.panels import Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, ModelError, SettingError
@@ -29,7 +32,7 @@ from hookviz.hooking.forward_pass import private_replica
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import WHAT_IF, ChannelQuestion, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import Channels, ClassChoice, LayerChoice, OneOf, RealNumber
-from hookviz.types import Address, LayerInfo
+from hookviz.types import UNKNOWN, Activation, Address, LayerInfo
 from hookviz.wording import number
 
 Map = NDArray[np.float32]
@@ -41,29 +44,34 @@ _HEAD = (mark("class"), mark("before (%)"), mark("after (%)"), mark("change (poi
 class _Edit:
     """Edit of maps ``(1, C, H, W)``: y = x·factor on `channels`, or 0 if |x| ≤ limit.
 
-    A layer that was called without a batch puts out ``(C, H, W)``.
+    A layer that was called without a batch puts out ``(C, H, W)``. Where channels are the `last`
+    axis, they are put after the first one, whatever that is, and back.
     """
 
     mode: str
     channels: tuple[int, ...]
     factor: float
     limit: float
+    last: bool
 
     def __call__(self, output: Tensor) -> Tensor:
-        maps = output[None] if output.ndim == 3 else output
         amount = {"scale": [self.factor], "threshold": [self.limit]}.get(self.mode, [])
-        return _EDITS[self.mode](maps, list(self.channels), *amount).reshape(output.shape)
+        maps = output[None] if output.ndim == 3 else output
+        if self.last:
+            maps = output.movedim(-1, 1)
+        edited = _EDITS[self.mode](maps, list(self.channels), *amount)
+        return edited.movedim(1, -1) if self.last else edited.reshape(output.shape)
 
 
 def switched_off(maps: Tensor, channels: list[int]) -> Tensor:
-    """Return a copy of maps, ``(N, C, H, W)``, with 0 in these channels."""
+    """Return a copy of maps, ``(N, C, …)``, with 0 in these channels."""
     maps = maps.clone()
     maps[:, channels] = 0  # written, not multiplied: 0 × NaN would stay NaN
     return maps
 
 
 def kept_only(maps: Tensor, channels: list[int]) -> Tensor:
-    """Return a copy of maps, ``(N, C, H, W)``, with 0 in all but these channels."""
+    """Return a copy of maps, ``(N, C, …)``, with 0 in all but these channels."""
     others = torch.ones(maps.shape[1], dtype=torch.bool, device=maps.device)
     others[channels] = False
     maps = maps.clone()
@@ -72,14 +80,14 @@ def kept_only(maps: Tensor, channels: list[int]) -> Tensor:
 
 
 def scaled(maps: Tensor, channels: list[int], factor: float) -> Tensor:
-    """Return a copy of maps, ``(N, C, H, W)``, with these channels multiplied."""
+    """Return a copy of maps, ``(N, C, …)``, with these channels multiplied."""
     maps = maps.clone()
     maps[:, channels] *= factor
     return maps
 
 
 def thresholded(maps: Tensor, channels: list[int], limit: float) -> Tensor:
-    """Return a copy of maps, ``(N, C, H, W)``, with 0 in these channels where |x| ≤ `limit`."""
+    """Return a copy of maps, ``(N, C, …)``, with 0 in these channels where |x| ≤ `limit`."""
     maps = maps.clone()
     weak = maps[:, channels].abs() <= limit
     maps[:, channels] = maps[:, channels].masked_fill(weak, 0)
@@ -107,22 +115,24 @@ def run(
 ) -> LensOutput:
     """Return scores and activations before and after the edit.
 
-    Probabilities are the softmax of the network's output. Values: ``probabilities_before`` and
-    ``probabilities_after`` ``(classes,)``, ``logits_before`` and ``logits_after`` likewise,
-    ``channels`` that were edited, ``before`` and ``after`` ``(C, H, W)``, and the same of the
-    downstream layer as ``downstream_before`` and ``downstream_after``.
+    Of tokens all are edited, and those that stand for cells are shown. Probabilities are the
+    softmax of the network's output. Values: ``probabilities_before`` and ``probabilities_after``
+    ``(classes,)``, ``logits_before`` and ``logits_after`` likewise, ``channels`` that were edited,
+    ``before`` and ``after`` ``(C, H, W)``, and the same of the downstream layer as
+    ``downstream_before`` and ``downstream_after``.
 
     Raises:
         SettingError: the layer has no such channel, or `downstream` is the edited layer itself.
         ModelError: the network can't go on after the edit, or has no class scores.
     """
-    info = next(conv for conv in subject.convs if conv.name == layer)
+    info = next(each for each in subject.trace.convs_and_linears if each.name == layer)
     later = _downstream(subject, info, downstream)
     names = (layer, later) if later else (layer,)
     for name in names:
         check_can_intervene(subject.model, subject.trace, name)
     whole = subject.capture(names, logits=True)
-    before = {name: whole[str(Address(name))].values.numpy() for name in names}
+    found = {name: whole[str(Address(name))] for name in names}
+    before = {name: each.values.numpy() for name, each in found.items()}
     if before[layer].ndim != 3:
         raise HookVizError(
             say(
@@ -133,9 +143,9 @@ def run(
                 shape=before[layer].shape,
             )
         )
-    edit, which = _edit(before[layer], info, _Edit(mode, channels, factor, limit))
-    shapes = {name: before[name].shape for name in names}
-    after, scores = _edited_pass(subject, layer, shapes, edit)
+    last = found[layer].layout.last
+    edit, which = _edit(found[layer], info, _Edit(mode, channels, factor, limit, last))
+    after, scores = _edited_pass(subject, layer, found, edit)
     assert whole.logits is not None
     logits = np.stack([whole.logits.numpy(), scores])
     cut = _cut(subject, layer, edit) if np.array_equal(logits[0], logits[1]) else ""
@@ -164,7 +174,7 @@ def run(
 
 def _downstream(subject: Subject, info: LayerInfo, chosen: str | None) -> str | None:
     """Return the layer to watch: the one asked for, else the next one; None after the last."""
-    after = next((conv.name for conv in subject.convs[info.index + 1 :]), None)
+    after = next((each.name for each in subject.trace.convs_and_linears[info.index + 1 :]), None)
     if chosen == info.name:
         hint = (
             say("for example {next_layer!r}, the next one", next_layer=after)
@@ -174,7 +184,7 @@ def _downstream(subject: Subject, info: LayerInfo, chosen: str | None) -> str | 
         raise SettingError(
             say(
                 "downstream={layer!r} is the edited layer itself, which is shown anyway: "
-                "choose another conv layer, {hint}.",
+                "choose another layer, {hint}.",
                 layer=chosen,
                 hint=hint,
             )
@@ -182,8 +192,9 @@ def _downstream(subject: Subject, info: LayerInfo, chosen: str | None) -> str | 
     return chosen or after
 
 
-def _edit(values: Map, info: LayerInfo, edit: _Edit) -> tuple[_Edit, str]:
+def _edit(found: Activation, info: LayerInfo, edit: _Edit) -> tuple[_Edit, str]:
     """Return the edit and its words; without channels, of the strongest one, or of all."""
+    values = found.values.numpy()
     count, channels = len(values), edit.channels
     if channels and channels[-1] >= count:
         raise SettingError(
@@ -208,7 +219,7 @@ def _edit(values: Map, info: LayerInfo, edit: _Edit) -> tuple[_Edit, str]:
     if edit.mode == "scale":
         which = say("{channels} times {factor}", channels=who, factor=number(edit.factor))
     elif edit.mode == "threshold":
-        chosen = values[list(channels)]
+        chosen = _by_channel(found)[list(channels)].numpy()
         share = _percent(((np.abs(chosen) <= edit.limit) & (chosen != 0)).mean())
         which = say(
             "|x| ≤ {limit} set to 0 in {channels}: {share} % of them changed",
@@ -225,6 +236,11 @@ def _edit(values: Map, info: LayerInfo, edit: _Edit) -> tuple[_Edit, str]:
     return replace(edit, channels=channels), which
 
 
+def _by_channel(found: Activation) -> Tensor:
+    """View all numbers that a layer put out, its channels first: with the class token, too."""
+    return found.raw.movedim(-1, 0) if found.layout.last else found.raw
+
+
 def _cut(subject: Subject, layer: str, edit: _Edit) -> str:
     """Say which layer wipes the edited channels out anyway, where nothing changed; else nothing."""
     if edit.mode == "keep only":  # the others are edited
@@ -234,7 +250,7 @@ def _cut(subject: Subject, layer: str, edit: _Edit) -> str:
     passed = subject.capture([step.layer for step in steps]) if steps else {}
     kinds = {info.name: info.kind for info in subject.trace.layers}
     for step in steps:
-        if not passed[str(step)].values[channels].any():
+        if not _by_channel(passed[str(step)])[channels].any():
             one = len(channels) == 1
             whose = (
                 say("channel {channels} is", channels=channels[0])
@@ -262,23 +278,25 @@ def _cut(subject: Subject, layer: str, edit: _Edit) -> str:
 
 
 def _edited_pass(
-    subject: Subject, layer: str, shapes: Mapping[str, tuple[int, ...]], edit: _Edit
+    subject: Subject, layer: str, found: Mapping[str, Activation], edit: _Edit
 ) -> tuple[dict[str, Map], Map]:
-    """Return what the layers put out with the edit, in `shapes`, and the scores, ``(classes,)``."""
+    """Return what the layers put out with the edit, as they are `found` without, and the scores."""
     maps: dict[str, Map] = {}
 
     def change(call: hooks.Call) -> Tensor | None:
         output = edit(call.output) if call.layer == layer else call.output
         if call.index == 0:  # a copy, since an in-place layer can come next
-            one = output.reshape(shapes[call.layer])  # it may run without a batch
-            maps[call.layer] = one.to("cpu", torch.float32, copy=True).numpy()
+            before = found[call.layer]
+            one = output.reshape(before.raw.shape)  # it may run without a batch
+            one = before.layout.maps(one.to("cpu", torch.float32, copy=True))
+            maps[call.layer] = one.numpy()
         return output if call.layer == layer else None
 
     subject.progress(0.4)
-    with private_replica(subject.model) as replica, hooks.edit(replica, shapes, change):
+    with private_replica(subject.model) as replica, hooks.edit(replica, found, change):
         scores = class_scores(subject.model, replica, subject.model_input.tensor)
     subject.progress(0.8)
-    missing = [name for name in shapes if name not in maps]
+    missing = [name for name in found if name not in maps]
     if missing:
         raise ModelError(
             say(
@@ -302,6 +320,8 @@ def _verdict(subject: Subject, info: LayerInfo, which: str, logits: Map, target:
     often = say(" Each of its {calls} calls is edited.", calls=info.calls) if info.calls > 1 else ""
     following = _following(subject, info)
     norm = ""
+    if info.prefix_tokens:
+        norm = say(" Its class token, or what else stands for no cell, is edited with the others.")
     if following and "BatchNorm" in following.kind:
         norm = say(
             " {next_layer} runs next and makes a constant of a channel of zeros.",
@@ -362,18 +382,28 @@ def script(facts: LensFacts) -> LensCode:
     amount = {"scale": ("factor", "that the channels are multiplied by")}
     amount |= {"threshold": ("limit", "up to which |x| becomes 0")}
     name, comment = amount.get(mode, ("", ""))
-    strongest = _ALL if mode == "threshold" else _STRONGEST
+    last, own = facts.layout.last, as_maps(facts.layout)
+    watched = as_maps(facts.layouts.get(str(later), UNKNOWN))
+    makes = {own: "as_maps", watched: "as_maps" if watched == own else "watched_as_maps"}
+    before, after, watched_before, watched_after = (
+        f"{makes[code]}(maps_{when}[{of}])[0]" if code else f"maps_{when}[{of}][0]"
+        for of, code in (("LAYER", own), ("DOWNSTREAM", watched))
+        for when in ("before", "after")
+    )
+    strongest = _ALL.format(axis=-1 if last else 1) if mode == "threshold" else _STRONGEST
     edit = _EDITS[mode]
+    moved, back = ("output.movedim(-1, 1)", ".movedim(1, -1)") if last else ("output", "")
     lines = [
         constants(facts, layer="whose channels are edited"),
         constants(facts, downstream="which is watched") if later else "",
         constants(facts, **{name: comment}) if name else "",
         FORWARD,
+        *(_AS_MAPS.format(name=name, code=code) for code, name in makes.items() if code),
         _BEFORE.format(names="LAYER, DOWNSTREAM" if later else "LAYER"),
-        constants(facts, channels="") if channels else strongest,
+        constants(facts, channels="") if channels else strongest.format(maps=before),
         source_of(edit),
         _AFTER.format(
-            edit=f"{edit.__name__}(output, CHANNELS{', ' * bool(name)}{name.upper()})",
+            edit=f"{edit.__name__}({moved}, CHANNELS{', ' * bool(name)}{name.upper()}){back}",
             names="LAYER, DOWNSTREAM" if later else "LAYER",
         ),
     ]
@@ -381,30 +411,38 @@ def script(facts: LensFacts) -> LensCode:
     for when in ("before", "after"):
         values[f"logits_{when}"] = f"logits_{when}[0].numpy()"
         values[f"probabilities_{when}"] = f"logits_{when}[0].softmax(0).numpy()"
-        values[when] = f"maps_{when}[LAYER][0].numpy()"
-        if later:
-            values[f"downstream_{when}"] = f"maps_{when}[DOWNSTREAM][0].numpy()"
+    values |= {"before": f"{before}.numpy()", "after": f"{after}.numpy()"}
+    if later:
+        values["downstream_before"] = f"{watched_before}.numpy()"
+        values["downstream_after"] = f"{watched_after}.numpy()"
     return in_order(*lines), values
 
 
 def _next(facts: LensFacts) -> str | None:
-    """Return the conv layer that runs next."""
-    after = facts.convs.index(facts.chosen["layer"]) + 1
-    return facts.convs[after] if after < len(facts.convs) else None
+    """Return the conv or linear layer that runs next."""
+    after = facts.convs_and_linears.index(facts.chosen["layer"]) + 1
+    return facts.convs_and_linears[after] if after < len(facts.convs_and_linears) else None
 
 
+_AS_MAPS = '''
+
+def {name}(found):
+    """The maps of what a layer put out, (N, C, H, W)."""
+    return found{code}
+
+'''
 _BEFORE = """\
 with torch.no_grad():
     logits_before, maps_before = forward(batch, {names})"""
 _STRONGEST = """\
 # None was chosen: the strongest one, by mean |x|.
-CHANNELS = [maps_before[LAYER][0].double().abs().mean((1, 2)).argmax().item()]"""
-_ALL = "CHANNELS = list(range(maps_before[LAYER].shape[1]))"
+CHANNELS = [{maps}.double().abs().mean((1, 2)).argmax().item()]"""
+_ALL = "CHANNELS = list(range(maps_before[LAYER].shape[{axis}]))"
 _AFTER = """\
 
 
-def edit(module, inputs, output):
-    return {edit}  # what a hook returns takes the output's place
+def edit(module, inputs, output):  # what a hook returns takes the output's place
+    return {edit}
 
 
 # Hooks run in the order in which they were registered: what is held after this one is edited.
@@ -423,7 +461,7 @@ LENS = Lens(
     run=run,
     script=script,
     parameters=(
-        LayerChoice(default="first"),  # with layers behind it to watch
+        LayerChoice(kind="conv or linear", default="first"),  # with layers behind it to watch
         Channels(
             help=mark('Such as "0, 3-7". Without any: the strongest one; for a threshold, all.')
         ),
@@ -451,9 +489,10 @@ LENS = Lens(
         ),
         LayerChoice(
             name="downstream",
+            kind="conv or linear",
             label=mark("Layer to watch"),
             default="none",
-            help=mark("The next conv layer if left open."),
+            help=mark("The next conv or linear layer if left open."),
         ),
         ClassChoice(),
     ),

@@ -14,6 +14,8 @@ SHAPESNET, SQUEEZENET, RESNET, CONVNEXT = (
 )
 PVT = ("timm/pvt_v2_b0",)
 """Of patches at four sizes, whose tokens are maps for an input of any size."""
+SHAPESVIT = ("shapesvit",)
+"""Of tokens behind a class token."""
 NETWORKS = (*SHAPESNET, *SQUEEZENET, *RESNET)
 """Weights in the box; a checkpoint, ReLUs in place; those and shortcuts, layers that run twice.
 

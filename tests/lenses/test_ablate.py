@@ -12,7 +12,14 @@ import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.drawing.panels import GridPanel, TablePanel, TextPanel
 from hookviz.types import Model
-from tests.codegen.script_cases import RESNET, SHAPESNET, SQUEEZENET, ScriptCase
+from tests.codegen.script_cases import (
+    CONVNEXT,
+    RESNET,
+    SHAPESNET,
+    SHAPESVIT,
+    SQUEEZENET,
+    ScriptCase,
+)
 from tests.networks import Tiny, as_model, random_input, seeded
 from tests.odd_batches import ODD, Odd, alone, silenced
 from tests.pictures import picture
@@ -26,6 +33,8 @@ SCRIPTS = (
     ScriptCase({"mode": "scale", "channels": "0, 2", "factor": -1.5}, RESNET),
     ScriptCase({"mode": "threshold", "limit": 0.3}, SHAPESNET),
     ScriptCase({"mode": "threshold", "limit": 0.1, "channels": "0-9"}, SQUEEZENET),
+    ScriptCase({"layer": "blocks.1.mlp.fc1"}, SHAPESVIT),
+    ScriptCase({"layer": "features.1.0.block.3", "mode": "threshold", "limit": 0.1}, CONVNEXT),
 )
 
 

@@ -104,12 +104,9 @@ def test_what_excites_a_channel_of_a_layer_with_its_channels_last_is_found() -> 
 
 
 @CASES
-@pytest.mark.parametrize("slug", ["ablate", "channels-that-matter", "kernels", "prune-weights"])
-def test_lenses_of_kernels_say_what_the_layer_is_and_name_a_convolution(
-    slug: str, name: str
-) -> None:
+def test_the_lens_of_kernels_says_what_the_layer_is_and_names_a_convolution(name: str) -> None:
     case = TOKEN_NETWORKS[name]
     with pytest.raises(hookviz.SettingError, match="is a Linear, and no convolution") as caught:
-        ran(case, slug)
+        ran(case, "kernels")
     conv = str(caught.value).rpartition("The nearest one is '")[2].rstrip("'.")
     assert isinstance(case.model().network.get_submodule(conv), torch.nn.Conv2d)

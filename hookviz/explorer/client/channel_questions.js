@@ -4,7 +4,7 @@
  * @typedef {object} ChannelQuestion
  * @property {string} says
  * @property {string} hint
- * @property {boolean} needsConv whether it can be asked of a convolution's channel alone
+ * @property {boolean} needsWeights whether it can be asked of a convolution's or a linear layer's channel alone
  * @property {Record<string, string>} link words of the link that lead there, with {layer} and {channel}
  */
 
@@ -53,8 +53,8 @@ export const channelQuestions = (place, questions, go) => {
   return {
     show: (/** @type {Record<string, any>} */ next) => {
       about = next;
-      questions.forEach(({ needsConv }, at) => {
-        buttons[at].hidden = needsConv && !about.isConv;
+      questions.forEach(({ needsWeights }, at) => {
+        buttons[at].hidden = needsWeights && !about.hasWeights;
       });
     },
   };

@@ -266,7 +266,7 @@ export function inspector(parent, context) {
     drawMaps();
     ask();
     if (isOfA) return;
-    asksAbout.show({ layer: layers.layer, channel, isConv: layers.isConv });
+    asksAbout.show({ layer: layers.layer, channel, hasWeights: layers.hasWeights });
     own.show(channel, view.made, tiles.order, [subject, layers.layer, layers.step]);
     more.show({ ...at, isConv: layers.isConv, origin: view.origin, about: ofLayer() });
   };

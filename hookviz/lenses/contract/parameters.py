@@ -110,8 +110,10 @@ class LayerChoice(Parameter):
     """Choice of a layer by its name.
 
     Attributes:
-        kind: ``"conv"`` for conv layers alone, ``"all"`` for every layer without parts, ``"maps"``
-            for whatever puts out maps, blocks such as ``layer4`` too, ``"any"`` for all of these.
+        kind: ``"conv"`` for conv layers alone, ``"conv or linear"`` for these and linear layers
+            that put out maps (`LayerTrace.convs_and_linears`), ``"all"`` for every layer without
+            parts, ``"maps"`` for whatever puts out maps, blocks such as ``layer4`` too, ``"any"``
+            for all of these.
         default: ``"first"``, ``"last"``, ``"last conv"`` or ``"last map"``, whose output is maps
             of several cells, for the last one whose channels are not the classes themselves
             (`LayerTrace.hidden`), or ``"none"`` for a choice that can be left open. Of blocks only
@@ -127,6 +129,7 @@ class LayerChoice(Parameter):
         """Return the layers that can be chosen of a network, in order of execution."""
         return {
             "conv": trace.convs,
+            "conv or linear": trace.convs_and_linears,
             "all": trace.layers,
             "maps": trace.maps,
             "any": trace.every,
@@ -161,7 +164,8 @@ class LayerChoice(Parameter):
 
         Raises:
             UnknownLayerError: a pass runs no layer of that name.
-            SettingError: it runs one that is no convolution, where kernels are looked at.
+            SettingError: it runs one that is no convolution, where kernels are looked at, or none
+                with weights for maps, where these are.
             HookVizError: there is no layer to choose from.
         """
         names = [layer.name for layer in self.choices(subject.trace)]
@@ -176,21 +180,36 @@ class LayerChoice(Parameter):
             return self.start(subject.trace)
         if value in names:
             return str(value)
-        if self.kind == "conv":
-            self._check_is_conv(value, subject, names)
-        kind = say("conv layer") if self.kind == "conv" else "layer"
+        kind = "layer"
+        if self.kind in {"conv", "conv or linear"}:
+            self._check_kind(value, subject, names)
+            kind = say("conv layer") if self.kind == "conv" else say("conv or linear layer")
         raise UnknownLayerError(
             say("{kind} in {model}", kind=kind, model=subject.model.title), str(value), names
         )
 
-    def _check_is_conv(self, value: Any, subject: LensSubject, convs: Sequence[str]) -> None:
-        """Say of a layer that runs and is no convolution what it is, and which is nearest."""
+    def _check_kind(self, value: Any, subject: LensSubject, fitting: Sequence[str]) -> None:
+        """Say of a layer that runs and is of another kind what it is, and which is nearest."""
         every = [layer.name for layer in subject.trace.every]
         if value not in every:
             return
         before = every[: every.index(value)]
-        inside = [name for name in convs if name.startswith(f"{value}.")]
-        near = [*convs[:1], *(name for name in before if name in convs), *inside]
+        inside = [name for name in fitting if name.startswith(f"{value}.")]
+        near = [*fitting[:1], *(name for name in before if name in fitting), *inside]
+        if self.kind == "conv or linear":
+            shape = subject.trace.every[len(before)].output_shape
+            raise SettingError(
+                say(
+                    "Layer {layer!r} of {model} is a {kind} that puts out {shape}, and asked for "
+                    "here is a convolution, or a linear layer that puts out maps. The nearest one "
+                    "is {nearest!r}.",
+                    layer=value,
+                    model=subject.model.title,
+                    kind=type(subject.model.network.get_submodule(value)).__name__,
+                    shape="×".join(map(str, shape)),
+                    nearest=near[-1],
+                )
+            )
         raise SettingError(
             say(
                 "Layer {layer!r} of {model} is a {kind}, and no convolution, whose kernels are "

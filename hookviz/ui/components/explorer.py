@@ -26,7 +26,7 @@ def explorer(
             anything: ``{"unpin": true}``, ``{"atlas": true}``, ``{"leads": …}`` to a patch's image,
             ``{"anew": true}`` for a run of the page alone; and ``{"chosen": …}`` by the rows, the
             words of a link that were chosen with what they are now.
-        questions: what can be asked about a channel: ``says``, ``hint``, ``needsConv`` and the
+        questions: what can be asked about a channel: ``says``, ``hint``, ``needsWeights`` and the
             ``link`` that leads there.
         rows: of the rows alone: what is answered about the ``layers``, and whether it can be chosen
             how channels are drawn (``hasLook``).

@@ -63,7 +63,7 @@ def channel_questions() -> list[dict[str, Any]]:
         {
             "says": say(lens.of_channel.words),
             "hint": say(lens.sentence),
-            "needsConv": any(each.kind == "conv" for each in layers_at_side(lens)),
+            "needsWeights": any(each.kind == "conv or linear" for each in layers_at_side(lens)),
             "link": {"lens": lens.slug} | _about_channel(lens, lens.of_channel.settings),
         }
         for lens in list_lenses()

@@ -1,0 +1,160 @@
+"""Lenses that edit a layer, on linear layers over tokens, windows and maps with channels last.
+
+The edits are written by hand here: a hook that writes into the last axis, a matrix without rows.
+"""
+
+import copy
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.drawing.panels import GridPanel, TextPanel
+from tests.token_networks import TOKEN_NETWORKS
+
+WINDOWS = ("timm's Swin", "layers.0.blocks.1.attn.qkv")  # which are cut after a shift
+CASES = pytest.mark.parametrize(
+    ("name", "layer"),
+    [(name, case.layers[1]) for name, case in TOKEN_NETWORKS.items()] + [WINDOWS],
+)
+Change = Callable[[Tensor], Tensor]
+
+
+def edited(network: nn.Module, layer: str, image: Tensor, change: Change) -> tuple[Tensor, Tensor]:
+    """The scores, and what the layer puts out, where a plain hook changes that."""
+    seen: list[Tensor] = []
+    network = copy.deepcopy(network)
+
+    def hook(_module: nn.Module, _inputs: Any, output: Tensor) -> Tensor:
+        seen.append(change(output.clone()))
+        return seen[0].clone()
+
+    network.get_submodule(layer).register_forward_hook(hook)
+    with torch.no_grad():
+        return network(image)[0], seen[0]
+
+
+def without(*channels: int) -> Change:
+    def change(output: Tensor) -> Tensor:
+        output[..., list(channels)] = 0
+        return output
+
+    return change
+
+
+def close(found: Any, expected: Tensor) -> None:
+    bound = 1e-6 * max(1.0, float(expected.abs().max()))
+    np.testing.assert_allclose(found, expected.numpy(), rtol=0, atol=bound)
+
+
+def but(channels: list[int], output: Tensor) -> Tensor:
+    kept = torch.zeros_like(output)
+    kept[..., channels] = output[..., channels]
+    return kept
+
+
+def times(channels: list[int], output: Tensor) -> Tensor:
+    output[..., channels] = output[..., channels] * -1.5
+    return output
+
+
+def strong(channels: list[int], output: Tensor) -> Tensor:
+    part = output[..., channels]
+    output[..., channels] = torch.where(part.abs() > 0.4, part, 0)
+    return output
+
+
+EDITS: dict[str, Callable[[list[int], Tensor], Tensor]] = {
+    "switch off": lambda channels, output: without(*channels)(output),
+    "keep only": but,
+    "scale": times,
+    "threshold": strong,
+}
+
+
+@CASES
+def test_every_edit_is_that_of_a_hook_on_all_tokens(name: str, layer: str) -> None:
+    case, channels = TOKEN_NETWORKS[name], [1, 5]
+    model, image = case.model(), case.image()
+    options: dict[str, Any] = {"factor": -1.5, "limit": 0.4, "target": 2, "channels": channels}
+    for mode, change in EDITS.items():
+        result = hookviz.run_lens("ablate", model, image, layer=layer, mode=mode, **options)
+        scores, output = edited(model.network, layer, image, partial(change, channels))
+        close(result.values["logits_after"], scores)
+        assert (result.values["logits_after"] != result.values["logits_before"]).any()
+        maps = result.values["after"]
+        assert maps.shape[1:] == case.grid
+        if (name, layer) != WINDOWS:
+            close(maps, case.maps(output)[0])
+        if mode == "switch off":
+            assert not maps[channels].any()
+
+
+def test_the_next_layer_is_watched_and_other_tokens_are_told_of() -> None:
+    case = TOKEN_NETWORKS["timm's DeiT"]
+    model, image = case.model(), case.image()
+    result = hookviz.run_lens("ablate", model, image, layer="blocks.0.mlp.fc1", channels="3")
+    shown = [panel.title for panel in result.panels if isinstance(panel, GridPanel)]
+    assert shown == ["blocks.0.mlp.fc1"] * 2 + ["blocks.0.mlp.fc2"] * 2
+    expected, network = [], copy.deepcopy(model.network)
+    network.get_submodule("blocks.0.mlp.fc2").register_forward_hook(
+        lambda *call: expected.append(call[2])
+    )
+    edited(network, "blocks.0.mlp.fc1", image, without(3))
+    close(result.values["downstream_after"], case.maps(expected[0])[0])
+    says = result.panels[0]
+    assert isinstance(says, TextPanel)
+    assert "what else stands for no cell, is edited with the others" in says.text
+
+
+def test_without_channels_the_strongest_of_the_maps_is_switched_off() -> None:
+    case = TOKEN_NETWORKS["torchvision's ViT"]
+    result = hookviz.run_lens("ablate", case.model(), case.image(), layer=case.layers[1])
+    strongest = np.abs(result.values["before"]).mean((1, 2)).argmax()
+    assert result.values["channels"].tolist() == [strongest]
+
+
+class WithRelu(nn.Module):
+    """Tokens through a linear layer, a ReLU that cuts its channel 1, and another one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(3, 6, 4, stride=4)
+        self.first, self.relu, self.second = nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 6)
+        self.head = nn.Linear(6, 5)
+        with torch.no_grad():
+            self.first.bias[1] = -100
+
+    def forward(self, images: Tensor) -> Tensor:
+        tokens = self.patches(images).flatten(2).mT
+        scores: Tensor = self.head(self.second(self.relu(self.first(tokens))).mean(1))
+        return scores
+
+
+def test_what_a_relu_cuts_anyway_is_said() -> None:
+    model = hookviz.wrap(WithRelu().eval())
+    image = torch.randn(1, 3, 16, 24)
+    result = hookviz.run_lens("ablate", model, image, layer="first", channels="1")
+    said = [panel.text for panel in result.panels if isinstance(panel, TextPanel)]
+    assert any("relu (ReLU) had cut" in text for text in said), said
+
+
+@pytest.mark.parametrize("slug", ["ablate"])
+@pytest.mark.parametrize(
+    ("layer", "says"),
+    [
+        ("blocks.0.norm1", r"is a LayerNorm that puts out 8×4×6, .*nearest one is 'patch_embed"),
+        ("head", r"is a Linear that puts out 5, .*nearest one is 'blocks.1.mlp.fc2'"),
+    ],
+)
+def test_what_has_no_weights_for_maps_is_refused_with_the_nearest(
+    slug: str, layer: str, says: str
+) -> None:
+    case = TOKEN_NETWORKS["timm's ViT"]
+    with pytest.raises(hookviz.SettingError, match=says):
+        hookviz.run_lens(slug, case.model(), case.image(), layer=layer)
