@@ -96,13 +96,19 @@ def tensors_in(value):
 
 '''
 
-SCORES_WITHOUT = '''
+
+def scores_without(*, last: bool) -> str:
+    """Write ``scores_without(layer, channel)``, of layers whose channels are first, or `last`."""
+    return _SCORES_WITHOUT.format(channel="..., channel" if last else ":, channel")
+
+
+_SCORES_WITHOUT = '''
 def scores_without(layer, channel):
     """The scores before the softmax, with 0 for what the layer puts out in a channel."""
 
     def switch_off(module, inputs, output):
         output = output.clone()
-        output[:, channel] = 0
+        output[{channel}] = 0
         return output  # what a hook returns takes the output's place
 
     handle = layer.register_forward_hook(switch_off)

@@ -1,6 +1,7 @@
-"""Ablate a conv layer's channels one by one: the class scores without each, and how they change.
+"""Ablate a layer's channels one by one: the class scores without each, and how they change.
 
-A channel is ablated by writing 0 at the layer's own output, each time that the layer runs. Many
+A channel is ablated by writing 0 at the layer's own output, each time that the layer runs; of a
+linear layer in every token, those that stand for no cell included, such as a class token. Many
 channels share a batch: row i of the batch has channel cᵢ at 0. So the rows must not depend on each
 other, which is checked on the way: two rows more have either half of the channels at 0, whose
 scores are known from passes of their own. Where a batch gives anything else, the next simpler
@@ -17,6 +18,7 @@ simpler strategies, a whole pass per channel.
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from math import prod
 
 import torch
 from torch import Tensor
@@ -30,7 +32,17 @@ from hookviz.hooking.forward_pass import ProgressReporter, private_replica
 from hookviz.hooking.purity import is_pure
 from hookviz.hooking.rows import GrowingRows
 from hookviz.language.saying import say
-from hookviz.types import LayerInfo, Model, ModelInput, Progress, ignore
+from hookviz.types import (
+    TOKENS,
+    UNKNOWN,
+    WINDOWS,
+    Address,
+    LayerInfo,
+    Model,
+    ModelInput,
+    Progress,
+    ignore,
+)
 from hookviz.wording import number
 
 _MAX_BATCH_BYTES = 256 << 20  # of activations
@@ -46,6 +58,7 @@ class ChannelAblation:
         self._images = model_input.tensor
         self._trace = input_trace(model, model_input)
         self._layer = layer
+        self._axis = -len(layer.output_shape) if layer.kernel_size else -1  # of the channels
         self._calls = {info.name: info.calls for info in self._trace.layers}
         self._done = 0  # channels
 
@@ -150,15 +163,10 @@ class ChannelAblation:
             reporter.within((self._done + share) / self._layer.output_shape[0])
             if call.layer != self._layer.name:
                 return None
-            output: Tensor = call.output
-            if output.ndim == len(self._layer.output_shape):  # the network took the batch off
-                output = output[None]
-                if count > 1:
-                    raise ValueError("there is no batch for more than one row")
-            rows = output.expand(count, *output.shape[1:]).clone()
+            rows = self._as_rows(call, count)
             for row, channels in zip(rows, ablated, strict=True):
-                row[list(channels)] = 0
-            return rows.reshape(call.output.shape) if count == 1 else rows
+                row.movedim(self._axis, 0)[list(channels)] = 0
+            return rows.reshape(-1, *call.output.shape[1:])
 
         batch = self._images.expand(images, *self._images.shape[1:])
         growing = GrowingRows() if images < count else nullcontext()
@@ -169,6 +177,19 @@ class ChannelAblation:
         ):
             scores = class_scores(self._model, replica, batch, reporter, count=count)
         return scores.cpu().double()
+
+    def _as_rows(self, call: hooks.Call, count: int) -> Tensor:
+        """Copy what the layer put out as a row for each image, one of which is repeated."""
+        output: Tensor = call.output
+        if count == 1:
+            return output.clone()[None]
+        layout = self._trace.layouts.get(Address(call.layer, call.index), UNKNOWN)
+        windows = prod(layout.windows) if layout.order == WINDOWS else 1
+        unbatched = len(self._layer.output_shape) - (layout.order == TOKENS)
+        if output.ndim == unbatched and layout.order != WINDOWS:  # the network took the batch off
+            raise ValueError("there is no batch for more than one row")
+        rows = output.reshape(-1, windows, *output.shape[1:])
+        return rows.expand(count, *rows.shape[1:]).clone()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -190,12 +211,12 @@ def channel_effects(
     """Measure how much the class scores change without each channel, by layer.
 
     ``‖scores(channel c at 0) − scores‖₂``, float64 ``(C,)`` on the CPU. The channel is ablated at
-    the convolution's own output, before any batch norm.
+    the layer's own output, before any batch norm.
 
     Args:
         model: the model.
         model_input: the image whose scores are compared.
-        layers: conv layers by name.
+        layers: conv layers, or linear layers that put out maps, by name.
         progress: called with the share done; what it raises ends the run.
 
     Raises:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import SCORES_WITHOUT, constants, in_order, target
+from hookviz.codegen.lens_parts import constants, in_order, scores_without, target
 from hookviz.drawing.chosen_channels import with_channels
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
@@ -50,16 +50,17 @@ def run(subject: Subject, *, layer: str, of: str, target: int, channel: int) -> 
 
     Or how those of each class change without one channel, if `of` says so.
 
-    A channel is switched off by writing 0 at the convolution's own output, each time that the layer
-    runs: Δc = score(channel c at 0) − score. A negative Δ says that the channel speaks for the
-    class. Values: ``logit_change`` and ``probability_change`` ``(C,)``; ``logit`` and
-    ``probability`` of the untouched pass. Of one channel all four are ``(classes,)``.
+    A channel is switched off by writing 0 at the layer's own output, each time that the layer runs,
+    and of a linear layer in every token, the class token included: Δc = score(channel c at 0) −
+    score. A negative Δ says that the channel speaks for the class. Values: ``logit_change`` and
+    ``probability_change`` ``(C,)``; ``logit`` and ``probability`` of the untouched pass. Of one
+    channel all four are ``(classes,)``.
 
     Raises:
         SettingError: the layer has no such channel.
         ModelError: the network can't go on without a channel, or has no finite class scores.
     """
-    info = next(conv for conv in subject.convs if conv.name == layer)
+    info = next(each for each in subject.trace.convs_and_linears if each.name == layer)
     whole = subject.capture(layer, logits=True)
     maps = whole[layer].values.numpy()
     if maps.ndim != 3:
@@ -267,16 +268,17 @@ def _of_channel(
 def script(facts: LensFacts) -> LensCode:
     """Write code for what the class's score and probability change by without each channel."""
     layer = constants(facts, layer="whose channels are switched off")
+    last = facts.layout.last
     if facts.chosen["of"] == _CLASSES:
         channel = constants(facts, channel="which is switched off")
-        return in_order(layer, channel, SCORES_WITHOUT, _CLASS_CHANGES), {
+        return in_order(layer, channel, scores_without(last=last), _CLASS_CHANGES), {
             "logit_change": "(after - before).numpy()",
             "probability_change": "(after.softmax(0) - before.softmax(0)).numpy()",
             "logit": "before.numpy()",
             "probability": "before.softmax(0).numpy()",
         }
-    lines = [layer, target(facts), SCORES_WITHOUT]
-    lines.append(_CHANGES)
+    lines = [layer, target(facts), scores_without(last=last)]
+    lines.append(_CHANGES.format(count="out_features" if last else "out_channels"))
     return in_order(*lines), {
         "logit_change": "np.array(logit_change)",
         "probability_change": "np.array(probability_change)",
@@ -288,7 +290,7 @@ def script(facts: LensFacts) -> LensCode:
 _CHANGES = """\
 logit_change, probability_change = [], []
 layer = model.get_submodule(LAYER)
-for channel in range(layer.out_channels):  # a pass for each
+for channel in range(layer.{count}):  # a pass for each
     after = scores_without(layer, channel)
     logit_change.append((after - before)[TARGET].item())
     probability_change.append((after.softmax(0) - before.softmax(0))[TARGET].item())"""
@@ -309,7 +311,7 @@ LENS = Lens(
     run=run,
     script=script,
     parameters=(
-        LayerChoice(),
+        LayerChoice(kind="conv or linear"),
         OneOf(name="of", label=mark("Of"), choices=(_CHANNELS, _CLASSES)),
         ClassChoice(matters_for=("of", (_CHANNELS,))),
         ChannelChoice(matters_for=("of", (_CLASSES,))),

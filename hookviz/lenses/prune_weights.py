@@ -17,7 +17,7 @@ import torch
 
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import SCORES_WITHOUT, constants, in_order
+from hookviz.codegen.lens_parts import constants, in_order, scores_without
 from hookviz.drawing.before_after import before_and_after
 from hookviz.drawing.panels import ChartPanel, FilePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError
@@ -365,7 +365,7 @@ _SIZES_OF = {
     ),
     "channels by L1 norm": _BY_NORM.format(1),
     "channels by L2 norm": _BY_NORM.format(2),
-    "channels by effect": SCORES_WITHOUT
+    "channels by effect": scores_without(last=False)
     + """\
 # How far all scores move without a channel: a pass for each.
 sizes = []

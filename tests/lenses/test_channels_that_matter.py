@@ -11,7 +11,14 @@ from hookviz.drawing.panels import ChartPanel, GridPanel, TablePanel, TextPanel
 from hookviz.explaining import channel_ablation
 from hookviz.hooking import replicas
 from hookviz.types import Model
-from tests.codegen.script_cases import RESNET, SHAPESNET, SQUEEZENET, ScriptCase
+from tests.codegen.script_cases import (
+    CONVNEXT,
+    RESNET,
+    SHAPESNET,
+    SHAPESVIT,
+    SQUEEZENET,
+    ScriptCase,
+)
 from tests.networks import as_model, random_input, seeded
 from tests.odd_batches import ODD, Counter, Odd, alone, silenced
 from tests.tally import Tally
@@ -21,6 +28,8 @@ SCRIPTS = (  # here a pass for each channel
     ScriptCase({"layer": "features.6.squeeze"}, SQUEEZENET, 1e-5),
     ScriptCase({"layer": "layer1.0.conv2"}, RESNET, 1e-4),  # of scores that are larger by far
     ScriptCase({"layer": "layer1.0.conv2", "of": "a channel: which classes", "channel": 3}, RESNET),
+    ScriptCase({"layer": "blocks.2.mlp.fc2"}, SHAPESVIT, 1e-5),
+    ScriptCase({"layer": "features.1.0.block.5", "of": "a channel: which classes"}, CONVNEXT),
 )
 
 

@@ -119,6 +119,30 @@ def test_without_channels_the_strongest_of_the_maps_is_switched_off() -> None:
     assert result.values["channels"].tolist() == [strongest]
 
 
+@CASES
+def test_each_channel_is_missed_as_by_a_hook_on_all_tokens(name: str, layer: str) -> None:
+    case = TOKEN_NETWORKS[name]
+    model, image = case.model(), case.image()
+    result = hookviz.run_lens("channels-that-matter", model, image, layer=layer, target=2)
+    with torch.no_grad():
+        before = model.network(image)[0]
+    channels = range(len(result.values["logit_change"]))
+    after = torch.stack([edited(model.network, layer, image, without(k))[0] for k in channels])
+    bound = 1e-6 * max(1.0, float(before.abs().max()))
+    changes = (after - before)[:, 2].numpy()
+    assert np.ptp(changes) > 1e-3
+    np.testing.assert_allclose(result.values["logit_change"], changes, rtol=0, atol=bound)
+    chances = (after.softmax(1) - before.softmax(0))[:, 2].numpy()
+    np.testing.assert_allclose(result.values["probability_change"], chances, rtol=0, atol=bound)
+    one = hookviz.run_lens(
+        *("channels-that-matter", model, image),
+        layer=layer,
+        of="a channel: which classes",
+        channel=3,
+    )
+    close(one.values["logit_change"], after[3] - before)
+
+
 class WithRelu(nn.Module):
     """Tokens through a linear layer, a ReLU that cuts its channel 1, and another one."""
 
@@ -144,7 +168,7 @@ def test_what_a_relu_cuts_anyway_is_said() -> None:
     assert any("relu (ReLU) had cut" in text for text in said), said
 
 
-@pytest.mark.parametrize("slug", ["ablate"])
+@pytest.mark.parametrize("slug", ["ablate", "channels-that-matter"])
 @pytest.mark.parametrize(
     ("layer", "says"),
     [
