@@ -69,8 +69,13 @@ def innermost(facts: LensFacts) -> str:
 
 def named_layers(names: Iterable[str]) -> str:
     """Write ``layers`` of these names."""
+    return f"{constant_of(names)}\nlayers = {{name: model.get_submodule(name) for name in NAMES}}"
+
+
+def constant_of(names: Iterable[str]) -> str:
+    """Write these names as the constant ``NAMES``, a line each."""
     listed = "\n".join(f"    {quoted(name)}," for name in names)
-    return f"NAMES = (\n{listed}\n)\nlayers = {{name: model.get_submodule(name) for name in NAMES}}"
+    return f"NAMES = (\n{listed}\n)"
 
 
 _WITHOUT_PARTS = """\
@@ -97,9 +102,15 @@ def tensors_in(value):
 '''
 
 
-def scores_without(*, last: bool) -> str:
-    """Write ``scores_without(layer, channel)``, of layers whose channels are first, or `last`."""
-    return _SCORES_WITHOUT.format(channel="..., channel" if last else ":, channel")
+def scores_without(*, last: bool | None) -> str:
+    """Write ``scores_without(layer, channel)``, of layers with channels first, or `last`; or both.
+
+    None is for convolutions and linear layers mixed.
+    """
+    axis = "-1 if isinstance(layer, nn.Linear) else 1"
+    either = f"output.movedim({axis}, 0)[channel]"
+    places = {True: "output[..., channel]", False: "output[:, channel]", None: either}
+    return _SCORES_WITHOUT.format(place=places[last])
 
 
 _SCORES_WITHOUT = '''
@@ -108,7 +119,7 @@ def scores_without(layer, channel):
 
     def switch_off(module, inputs, output):
         output = output.clone()
-        output[{channel}] = 0
+        {place} = 0
         return output  # what a hook returns takes the output's place
 
     handle = layer.register_forward_hook(switch_off)

@@ -3,7 +3,8 @@
 `torch.nn.utils.prune` sets a channel's kernel to 0 and leaves its bias, and the batch norm behind
 it makes a constant of that. Here a pruned channel puts out 0: its bias becomes 0 too, and so do the
 scale and shift of a batch norm that takes in the convolution's output, and no other layer's. Such a
-channel can be taken out (see `hookviz.explaining.smaller_network`).
+channel can be taken out (see `hookviz.explaining.smaller_network`), but for those of linear layers
+over tokens or maps: these stay, with zeros.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,7 +49,7 @@ def prune(
     keep_biases: bool = False,
     progress: Progress = ignore,
 ) -> Model:
-    """Prune a share of a model's conv weights: set them to 0, in a model of its own.
+    """Prune a share of a model's conv or linear weights: set them to 0, in a model of its own.
 
     The same weights are pruned as by `torch.nn.utils.prune`: ``global_unstructured`` for weights
     one by one, ``ln_structured`` and ``random_structured`` along dimension 0 for whole channels.
@@ -61,8 +62,9 @@ def prune(
         method: ``"smallest weights"``, ``"random weights"``, ``"channels by L1 norm"``,
             ``"channels by L2 norm"``, ``"random channels"``, or ``"channels by effect"``: those
             first whose absence changes the scores of `image` least.
-        layers: conv layers by name, pattern, type or predicate; every one that runs by default.
-            They are pruned, and drawn for, in order of execution.
+        layers: conv layers, and linear layers that put out maps, as over tokens, by name, pattern,
+            type or predicate; every conv layer that runs by default. They are pruned, and drawn
+            for, in order of execution. Channels of a linear layer are rows of its matrix.
         seed: of the random methods, as after ``torch.manual_seed(seed)`` on a CPU.
         image: for ``"channels by effect"``: anything that `capture` takes.
         keep_biases: leave the bias and batch norm of a pruned channel as they are, as
@@ -72,7 +74,7 @@ def prune(
     Raises:
         SettingError: there is no such share or method, or the image is missing.
         UnknownLayerError: the network has no such layer.
-        ModelError: no conv layer is left to prune, or too many channels to measure one by one.
+        ModelError: no layer is left to prune, or too many channels to measure one by one.
 
     >>> model = hookviz.load_model("shapesnet")
     >>> pruned = hookviz.prune(model, 0.5, "channels by L1 norm")
@@ -80,10 +82,11 @@ def prune(
     >>> int((kernels == 0).flatten(1).all(1).sum()), len(kernels)
     (24, 48)
     """
-    names = [info.name for info in layer_trace(model, own_shape(model)).convs]
+    trace = layer_trace(model, own_shape(model))
+    names = [info.name for info in trace.convs]
     if layers is not None:
         chosen = set(select(model.network, layers))
-        names = [name for name in names if name in chosen]
+        names = [info.name for info in trace.convs_and_linears if info.name in chosen]
     model_input = None
     if method == "channels by effect":
         if image is None:
@@ -107,7 +110,7 @@ class PruningPlan:
     """Method and layers of a pruning, from which the pruned network can be made again.
 
     Attributes:
-        layers: names of the conv layers.
+        layers: names of the layers.
         method: one of `hookviz.explaining.pruning.METHODS`.
         seed: of the random methods.
         effects: of each layer's channels, for ``"channels by effect"``.
@@ -147,7 +150,7 @@ def plan_pruning(
 
     Args:
         model: the model.
-        layers: names of the conv layers.
+        layers: names of the conv layers, or linear layers that put out maps.
         method: one of `hookviz.explaining.pruning.METHODS`.
         seed: of the random methods.
         shape: of an input, ``(C, H, W)``.

@@ -1,4 +1,4 @@
-"""Choose which weights of conv layers are pruned at a share of them, by each of six methods.
+"""Choose which weights of conv and linear layers are pruned at a share of them, by six methods.
 
 The masks are those of `torch.nn.utils.prune` on a CPU with the same share, and for random ones the
 same seed: weights one by one over all layers at once, as ``global_unstructured`` has them with
@@ -40,7 +40,7 @@ RANDOM = (mark("random weights"), mark("random channels"))
 
 
 class Pruning:
-    """Chooser of pruning masks for conv layers, at any share by one method.
+    """Chooser of pruning masks for conv and linear layers, at any share by one method.
 
     Attributes:
         weights: the prunable weights by layer, a tensor that several layers share once.
@@ -60,8 +60,10 @@ class Pruning:
 
         Args:
             network: is only looked at.
-            layers: names; layers without conv weights of their own are left out, and where whole
-                channels are pruned transposed convolutions too: theirs lie along another dimension.
+            layers: names; layers without weights of their own, and those that are neither
+                convolutions nor linear, are left out, and where whole channels are pruned
+                transposed convolutions too: theirs lie along another dimension. Channels of a
+                linear layer are the rows of its matrix.
             method: one of `METHODS`.
             seed: of the random methods; as after ``torch.manual_seed``.
             effects: for ``"channels by effect"`` a number per channel and layer, ``(C,)``; the
@@ -88,8 +90,8 @@ class Pruning:
         if not self.weights:
             raise ModelError(
                 say(
-                    "{name} has no conv layer with weights of its own to prune. Most models of "
-                    "the catalog have, for example shapesnet.",
+                    "{name} has no conv layer with weights of its own to prune, and no linear "
+                    "layer over maps. Most models of the catalog have, for example shapesnet.",
                     name=type(network).__name__,
                 )
             )
@@ -123,7 +125,7 @@ class Pruning:
         return {name: mask.to(weight.device) for (name, weight), mask in named}
 
     def _has_weights(self, module: nn.Module | None) -> bool:
-        if not isinstance(module, _ConvNd) or module._parameters.get("weight") is None:
+        if not isinstance(module, _ConvNd | nn.Linear) or module._parameters.get("weight") is None:
             return False
         return not (self._method in OF_CHANNELS and isinstance(module, _ConvTransposeNd))
 

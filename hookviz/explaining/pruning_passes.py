@@ -14,7 +14,7 @@ from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.hooking.plain_tensors import plain
-from hookviz.types import Model, ModelInput, Progress
+from hookviz.types import Activation, Model, ModelInput, Progress
 
 Values = dict[str, NDArray[Any]]
 
@@ -58,15 +58,17 @@ class PruningPasses:
             "probability": chances[:, first].numpy(),
         }
 
-    def kept(self, share: float, layer: str, before: NDArray[np.float32]) -> Values:
-        """Return the scores at one share, and the layer's maps `before` and after."""
-        maps: list[NDArray[np.float32]] = []
+    def kept(self, share: float, found: Activation) -> Values:
+        """Return the scores at one share, and the maps before, as `found` of a layer, and after."""
+        raw: list[Tensor] = []
 
         def see(call: hooks.Call) -> None:
-            if call.layer == layer and not call.index:  # a copy: an in-place layer can come next
+            if (
+                call.layer == found.layer and not call.index
+            ):  # a copy: an in-place layer can come next
                 output = plain(call.output)
-                assert output is not None  # a convolution's
-                maps.append(output.to("cpu", torch.float32, copy=True).numpy())
+                assert output is not None  # of a convolution or a linear layer
+                raw.append(output.to("cpu", torch.float32, copy=True))
 
         network, gone = self._network(share)
         kept: Values = {
@@ -74,8 +76,9 @@ class PruningPasses:
             "kept_removed": np.array(gone),
             "kept_logits": self._scores(network, see)[0].numpy(),
         }
-        if before.ndim == 3 and maps and maps[0].size == before.size:
-            kept |= {"before": before, "after": maps[0].reshape(before.shape)}
+        if found.values.ndim == 3 and raw and raw[0].numel() == found.raw.numel():
+            after = found.layout.maps(raw[0].reshape(found.raw.shape))
+            kept |= {"before": found.values.numpy(), "after": after.numpy()}
         return kept
 
     def _network(self, share: float) -> tuple[nn.Module, float]:

@@ -1,8 +1,10 @@
-"""Show how many conv weights can be removed before the prediction changes.
+"""Show how many weights can be removed before the prediction changes.
 
-By six methods, weight by weight or channel by channel, without training afterwards; which go is
-said in `hookviz.explaining.pruning`. At one share of them the maps of a layer are shown before and
-after, and the weights can be kept; of whole channels there is a really smaller network.
+Of convolutions, and of linear layers over tokens or maps with channels last, whose channels are the
+rows of their matrix; those that put out vectors, such as a classifier, keep theirs. By six methods,
+weight by weight or channel by channel, without training afterwards; which go is said in
+`hookviz.explaining.pruning`. At one share of them the maps of a layer are shown before and after,
+and the weights can be kept; of whole channels of convolutions there is a really smaller network.
 
 Over 300 lines: its script writes each of the six methods, with the batch norms behind a channel.
 """
@@ -17,7 +19,8 @@ import torch
 
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import constants, in_order, scores_without
+from hookviz.codegen.lens_parts import constant_of, constants, in_order, scores_without
+from hookviz.codegen.wording import as_maps
 from hookviz.drawing.before_after import before_and_after
 from hookviz.drawing.panels import ChartPanel, FilePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError
@@ -50,11 +53,16 @@ _HEAD = (
     mark("same?"),
 )
 _SIZES = ("", mark("parameters"), mark("multiply-adds"), mark("time of a pass (ms)"))
-_EVERYWHERE, _HERE = mark("every conv layer"), mark("this layer alone")
+_CONVS, _HERE = mark("every conv layer"), mark("this layer alone")
+_EVERYWHERE = mark("every conv and linear layer")
 _GOES, _STAYS = mark("go too"), mark("stay, as in torch.nn.utils.prune")
 _PROGRESS_FOR_MEASURING = 0.7  # of the run, where effects are measured
 _SMALLER = 0.9  # of the rest, after which the smaller network is made and timed
 _UNMOVED = mark("unchanged: nothing that these maps depend on goes.")
+_STAY_WHOLE = mark(
+    "Channels of linear layers over tokens or maps stay in the network, with zeros: those of "
+    "convolutions alone can be taken out."
+)
 _ORDER_OF_REMOVAL = {
     "smallest weights": mark("the smallest go first"),
     "random weights": mark("which go is drawn"),
@@ -85,17 +93,17 @@ def run(
 
     At share s, ``round(s · n)`` of n weights, or of the channels of every layer, are set to 0, the
     same ones as by `torch.nn.utils.prune`. Of the smallest weights, equal ones go together, so it
-    can be more. Linear layers stay, and so do biases, but for those of whole channels that go
-    (see `hookviz.prune`). Values, one per share: ``shares`` asked for and ``removed``, both 0…1,
-    ``logits`` ``(shares, classes)``, ``top`` the likeliest class, ``top_probability``, and
-    ``logit`` and ``probability`` of the class that the whole network predicts. At the share to
-    keep: ``kept_share``, ``kept_removed``, ``kept_logits`` ``(classes,)``, and where the layer puts
-    out maps ``before`` and ``after`` ``(C, H, W)``. Of the smaller network, where there is one:
-    ``smaller_logits``, ``parameters``, ``multiply_adds`` and ``seconds_of_a_pass``, the last three
-    before and after.
+    can be more. Linear layers that put out vectors stay, such as a classifier, and so do biases,
+    but for those of whole channels that go (see `hookviz.prune`). Values, one per share: ``shares``
+    asked for and ``removed``, both 0…1, ``logits`` ``(shares, classes)``, ``top`` the likeliest
+    class, ``top_probability``, and ``logit`` and ``probability`` of the class that the whole
+    network predicts. At the share to keep: ``kept_share``, ``kept_removed``, ``kept_logits``
+    ``(classes,)``, and where the layer puts out maps ``before`` and ``after`` ``(C, H, W)``. Of the
+    smaller network, where there is one: ``smaller_logits``, ``parameters``, ``multiply_adds`` and
+    ``seconds_of_a_pass``, the last three before and after.
 
     Raises:
-        ModelError: no conv layer has weights of its own, or the network no finite class scores, or
+        ModelError: no such layer has weights of its own, or the network no finite class scores, or
             there are too many channels to measure their effects.
     """
     first = subject.top_class
@@ -108,7 +116,8 @@ def run(
                 model=subject.model.title,
             )
         )
-    names = (layer,) if where == _HERE else tuple(conv.name for conv in subject.convs)
+    among = subject.convs if where == _CONVS else subject.trace.convs_and_linears
+    names = tuple(each.name for each in among if where != _HERE or each.name == layer)
     plan = plan_pruning(
         *(subject.model, names, method),
         seed=seed,
@@ -125,16 +134,23 @@ def run(
         progress=lambda share: subject.progress(begun + (ends - begun) * share),
     )
     values = passes.over_shares(shares, first)
-    kept = passes.kept(keep / 100, layer, subject.capture(layer)[layer].values.numpy())
+    kept = passes.kept(keep / 100, subject.capture(layer)[layer])
     panels = _panels(subject, values, first, passes.pruning, plan)
     if "after" in kept:
         panels += before_and_after(layer, kept["before"], kept["after"], say(_UNMOVED))
-    if plan.norms is not None:
+    convs = {conv.name for conv in subject.convs}
+    if plan.norms is not None and not convs.issuperset(passes.pruning.weights):
+        panels = (*panels, TextPanel(say(_STAY_WHOLE), "note"))
+    if plan.norms is not None and not convs.isdisjoint(passes.pruning.weights):
         table, figures = _size_table(
             subject, plan.pruned(subject.model, keep / 100), keep / 100, ends
         )
         panels, kept = (*panels, table), kept | figures
-    scope = say("in {layer}", layer=layer) if where == _HERE else say("in every conv layer")
+    scope = {
+        _HERE: say("in {layer}", layer=layer),
+        _CONVS: say("in every conv layer"),
+        _EVERYWHERE: say("in every conv and linear layer"),
+    }[where]
     said = say(
         "{percent:.4g} % {layers}: {method}. hookviz.load_model reads the file again.",
         percent=keep,
@@ -231,22 +247,23 @@ def _panels(
             percent=percents[-1],
         )
     layers = len(pruning.weights)
+    has_convs_alone = {conv.name for conv in subject.convs}.issuperset(pruning.weights)
     says = TextPanel(
-        (
-            say_count(
-                "{model} has {count:,} weights in {layer_count:,} conv layer; {method}. {result}",
-                "{model} has {count:,} weights in {layer_count:,} conv layers; {method}. {result}",
-                max(1, layers),
-                model=subject.model.title,
-                count=count,
-                layer_count=layers,
-                method=say(_ORDER_OF_REMOVAL[plan.method]),
-                result=end,
-            )
+        say(
+            "{model} has {count:,} weights in {layers}; {method}. {result}",
+            model=subject.model.title,
+            count=count,
+            layers=say_count("{count:,} conv layer", "{count:,} conv layers", layers)
+            if has_convs_alone
+            else say_count(
+                "{count:,} conv or linear layer", "{count:,} conv or linear layers", layers
+            ),
+            method=say(_ORDER_OF_REMOVAL[plan.method]),
+            result=end,
         ),
         "note" if len(other) else "plain",
     )
-    what = say("channels of each layer") if plan.method in OF_CHANNELS else say("conv weights")
+    what = say("channels of each layer") if plan.method in OF_CHANNELS else say("weights")
     chart = ChartPanel(
         say("Probability while weights are removed"),
         tuple(percents),
@@ -283,14 +300,22 @@ def script(facts: LensFacts) -> LensCode:
     of_channels = method in OF_CHANNELS
     goes = of_channels and facts.chosen["biases"] == "go too"
     kinds = "(nn.Conv1d, nn.Conv2d, nn.Conv3d)" if of_channels else "nn.modules.conv._ConvNd"
-    lines.append((_NOTE_NORMS if goes else _NOTE).format(kinds=kinds) + _UNIQUE)
-    if facts.chosen["where"] == "this layer alone":
-        lines.append("convs = [model.get_submodule(LAYER)]")
+    lines.append((_NOTE_NORMS if goes else _NOTE).format(kinds=kinds) + _RUN)
+    where, last = facts.chosen["where"], facts.layout.last
+    if where == _HERE:
+        lines.append("layers = [model.get_submodule(LAYER)]")
+    elif where == _EVERYWHERE:
+        lines += [constant_of(facts.convs_and_linears), _NAMED, _ROWS if of_channels else ""]
+    lines.append(_OWN if where != _HERE else "")
+    ranks = _SIZES_OF.get(method, "")
+    if method == "channels by effect":
+        ranks = scores_without(last={_HERE: last, _CONVS: False}.get(where)) + ranks
     function = _selection_function(method)
     arguments = "share, torch.Generator().manual_seed(SEED)" if method in RANDOM else "sizes, share"
     stays = f"{function.__name__}(whole, {arguments})"
-    lines += [_WHOLE, _SIZES_OF.get(method, ""), source_of(function), _SHIFTS if goes else ""]
-    lines += [_PRUNE.format(stays=stays, write=_WITH_SHIFTS if goes else _WEIGHTS)]
+    lines += [_WHOLE, ranks, source_of(function), _SHIFTS if goes else ""]
+    write, maps = _WITH_SHIFTS if goes else _WEIGHTS, as_maps(facts.layout)
+    lines += [_PRUNE.format(stays=stays, maps=maps, write=write)]
     return in_order(*lines), {
         "shares": "shares",
         "removed": "np.array(removed[:-1])",
@@ -317,15 +342,15 @@ def _selection_function(method: str) -> Callable[..., Any]:
 
 
 _NOTE = """\
-convs = []
+layers = []
 
 
 def note(module, inputs, output):
     if isinstance(module, {kinds}):
-        convs.append(module)  # those that run, in the order in which they do
+        layers.append(module)  # those that run, in the order in which they do
 """
 _NOTE_NORMS = '''\
-convs, norms, origins = [], {{}}, {{}}
+layers, norms, origins = [], {{}}, {{}}
 # What these put out is 0 in a channel in which they are given 0.
 KEEP_ZERO = (nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.SiLU, nn.GELU, nn.Hardswish, nn.Tanh)
 KEEP_ZERO += (nn.Identity, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Dropout)
@@ -337,14 +362,14 @@ def note(module, inputs, output):
     if inputs[0]._version != version:
         conv = None  # something was written over it, such as a shortcut's sum
     if isinstance(module, {kinds}):
-        convs.append(module)
+        layers.append(module)
         origins[id(output)] = module, output, output._version
     elif isinstance(module, nn.modules.batchnorm._BatchNorm):
         norms.setdefault(module, set()).add(conv)
     elif isinstance(module, KEEP_ZERO):
         origins[id(output)] = conv, output, output._version
 '''
-_UNIQUE = """
+_RUN = """
 
 for module in model.modules():
     if not any(module.children()):
@@ -352,11 +377,16 @@ for module in model.modules():
 with torch.no_grad():
     first = model(batch)[0].argmax().item()  # what the whole network predicts
 for module in model.modules():
-    module._forward_hooks.clear()
+    module._forward_hooks.clear()"""
+_NAMED = "layers = [model.get_submodule(name) for name in NAMES]  # in the order in which they run"
+_ROWS = """\
+# But for transposed convolutions, whose weights do not begin with the channels they put out.
+layers = [layer for layer in layers if not isinstance(layer, nn.modules.conv._ConvTransposeNd)]"""
+_OWN = """\
 # Those with weights of their own, each weight once, whichever layers share it.
-own = [conv for conv in convs if isinstance(conv.weight, nn.Parameter)]
-convs = [c for at, c in enumerate(own) if all(c.weight is not o.weight for o in own[:at])]"""
-_WHOLE = "whole = [conv.weight.detach().clone() for conv in convs]"
+own = [layer for layer in layers if isinstance(layer.weight, nn.Parameter)]
+layers = [one for at, one in enumerate(own) if all(one.weight is not o.weight for o in own[:at])]"""
+_WHOLE = "whole = [layer.weight.detach().clone() for layer in layers]"
 
 _BY_NORM = "sizes = [torch.linalg.vector_norm(weight.flatten(1), {}, 1) for weight in whole]"
 _SIZES_OF = {
@@ -365,35 +395,34 @@ _SIZES_OF = {
     ),
     "channels by L1 norm": _BY_NORM.format(1),
     "channels by L2 norm": _BY_NORM.format(2),
-    "channels by effect": scores_without(last=False)
-    + """\
+    "channels by effect": """\
 # How far all scores move without a channel: a pass for each.
 sizes = []
-for conv in convs:
-    moved = [(scores_without(conv, c) - before).norm() for c in range(conv.out_channels)]
+for layer in layers:
+    moved = [(scores_without(layer, c) - before).norm() for c in range(len(layer.weight))]
     sizes.append(torch.stack(moved))
 """,
 }
 """What the method ranks by, in a script."""
 
 _SHIFTS = """
-def shifts(conv):
+def shifts(layer):
     \"\"\"What makes something of a channel of zeros: its bias, and the batch norm behind it.\"\"\"
-    tensors = [conv.bias]
-    for norm in [norm for norm, sources in norms.items() if sources == {conv}]:
+    tensors = [layer.bias]
+    for norm in [norm for norm, sources in norms.items() if sources == {layer}]:
         tensors += [norm.weight, norm.bias] if norm.affine else [norm.running_mean]
     return [(tensor, tensor.detach().clone()) for tensor in tensors if tensor is not None]
 
 
-others = [shifts(conv) for conv in convs]
+others = [shifts(layer) for layer in layers]
 """
 _PRUNE = """\
 shares = np.array([*np.arange(0, MOST, STEP), MOST]) / 100
 removed, scores, maps = [], [], []
 
 
-def keep_map(module, inputs, output):
-    maps.append(output.clone())  # a copy: the next layer may work in place
+def keep_map(module, inputs, output):  # a copy: the next layer may work in place
+    maps.append(output{maps}.clone())
 
 
 model.get_submodule(LAYER).register_forward_hook(keep_map)
@@ -408,11 +437,11 @@ logits = torch.cat(scores[:-1])  # before the softmax, (shares, classes)
 chances = logits.softmax(1)"""
 
 _WEIGHTS = """\
-        for conv, weight, mask in zip(convs, whole, stays, strict=True):
-            conv.weight.copy_(weight.masked_fill(~mask, 0))"""
+        for layer, weight, mask in zip(layers, whole, stays, strict=True):
+            layer.weight.copy_(weight.masked_fill(~mask, 0))"""
 _WITH_SHIFTS = """\
-        for conv, weight, mask, with_it in zip(convs, whole, stays, others, strict=True):
-            conv.weight.copy_(weight.masked_fill(~mask, 0))
+        for layer, weight, mask, with_it in zip(layers, whole, stays, others, strict=True):
+            layer.weight.copy_(weight.masked_fill(~mask, 0))
             for tensor, values in with_it:
                 tensor.copy_(values.masked_fill(~mask.flatten(1).any(1), 0))"""
 
@@ -421,9 +450,7 @@ LENS = Lens(
     slug="prune-weights",
     title=mark("Prune weights"),
     question=mark("How few weights will do?"),
-    sentence=mark(
-        "How many conv weights, or channels, can be set to 0 before the prediction changes."
-    ),
+    sentence=mark("How many weights, or channels, can be set to 0 before the prediction changes."),
     group=WHAT_IF,
     preview=Preview({"step": 24}),
     run=run,
@@ -443,7 +470,7 @@ LENS = Lens(
             default=50,
             help=mark("The maps are shown, and the weights can be downloaded, at this share."),
         ),
-        OneOf(name="where", label=mark("Where"), choices=(_EVERYWHERE, _HERE)),
+        OneOf(name="where", label=mark("Where"), choices=(_CONVS, _EVERYWHERE, _HERE)),
         WholeNumber(
             name="seed",
             label=mark("Seed"),
@@ -463,6 +490,10 @@ LENS = Lens(
             name="most", label=mark("Largest share to remove (%)"), low=1, high=100, default=95
         ),
         WholeNumber(name="step", label=mark("Step (%)"), low=1, high=50, default=10),
-        LayerChoice(default="last map", help=mark("Whose maps are shown before and after.")),
+        LayerChoice(
+            kind="conv or linear",
+            default="last map",
+            help=mark("Whose maps are shown before and after."),
+        ),
     ),
 )

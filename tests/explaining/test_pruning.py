@@ -1,4 +1,5 @@
 import copy
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -13,13 +14,15 @@ from tests.networks import seeded
 SHARES = (0, 0.05, 0.25, 0.5, 0.95, 1)
 
 
-def convs(network: nn.Module) -> dict[str, nn.Module]:
-    return {name: part for name, part in network.named_modules() if isinstance(part, nn.Conv2d)}
+def convs(network: nn.Module, kind: type[nn.Module] = nn.Conv2d) -> dict[str, nn.Module]:
+    return {name: part for name, part in network.named_modules() if isinstance(part, kind)}
 
 
-def pruned_by_torch(network: nn.Module, method: str, share: float, seed: int) -> dict[str, Tensor]:
+def pruned_by_torch(
+    network: nn.Module, method: str, share: float, seed: int, kind: type[nn.Module] = nn.Conv2d
+) -> dict[str, Tensor]:
     """The masks of `torch.nn.utils.prune`."""
-    copied = convs(copy.deepcopy(network))
+    copied = convs(copy.deepcopy(network), kind)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if method == "smallest weights":
@@ -40,12 +43,17 @@ def pruned_by_torch(network: nn.Module, method: str, share: float, seed: int) ->
 @pytest.mark.parametrize("method", METHODS[:-1])
 @pytest.mark.parametrize("share", SHARES)
 def test_the_masks_are_those_of_torch(method: str, share: float) -> None:
-    network = seeded(lambda: nn.Sequential(nn.Conv2d(3, 16, 5), nn.Conv2d(16, 40, 3, groups=2)))
-    ours = Pruning(network, convs(network), method, seed=5).masks(share)
-    expected = pruned_by_torch(network, method, share, 5)
-    assert ours.keys() == expected.keys()
-    for name, mask in expected.items():
-        assert torch.equal(ours[name], mask), name
+    builds: tuple[Callable[[], nn.Module], ...] = (
+        lambda: nn.Sequential(nn.Conv2d(3, 16, 5), nn.Conv2d(16, 40, 3, groups=2)),
+        lambda: nn.Sequential(nn.Linear(12, 16), nn.GELU(), nn.Linear(16, 40)),
+    )
+    for build, kind in zip(builds, (nn.Conv2d, nn.Linear), strict=True):
+        network = seeded(build)
+        ours = Pruning(network, dict(network.named_modules()), method, seed=5).masks(share)
+        expected = pruned_by_torch(network, method, share, 5, kind)
+        assert ours.keys() == expected.keys()
+        for name, mask in expected.items():
+            assert torch.equal(ours[name], mask), name
 
 
 def test_every_number_of_channels_is_rounded_as_torch_does() -> None:

@@ -12,7 +12,6 @@ from hookviz.explaining import channel_ablation
 from hookviz.hooking import replicas
 from hookviz.types import Model
 from tests.codegen.script_cases import (
-    CONVNEXT,
     RESNET,
     SHAPESNET,
     SHAPESVIT,
@@ -29,7 +28,7 @@ SCRIPTS = (  # here a pass for each channel
     ScriptCase({"layer": "layer1.0.conv2"}, RESNET, 1e-4),  # of scores that are larger by far
     ScriptCase({"layer": "layer1.0.conv2", "of": "a channel: which classes", "channel": 3}, RESNET),
     ScriptCase({"layer": "blocks.2.mlp.fc2"}, SHAPESVIT, 1e-5),
-    ScriptCase({"layer": "features.1.0.block.5", "of": "a channel: which classes"}, CONVNEXT),
+    ScriptCase({"layer": "blocks.1.attn.qkv", "of": "a channel: which classes"}, SHAPESVIT),
 )
 
 

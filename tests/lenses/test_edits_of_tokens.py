@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.drawing.panels import GridPanel, TextPanel
+from tests.attending import plain_pass
 from tests.token_networks import TOKEN_NETWORKS
 
 WINDOWS = ("timm's Swin", "layers.0.blocks.1.attn.qkv")  # which are cut after a shift
@@ -143,6 +144,70 @@ def test_each_channel_is_missed_as_by_a_hook_on_all_tokens(name: str, layer: str
     close(one.values["logit_change"], after[3] - before)
 
 
+def plainly_pruned(network: nn.Module, names: list[str], method: str, share: float) -> nn.Module:
+    """A copy of which a share of some matrices, or of their rows, is 0, by magnitude."""
+    network = copy.deepcopy(network)
+    parts: list[Any] = [network.get_submodule(name) for name in names]
+    with torch.no_grad():
+        every = torch.cat([part.weight.flatten().abs() for part in parts])
+        limit = every.kthvalue(round(share * len(every))).values
+        for part in parts:
+            if method == "smallest weights":
+                part.weight[part.weight.abs() <= limit] = 0
+            else:
+                rows = (
+                    part.weight.flatten(1).abs().sum(1).argsort()[: round(share * len(part.weight))]
+                )
+                part.weight[rows] = part.bias[rows] = 0
+    return network
+
+
+@CASES
+def test_weights_and_rows_go_as_from_a_plain_copy(name: str, layer: str) -> None:
+    case = TOKEN_NETWORKS[name]
+    model, image = case.model(), case.image()
+    every = [
+        each.name for each in hookviz.list_layers(model, input_shape=(3, *case.size), kind="all")
+    ]
+    linears = [
+        each
+        for each in every
+        if isinstance(model.network.get_submodule(each), nn.Conv2d | nn.Linear)
+        and plain_pass(model.network, image)[1][each][1].ndim > 2
+    ]
+    options: dict[str, Any] = {"layer": layer, "keep": 40, "most": 30, "step": 50}
+    for method in ("smallest weights", "channels by L1 norm"):
+        for where, names in (
+            ("this layer alone", [layer]),
+            ("every conv and linear layer", linears),
+        ):
+            result = hookviz.run_lens(
+                "prune-weights", model, image, method=method, where=where, **options
+            )
+            pruned = plainly_pruned(model.network, names, method, 0.4)
+            with torch.no_grad():
+                close(result.values["kept_logits"], pruned(image)[0])
+                less = plainly_pruned(model.network, names, method, 0.3)
+                close(result.values["logits"][1], less(image)[0])
+            if (name, layer) != WINDOWS:
+                close(result.values["after"], case.maps(plain_pass(pruned, image)[1][layer][1])[0])
+
+
+def test_rows_of_zeros_stay_in_the_network_and_it_is_said() -> None:
+    case = TOKEN_NETWORKS["torchvision's ViT"]
+    result = hookviz.run_lens(
+        *("prune-weights", case.model(), case.image()),
+        layer=case.layers[1],
+        method="channels by L2 norm",
+        where="this layer alone",
+        step=50,
+    )
+    said = [panel.text for panel in result.panels if isinstance(panel, TextPanel)]
+    assert any("weights in 1 conv or linear layer;" in text for text in said), said
+    assert any("stay in the network, with zeros" in text for text in said), said
+    assert "parameters" not in result.values
+
+
 class WithRelu(nn.Module):
     """Tokens through a linear layer, a ReLU that cuts its channel 1, and another one."""
 
@@ -168,7 +233,7 @@ def test_what_a_relu_cuts_anyway_is_said() -> None:
     assert any("relu (ReLU) had cut" in text for text in said), said
 
 
-@pytest.mark.parametrize("slug", ["ablate", "channels-that-matter"])
+@pytest.mark.parametrize("slug", ["ablate", "channels-that-matter", "prune-weights"])
 @pytest.mark.parametrize(
     ("layer", "says"),
     [

@@ -12,7 +12,13 @@ import hookviz
 from hookviz.drawing.panels import ChartPanel, FilePanel, GridPanel, TablePanel, TextPanel
 from hookviz.explaining.pruning import METHODS, OF_CHANNELS
 from hookviz.types import Model
-from tests.codegen.script_cases import RESNET, SHAPESNET, SQUEEZENET, ScriptCase
+from tests.codegen.script_cases import (
+    RESNET,
+    SHAPESNET,
+    SHAPESVIT,
+    SQUEEZENET,
+    ScriptCase,
+)
 from tests.explaining.test_pruning import pruned_by_torch
 from tests.networks import Tiny, as_model, random_input, seeded
 
@@ -35,6 +41,26 @@ SCRIPTS = (
             "step": 40,
         },
         SHAPESNET,
+    ),
+    ScriptCase({"where": "this layer alone", "layer": "blocks.1.mlp.fc1", "step": 40}, SHAPESVIT),
+    ScriptCase(
+        {
+            "method": "channels by effect",
+            "where": "this layer alone",
+            "layer": "blocks.3.mlp.fc2",
+            "step": 40,
+        },
+        SHAPESVIT,
+        1e-5,
+    ),
+    ScriptCase(
+        {
+            "method": "random channels",
+            "where": "every conv and linear layer",
+            "layer": "blocks.1.mlp.fc1",
+            "step": 40,
+        },
+        SHAPESVIT,
     ),
 )
 NOT_IN_SCRIPT = (  # of the smaller network, which takes HookViz to make
