@@ -175,7 +175,8 @@ class _ProvenanceTracer(EveryFunction):
         operands = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
         versions = [version(tensor) for tensor in operands]
         output = func(*args, **kwargs)
-        sources = self.sources_of(operands)
+        read = _read(func, operands)
+        sources = self.sources_of(read)
         written = [
             tensor
             for tensor, earlier in zip(operands, versions, strict=True)
@@ -187,7 +188,7 @@ class _ProvenanceTracer(EveryFunction):
             if not any(tensor is operand for operand in operands)
         ]
         made = (*written, *new)
-        if made and self._is_join(operands, sources):
+        if made and self._is_join(read, sources):
             sources = self._join(func, operands, made, sources)
         for tensor in made:
             self.set_sources(tensor, sources)
@@ -261,17 +262,28 @@ class _ProvenanceTracer(EveryFunction):
         with not_followed():
             block = self._open_blocks.pop()
             outputs = [tensor for _, tensor in hooks.tensors_in(call.output)]
-            if self._joins is not None and len(self.steps) < block.first:
-                sources = self.sources_of([each for _, each in hooks.tensors_in(call.inputs)])
-                step = LayerStep(
-                    *(block.address, block.kind, block.depth, sources, block.input_shapes)
-                )
-                step.output_shapes = _shapes(outputs)
-                self.steps.append(step)
-                for tensor in outputs:
-                    self.set_sources(tensor, frozenset((len(self.steps),)))
+            if self._joins is not None and not any(
+                step.kind for step in self.steps[block.first - 1 :]
+            ):
+                self._as_one_step(block, call, outputs)
             block.last = len(self.steps)
             block.output_shapes = _shapes(outputs)
+
+    def _as_one_step(self, block: BlockCall, call: hooks.Call, outputs: Sequence[Tensor]) -> None:
+        """Make a step of a block that called no layer, in place of the joins that ran in it."""
+        assert self._joins is not None
+        inputs = [tensor for _, tensor in hooks.tensors_in(call.inputs)]
+        joins = self.steps[block.first - 1 :]
+        sources = self.sources_of(inputs).union(*(join.sources for join in joins))
+        del self.steps[block.first - 1 :]
+        self._joins.subtract(join.address.layer for join in joins)
+        outside = frozenset(number for number in sources if number < block.first)
+        step = LayerStep(block.address, block.kind, block.depth, outside, block.input_shapes)
+        step.output_shapes = _shapes(outputs)
+        self.steps.append(step)
+        made = [tensor for tensor, calls in self._sources if calls and max(calls) >= block.first]
+        for tensor in (*made, *outputs):
+            self.set_sources(tensor, frozenset((block.first,)))
 
     def set_sources(self, tensor: Tensor, sources: frozenset[int]) -> None:
         """Note that this tensor object comes from those calls."""
@@ -280,6 +292,14 @@ class _ProvenanceTracer(EveryFunction):
     def sources_of(self, tensors: Sequence[Tensor]) -> frozenset[int]:
         """Return the numbers of the calls that these tensors came from."""
         return frozenset().union(*(self._sources.get(tensor) or () for tensor in tensors))
+
+
+def _read(func: Callable[..., Any], operands: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Return the operands whose numbers a function reads, not those that only lend their shape."""
+    name = function_name(func)
+    if name.startswith("new_") or name.endswith("_like"):  # such as new_zeros and ones_like
+        return operands[1:]
+    return operands[:1] if name.endswith("_as") else operands  # such as expand_as
 
 
 def _shapes(tensors: Sequence[Tensor]) -> str:

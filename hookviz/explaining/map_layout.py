@@ -174,13 +174,21 @@ def _banded(
 def _through(
     line: tuple[int, int], cells: Ranks, placed: Sequence[PlacedPart], columns: _Columns
 ) -> Iterator[Point]:
-    """Yield the points that a line leads through, from border to border."""
+    """Yield the points that a line leads through, from border to border.
+
+    It leaves a card, and reaches one, level as far as the rank is wide: one above or below may be
+    wider.
+    """
     (begin, end), ranks = line, cells.of
     here = 0 if begin == ENTRY else columns.band(ranks[begin][0])
     if begin == ENTRY:
         yield 0.0, columns.bands[0].down(columns.bands[0].row)
     else:
-        yield placed[begin].left + placed[begin].width, placed[begin].top + placed[begin].height / 2
+        card, rank = placed[begin], ranks[begin][0]
+        middle = card.top + card.height / 2
+        yield card.left + card.width, middle
+        if (right := columns.lefts[rank] + columns.widths[rank]) > card.left + card.width:
+            yield right, middle
     for rank, row in cells.bends[line]:
         if not 0 <= rank < len(columns.widths):
             continue
@@ -195,8 +203,12 @@ def _through(
         last = columns.bands[-1]
         yield columns.size[0], last.down(last.row)
     else:
-        yield from _to_band(columns, here, columns.band(ranks[end][0]))
-        yield placed[end].left, placed[end].top + placed[end].height / 2
+        card, rank = placed[end], ranks[end][0]
+        middle = card.top + card.height / 2
+        yield from _to_band(columns, here, columns.band(rank))
+        if columns.lefts[rank] < card.left:
+            yield columns.lefts[rank], middle
+        yield card.left, middle
 
 
 def _to_band(columns: _Columns, here: int, there: int) -> Iterator[Point]:

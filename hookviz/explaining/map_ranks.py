@@ -4,10 +4,12 @@ Ranks and the order in a rank are those of layered drawing (Sugiyama, Tagawa and
 Transactions on Systems, Man, and Cybernetics 11(2), 1981), by ``fast-sugiyama``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fast_sugiyama import from_edges
+
+from hookviz.explaining.network_map import ENTRY, EXIT
 
 _MOST_PASSED = 40  # ranks that lines pass on their way, before they are arcs
 
@@ -30,8 +32,9 @@ def ranks_of(count: int, lines: Sequence[tuple[int, int]]) -> Ranks:
 
     Where everything leads to everything after it, as in a DenseNet, lines are arcs above the parts.
     """
-    edges = sorted((f"p{begin}", f"p{end}") for begin, end in lines)
-    drawings = [] if not edges else from_edges(edges, dummy_vertices=True, vertex_spacing=1)
+    ways = {*lines, *_to_borders(count, lines)}
+    edges = sorted((f"p{begin}", f"p{end}") for begin, end in ways)
+    drawings = from_edges(edges, dummy_vertices=True, vertex_spacing=1)
     passed = sum(len(nodes) for nodes, *_ in drawings) - count
     are_arcs = passed > max(_MOST_PASSED, 3 * count)
     if are_arcs:
@@ -60,6 +63,20 @@ def ranks_of(count: int, lines: Sequence[tuple[int, int]]) -> Ranks:
     if are_arcs:
         bends |= _arcs(parts, lines)
     return Ranks(parts, bends)
+
+
+def _to_borders(count: int, lines: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield ways that tie what nothing leads to, and what leads nowhere, to the borders.
+
+    They are not drawn. Without them a border would have a rank amid the parts, and a line to it
+    would lead through them.
+    """
+    begins, ends = {begin for begin, _ in lines}, {end for _, end in lines}
+    for number in range(count):
+        if number not in ends:
+            yield ENTRY, number
+        if number not in begins:
+            yield number, EXIT
 
 
 def _bends(
