@@ -33,6 +33,7 @@ _METRICS = {
 _LEAST = {"classification": 1, "segmentation": 64, "detection": 64, "video": 64}  # pixels
 _MOST_FRAMES = 32  # of a clip: S3D was measured on 128, which would take gigabytes
 _DETECTED = 800  # pixels of the shorter side, to which most detectors bring an image themselves
+_VIT_SIDE = 224  # pixels of the images that a ViT is built for, unless told
 _SHORT = {
     "FasterRCNN": "Faster R-CNN",
     "MaskRCNN": "Mask R-CNN",
@@ -114,8 +115,11 @@ def has_training_heads(name: str) -> bool:
         return False
     if task(name) != "classification":
         return "aux_loss" in inspect.signature(models.get_model_builder(name)).parameters
-    network_class = inspect.signature(models.get_model_builder(name)).return_annotation
-    return "aux_logits" in inspect.signature(network_class).parameters
+    return "aux_logits" in inspect.signature(_class_of(name)).parameters
+
+
+def _class_of(name: str) -> Any:
+    return inspect.signature(models.get_model_builder(name)).return_annotation
 
 
 def build(name: str, classes: int, *, training_heads: bool = False) -> nn.Module:
@@ -134,6 +138,8 @@ def builder_options(name: str, *, training_heads: bool) -> dict[str, Any]:
         # GoogLeNet and Inception: their weights come with extra heads and with inputs in another
         # range, and they warn unless told whether they are to be initialised.
         options = {"aux_logits": training_heads, "transform_input": True, "init_weights": True}
+    elif _class_of(name) is models.VisionTransformer and min_size(name) != _VIT_SIDE:
+        options = {"image_size": min_size(name)}  # it has an embedding for each patch
     return options
 
 
