@@ -86,7 +86,10 @@ class _Flow(TorchDispatchMode):
         def of(keys: frozenset[int]) -> frozenset[int]:
             """Go on through joins to the layers before them."""
             return frozenset().union(
-                *({numbers[key]} if key in numbers else of(self._calls[key].sources) for key in keys)
+                *(
+                    {numbers[key]} if key in numbers else of(self._calls[key].sources)
+                    for key in keys
+                )
             )
 
         joins = [call for call in self._calls.values() if not call.name]

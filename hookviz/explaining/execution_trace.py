@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import torch
 
 from hookviz.capturing.layer_trace import input_trace
-from hookviz.explaining.followed_pass import ExecutionTrace, LayerStep, follow_pass
+from hookviz.explaining.followed_pass import ExecutionTrace, follow_pass
+from hookviz.explaining.provenance import LayerStep
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.hooking.precision import device_and_dtype

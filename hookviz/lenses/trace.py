@@ -1,6 +1,6 @@
 """Show the forward pass as a story: every layer call in order, its sources and its cost.
 
-How tensors are followed is in `hookviz.explaining.followed_pass`.
+How tensors are followed is in `hookviz.explaining.provenance`.
 
 Over 300 lines: a lens is one file, with its panels, its words and its script.
 """
@@ -17,7 +17,8 @@ from hookviz.drawing.arc_diagram import arc_diagram
 from hookviz.drawing.panels import ChartPanel, ImagePanel, Panel, TextPanel
 from hookviz.drawing.tree_panel import TreePanel
 from hookviz.explaining.execution_trace import trace_execution
-from hookviz.explaining.followed_pass import IMAGE, BlockCall, ExecutionTrace, LayerStep
+from hookviz.explaining.followed_pass import ExecutionTrace
+from hookviz.explaining.provenance import IMAGE, BlockCall, LayerStep
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import RIGHT, Lens, LensOutput, Preview, Subject
 from hookviz.wording import number, percent

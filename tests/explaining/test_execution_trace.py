@@ -5,7 +5,7 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.explaining.execution_trace import trace_execution
-from hookviz.explaining.followed_pass import IMAGE
+from hookviz.explaining.provenance import IMAGE
 from hookviz.types import Model
 from tests.networks import as_model, random_input, seeded
 from tests.odd_batches import REMEMBERING, Odd

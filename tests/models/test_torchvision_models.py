@@ -77,6 +77,7 @@ def test_no_network_of_the_catalog_needs_building_to_be_listed() -> None:
 @pytest.mark.parametrize("name", ["vit_b_16", "vit_b_32", "vit_h_14"])
 def test_a_transformer_is_built_for_the_images_that_its_weights_are_for(name: str) -> None:
     network = architectures.build_without_memory(name, 1000)
-    assert sum(each.numel() for each in network.parameters()) == (
-        models.get_model_weights(name).DEFAULT.meta["num_params"]
+    assert (
+        sum(each.numel() for each in network.parameters())
+        == (models.get_model_weights(name).DEFAULT.meta["num_params"])
     )
