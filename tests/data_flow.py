@@ -68,11 +68,11 @@ class _Call:
     rows: int = 0
 
 
-class _Flow(TorchDispatchMode):
+class _Flow(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Marks each tensor with the calls and joins that it was made from."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._calls: dict[int, _Call] = {}
         self._running: list[int] = []
         self._counts = Counter[str]()

@@ -242,4 +242,8 @@ def no_layer(model: Model, trace: LayerTrace) -> str:
             "step and Summary look at its other layers.",
             model=model.title,
         )
-    return say("{model} runs no layer to look at.", model=model.title)
+    return say(
+        "{model} runs no layer to look at: it computes by functions alone. Layers are the modules "
+        "that it calls, such as a torch.nn.Conv2d.",
+        model=model.title,
+    )

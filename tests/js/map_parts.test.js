@@ -1,7 +1,7 @@
 // Where the parts of a network's map lie, and which is under a point.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { channelsIn, leafAt, partUnder, placed } from "../../hookviz/explorer/client/map_parts.js";
+import { channelsIn, described, leafAt, partUnder, placed } from "../../hookviz/explorer/client/map_parts.js";
 
 const leaf = (name, x, y) => ({ name, kind: "Conv2d", x, y, w: 1, h: 1 });
 const network = {
@@ -82,3 +82,15 @@ for (const [count, aspect] of [
     assert.equal(board.under({ x: 0, y: 0 }), null);
   });
 }
+
+test("a part that no line leads to says why", () => {
+  globalThis.window = {};
+  const { root, byName } = placed({
+    ...network,
+    lines: [[0, -2, [1.5, 1, 6, 1]]],
+    parts: [...network.parts, { ...leaf("block", 5, 0), kind: "" }],
+  });
+  assert.match(described(byName.get("block")), /2 parts.*No line leads here/);
+  assert.doesNotMatch(described(byName.get("block.0")), /No line/);
+  assert.doesNotMatch(described(root), /No line/);
+});

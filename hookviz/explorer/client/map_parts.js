@@ -28,7 +28,7 @@ export const placed = (network) => {
   const put = (facts, box, parent) => {
     /** @type {Placed} */
     const here = { facts, box, parent, parts: [], lines: [], first: steps + 1, last: steps + 1 };
-    byName.set(facts.name || "/", here);
+    if (facts.kind || !parent) byName.set(facts.name || "/", here); // a function may share a module's name
     if (!facts.parts) {
       steps += 1;
       return here;
@@ -133,6 +133,11 @@ export const described = (part) => {
   const { name, kind, shape } = part.facts;
   if (!kind) return say("{name}: joins branches", { name: name || say("network") });
   const count = part.parts.length;
-  if (count) return say("{name}: {kind}, {count} parts, puts out {shape}", { name, kind, count, shape });
-  return say("{name}: {kind}, puts out {shape}", { name, kind, shape });
+  const does = count
+    ? say("{name}: {kind}, {count} parts, puts out {shape}", { name, kind, count, shape })
+    : say("{name}: {kind}, puts out {shape}", { name, kind, shape });
+  const { parent } = part;
+  if (!parent || parent.lines.some(({ to }) => parent.parts[to] === part)) return does;
+  const why = say("No line leads here: its input is made of nothing before it, or in a way that torch does not see.");
+  return `${does}. ${why}`;
 };

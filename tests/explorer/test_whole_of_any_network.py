@@ -1,0 +1,179 @@
+"""The whole network of networks that are hard to show: each is shown as it ran, or it is said."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.errors import HookVizError
+from hookviz.explorer.question import Answer
+from hookviz.types import Model, Preprocess
+from tests.explorer.subjects import subject_of, whole
+from tests.networks import as_model, random_input, seeded
+from tests.plain_hooks import every_output
+
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")
+
+
+def shown(model: Model) -> Answer:
+    return whole(subject_of(model), "whole")
+
+
+def lines(answer: Answer) -> set[tuple[str, str]]:
+    """The lines of the outermost drawing, by names; empty at the image and at the end."""
+    network = answer.facts["network"]
+    names = [part["name"] for part in network["parts"]] + ["", ""]
+    return {(names[begin], names[end]) for begin, end, _ in network["lines"]}
+
+
+class Pieces(nn.Module):
+    """A few layers, which subclasses call in their ways."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = (nn.Conv2d(3, 3, 3, padding=1) for _ in range(2))
+        self.head, self.of_vector = nn.Linear(3, 2), nn.Linear(4, 3)
+
+    def scores(self, maps: Tensor) -> Tensor:
+        scores: Tensor = self.head(maps.mean((2, 3)))
+        return scores
+
+
+def test_a_thousand_layers_in_a_row_are_a_thousand_cards() -> None:
+    answer = shown(as_model(nn.Sequential(*(nn.Conv2d(3, 3, 1) for _ in range(1000)))))
+    parts = answer.facts["network"]["parts"]
+    assert [part["name"] for part in parts] == [str(at) for at in range(1000)]
+    chain = ["", *(part["name"] for part in parts), ""]
+    assert lines(answer) == {*itertools.pairwise(chain)}
+    assert [part["tile"] for part in parts] == [3 * at for at in range(1000)]
+
+
+class Thrice(Pieces):
+    def forward(self, images: Tensor) -> Tensor:
+        return self.scores(self.a(self.a(self.a(images))))
+
+
+def test_a_module_that_runs_three_times_has_three_cards_each_with_its_own_maps() -> None:
+    model = as_model(seeded(Thrice))
+    subject = subject_of(model)
+    answer = whole(subject, "whole")
+    cards = answer.facts["network"]["parts"]
+    assert [card["name"] for card in cards] == ["a", "a#1", "a#2", "head"]
+    assert len({card["output"] for card in cards[:3]}) == len({c["tile"] for c in cards[:3]}) == 3
+    truth = every_output(model.network, subject.model_input.tensor)["a"]
+    for card, values in zip(cards[:3], truth, strict=True):
+        highest = values[0].flatten(1).amax(1)
+        assert card["channels"] == highest.argsort(descending=True).tolist()
+    assert lines(answer) == {("", "a"), ("a", "a#1"), ("a#1", "a#2"), ("a#2", "head"), ("head", "")}
+
+
+class TwoImages(Pieces):
+    def forward(self, left: Tensor, right: Tensor) -> Tensor:
+        return self.scores(self.a(left) * self.b(right))
+
+
+class ImageAndVector(Pieces):
+    def forward(self, image: Tensor, vector: Tensor) -> Tensor:
+        return self.scores(self.a(image) + self.of_vector(vector)[..., None, None])
+
+
+def test_what_else_than_the_image_is_given_comes_from_nowhere() -> None:
+    image, steps = random_input(0), Preprocess(16, 16)
+    for network, other, join, beside in (
+        (TwoImages, random_input(1), "mul", "b"),
+        (ImageAndVector, torch.ones(1, 4), "add", "of_vector"),
+    ):
+        model = hookviz.wrap(seeded(network), steps, example=(image, other))
+        assert lines(shown(model)) == {
+            *(("", "a"), ("a", join), (beside, join), (join, "head"), ("head", "")),
+        }
+
+
+class ByValues(Pieces):
+    """How often a layer runs, and whether there is a shortcut, depends on what it sees."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.a(images)
+        while maps.abs().amax() > 1:
+            maps = self.b(maps) / 10
+        return self.scores(maps + images if maps.mean() > 100 else maps)
+
+
+class InDictionary(Pieces):
+    def forward(self, images: Tensor) -> dict[str, Any]:
+        first = self.a(images)
+        return {"maps": [self.b(first)], "first": first}
+
+
+class InTorchScript(Pieces):
+    def __init__(self) -> None:
+        super().__init__()
+        self.b = torch.jit.script(nn.Sequential(nn.Conv2d(3, 3, 1), nn.ReLU()).eval())  # type: ignore[assignment]
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.scores(self.b(self.a(images)) + images)
+
+
+class ThroughNumpy(Pieces):
+    """Torch does not see where the second layer's input comes from."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.scores(self.b(torch.from_numpy(self.a(images).numpy().copy())) + images)
+
+
+@pytest.mark.parametrize(
+    ("network", "expected"),
+    [
+        (ByValues, {("", "a"), ("a", "b"), ("b", "head"), ("head", "")}),
+        (InDictionary, {("", "a"), ("a", "b"), ("a", ""), ("b", "")}),
+        (
+            InTorchScript,
+            {("", "a"), ("a", "b"), ("b", "add"), ("", "add"), ("add", "head"), ("head", "")},
+        ),
+        (ThroughNumpy, {("", "a"), ("b", "add"), ("", "add"), ("add", "head"), ("head", "")}),
+    ],
+)
+def test_what_no_graph_holds_is_shown_as_it_ran(
+    network: type[nn.Module], expected: set[tuple[str, str]]
+) -> None:
+    assert lines(shown(as_model(seeded(network)))) == expected
+
+
+class ByFunctions(Pieces):
+    def forward(self, images: Tensor) -> Tensor:
+        return torch.conv2d(images, self.a.weight).mean((2, 3))
+
+
+class BadJoin(Pieces):
+    def forward(self, images: Tensor) -> Tensor:
+        return self.scores(self.a(images) + self.b(images)[..., 1:])
+
+
+class Bare(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3, 3, 1, 1))
+
+    def forward(self, images: Tensor) -> Tensor:
+        return torch.conv2d(images, self.weight).mean((2, 3))
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (
+            ByFunctions,
+            r"ByFunctions runs no layer to look at.* such as a torch.nn.Conv2d",
+        ),
+        (Bare, r"Bare runs no layer whose channels could be shown. Lenses such as"),
+        (BadJoin, r"BadJoin can't take an input of .* after a, b: The size of tensor a"),
+        (lambda: torch.jit.script(Bare()), "wrap the module that it was scripted from"),
+    ],
+)
+def test_what_cannot_be_shown_is_said(build: Callable[[], nn.Module], words: str) -> None:
+    with pytest.raises(HookVizError, match=words):
+        shown(as_model(build()))
