@@ -63,7 +63,7 @@ def lay_out(part: Part, sides: Mapping[int, int] | None = None) -> PlacedPart:
         return PlacedPart(part, 0.0, 0.0, width, height, (width, height))
     cells = ranks_of(len(inside), part.lines)
     placed, columns = _place(inside, cells)
-    lines = tuple((*line, tuple(_through(line, cells, placed, columns))) for line in cells.bends)
+    lines = tuple((*line, _points(line, cells, placed, columns)) for line in cells.bends)
     size = columns.size
     width, height = _card(*size)
     return PlacedPart(part, 0.0, 0.0, width, height, size, placed, lines)
@@ -171,19 +171,29 @@ def _banded(
     return _Columns(tuple(lefts), tuple(widths), tuple(bands), size)
 
 
+def _points(
+    line: tuple[int, int], cells: Ranks, placed: Sequence[PlacedPart], columns: _Columns
+) -> tuple[Point, ...]:
+    """Return the points that a line leads through, level from the border and to it."""
+    points = [*_through(line, cells, placed, columns)]
+    if line[0] == ENTRY:
+        points.insert(0, (0.0, points[0][1]))
+    if line[1] == EXIT:
+        points.append((columns.size[0], points[-1][1]))
+    return tuple(points)
+
+
 def _through(
     line: tuple[int, int], cells: Ranks, placed: Sequence[PlacedPart], columns: _Columns
 ) -> Iterator[Point]:
-    """Yield the points that a line leads through, from border to border.
+    """Yield the points that a line leads through between the borders.
 
     It leaves a card, and reaches one, level as far as the rank is wide: one above or below may be
     wider.
     """
     (begin, end), ranks = line, cells.of
     here = 0 if begin == ENTRY else columns.band(ranks[begin][0])
-    if begin == ENTRY:
-        yield 0.0, columns.bands[0].down(columns.bands[0].row)
-    else:
+    if begin != ENTRY:
         card, rank = placed[begin], ranks[begin][0]
         middle = card.top + card.height / 2
         yield card.left + card.width, middle
@@ -198,11 +208,7 @@ def _through(
         middle = columns.bands[there].down(row)
         yield columns.lefts[rank], middle
         yield columns.lefts[rank] + columns.widths[rank], middle
-    if end == EXIT:
-        yield from _to_band(columns, here, len(columns.bands) - 1)
-        last = columns.bands[-1]
-        yield columns.size[0], last.down(last.row)
-    else:
+    if end != EXIT:
         card, rank = placed[end], ranks[end][0]
         middle = card.top + card.height / 2
         yield from _to_band(columns, here, columns.band(rank))

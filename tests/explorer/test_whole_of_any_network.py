@@ -106,7 +106,7 @@ class ByValues(Pieces):
 class InDictionary(Pieces):
     def forward(self, images: Tensor) -> dict[str, Any]:
         first = self.a(images)
-        return {"maps": [self.b(first)], "first": first}
+        return {"maps": [self.b(first)], "first": first, "image": images}
 
 
 class InTorchScript(Pieces):
@@ -129,7 +129,7 @@ class ThroughNumpy(Pieces):
     ("network", "expected"),
     [
         (ByValues, {("", "a"), ("a", "b"), ("b", "head"), ("head", "")}),
-        (InDictionary, {("", "a"), ("a", "b"), ("a", ""), ("b", "")}),
+        (InDictionary, {("", "a"), ("a", "b"), ("a", ""), ("b", ""), ("", "")}),
         (
             InTorchScript,
             {("", "a"), ("a", "b"), ("b", "add"), ("", "add"), ("add", "head"), ("head", "")},

@@ -279,6 +279,8 @@ export const networkMap = (parent, { ask, change, view }) => {
   window.addEventListener("resize", layOut);
 
   const fails = (/** @type {string} */ words) => {
+    // In place of a map, which would push them below the window.
+    for (const part of [find(".whole-row"), stage]) part.hidden = Boolean(words);
     find(".error").hidden = !words;
     find(".error").textContent = words;
   };
@@ -357,6 +359,7 @@ export const networkMap = (parent, { ask, change, view }) => {
       if (subject !== about) {
         about = subject;
         [map, scene] = [null, null];
+        fails("");
         tiles.forget();
         asked.forget();
         fields.forget();
