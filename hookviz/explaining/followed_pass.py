@@ -1,8 +1,9 @@
 """Follow a pass: where each layer call's input came from, and in which blocks it ran."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from hookviz.capturing import layers
 from hookviz.errors import HookVizError
@@ -52,17 +53,33 @@ def follow_pass(
     """
     reporter = ProgressReporter(None) if reporter is None else reporter
     with private_replica(model) as replica:
-        names, blocks = layers_and_blocks(replica)
         tracer = ProvenanceTracer(replica, reporter, joins=joins)
-        tracer.set_sources(model_input.tensor, frozenset((IMAGE,)))  # and so any copy of it
-        with (
-            hooks.before(replica, names, tracer.before),
-            hooks.edit(replica, names, tracer.after),
-            hooks.before(replica, blocks, tracer.enter),
-            hooks.observe(replica, blocks, tracer.leave),
-            tracer,
-        ):
-            output = forward_pass(model, replica, model_input.tensor, reporter)
+        return run_followed(tracer, model, replica, model_input.tensor, reporter)[0]
+
+
+def run_followed(
+    tracer: ProvenanceTracer,
+    model: Model,
+    replica: nn.Module,
+    images: Tensor,
+    reporter: ProgressReporter,
+) -> tuple[ExecutionTrace, Any]:
+    """Run a pass over `images`, and return its trace and what the network put out.
+
+    Raises:
+        HookVizError: the network runs no layer.
+        ModelError: the network can't take this input.
+    """
+    names, blocks = layers_and_blocks(replica)
+    tracer.set_sources(images, frozenset((IMAGE,)))  # and so any copy of it
+    with (
+        hooks.before(replica, names, tracer.before),
+        hooks.edit(replica, names, tracer.after),
+        hooks.before(replica, blocks, tracer.enter),
+        hooks.observe(replica, blocks, tracer.leave),
+        tracer,
+    ):
+        output = forward_pass(model, replica, images, reporter)
     if not tracer.steps:
         raise HookVizError(
             say(
@@ -70,8 +87,8 @@ def follow_pass(
                 model=model.title,
             )
         )
-    returned = [tensor for _, tensor in hooks.tensors_in(output)]
-    return ExecutionTrace(tuple(tracer.steps), tuple(tracer.blocks), tracer.sources_of(returned))
+    returned = tracer.sources_of([tensor for _, tensor in hooks.tensors_in(output)])
+    return ExecutionTrace(tuple(tracer.steps), tuple(tracer.blocks), returned), output
 
 
 def layers_and_blocks(network: nn.Module) -> tuple[list[str], list[str]]:

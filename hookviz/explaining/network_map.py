@@ -5,7 +5,7 @@ ran in it. A line leads from part to part; between parts of different blocks it 
 of the one, along the blocks around, and in from the border of the other.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hookviz.explaining.followed_pass import ExecutionTrace
@@ -77,6 +77,32 @@ def network_map(trace: ExecutionTrace, network: str = "", least: int = 6) -> Par
     for number in trace.output:
         whole.connect(number, None)
     return whole.part()
+
+
+def shares_along(
+    part: Part, lines: Mapping[tuple[int, int | None], float]
+) -> dict[Address, dict[tuple[int, int], float]]:
+    """Return what goes along each line of a map, by the block that it is drawn in.
+
+    Args:
+        part: the map.
+        lines: the share that goes from a step to a step, from `IMAGE`, or to None, the network's
+            output, as `hookviz.explaining.class_paths.ClassPaths` has them.
+    """
+    found: dict[Address, dict[tuple[int, int], float]] = {}
+    place = {leaf.step: number for number, each in enumerate(part.parts) for leaf in each.leaves()}
+    inner: dict[int, dict[tuple[int, int | None], float]] = {}
+    here = found.setdefault(part.address, {})
+    for (source, target), share in lines.items():
+        begin, end = place.get(source, ENTRY), EXIT if target is None else place.get(target, EXIT)
+        if begin != end:
+            here[begin, end] = here.get((begin, end), 0.0) + share
+        for number in {begin, end} - {ENTRY, EXIT}:
+            inner.setdefault(number, {})[source, target] = share
+    for number, those in inner.items():
+        if part.parts[number].parts:
+            found |= shares_along(part.parts[number], those)
+    return found
 
 
 class _Box:

@@ -101,7 +101,7 @@ class ProvenanceTracer(EveryFunction):
         operands = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
         versions = [version(tensor) for tensor in operands]
         output = func(*args, **kwargs)
-        read = _read(func, operands)
+        read = read_by(func, operands)
         sources = self.sources_of(read)
         written = [
             tensor
@@ -159,7 +159,7 @@ class ProvenanceTracer(EveryFunction):
         self.steps.append(step)
         return frozenset((len(self.steps),))
 
-    def before(self, call: hooks.Call) -> None:
+    def before(self, call: hooks.Call) -> Any:
         """Open a step for a layer call that is about to run."""
         with not_followed():
             inputs = [tensor for _, tensor in hooks.tensors_in(call.inputs)]
@@ -183,13 +183,13 @@ class ProvenanceTracer(EveryFunction):
             if untouched and any(output is tensor for tensor in inputs):
                 # An Identity: the way on gets an object of its own, so that whatever else goes on
                 # with the input is still known to come from before this call.
-                output = output.detach()
+                output = output.clone() if output.requires_grad else output.detach()
                 outputs = [output]
             for tensor in outputs:
                 self.set_sources(tensor, frozenset((number,)))
             return output
 
-    def enter(self, call: hooks.Call) -> None:
+    def enter(self, call: hooks.Call) -> Any:
         """Open a block call that is about to run."""
         with not_followed():
             shapes = _shapes([tensor for _, tensor in hooks.tensors_in(call.inputs)])
@@ -235,7 +235,7 @@ class ProvenanceTracer(EveryFunction):
         return frozenset().union(*(self._sources.get(tensor) or () for tensor in tensors))
 
 
-def _read(func: Callable[..., Any], operands: Sequence[Tensor]) -> Sequence[Tensor]:
+def read_by(func: Callable[..., Any], operands: Sequence[Tensor]) -> Sequence[Tensor]:
     """Return the operands whose numbers a function reads, not those that only lend their shape."""
     name = function_name(func)
     if name.startswith("new_") or name.endswith("_like"):  # such as new_zeros and ones_like

@@ -113,14 +113,24 @@ def forward_pass(
 
 def backward_pass(
     model: Model,
-    value: Tensor,
+    value: Any,
     tensors: Sequence[Any],
     reporter: ProgressReporter | None = None,
+    *,
+    gradient: Tensor | None = None,
+    keep_graph: bool = False,
 ) -> tuple[Tensor | None, ...]:
     """Return ∂value/∂tensor for each tensor, in its shape; None where `value` depends not on it.
 
-    An edge of the graph (`torch.autograd.graph.GradientEdge`) stands for what went through it; the
-    first has to be a tensor.
+    An edge of the graph (`torch.autograd.graph.GradientEdge`) stands for what went through it.
+
+    Args:
+        model: whose pass it was.
+        value: one number with a graph, or with `gradient` any tensor or edge of it.
+        tensors: of the graph, or its edges.
+        reporter: through which hooks tell how far the pass is.
+        gradient: what is handed backwards from `value`, in its shape.
+        keep_graph: leave the graph for another pass.
 
     Nothing that is shared gets a gradient: `torch.autograd.grad` hands them out.
 
@@ -129,12 +139,15 @@ def backward_pass(
     """
     try:
         with isolated(model.network):
-            return torch.autograd.grad(value, tensors, allow_unused=True)
+            return torch.autograd.grad(
+                value, tensors, gradient, allow_unused=True, retain_graph=keep_graph
+            )
     except Exception as error:
         if reporter is not None and reporter.was_ended_by(error):
             raise
         if is_short_of_memory(error):
-            raise _too_large(model, tensors[0].shape[1:]) from error
+            shape = getattr(tensors[0], "shape", (1, *own_shape(model)))  # an edge has none
+            raise _too_large(model, shape[1:]) from error
         why = shorten(str(error).partition("\n")[0].partition(": [")[0].rstrip("."), 200)
         raise ModelError(
             say(
