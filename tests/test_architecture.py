@@ -129,8 +129,8 @@ SHOWN_ELSEWHERE = {
     "every kind of panel is drawn in drawing/test_panels.py": "drawing/notebook",
     "passes are followed in explaining/test_execution_trace.py and test_network_map.py": ""
     "explaining/followed_pass",
-    "compared with plain autograd in explaining/test_class_paths.py": "explaining/followed_gradient "
-    "explaining/handed_back explaining/class_ways",
+    "compared with plain autograd in explaining/test_class_paths.py": ""
+    "explaining/followed_gradient explaining/handed_back explaining/class_ways",
     "ranks and lines are checked as they are drawn in explaining/test_map_layout.py": ""
     "explaining/map_ranks",
     "declarations, and what is said of every broken file in lessons/test_reading.py": ""

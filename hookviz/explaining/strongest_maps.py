@@ -1,6 +1,6 @@
 """Find the strongest channels of every layer on an image, as small maps."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ class StrongestMaps:
 
     Attributes:
         shape: of all its maps, ``(C, H, W)``.
-        channels: their numbers, the one with the highest value first.
+        channels: their numbers, the strongest first.
         small: their maps in a small size, float32 ``(K, rows, columns)``: means of the cells.
     """
 
@@ -37,6 +37,7 @@ def strongest_maps(
     *,
     count: int = 3,
     size: tuple[int, int] = (32, 32),
+    rank: Callable[[Address, Tensor], Tensor] | None = None,
     progress: Progress = ignore,
 ) -> dict[Address, StrongestMaps]:
     """Return the channels with the highest values of every layer and block that puts out maps.
@@ -49,6 +50,8 @@ def strongest_maps(
         model_input: what the network is given.
         count: how many channels of each.
         size: rows and columns of the small maps; a map of fewer cells keeps its cells' values.
+        rank: returns the number by which each channel is ranked, ``(C,)``, of a call's address and
+            its maps ``(C, H, W)``; the highest value by default.
         progress: called with the share done; what it raises ends the run.
 
     Raises:
@@ -64,7 +67,9 @@ def strongest_maps(
             for address in trace.map_outputs[name]:
                 maps = middle_maps(capture[str(address)].values)
                 if maps.dim() == 3:
-                    found[address] = _strongest(maps, count, size)
+                    finite = torch.nan_to_num(maps, nan=0.0, posinf=0.0, neginf=0.0)
+                    by = finite.flatten(1).amax(1) if rank is None else rank(address, finite)
+                    found[address] = _strongest(finite, by, count, size)
         reporter.step()
     return found
 
@@ -82,11 +87,9 @@ def _groups(trace: LayerTrace) -> Iterator[Sequence[str]]:
         yield group
 
 
-def _strongest(maps: Tensor, count: int, size: tuple[int, int]) -> StrongestMaps:
-    finite = torch.nan_to_num(maps, nan=0.0, posinf=0.0, neginf=0.0)
-    highest = finite.flatten(1).amax(1)
-    channels = highest.argsort(descending=True, stable=True)[:count]
-    chosen = finite[channels]
+def _strongest(maps: Tensor, by: Tensor, count: int, size: tuple[int, int]) -> StrongestMaps:
+    channels = by.argsort(descending=True, stable=True)[:count]
+    chosen = maps[channels]
     rows, columns = (min(have, want) for have, want in zip(chosen.shape[1:], size, strict=True))
     small = torch.nn.functional.adaptive_avg_pool2d(chosen[None], (rows, columns))
     small = torch.nn.functional.interpolate(small, size, mode="nearest-exact")[0]

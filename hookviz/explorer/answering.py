@@ -34,6 +34,7 @@ from hookviz.explorer.tree import answer_tree
 from hookviz.explorer.view import View
 from hookviz.explorer.walk import answer_walk
 from hookviz.explorer.whole import answer_whole
+from hookviz.explorer.why import answer_why
 from hookviz.language.saying import say
 
 
@@ -79,6 +80,7 @@ QUESTIONS: Mapping[str, Answerer] = {
     "layers": answer_layers,
     "tree": answer_tree,
     "whole": answer_whole,
+    "why": answer_why,
     "tiles": answer_tiles,
     "field": answer_field,
     "photograph": answer_photograph,

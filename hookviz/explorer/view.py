@@ -175,6 +175,7 @@ class View:
     origin: str = _chosen("origin", SUM, SUM, (SUM, KERNEL, WALK, NUMBERS))
     made: PictureRequest | None = _chosen("made", None)  # noqa: RUF009 - as above
     inside: str | None = _chosen("inside", None)
+    why: int | None = _chosen("why", None)
     compared: str = _chosen("compare", "B", "B", ("A", "B", SPLIT, DIFFERENCE))
 
     @classmethod
@@ -247,6 +248,7 @@ _READ: Mapping[str, Any] = {
     "top": _number,
     "channel": _number,
     "frame": _number,
+    "why": _number,
     "cell": _cell,
     "held": _held,
     "made": _request,

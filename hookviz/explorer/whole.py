@@ -22,18 +22,16 @@ from hookviz.types import Address
 from hookviz.wording import times
 
 _SIDE = 40  # pixels of a small map's longer side
-_CHANNELS = 3  # of each layer
+CHANNELS = 3
+"""How many small maps each layer has."""
 
 
-class _Shown(NamedTuple):
+class Shown(NamedTuple):
     """A call's first maps: their address, the strongest of them, and the first one's place."""
 
     address: Address
     strongest: StrongestMaps
     tile: int
-
-
-_Maps = Mapping[Address, _Shown]
 
 
 def answer_whole(
@@ -63,32 +61,50 @@ def answer_whole(
 
 def _computed(subject: Subject) -> Answer:
     model, model_input = subject.model, subject.model_input
-    height, width = model_input.tensor.shape[-2:] if model_input.tensor.dim() > 3 else (1, 1)
-    longer = max(height, width)
-    size = max(1, round(_SIDE * height / longer)), max(1, round(_SIDE * width / longer))
     with subject.take_turn(model.title, "whole", "") as run:
         progress = run.limit.within()
         trace = follow_pass(model, model_input, ProgressReporter(progress), joins=True)
-        found = strongest_maps(model, model_input, count=_CHANNELS, size=size, progress=progress)
-    maps: dict[Address, _Shown] = {}
-    pictures: list[NDArray[np.float32]] = []
-    for at, strongest in found.items():
-        call = Address(at.layer, at.call)
-        if call not in maps:  # of a call that puts out several the first
-            maps[call] = _Shown(at, strongest, len(pictures))
-            pictures.extend(on_one_scale(strongest.small))
+        found = strongest_maps(
+            *(model, model_input), count=CHANNELS, size=small_size(subject), progress=progress
+        )
+    maps, sprite, data = pictured(subject, found)
     steps = {number: step.address for number, step in enumerate(trace.steps, 1) if step.kind}
     sides = {at: maps[call].strongest.shape[1] for at, call in steps.items() if call in maps}
     placed = lay_out(network_map(trace, type(model.network).__name__), sides)
-    sprite, data = None, b""
-    if pictures:
-        grid = make_grid(np.stack(pictures), scale="symmetric", colormap=subject.colours.diverging)
-        sprite, data = geometry_facts(grid.sprite_geometry), grid.sprite
     network = _facts_of(placed, maps)
     return Answer({"network": network, "sprite": sprite, "count": len(trace.steps)}, data)
 
 
-def _facts_of(placed: PlacedPart, maps: _Maps) -> dict[str, Any]:
+def small_size(subject: Subject) -> tuple[int, int]:
+    """Return how many rows and columns a small map has: the input's shape, in small."""
+    shape = subject.model_input.tensor.shape
+    height, width = shape[-2:] if len(shape) > 3 else (1, 1)
+    longer = max(height, width)
+    return max(1, round(_SIDE * height / longer)), max(1, round(_SIDE * width / longer))
+
+
+def pictured(
+    subject: Subject, found: Mapping[Address, StrongestMaps]
+) -> tuple[Mapping[Address, Shown], dict[str, Any] | None, bytes]:
+    """Draw the small maps of all layers into one picture.
+
+    Returns:
+        Each call's maps, with its first one's place; how the picture is divided; and the picture.
+    """
+    maps: dict[Address, Shown] = {}
+    pictures: list[NDArray[np.float32]] = []
+    for at, strongest in found.items():
+        call = Address(at.layer, at.call)
+        if call not in maps:  # of a call that puts out several the first
+            maps[call] = Shown(at, strongest, len(pictures))
+            pictures.extend(on_one_scale(strongest.small))
+    if not pictures:
+        return maps, None, b""
+    grid = make_grid(np.stack(pictures), scale="symmetric", colormap=subject.colours.diverging)
+    return maps, geometry_facts(grid.sprite_geometry), grid.sprite
+
+
+def _facts_of(placed: PlacedPart, maps: Mapping[Address, Shown]) -> dict[str, Any]:
     part = placed.part
     facts: dict[str, Any] = {
         "name": str(part.address),

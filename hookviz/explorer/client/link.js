@@ -4,7 +4,7 @@
 const LONGEST = 1000; // letters of one value
 // What is picked on the tiles, and how many of them stand in which order: an answer about the layer is the
 // same whatever these say.
-const PICKED = ["channel", "cell", "origin", "made", "sort", "top", "inside"];
+const PICKED = ["channel", "cell", "origin", "made", "sort", "top", "inside", "why"];
 // How the tiles are drawn: what the layer is and sees is the same whatever these say.
 const DRAWN = ["scale", "colours", "held", "compare", "patches", "answers"];
 const FACES = /** @type {const} */ ({ A: "a", B: "b", Split: "split" }); // of a pair, by the link's words

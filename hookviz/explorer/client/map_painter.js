@@ -22,7 +22,8 @@ import { inSprite } from "./tiles.js";
  * @property {HTMLImageElement | null} photograph
  * @property {Box} photographBox
  * @property {{top: number, left: number, bottom: number, right: number} | null} sees shares of the photograph
- * @property {{name: string, share: number, says: string}[]} classes
+ * @property {import("./class_paths.js").Lit | null} lit what a class needs, of the one that is lit
+ * @property {{name: string, number: number, share: number, says: string}[]} classes
  * @property {Box} classesBox
  * @typedef {{picture: HTMLImageElement, geometry: any, order: number[]}} Tiles
  */
@@ -30,6 +31,7 @@ import { inSprite } from "./tiles.js";
 const OPEN = 84; // pixels of a block's card from which one sees into it
 const NEAR = 170; // pixels of a layer's card from which all its channels are shown
 const LEAST = 3; // pixels below which a card is a dot
+const WIDEST = 9; // pixels of a line along which all goes that a class needs
 const SIGNS = /** @type {Record<string, string>} */ ({ add: "+", iadd: "+", cat: "⧺", mul: "×", imul: "×" });
 
 /** @param {Camera} camera @param {Placed} part */
@@ -101,14 +103,18 @@ export const mapPainter = (canvas, pen) => {
     };
 
     const lines = (/** @type {Placed} */ part) => {
-      pen.strokeStyle = colours.text;
-      for (const { from, to, points } of part.lines) {
+      for (const line of part.lines) {
+        const { from, to, points } = line;
         const at = points.map(([x, y]) => [(x - camera.x) * camera.scale, (y - camera.y) * camera.scale]);
         const [end, start] = [/** @type {number[]} */ (at.at(-1)), at[0]];
         if (end[0] < 0 || start[0] > room.width) continue;
         const steps = [part.parts[from], part.parts[to]].filter(Boolean);
         const isAhead = steps.some(({ first }) => first > scene.reached);
         pen.globalAlpha = isAhead ? 0.12 : part.lines.length > 100 ? 0.16 : 0.4;
+        const share = scene.lit?.along(part, line) ?? 0;
+        pen.strokeStyle = share ? colours.accent : colours.text;
+        pen.lineWidth = Math.max(1, WIDEST * share);
+        if (scene.lit && !isAhead) pen.globalAlpha = share ? 0.4 + 0.5 * share : 0.12;
         pen.beginPath();
         pen.moveTo(start[0], start[1]);
         for (let next = 1; next < at.length; next += 1) {
@@ -120,18 +126,24 @@ export const mapPainter = (canvas, pen) => {
         pen.stroke();
       }
       pen.globalAlpha = 1;
+      pen.lineWidth = 1;
     };
 
-    const smallMap = (/** @type {number} */ position, /** @type {Box} */ box) => {
-      const { sprite, geometry } = scene;
+    const smallMap = (
+      /** @type {{sprite: HTMLImageElement | null, geometry: any}} */ { sprite, geometry },
+      /** @type {number} */ position,
+      /** @type {Box} */ box,
+    ) => {
       if (!sprite || !geometry) return;
       const [rows, columns] = geometry.tile;
       const [left, top] = inSprite(geometry, position);
       pen.drawImage(sprite, left, top, columns, rows, box.left, box.top, box.width, box.height);
     };
 
-    // The strongest channels, one below the other, as many as there is room for.
-    const stack = (/** @type {any} */ facts, /** @type {Box} */ box) => {
+    // The strongest channels, or those that the class needs, one below the other, as many as there is room for.
+    const stack = (/** @type {Placed} */ part, /** @type {Box} */ box) => {
+      const needed = scene.lit?.layer(part);
+      const facts = needed ?? part.facts;
       const [rows, columns] = /** @type {[number, number]} */ (scene.geometry?.tile ?? [1, 1]);
       const fits = Math.min(box.width, (box.height * columns) / rows);
       const high = (fits * rows) / columns;
@@ -141,7 +153,7 @@ export const mapPainter = (canvas, pen) => {
       for (let at = 0; at < count; at += 1) {
         const middle = box.top + (box.height * (at + 0.5)) / count;
         const tile = { left: box.left + (box.width - wide) / 2, top: middle - size / 2, width: wide, height: size };
-        smallMap(facts.tile + at, tile);
+        smallMap(needed && scene.lit ? scene.lit : scene, facts.tile + at, tile);
       }
     };
 
@@ -150,12 +162,21 @@ export const mapPainter = (canvas, pen) => {
       const { picture, geometry } = tiles;
       const [rows, columns] = geometry.tile;
       const lie = boardOf(part);
+      const needed = scene.lit && new Map(scene.lit.layer(part)?.shares);
+      const most = Math.max(...(needed?.values() ?? []));
       for (let at = 0; at < tiles.order.length; at += 1) {
         const box = onScreen(camera, lie.boxOf(at));
         if (!seen(box)) continue;
         const [left, top] = inSprite(geometry, at);
         pen.imageSmoothingEnabled = box.width < columns;
+        const share = needed?.get(tiles.order[at]) ?? 0;
+        pen.globalAlpha = needed && !share ? 0.3 : 1;
         pen.drawImage(picture, left, top, columns, rows, box.left, box.top, box.width, box.height);
+        pen.globalAlpha = 1;
+        if (share) {
+          pen.fillStyle = colours.accent; // its bar, beside that of the one that is needed most
+          pen.fillRect(box.left, box.top + box.height - 3, (box.width * share) / most, 3);
+        }
         if (scene.chosen === part && scene.channel === tiles.order[at]) {
           pen.strokeStyle = colours.accent;
           pen.lineWidth = 3;
@@ -187,7 +208,8 @@ export const mapPainter = (canvas, pen) => {
       const box = onScreen(camera, part.box);
       if (!seen(box)) return;
       const { facts } = part;
-      pen.globalAlpha = part.first > scene.reached ? 0.25 : 1;
+      const isPale = part.first > scene.reached || scene.lit?.into(part) === 0;
+      pen.globalAlpha = isPale ? 0.25 : 1;
       if (box.width < LEAST) {
         pen.fillStyle = colours.line;
         pen.fillRect(box.left, box.top, Math.max(1, box.width), Math.max(1, box.height));
@@ -203,7 +225,7 @@ export const mapPainter = (canvas, pen) => {
         pen.beginPath();
         pen.roundRect(box.left, box.top, box.width, box.height, Math.min(8, box.width * 0.05));
         pen.fill();
-        pen.globalAlpha = part.first > scene.reached ? 0.25 : 1;
+        pen.globalAlpha = isPale ? 0.25 : 1;
         const isRunning = scene.reached < Infinity && part.first <= scene.reached && scene.reached <= part.last;
         pen.strokeStyle = scene.chosen === part || isRunning ? colours.accent : colours.line;
         pen.lineWidth = scene.chosen === part ? 3 : 1;
@@ -217,7 +239,7 @@ export const mapPainter = (canvas, pen) => {
         };
         const tiles = isNear(camera, part) ? scene.tilesOf(part) : null;
         if (tiles) board(part, tiles);
-        else if (!opened && facts.tile !== undefined) stack(facts, inner);
+        else if (!opened && facts.tile !== undefined) stack(part, inner);
         else if (!opened && !part.parts.length) plain(part, box);
         if (box.width > 34) name(part, box);
       }
@@ -286,7 +308,7 @@ export const mapPainter = (canvas, pen) => {
         pen.fillStyle = colours.text;
         pen.textBaseline = "bottom";
         write(`${each.name} ${each.says}`, box.left, top + high * 0.6, box.width);
-        pen.fillStyle = colours.accent;
+        pen.fillStyle = !scene.lit || scene.lit.class === each.number ? colours.accent : colours.line;
         pen.fillRect(box.left, top + high * 0.64, Math.max(1, box.width * each.share), high * 0.18);
       }
       pen.globalAlpha = 1;

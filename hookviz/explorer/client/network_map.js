@@ -1,6 +1,7 @@
 // The whole network as a map that one goes into: from blocks to layers, channels and cells, and back out.
 
 import { newest } from "./asking.js";
+import { classPaths, classUnder } from "./class_paths.js";
 import { between, fitted, limited, moved, onScreen, zoomed } from "./map_camera.js";
 import { handsOn } from "./map_hands.js";
 import { boardOf, isNear, isOpen, mapPainter } from "./map_painter.js";
@@ -27,9 +28,13 @@ const FRAME = `
         <button type="button" class="all" aria-label="Whole network" title="Whole network">⤢</button>
       </span>
     </div>
-    <div class="map-stage" tabindex="0" role="application" aria-label="Map of the network: arrow keys go from part to part, Enter goes in, Escape out">
-      <canvas></canvas>
+    <div class="map-beside">
+      <div class="map-stage" tabindex="0" role="application" aria-label="Map of the network: arrow keys go from part to part, Enter goes in, Escape out">
+        <canvas></canvas>
+      </div>
+      <div class="why-place"></div>
     </div>
+    <div class="why-row" role="group" aria-label="Why this class?"></div>
     <p class="caption part" role="status"></p>
     <p class="error" role="alert" hidden></p>
   </div>`;
@@ -167,6 +172,23 @@ export const networkMap = (parent, { ask, change, view }) => {
     draw();
   };
 
+  const why = classPaths(find(".why-row"), find(".why-place"), {
+    ask,
+    choose: (number) => change({ why: number }),
+    go: (name, channel) => {
+      const part = map?.byName.get(name);
+      if (!part) return;
+      flyTo(boxOf(part));
+      if (part.facts.layer) pick(part, channel, null);
+      else enter(part);
+    },
+    lights: (lit) => {
+      if (!scene) return;
+      scene.lit = lit;
+      layOut(); // the panel takes of its width
+    },
+  });
+
   const onMap = (/** @type {{x: number, y: number}} */ point) => ({
     x: point.x / scene.camera.scale + scene.camera.x,
     y: point.y / scene.camera.scale + scene.camera.y,
@@ -174,7 +196,14 @@ export const networkMap = (parent, { ask, change, view }) => {
   const under = (/** @type {{x: number, y: number}} */ point) =>
     map && partUnder(map.root, onMap(point), (part) => isOpen(scene.camera, part));
 
+  const classAt = (/** @type {{x: number, y: number}} */ point) => {
+    const at = classUnder(onScreen(scene.camera, scene.classesBox), scene.classes.length, point);
+    return at === null ? null : scene.classes[at].number;
+  };
+
   const click = (/** @type {{x: number, y: number}} */ point) => {
+    const number = classAt(point);
+    if (number !== null) return change({ why: number === why.chosen() ? null : number });
     const part = under(point);
     if (!part) return;
     if (!isNear(scene.camera, part)) return enter(part.facts.kind ? part : (part.parent ?? part));
@@ -200,6 +229,7 @@ export const networkMap = (parent, { ask, change, view }) => {
     hover: (point) => {
       const part = scene && under(point);
       choose(part?.parent ? part : null);
+      stage.classList.toggle("on-class", Boolean(scene) && classAt(point) !== null);
     },
     zoom: (factor, point) => {
       const before = scene?.camera;
@@ -236,6 +266,7 @@ export const networkMap = (parent, { ask, change, view }) => {
       } else if (!chosen.parent) choose(chosen.parts[0]);
     } else if (event.key === "Escape") {
       if (view().channel !== undefined) change({ channel: null, cell: null });
+      else if (why.chosen() !== null) change({ why: null });
       else if (inside?.parent) {
         const from = inside;
         enter(inside.parent);
@@ -261,16 +292,17 @@ export const networkMap = (parent, { ask, change, view }) => {
 
   const layOut = () => {
     if (whole.hidden) return;
-    const high = Math.max(LEAST_HIGH, roomBelow(stage) - 40);
+    const high = Math.max(LEAST_HIGH, roomBelow(stage) - 84);
     const width = stage.clientWidth;
     if (!width) return;
     const density = window.devicePixelRatio || 1;
     stage.style.height = `${high}px`;
     [canvas.width, canvas.height] = [Math.round(width * density), Math.round(high * density)];
     if (!scene) return;
+    const isWhole = !inside?.parent && scene.room.width !== width; // all of it is in sight still
     const isFirst = scene.room.width === 0;
     scene.room = { width, height: high };
-    if (isFirst) scene.camera = fitted(boxOf(inside ?? scene.root), scene.room, 0.1);
+    if (isFirst || isWhole) scene.camera = fitted(boxOf(inside ?? scene.root), scene.room, 0.1);
     look(scene.camera);
     draw();
   };
@@ -309,10 +341,12 @@ export const networkMap = (parent, { ask, change, view }) => {
       photograph: null,
       photographBox: { left: -side - 0.3, top: middle - side / 2, width: side, height: side },
       sees: null,
+      lit: null,
       classes: facts.classes,
       classesBox: { left: width + 0.3, top: middle - side / 2, width: side, height: side },
     };
     player.of(map.steps);
+    why.of(facts.classes);
     asked.ask({ name: "photograph" }, about, {
       answered: async ({ facts: seen, data: jpeg }) => {
         if (!jpeg.length) return;
@@ -336,6 +370,7 @@ export const networkMap = (parent, { ask, change, view }) => {
     if (!map || !scene) return;
     const now = view();
     scene.channel = now.channel === undefined ? null : Number(now.channel);
+    why.show(now.why === undefined ? null : Number(now.why), about);
     const name = now.inside ?? "/";
     const part = map.byName.get(name) ?? map.root;
     if (part !== inside) {
@@ -373,6 +408,7 @@ export const networkMap = (parent, { ask, change, view }) => {
       window.removeEventListener("resize", layOut);
       asked.end();
       fields.end();
+      why.end();
       photograph.end();
       small.end();
     },

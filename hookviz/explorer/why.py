@@ -1,0 +1,170 @@
+"""Answer why a class has its score: the channels, lines and ways of the map that speak for it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hookviz.errors import HookVizError
+from hookviz.explaining.class_paths import ClassPaths, class_paths, shares_of
+from hookviz.explaining.class_ways import Way, WayStep
+from hookviz.explaining.network_map import ENTRY, EXIT, Part, network_map, shares_along
+from hookviz.explaining.strongest_maps import strongest_maps
+from hookviz.explorer.asked import is_below, written
+from hookviz.explorer.layers import capture_layer, resolve
+from hookviz.explorer.question import Answer, NotThereError, Report
+from hookviz.explorer.subject import Subject
+from hookviz.explorer.view import View
+from hookviz.explorer.whole import CHANNELS, pictured, small_size
+from hookviz.language.naming import class_label
+from hookviz.language.saying import say
+from hookviz.types import Address
+from hookviz.wording import number, percent
+
+_MOST = 12  # channels of a layer that are told with their shares
+_LEAST = 0.0005  # of a line's share, below which it is none
+
+
+def answer_why(subject: Subject, view: View, facts: Mapping[str, Any], _report: Report) -> Answer:
+    """Answer which channels a class needs, backwards through the map of the network.
+
+    Facts: ``class``, its number. ``blocks`` has by the name of a block, ``"/"`` for the network,
+    the share of each line in it as ``[from, to, share]``, with null for its borders. ``layers`` has
+    by the name of a part its channels that speak most for the class with their ``shares``, and
+    ``tile``, the first one's place in the picture, as the answer about the whole network.
+    ``ways`` have steps of a part's name, a channel and a share.
+
+    Raises:
+        NotThereError: there is no such class.
+        HookVizError: the network puts out no class scores, or can't be differentiated.
+    """
+    capture = capture_layer(subject, resolve(subject, view).step.layer)
+    given = facts.get("class")
+    count = 0 if capture.logits is None else len(capture.logits)
+    if not count:
+        raise HookVizError(say("This network puts out no class scores."))
+    if not is_below(given, count):
+        raise NotThereError(
+            say(
+                "{model} has no class {index}: its classes are 0 to {last}.",
+                model=subject.model.title,
+                index=written(given),
+                last=count - 1,
+            )
+        )
+    answer: Answer = subject.cached(
+        *("why", given, subject.colours.diverging),
+        compute=lambda: _computed(subject, given, class_label(given, capture.categories)),
+        size=lambda kept: len(kept.data) + 300 * len(subject.trace.sequence),
+    )
+    return answer
+
+
+def _computed(subject: Subject, index: int, label: str) -> Answer:
+    model, model_input = subject.model, subject.model_input
+    with subject.take_turn(model.title, "why", "") as run:
+        progress = run.limit.within()
+        paths = class_paths(model, model_input, index, ways=3, progress=progress)
+        shares = _shares(paths)
+        found = strongest_maps(
+            *(model, model_input),
+            count=CHANNELS,
+            size=small_size(subject),
+            rank=lambda at, maps: _of(shares, at, len(maps)),
+            progress=progress,
+        )
+    maps, sprite, data = pictured(subject, found)
+    network = network_map(paths.trace, type(model.network).__name__)
+    return Answer(
+        {
+            "class": index,
+            "name": label,
+            "title": say("Why {label}?", label=label),
+            "score": say("Score {score}", score=number(paths.score)),
+            "says": say(
+                "What a channel passes on to the class is gradient × activation, summed over its "
+                "cells. Its share is among the channels of its layer that speak for the class; a "
+                "line is as wide as what goes along it."
+            ),
+            "limits": say(
+                "It is the slope at this one image, not cause: a closed ReLU passes nothing on, "
+                "and no channel was switched off."
+            ),
+            "source": "Shrikumar et al. 2017 · Molchanov et al. 2017",
+            "blocks": _blocks(network, paths),
+            "layers": {
+                str(call): {
+                    "channels": list(shown.strongest.channels),
+                    "tile": shown.tile,
+                    "shares": _first(shares[call]),
+                }
+                for call, shown in maps.items()
+                if call in shares
+            },
+            "ways": [_way(paths, way) for way in paths.ways],
+            "sprite": sprite,
+        },
+        data,
+    )
+
+
+def _shares(paths: ClassPaths) -> Mapping[Address, Tensor]:
+    """Return each channel's share by the call of its layer or block."""
+    steps = paths.trace.steps
+    calls = {steps[at - 1].address: each for at, each in paths.steps.items() if steps[at - 1].kind}
+    return {at: shares_of(each) for at, each in (*paths.blocks.items(), *calls.items())}
+
+
+def _of(shares: Mapping[Address, Tensor], at: Address, count: int) -> Tensor:
+    found = shares.get(Address(at.layer, at.call))
+    return torch.zeros(count) if found is None or len(found) != count else found
+
+
+def _blocks(network: Part, paths: ClassPaths) -> dict[str, list[list[Any]]]:
+    """Return what goes along each line that something goes along, by names of blocks and parts."""
+    drawn = shares_along(network, paths.lines)
+    found: dict[str, list[list[Any]]] = {}
+
+    def add(block: Part) -> None:
+        names = {ENTRY: None, EXIT: None} | {
+            place: str(part.address) for place, part in enumerate(block.parts)
+        }
+        found[str(block.address) or "/"] = [
+            [names[begin], names[end], round(share, 4)]
+            for (begin, end), share in drawn.get(block.address, {}).items()
+            if share > _LEAST
+        ]
+        for part in block.parts:
+            if part.parts:
+                add(part)
+
+    add(network)
+    return found
+
+
+def _way(paths: ClassPaths, way: Way) -> dict[str, Any]:
+    """Return a way's steps from the class on, each channel once: by the layer that made it."""
+    runs: list[list[WayStep]] = []
+    for step in way:
+        if runs and runs[-1][0].channel == step.channel:
+            runs[-1].append(step)
+        else:
+            runs.append([step])
+    steps = []
+    for run in reversed(runs):
+        least = min(step.share for step in run)
+        layers = (paths.trace.steps[step.step - 1] for step in run)
+        made = next((each.address for each in layers if each.kind), None)
+        if made is not None:  # a concatenation alone only counts them anew
+            says = percent(least)
+            channel = run[0].channel
+            steps.append({"name": str(made), "channel": channel, "share": least, "says": says})
+    return {"steps": steps}
+
+
+def _first(shares: Tensor) -> list[list[float]]:
+    """Return the channels that speak most for the class, each with its share."""
+    values, channels = shares.sort(descending=True, stable=True)
+    first = zip(channels.tolist()[:_MOST], values.tolist(), strict=False)
+    return [[channel, round(share, 4)] for channel, share in first if share > 0]
