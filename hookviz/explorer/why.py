@@ -160,7 +160,7 @@ def _way(paths: ClassPaths, way: Way) -> dict[str, Any]:
             says = percent(least)
             channel = run[0].channel
             steps.append({"name": str(made), "channel": channel, "share": least, "says": says})
-    return {"steps": steps}
+    return {"says": steps[0]["says"] if steps else "", "steps": steps}
 
 
 def _first(shares: Tensor) -> list[list[float]]:

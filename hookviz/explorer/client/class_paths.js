@@ -111,22 +111,20 @@ export const classPaths = (row, place, { ask, choose, go, lights }) => {
     };
   }
 
-  const wayOf = (/** @type {any} */ way) =>
+  // From the class back to the image, as arrows that point forward say.
+  const wayOf = (/** @type {any} */ { says, steps }) =>
     make(
       "li",
       {},
-      ...way.steps.map((/** @type {any} */ { name, channel, says }) =>
-        make(
-          "button",
-          {
-            type: "button",
-            onclick: () => go(name, channel),
-            title: say("{share} of what the channel after it was made from", { share: says }),
-          },
-          make("span", {}, name),
-          ` ${channel}`,
-        ),
-      ),
+      make("b", {}, says),
+      ...steps.map((/** @type {any} */ step, /** @type {number} */ at) => {
+        const title = say("{share} of what the next one was made from", { share: step.says });
+        const onclick = () => go(step.name, step.channel);
+        const words = say("{layer} channel {channel}", { layer: step.name, channel: step.channel });
+        const button = make("button", { type: "button", title, onclick, "aria-label": words });
+        button.append(`${step.name} ${step.channel}`);
+        return make("span", {}, button, ...(at + 1 < steps.length ? ["←"] : []));
+      }),
     );
 
   const fails = (/** @type {string} */ words) => {
@@ -140,27 +138,25 @@ export const classPaths = (row, place, { ask, choose, go, lights }) => {
     fails("");
   };
 
+  const buttonOf = (/** @type {{name: string, number: number, says?: string}} */ { name, number, says = "" }) =>
+    make(
+      "button",
+      {
+        type: "button",
+        "data-class": String(number),
+        "aria-pressed": String(number === chosen),
+        title: say("What does {name} need?", { name }),
+        onclick: () => choose(number === chosen ? null : number),
+      },
+      `${name} ${says}`.trim(),
+    );
+  const isListed = (/** @type {number} */ number) => row.querySelector(`[data-class="${number}"]`) !== null;
+
   return {
     /** The classes that can be asked about. @param {{name: string, number: number, says: string}[]} classes */
     of: (classes) => {
       row.hidden = !classes.length;
-      row.replaceChildren(
-        make("span", {}, say("Why?")),
-        ...classes.map((each) =>
-          make(
-            "button",
-            {
-              type: "button",
-              "data-class": String(each.number),
-              "aria-pressed": "false",
-              title: say("What does {name} need?", { name: each.name }),
-              onclick: () => choose(each.number === chosen ? null : each.number),
-            },
-            `${each.name} ${each.says}`,
-          ),
-        ),
-      );
-      mark();
+      row.replaceChildren(make("span", {}, say("Why?")), ...classes.map(buttonOf));
     },
     /**
      * Light what a class needs, or put it out.
@@ -172,15 +168,16 @@ export const classPaths = (row, place, { ask, choose, go, lights }) => {
       if (subject !== about) asked.forget();
       [chosen, about] = [number, subject];
       mark();
-      lights(null);
       put(null);
       panel.hidden = number === null;
+      lights(null);
       if (number === null) return asked.leave("why");
       asked.ask({ name: "why", class: number }, subject, {
         answered: async ({ facts, data }) => {
           const sprite = data.length ? await decoded(picture.of(data)) : null;
           if (number !== chosen || subject !== about) return;
           put(facts);
+          if (!isListed(number)) row.append(buttonOf({ name: facts.name, number })); // of a link
           lights(litBy(facts, sprite));
         },
         failed: fails,

@@ -29,13 +29,15 @@ const FRAME = `
       </span>
     </div>
     <div class="map-beside">
-      <div class="map-stage" tabindex="0" role="application" aria-label="Map of the network: arrow keys go from part to part, Enter goes in, Escape out">
-        <canvas></canvas>
+      <div class="map-below">
+        <div class="map-stage" tabindex="0" role="application" aria-label="Map of the network: arrow keys go from part to part, Enter goes in, Escape out">
+          <canvas></canvas>
+        </div>
+        <div class="why-row" role="group" aria-label="Why this class?"></div>
+        <p class="caption part" role="status"></p>
       </div>
       <div class="why-place"></div>
     </div>
-    <div class="why-row" role="group" aria-label="Why this class?"></div>
-    <p class="caption part" role="status"></p>
     <p class="error" role="alert" hidden></p>
   </div>`;
 
@@ -185,7 +187,9 @@ export const networkMap = (parent, { ask, change, view }) => {
     lights: (lit) => {
       if (!scene) return;
       scene.lit = lit;
+      const { width } = scene.room;
       layOut(); // the panel takes of its width
+      if (width && width !== scene.room.width) flyTo(boxOf(inside ?? scene.root));
     },
   });
 
@@ -297,12 +301,12 @@ export const networkMap = (parent, { ask, change, view }) => {
     if (!width) return;
     const density = window.devicePixelRatio || 1;
     stage.style.height = `${high}px`;
+    whole.style.setProperty("--map-high", `${high}px`);
     [canvas.width, canvas.height] = [Math.round(width * density), Math.round(high * density)];
     if (!scene) return;
-    const isWhole = !inside?.parent && scene.room.width !== width; // all of it is in sight still
     const isFirst = scene.room.width === 0;
     scene.room = { width, height: high };
-    if (isFirst || isWhole) scene.camera = fitted(boxOf(inside ?? scene.root), scene.room, 0.1);
+    if (isFirst) scene.camera = fitted(boxOf(inside ?? scene.root), scene.room, 0.1);
     look(scene.camera);
     draw();
   };
