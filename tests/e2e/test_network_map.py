@@ -4,10 +4,12 @@ import re
 
 import numpy as np
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 import hookviz
+from hookviz.explaining.class_paths import class_paths
 from hookviz.images.samples import samples
+from hookviz.wording import percent
 from tests.e2e.screen import SHAPESNET, pixels
 
 STAGE = ".map-stage"
@@ -91,3 +93,60 @@ def test_the_pass_is_played_and_stops(page: Page, server: str) -> None:
     reached = int(depth.input_value())
     page.wait_for_timeout(400)
     assert int(depth.input_value()) == reached >= 1
+
+
+def accented(canvas: Locator) -> int:
+    """How many pixels have the accent's colour, more green than red."""
+    levels = pixels(canvas).astype(int)
+    return int((levels[..., 1] - levels[..., 0] > 60).sum())
+
+
+def test_a_class_lights_what_it_needs_until_escape(page: Page, server: str) -> None:
+    opened(page, server, "/&sample=star")
+    canvas, panel = page.locator(".whole canvas"), page.get_by_role("region", name="Why this class")
+    classes = page.get_by_role("group", name="Why this class")
+    star = classes.get_by_role("button", name=re.compile("^star"))
+    before = accented(canvas)
+    star.focus()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"why=\d"))
+    expect(panel.get_by_role("listitem")).to_have_count(3)
+    expect(star).to_have_attribute("aria-pressed", "true")
+    model = hookviz.load_model("shapesnet")
+    file = next(sample.path for sample in samples() if sample.name == "star")
+    known = class_paths(model, hookviz.prepare(model, file), list(model.categories).index("star"))
+    for told, way in zip(panel.get_by_role("listitem").all(), known.ways, strict=True):
+        made = [
+            f"{known.trace.steps[step.step - 1].address} {step.channel}"
+            for step in way
+            if known.trace.steps[step.step - 1].kind == "Conv2d"
+        ]
+        assert told.locator("b").inner_text() == percent(way[-1].share)
+        assert told.get_by_role("button").first.inner_text() == made[-1]
+    assert accented(canvas) > 3 * before > 0  # the bars of the classes alone
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    expect(page).not_to_have_url(re.compile("why="))
+    expect(star).to_be_focused()
+    page.go_back()
+    expect(panel).to_be_visible()
+
+
+def test_a_class_is_clicked_on_the_map_and_a_way_is_followed(page: Page, server: str) -> None:
+    opened(page, server, "/&sample=star")
+    stage, panel = page.locator(STAGE), page.get_by_role("region", name="Why this class")
+    box = stage.bounding_box()
+    assert box is not None
+    for across in np.arange(0.98, 0.7, -0.01):  # where the classes are: at the end
+        stage.hover(position={"x": box["width"] * across, "y": box["height"] * 0.5})
+        if "on-class" in (stage.get_attribute("class") or ""):
+            break
+    stage.click(position={"x": box["width"] * (across - 0.01), "y": box["height"] * 0.5})
+    expect(panel.get_by_role("listitem")).to_have_count(3)
+    step = panel.get_by_role("listitem").first.get_by_role("button").first
+    layer, channel = step.inner_text().split()
+    step.click()
+    expect(page).to_have_url(re.compile(rf"channel={channel}\b"))
+    expect(page).to_have_url(re.compile(rf"inside={re.escape(layer)}\b"))
+    expect(page.get_by_role("heading", name=f"Channel {channel}")).to_be_visible()
+    expect(panel).to_be_visible()

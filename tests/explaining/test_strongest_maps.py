@@ -29,6 +29,15 @@ def test_every_layer_has_its_strongest(
         assert torch.allclose(strongest.small, expected)
 
 
+def test_channels_are_ranked_by_what_is_asked(tiny: Model, noise: Tensor) -> None:
+    found = strongest_maps(
+        *(tiny, prepare(tiny, noise)), count=2, rank=lambda _at, maps: -maps.flatten(1).amax(1)
+    )
+    values = hookviz.capture(tiny, noise, "conv1")["conv1"].values
+    lowest = values.flatten(1).amax(1).argsort()[:2]
+    assert list(found[Address("conv1")].channels) == lowest.tolist()
+
+
 def test_one_scale_has_the_greatest_distance_from_zero_as_one() -> None:
     small = torch.tensor([[[-4.0, 1.0]], [[2.0, 0.0]]])
     assert on_one_scale(small).min() == -1

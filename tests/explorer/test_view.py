@@ -18,6 +18,7 @@ OF_OWN_KIND = {
     "patches": some.booleans(),
     "channel": some.none() | NUMBERS,
     "frame": some.none() | NUMBERS,
+    "why": some.none() | NUMBERS,
     "cell": some.none() | CELLS,
     "held": some.none()
     | some.builds(
@@ -105,6 +106,7 @@ SAVED = [
         "family=ResNet&model=ResNet-18&weights=random&size=448&whole=true",
         View(family="ResNet", network="ResNet-18", weights="random", size="448", whole="true"),
     ),
+    ("sample=star&inside=stage1&why=3", View(sample="star", inside="stage1", why=3)),
     ("image=Upload&upload=3.jpg", View(image="Upload", upload="3.jpg")),
     (
         f"compare=Split&sort=change&a={re.sub('[&]', '%26', A)}".replace("=Cat", "%3DCat"),
