@@ -1,6 +1,7 @@
 // Paints a network's map: cards, the ways between them, what is in a block once it is large enough.
 
 import { onScreen } from "./map_camera.js";
+import { mapEnds } from "./map_ends.js";
 import { channelsIn } from "./map_parts.js";
 import { typeSize } from "./shared.js";
 import { inSprite } from "./tiles.js";
@@ -64,6 +65,7 @@ export const mapPainter = (canvas, pen) => {
     accent: "#d6336c",
     font: "sans-serif",
   };
+  const ends = mapEnds(pen);
   let least = 11;
   const dress = () => {
     const style = getComputedStyle(canvas);
@@ -170,14 +172,15 @@ export const mapPainter = (canvas, pen) => {
         const [left, top] = inSprite(geometry, at);
         pen.imageSmoothingEnabled = box.width < columns;
         const share = needed?.get(tiles.order[at]) ?? 0;
-        pen.globalAlpha = needed && !share ? 0.3 : 1;
+        const isPicked = scene.chosen === part && scene.channel === tiles.order[at];
+        pen.globalAlpha = needed && !share && !isPicked ? 0.3 : 1;
         pen.drawImage(picture, left, top, columns, rows, box.left, box.top, box.width, box.height);
         pen.globalAlpha = 1;
         if (share) {
           pen.fillStyle = colours.accent; // its bar, beside that of the one that is needed most
           pen.fillRect(box.left, box.top + box.height - 3, (box.width * share) / most, 3);
         }
-        if (scene.chosen === part && scene.channel === tiles.order[at]) {
+        if (isPicked) {
           pen.strokeStyle = colours.accent;
           pen.lineWidth = 3;
           pen.strokeRect(box.left - 1, box.top - 1, box.width + 2, box.height + 2);
@@ -273,49 +276,7 @@ export const mapPainter = (canvas, pen) => {
       write(words, left, top - 3, width + 6);
     };
 
-    const photograph = () => {
-      const box = onScreen(camera, scene.photographBox);
-      const { photograph: picture, sees } = scene;
-      if (!picture || !seen(box)) return;
-      pen.imageSmoothingEnabled = true;
-      pen.drawImage(picture, box.left, box.top, box.width, box.height);
-      pen.imageSmoothingEnabled = false;
-      if (!sees) return;
-      pen.strokeStyle = colours.accent;
-      pen.lineWidth = 2;
-      const within = (/** @type {number} */ share) => Math.min(1, Math.max(0, share));
-      const [left, top] = [within(sees.left) * box.width, within(sees.top) * box.height];
-      pen.strokeRect(
-        box.left + left,
-        box.top + top,
-        Math.max(2, within(sees.right) * box.width - left),
-        Math.max(2, within(sees.bottom) * box.height - top),
-      );
-      pen.lineWidth = 1;
-    };
-
-    const classes = () => {
-      const box = onScreen(camera, scene.classesBox);
-      if (!seen(box) || scene.classes.length === 0) return;
-      const high = box.height / scene.classes.length;
-      const type = Math.min(high * 0.42, 18);
-      if (type < 5) return;
-      pen.globalAlpha = scene.reached < scene.root.last ? 0.25 : 1;
-      pen.font = `${type}px ${colours.font}`;
-      pen.textAlign = "left";
-      for (const [at, each] of scene.classes.entries()) {
-        const top = box.top + at * high;
-        pen.fillStyle = colours.text;
-        pen.textBaseline = "bottom";
-        write(`${each.name} ${each.says}`, box.left, top + high * 0.6, box.width);
-        pen.fillStyle = !scene.lit || scene.lit.class === each.number ? colours.accent : colours.line;
-        pen.fillRect(box.left, top + high * 0.64, Math.max(1, box.width * each.share), high * 0.18);
-      }
-      pen.globalAlpha = 1;
-    };
-
     card(scene.root);
-    photograph();
-    classes();
+    ends(scene, colours, seen, write);
   };
 };
