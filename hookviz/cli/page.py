@@ -27,6 +27,11 @@ from hookviz.wording import byte_size
     "--sums", help="Layers, likewise, of which any cell's sum can be looked at, at more bytes."
 )
 @click.option("--atlas", help="Of this model, a folder NAME.atlas: what excites each channel.")
+@click.option(
+    "--whole-network",
+    is_flag=True,
+    help="Begin with a map of the network, each layer with its strongest channels.",
+)
 @input_options
 @click.option(
     "--most-bytes",
@@ -44,6 +49,7 @@ def page(
     layers: str | None,
     sums: str | None,
     atlas: str | None,
+    whole_network: bool,
     size: int | None,
     whole: bool,
     most_bytes: int,
@@ -68,6 +74,7 @@ def page(
             image=pixels,
             sums=layer_names(loaded, sums) or (),
             atlas=of_atlas,
+            whole_network=whole_network,
             most_bytes=most_bytes,
             progress=progress,
         )

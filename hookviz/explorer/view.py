@@ -25,6 +25,8 @@ CHANGE = mark("change")
 EVERY_CHANNEL = mark("every channel")
 SUM, KERNEL, WALK, NUMBERS = "Sum", "Kernel", "Walk", "Numbers"
 SPLIT, DIFFERENCE = mark("Split"), mark("Difference")
+ALL_OF_IT = "/"
+"""All of the network, of what one can be inside of on its map."""
 LISTS = ("conv", "maps")
 """Which layers are listed: convolutions, or whatever puts out maps."""
 

@@ -49,6 +49,7 @@ from hookviz.types import LayerInfo, Progress, ignore
 from hookviz.wording import number
 
 _CHOSEN = ("layer", "channel", "cell", "sort", "top")  # all that a page offers of a view
+_ON_MAP = (*_CHOSEN, "inside")  # where it keeps the whole network too
 _THEMES = (LIGHT, DARK)
 # What the page makes of the values and the colours itself, or that is of no use in it.
 _PAINTED = ("key", "bar", "palette")
@@ -78,17 +79,19 @@ def record_page(subject: Subject, layers: Sequence[LayerInfo], view: View) -> di
     Args:
         subject: what the page is about; these layers are those that it offers.
         layers: which they are.
-        view: what the page shows where its address says nothing.
+        view: what the page shows where its address says nothing; one that is inside of the whole
+            network is of a page that keeps its map.
 
     Raises:
         HookVizError: the pass can't be run.
     """
+    chosen = _CHOSEN if view.inside is None else _ON_MAP
     head, photograph = (answer(subject, View(), Question(name)) for name in ("head", "photograph"))
     of_layers = [_spoken(subject, "layers", View(layer=each.name)) for each in layers]
     facts = {
         "names": [each.name for each in layers],
-        "view": {word: text for word, text in view.link().items() if word in _CHOSEN},
-        "fields": [each for each in client_fields() if each["word"] in _CHOSEN],
+        "view": {word: text for word, text in view.link().items() if word in chosen},
+        "fields": [each for each in client_fields() if each["word"] in chosen],
         "languages": [_language(each) for each in languages()],
         "sheets": {
             **client_sheets(),

@@ -13,12 +13,13 @@ from hookviz.errors import HookVizError, ImageError, SettingError, UnknownLayerE
 from hookviz.explorer.client_facts import LIGHT
 from hookviz.explorer.given import model_of, subject_given
 from hookviz.explorer.subject import Subject
-from hookviz.explorer.view import View
+from hookviz.explorer.view import ALL_OF_IT, View
 from hookviz.images.reading import read
 from hookviz.language.saying import say
 from hookviz.paths import path_ending_in, write_file
 from hookviz.standalone.client_page import page_html
 from hookviz.standalone.recording import LayerBlocks, record_layers, record_page
+from hookviz.standalone.whole_network import record_whole
 from hookviz.types import Capture, LayerInfo, Progress, ignore
 from hookviz.wording import byte_size
 
@@ -38,6 +39,7 @@ def save_page(
     layers: str | Iterable[str] | None = None,
     sums: str | Iterable[str] = (),
     atlas: Atlas | None = None,
+    whole_network: bool = False,
     most_bytes: int = MOST_BYTES,
     progress: Progress = ignore,
 ) -> Path:
@@ -57,6 +59,8 @@ def save_page(
         sums: names of layers of which any cell's sum can be looked at, not the strongest's alone;
             the page keeps their inputs and weights.
         atlas: of this network, from `make_atlas`: what excites each channel most.
+        whole_network: begin with a map of the whole network, in which each layer has its strongest
+            channels, and those of the page all of theirs.
         most_bytes: a larger page is refused.
         progress: called with the share done; what it raises ends the run.
 
@@ -78,7 +82,8 @@ def save_page(
     file = path_ending_in(path, _SUFFIXES, SettingError)
     subject = _subject(capture, image, atlas)
     shown = _layers(capture, subject, layers)
-    page = page_bytes(subject, shown, sums, most_bytes=most_bytes, progress=progress)
+    view = View(inside=ALL_OF_IT) if whole_network else None
+    page = page_bytes(subject, shown, sums, view=view, most_bytes=most_bytes, progress=progress)
     write_file(file, page, SettingError)
     return file
 
@@ -98,7 +103,8 @@ def page_bytes(
         subject: what the page is about; what is pinned as A is left out.
         layers: what is kept, in order of execution.
         sums: names of those of which the sum of any cell is kept.
-        view: what the page shows where its address says nothing: layer, channel, cell and order.
+        view: what the page shows where its address says nothing: layer, channel, cell and order;
+            where in the whole network it is, if the page is to keep its map.
         most_bytes: a larger page is refused.
         progress: called with the share done; what it raises ends the run.
 
@@ -108,8 +114,12 @@ def page_bytes(
     """
     subject = replace(subject, offered=layers, pinned=None, colours=LIGHT)
     named = _named(say("layer in this page"), {each.name for each in layers}, sums)
-    whole = record_page(subject, layers, view or View())
-    least, kept = sum(map(len, whole.values())), list[LayerBlocks]()
+    view = view or View()
+    whole = record_page(subject, layers, view)
+    on_map = {} if view.inside is None else record_whole(subject, {each.name for each in layers})
+    least, kept = sum(map(len, (whole | on_map).values())), list[LayerBlocks]()
+    if on_map and least > most_bytes:
+        raise _map_too_large(sum(map(len, on_map.values())), most_bytes)
     for each in record_layers(subject, layers, named, progress):
         kept.append(each)
         if len(kept) < len(layers) and _size(least, kept) > _HOPELESS * most_bytes:
@@ -117,7 +127,7 @@ def page_bytes(
     first, *others = kept
     title = f"{subject.image_title} · {subject.model_title or subject.model.title}"
     rest = {name: text for each in others for name, text in each.texts.items()}
-    page = page_html(title, whole | dict(first.texts), rest).encode()
+    page = page_html(title, whole | on_map | dict(first.texts), rest).encode()
     if len(page) > most_bytes:
         raise _too_large(len(page), most_bytes, kept, of_all=len(layers))
     return page
@@ -184,6 +194,17 @@ def _named(kind: str, known: set[str], asked: str | Iterable[str]) -> Sequence[s
         if name not in known:
             raise UnknownLayerError(kind, name, known)
     return names
+
+
+def _map_too_large(size: int, most: int) -> HookVizError:
+    return HookVizError(
+        say(
+            "The map of the whole network takes {size} alone, and the page may take {most} "
+            "(most_bytes, --most-bytes). Without whole_network= or --whole-network it has none.",
+            size=byte_size(size),
+            most=byte_size(most),
+        )
+    )
 
 
 def _size(least: int, layers: Sequence[LayerBlocks]) -> int:

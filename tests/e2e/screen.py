@@ -160,3 +160,16 @@ class Questions:
 def expect_caption(page: Page, text: str) -> None:
     """Wait for a line of small text that contains `text`."""
     expect(page.get_by_text(re.compile(re.escape(text))).first).to_be_visible()
+
+
+IS_MAP_PAINTED = """
+() => {
+  const inside = (root) => root.querySelector(".whole canvas");
+  const roots = [...document.querySelectorAll("*")].map((each) => each.shadowRoot).filter(Boolean);
+  const canvas = [document, ...roots].map(inside).find(Boolean);
+  if (!canvas?.width) return false;
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  return data.some((level) => level > 0);
+}
+"""
+"""Script: whether the map of the whole network is drawn, in the page or below a shadow root."""

@@ -10,26 +10,14 @@ import hookviz
 from hookviz.explaining.class_paths import class_paths
 from hookviz.images.samples import samples
 from hookviz.wording import percent
-from tests.e2e.screen import SHAPESNET, pixels
+from tests.e2e.screen import IS_MAP_PAINTED, SHAPESNET, pixels
 
 STAGE = ".map-stage"
 
 
-IS_PAINTED = """
-() => {
-  const inside = (root) => root.querySelector(".whole canvas");
-  const roots = [...document.querySelectorAll("*")].map((each) => each.shadowRoot).filter(Boolean);
-  const canvas = [document, ...roots].map(inside).find(Boolean);
-  if (!canvas?.width) return false;
-  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-  return data.some((level) => level > 0);
-}
-"""
-
-
 def opened(page: Page, server: str, inside: str = "/") -> None:
     page.goto(f"{server}/{SHAPESNET}&inside={inside}")
-    page.wait_for_function(IS_PAINTED)
+    page.wait_for_function(IS_MAP_PAINTED)
 
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (1280, 720), (390, 844)])
@@ -40,7 +28,7 @@ def test_the_whole_network_is_a_click_away_and_in_the_window(
     page.goto(f"{server}/{SHAPESNET}")
     whole = page.get_by_role("radio", name="Whole network")
     whole.click()
-    page.wait_for_function(IS_PAINTED)
+    page.wait_for_function(IS_MAP_PAINTED)
     expect(whole).to_be_checked()
     expect(page).to_have_url(re.compile(r"inside=(%2F|/)(&|$)"))
     box = page.locator(STAGE).bounding_box()

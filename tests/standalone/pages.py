@@ -10,9 +10,10 @@ from typing import Any
 
 from hookviz.explorer.client_facts import DARK, LIGHT
 from hookviz.explorer.subject import Subject
-from hookviz.explorer.view import View
+from hookviz.explorer.view import ALL_OF_IT, View
 from hookviz.standalone.client_page import CLIENT
 from hookviz.standalone.recording import record_layers, record_page
+from hookviz.standalone.whole_network import record_whole
 from tests.node import run_node
 
 LANGUAGES = ("en", "zh_CN")
@@ -84,14 +85,21 @@ class Recorded:
 
 
 def recorded(
-    subject: Subject, layers: Sequence[str], folder: Path, sums: Sequence[str] = ()
+    subject: Subject,
+    layers: Sequence[str],
+    folder: Path,
+    sums: Sequence[str] = (),
+    *,
+    has_map: bool = False,
 ) -> Recorded:
-    """A page of some layers."""
+    """A page of some layers, and of the whole network if it has a map."""
     trace = subject.trace
     listed = trace.convs if {*layers} <= {each.name for each in trace.convs} else trace.maps
     shown = [each for each in listed if each.name in layers]
     subject = replace(subject, offered=shown, colours=LIGHT)
-    blocks = record_page(subject, shown, View())
+    blocks = record_page(subject, shown, View(inside=ALL_OF_IT if has_map else None))
+    if has_map:
+        blocks |= record_whole(subject, layers)
     for each in record_layers(subject, shown, sums):
         blocks |= each.texts
     return Recorded(blocks, folder)

@@ -1,5 +1,6 @@
 // All channels of the layers that are near enough on the map: asked for as they are painted, and kept a while.
 
+import { isKept } from "./kept_parts.js";
 import { decoded } from "./pictures.js";
 
 const KEPT = 24; // layers
@@ -20,6 +21,7 @@ export const nearTiles = (ask, come) => {
      */
     of: (part) => {
       const { name } = part.facts;
+      if (!isKept(part)) return null;
       const known = kept.get(name);
       if (known !== undefined) return known;
       const here = kept;

@@ -2,6 +2,7 @@
 
 import { newest } from "./asking.js";
 import { classPaths, classUnder } from "./class_paths.js";
+import { isKept, seenFrom, strongestAlone } from "./kept_parts.js";
 import { between, fitted, limited, moved, onScreen, zoomed } from "./map_camera.js";
 import { handsOn } from "./map_hands.js";
 import { boardOf, isNear, isOpen, mapPainter } from "./map_painter.js";
@@ -95,6 +96,10 @@ export const networkMap = (parent, { ask, change, view }) => {
   // What a cell in the middle of the layer sees of the photograph.
   const see = (/** @type {Placed | null} */ part) => {
     if (!part?.facts.layer) return;
+    if (!isKept(part)) {
+      scene.sees = seenFrom(part);
+      return draw();
+    }
     fields.ask({ name: "field", view: linkOf(part) }, about, {
       answered: ({ facts }) => {
         if (!scene) return;
@@ -168,6 +173,7 @@ export const networkMap = (parent, { ask, change, view }) => {
   };
   const pick = (/** @type {Placed} */ part, /** @type {number} */ channel, /** @type {string | null} */ cell) => {
     choose(part);
+    if (!isKept(part)) return tell(strongestAlone(part));
     scene.channel = channel;
     inside = part;
     change({ ...linkOf(part), output: linkOf(part).output ?? null, channel, cell, inside: part.facts.name });
@@ -211,6 +217,7 @@ export const networkMap = (parent, { ask, change, view }) => {
     const part = under(point);
     if (!part) return;
     if (!isNear(scene.camera, part)) return enter(part.facts.kind ? part : (part.parent ?? part));
+    if (!isKept(part)) return pick(part, 0, null);
     const at = onMap(point);
     const board = boardOf(part);
     const position = board.under(at);

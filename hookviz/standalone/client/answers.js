@@ -7,6 +7,7 @@ import { float32Text, halves, wholeFloats } from "./halves.js";
 import { mosaic, quantised } from "./levels.js";
 import { indexedPng } from "./png.js";
 import { chosen, rowOf } from "./recorded.js";
+import { wholeOf } from "./whole.js";
 
 const OPEN = 3; // layers whose values stay unpacked: a large one's take a few million bytes
 const DIGITS = 4; // of a value that was kept as float16
@@ -159,6 +160,7 @@ export const answering = (page, blocks, bytesOf) => {
     layers: (about) => ({ facts: layers(about), data: NONE }),
     tiles: (about) => tiles(about),
     tree: ({ wanted }) => ({ facts: chosen(page.tree, wanted), data: NONE }),
+    whole: ({ wanted }) => wholeOf(blocks, wanted, palettes[coloursOf(wanted)]),
     head: async ({ wanted }) => ({ facts: chosen(page.head, wanted), data: (await blocks.bytes("head")) ?? NONE }),
     photograph: async ({ wanted }) => ({
       facts: chosen(page.photograph, wanted),

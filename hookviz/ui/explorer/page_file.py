@@ -29,7 +29,8 @@ def offer_page(scene: ExplorerScene, layers: Sequence[LayerInfo]) -> None:
     with resources.use_model(scene.choice) as model:
         handed_over = scene.handed_over(model, is_compared=False)
         cache = resources.session_cache()
-        key = ("page", handed_over.key, *(layer.name for layer in layers))
+        is_on_map = view_in_link().inside is not None
+        key = ("page", handed_over.key, is_on_map, *(layer.name for layer in layers))
         made: bytes | None = cache.get(key)
         place = st.empty()
         if made is None and place.button(
