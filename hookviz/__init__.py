@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from hookviz.explaining.attention import attention
     from hookviz.explaining.known_attention import Attention
     from hookviz.explaining.linear_probe import LinearProbe, linear_probe
+    from hookviz.explaining.mapped_network import NetworkMap, map_network
     from hookviz.explaining.pruned_network import prune
     from hookviz.explaining.smaller_network import Smaller, smaller
     from hookviz.exploring import explore
@@ -130,6 +131,7 @@ __all__ = [
     "ModelError",
     "ModelInput",
     "ModelSpec",
+    "NetworkMap",
     "Objective",
     "Preprocess",
     "SettingError",
@@ -164,6 +166,7 @@ __all__ = [
     "load_model",
     "make_atlas",
     "make_grid",
+    "map_network",
     "maximize",
     "observe",
     "on_gradients",
@@ -205,6 +208,7 @@ _HOMES = {
     "explaining.attention": ("attention",),
     "explaining.known_attention": ("Attention",),
     "explaining.linear_probe": ("LinearProbe", "linear_probe"),
+    "explaining.mapped_network": ("NetworkMap", "map_network"),
     "explaining.pruned_network": ("prune",),
     "explaining.smaller_network": ("Smaller", "smaller"),
     "exploring": ("explore",),

@@ -216,6 +216,7 @@ MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
             model, hookviz.Objective.of_class(1), steps=2, method=hookviz.SynthesisMethod(size=None)
         )
     ],
+    "map_network": [lambda model: hookviz.map_network(model, random_input(0, 8))],
     "save_page": [save_page],
     "similarity": [similar],
     "prune": [lambda model: hookviz.prune(model, 0.5)],

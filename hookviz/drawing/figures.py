@@ -3,7 +3,9 @@
 import io
 import threading
 from collections.abc import Callable
+from typing import Any
 
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from hookviz.drawing.fonts import readable
@@ -17,16 +19,24 @@ _DATES = {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
 _drawing = threading.Lock()  # matplotlib promises no thread safety, and drawing holds the GIL
 
 
-def figure_file(draw: Callable[[], Figure], format: str, *, dpi: int) -> bytes:  # noqa: A002 - as savefig
+def figure_file(
+    draw: Callable[[], Figure],
+    format: str,  # noqa: A002 - as savefig
+    *,
+    dpi: int,
+    keeps_text: bool = False,
+) -> bytes:
     """Write the figure that `draw` makes: PNG and PDF are the same bytes every time.
 
-    Threads draw one after the other.
+    Threads draw one after the other. An SVG that keeps its text has letters, in the font of whoever
+    opens it, not their outlines, and is the same every time.
 
     Raises:
         SettingError: `format` is not in `FORMATS`.
     """
     one_of(say("format"), format, FORMATS)
     file = io.BytesIO()
-    with _drawing:
+    options: Any = {"svg.fonttype": "none", "svg.hashsalt": "HookViz"} if keeps_text else {}
+    with _drawing, rc_context(options):
         readable(draw()).savefig(file, format=format, dpi=dpi, metadata=_DATES[format])
     return file.getvalue()

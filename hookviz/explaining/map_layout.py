@@ -22,8 +22,9 @@ _MOST_SIDE = 256  # cells of a map that has the highest card
 _WIDE, _TALL = 4.0, 3.0  # what a block's card takes at most
 _NARROW = 1.6
 _LANE = 0.5  # between bands
+_EDGE = 0.4  # around a drawing in print, with room for a name
 _ASPECT = 2.0  # width over height that a drawing should come close to
-_MOST_IN_ROW = 8
+_MOST_IN_ROW, _MOST_IN_PRINT = 8, 3  # ranks; where every block is as large as what is in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +50,27 @@ class PlacedPart:
     lines: tuple[tuple[int, int, tuple[Point, ...]], ...] = ()
 
 
-def lay_out(part: Part, sides: Mapping[int, int] | None = None) -> PlacedPart:
+def lay_out(
+    part: Part, sides: Mapping[int, int] | None = None, *, is_even: bool = False
+) -> PlacedPart:
     """Place a part's cards, and those in them.
 
     Args:
         part: a network's map.
         sides: rows of the map that a step puts out, by its number; a card is as high as their
             logarithm.
+        is_even: whether every layer is as large as any other, as in print, where nobody comes
+            nearer: a block's card is then its drawing with an edge around it.
     """
-    inside = tuple(lay_out(each, sides) for each in part.parts)
+    inside = tuple(lay_out(each, sides, is_even=is_even) for each in part.parts)
     if not inside:
         width, height = _JOIN if part.is_join else (1.0, _height((sides or {}).get(part.step)))
         return PlacedPart(part, 0.0, 0.0, width, height, (width, height))
     cells = ranks_of(len(inside), part.lines)
-    placed, columns = _place(inside, cells)
+    placed, columns = _place(inside, cells, _MOST_IN_PRINT if is_even else _MOST_IN_ROW)
     lines = tuple((*line, _points(line, cells, placed, columns)) for line in cells.bends)
     size = columns.size
-    width, height = _card(*size)
+    width, height = (side + 2 * _EDGE for side in size) if is_even else _card(*size)
     return PlacedPart(part, 0.0, 0.0, width, height, size, placed, lines)
 
 
@@ -104,10 +109,13 @@ class _Columns:
         return next((at for at, band in enumerate(self.bands) if rank < band.ranks[1]), -1)
 
 
-def _place(inside: Sequence[PlacedPart], cells: Ranks) -> tuple[tuple[PlacedPart, ...], _Columns]:
+def _place(
+    inside: Sequence[PlacedPart], cells: Ranks, most: int
+) -> tuple[tuple[PlacedPart, ...], _Columns]:
     """Return a drawing's parts in their places, and where its ranks lie.
 
-    A long row goes on below, as the lines of a text do, so that the drawing is as wide as a window.
+    A row of more than `most` ranks goes on below, as the lines of a text do, so that the drawing is
+    as wide as a window.
     """
     ranks = max(rank for rank, _ in cells.of.values()) + 1
     widths = [0.0] * ranks
@@ -117,7 +125,7 @@ def _place(inside: Sequence[PlacedPart], cells: Ranks) -> tuple[tuple[PlacedPart
     for bends in (cells.of.values(), *cells.bends.values()):
         for rank, row in bends:
             by_rank[min(max(rank, 0), ranks - 1)].append(row)
-    counts = _band_counts(cells, *_banded(widths, by_rank, inside, cells, 1).size)
+    counts = _band_counts(cells, _banded(widths, by_rank, inside, cells, 1).size, most)
     drawings = [_banded(widths, by_rank, inside, cells, count) for count in counts]
     columns = min(drawings, key=lambda each: abs(math.log(each.size[0] / each.size[1] / _ASPECT)))
     placed = []
@@ -129,13 +137,13 @@ def _place(inside: Sequence[PlacedPart], cells: Ranks) -> tuple[tuple[PlacedPart
     return tuple(placed), columns
 
 
-def _band_counts(cells: Ranks, width: float, height: float) -> range:
+def _band_counts(cells: Ranks, size: Point, most: int) -> range:
     """Return into how many bands a drawing may be broken: none whose lines are arcs is."""
     are_arcs = any(row < 0 for bends in cells.bends.values() for _, row in bends)
     ranks = max(rank for rank, _ in cells.of.values()) + 1
-    if are_arcs or ranks < _MOST_IN_ROW:
+    if are_arcs or ranks < most:
         return range(1, 2)
-    about = round(math.sqrt(width / height / _ASPECT))
+    about = round(math.sqrt(size[0] / size[1] / _ASPECT))
     return range(max(1, about - 2), max(2, min(about + 3, ranks // 3 + 1)))
 
 

@@ -70,6 +70,15 @@ def test_a_layer_s_strongest_channel_is_picked_up(page: Page, server: str) -> No
     expect(page.get_by_role("heading", name=f"Channel {strongest}")).to_be_visible()
 
 
+def test_the_map_is_kept_as_a_file_for_a_paper(page: Page, server: str) -> None:
+    opened(page, server)
+    for kind, begins in (("PNG", b"\x89PNG"), ("SVG", b"<?xml")):
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name=kind, exact=True).click()
+        assert waiting.value.suggested_filename == f"shapesnet-map.{kind.lower()}"
+        assert waiting.value.path().read_bytes().startswith(begins)
+
+
 def test_the_pass_is_played_and_stops(page: Page, server: str) -> None:
     opened(page, server)
     says, depth = page.locator(".whole .part"), page.get_by_role("slider", name="How far the pass")

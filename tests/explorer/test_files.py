@@ -49,6 +49,16 @@ def test_the_page_opens(subject: Subject) -> None:
     assert answer.data.rstrip().endswith(b"%%EOF")
 
 
+@pytest.mark.parametrize(("kind", "begins"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
+def test_the_whole_network_is_a_file(subject: Subject, kind: str, begins: bytes) -> None:
+    answer = ask(subject, "file", VIEW, kind=f"map-{kind}")
+    assert answer.facts["name"] == f"Tiny-map.{kind}"
+    assert answer.facts["mime"].startswith("image/")
+    assert answer.data.startswith(begins)
+    expected = hookviz.map_network(subject.model, subject.model_input)
+    assert answer.data == expected.figure_bytes(kind)
+
+
 def test_a_channel_that_the_tiles_leave_out_has_the_same_file() -> None:
     subject = subject_of(hookviz.load_model("shapesnet"))
     few, every = (

@@ -21,7 +21,7 @@ const FRAME = `
  * @param {BlobPart} data
  * @param {{name: string, mime: string}} of
  */
-const saved = (data, { name, mime }) => {
+export const saved = (data, { name, mime }) => {
   const link = make("a", { href: URL.createObjectURL(new Blob([data], { type: mime })), download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // milliseconds, for a slow disk

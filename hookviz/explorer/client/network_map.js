@@ -4,6 +4,7 @@ import { newest } from "./asking.js";
 import { classPaths, classUnder } from "./class_paths.js";
 import { isKept, seenFrom, strongestAlone } from "./kept_parts.js";
 import { between, fitted, limited, moved, onScreen, zoomed } from "./map_camera.js";
+import { mapFiles } from "./map_files.js";
 import { handsOn } from "./map_hands.js";
 import { boardOf, isNear, isOpen, mapPainter } from "./map_painter.js";
 import { described, leafAt, partUnder, placed } from "./map_parts.js";
@@ -249,6 +250,7 @@ export const networkMap = (parent, { ask, change, view }) => {
     },
     click: (point) => scene && click(point),
   });
+  mapFiles(find(".whole-row"), { ask, tell });
   const zoomBy = (/** @type {number} */ factor) =>
     scene && look(zoomed(scene.camera, factor, { x: scene.room.width / 2, y: scene.room.height / 2 }));
   find(".in").onclick = () => zoomBy(1.5);
