@@ -57,6 +57,11 @@ def test_no_card_lies_over_another_and_lines_lead_forward(name: str) -> None:
     model = hookviz.load_model(name)
     trace = follow_pass(model, prepare(model, "assets/samples/cat.jpg"), joins=True)
     assert_is_drawn_well(lay_out(network_map(trace)))
+    even = lay_out(network_map(trace), is_even=True)  # as in print
+    assert_is_drawn_well(even)
+    for block in list(drawings(even))[1:]:
+        assert (block.width, block.height) > block.size
+        assert block.width - block.size[0] == pytest.approx(block.height - block.size[1])
 
 
 def chain(count: int, lines: tuple[tuple[int, int], ...] = ()) -> Part:
