@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from hookviz.capturing.inputs import prepare
 from hookviz.errors import ModelError
 from hookviz.explaining.class_paths import ClassPaths, class_paths, shares_of
-from hookviz.explaining.followed_pass import IMAGE
 from hookviz.explaining.network_map import network_map, shares_along
+from hookviz.explaining.provenance import IMAGE
 from hookviz.types import Address, Model
 from tests.networks import as_model, seeded
 
