@@ -23,8 +23,8 @@ _WIDE, _TALL = 4.0, 3.0  # what a block's card takes at most
 _NARROW = 1.6
 _LANE = 0.5  # between bands
 _EDGE = 0.4  # around a drawing in print, with room for a name
-_ASPECT = 2.0  # width over height that a drawing should come close to
-_MOST_IN_ROW, _MOST_IN_PRINT = 8, 3  # ranks; where every block is as large as what is in it
+_ASPECT, _TALL_ASPECT = 2.0, 0.9  # width over height that a drawing should come close to
+_MOST_IN_ROW, _FEWEST_IN_ROW = 8, 3  # ranks; the fewest in print and in a tall window
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,21 @@ def lay_out(
         width, height = _JOIN if part.is_join else (1.0, _height((sides or {}).get(part.step)))
         return PlacedPart(part, 0.0, 0.0, width, height, (width, height))
     cells = ranks_of(len(inside), part.lines)
-    placed, columns = _place(inside, cells, _MOST_IN_PRINT if is_even else _MOST_IN_ROW)
+    placed, columns = _place(inside, cells, _FEWEST_IN_ROW if is_even else _MOST_IN_ROW)
     lines = tuple((*line, _points(line, cells, placed, columns)) for line in cells.bends)
     size = columns.size
     width, height = (side + 2 * _EDGE for side in size) if is_even else _card(*size)
     return PlacedPart(part, 0.0, 0.0, width, height, size, placed, lines)
+
+
+def in_a_tall_window(placed: PlacedPart) -> PlacedPart:
+    """Place the cards of the outermost drawing again, for a window that is higher than wide."""
+    if not placed.inside:
+        return placed
+    cells = ranks_of(len(placed.inside), placed.part.lines)
+    inside, columns = _place(placed.inside, cells, _FEWEST_IN_ROW, _TALL_ASPECT)
+    lines = tuple((*line, _points(line, cells, inside, columns)) for line in cells.bends)
+    return replace(placed, size=columns.size, inside=inside, lines=lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +120,7 @@ class _Columns:
 
 
 def _place(
-    inside: Sequence[PlacedPart], cells: Ranks, most: int
+    inside: Sequence[PlacedPart], cells: Ranks, most: int, aspect: float = _ASPECT
 ) -> tuple[tuple[PlacedPart, ...], _Columns]:
     """Return a drawing's parts in their places, and where its ranks lie.
 
@@ -125,9 +135,9 @@ def _place(
     for bends in (cells.of.values(), *cells.bends.values()):
         for rank, row in bends:
             by_rank[min(max(rank, 0), ranks - 1)].append(row)
-    counts = _band_counts(cells, _banded(widths, by_rank, inside, cells, 1).size, most)
+    counts = _band_counts(cells, _banded(widths, by_rank, inside, cells, 1).size, most, aspect)
     drawings = [_banded(widths, by_rank, inside, cells, count) for count in counts]
-    columns = min(drawings, key=lambda each: abs(math.log(each.size[0] / each.size[1] / _ASPECT)))
+    columns = min(drawings, key=lambda each: abs(math.log(each.size[0] / each.size[1] / aspect)))
     placed = []
     for number, part in enumerate(inside):
         rank, row = cells.of[number]
@@ -137,13 +147,13 @@ def _place(
     return tuple(placed), columns
 
 
-def _band_counts(cells: Ranks, size: Point, most: int) -> range:
+def _band_counts(cells: Ranks, size: Point, most: int, aspect: float) -> range:
     """Return into how many bands a drawing may be broken: none whose lines are arcs is."""
     are_arcs = any(row < 0 for bends in cells.bends.values() for _, row in bends)
     ranks = max(rank for rank, _ in cells.of.values()) + 1
     if are_arcs or ranks < most:
         return range(1, 2)
-    about = round(math.sqrt(size[0] / size[1] / _ASPECT))
+    about = round(math.sqrt(size[0] / size[1] / aspect))
     return range(max(1, about - 2), max(2, min(about + 3, ranks // 3 + 1)))
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.tile_facts import geometry_facts
 from hookviz.explaining.followed_pass import follow_pass
-from hookviz.explaining.map_layout import PlacedPart, lay_out
+from hookviz.explaining.map_layout import PlacedPart, in_a_tall_window, lay_out
 from hookviz.explaining.network_map import network_map
 from hookviz.explaining.strongest_maps import StrongestMaps, on_one_scale, strongest_maps
 from hookviz.explorer.head import classes_of
@@ -40,7 +40,8 @@ def answer_whole(
     """Return the network as nested drawings, with a picture of each layer's strongest channels.
 
     A part has its card (``x``, ``y``, ``w``, ``h``) in the units of the drawing that it lies in; a
-    block also ``size``, ``parts`` and ``lines`` of the drawing in it. A layer with maps has
+    block also ``size``, ``parts`` and ``lines`` of the drawing in it. How the outermost drawing lies
+    in a window that is higher than wide says ``tall``: ``places`` are x and y of its parts. A layer with maps has
     ``layer`` and ``output``, as a link names them, ``maps``, ``(C, H, W)``, ``channels``, its
     strongest ones, and ``tile``, the first one's place in the picture, in which all small maps lie
     in rows of ``sprite.columns``.
@@ -71,7 +72,7 @@ def _computed(subject: Subject) -> Answer:
     steps = {number: step.address for number, step in enumerate(trace.steps, 1) if step.kind}
     sides = {at: maps[call].strongest.shape[1] for at, call in steps.items() if call in maps}
     placed = lay_out(network_map(trace, type(model.network).__name__), sides)
-    network = _facts_of(placed, maps)
+    network = _facts_of(placed, maps) | {"tall": _tall(placed)}
     return Answer({"network": network, "sprite": sprite, "count": len(trace.steps)}, data)
 
 
@@ -127,11 +128,21 @@ def _facts_of(placed: PlacedPart, maps: Mapping[Address, Shown]) -> dict[str, An
     if placed.inside:
         facts["size"] = _rounded(*placed.size)
         facts["parts"] = [_facts_of(each, maps) for each in placed.inside]
-        facts["lines"] = [
-            [begin, end, [each for point in points for each in _rounded(*point)]]
-            for begin, end, points in placed.lines
-        ]
+        facts["lines"] = _lines(placed)
     return facts
+
+
+def _tall(placed: PlacedPart) -> dict[str, Any]:
+    tall = in_a_tall_window(placed)
+    places = [_rounded(each.left, each.top) for each in tall.inside]
+    return {"size": _rounded(*tall.size), "places": places, "lines": _lines(tall)}
+
+
+def _lines(placed: PlacedPart) -> list[list[Any]]:
+    return [
+        [begin, end, [each for point in points for each in _rounded(*point)]]
+        for begin, end, points in placed.lines
+    ]
 
 
 def _rounded(*lengths: float) -> list[float]:

@@ -7,7 +7,7 @@ from torch import nn
 import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.explaining.followed_pass import follow_pass
-from hookviz.explaining.map_layout import PlacedPart, Point, lay_out
+from hookviz.explaining.map_layout import PlacedPart, Point, in_a_tall_window, lay_out
 from hookviz.explaining.network_map import Part, network_map
 from hookviz.types import Address
 from tests.networks import as_model
@@ -56,7 +56,12 @@ def crosses(card: PlacedPart, one: Point, other: Point) -> bool:
 def test_no_card_lies_over_another_and_lines_lead_forward(name: str) -> None:
     model = hookviz.load_model(name)
     trace = follow_pass(model, prepare(model, "assets/samples/cat.jpg"), joins=True)
-    assert_is_drawn_well(lay_out(network_map(trace)))
+    placed = lay_out(network_map(trace))
+    assert_is_drawn_well(placed)
+    tall = in_a_tall_window(placed)
+    assert_is_drawn_well(tall)
+    assert tall.size[0] / tall.size[1] <= placed.size[0] / placed.size[1]
+    assert (name == "shapesnet") or tall.size[0] / tall.size[1] < 1.5
     even = lay_out(network_map(trace), is_even=True)  # as in print
     assert_is_drawn_well(even)
     for block in list(drawings(even))[1:]:

@@ -103,3 +103,32 @@ export const limited = (camera, world, room, most) => {
     scale,
   };
 };
+
+const FLIGHT = 450; // milliseconds from part to part
+
+/**
+ * Flights of a camera: the newest goes on alone, and none is made where motion is not wanted.
+ * @param {(camera: Camera) => void} look
+ */
+export const flights = (look) => {
+  let newest = 0;
+  return {
+    stop: () => {
+      newest += 1;
+    },
+    /** @param {Camera} from @param {Camera} to */
+    fly: (from, to) => {
+      newest += 1;
+      const mine = newest;
+      if (window.matchMedia("(prefers-reduced-motion: reduce)").matches) return look(to);
+      const began = performance.now();
+      const step = () => {
+        if (mine !== newest) return;
+        const share = Math.min(1, (performance.now() - began) / FLIGHT);
+        look(between(from, to, share * share * (3 - 2 * share)));
+        if (share < 1) requestAnimationFrame(step);
+      };
+      step();
+    },
+  };
+};

@@ -270,9 +270,11 @@ export const mapPainter = (canvas, pen) => {
       pen.textAlign = "left";
       pen.textBaseline = "bottom";
       const around = part.parent?.facts.name;
-      const words = part.facts.name.startsWith(`${around}.`)
-        ? part.facts.name.slice(around.length + 1)
-        : part.facts.name;
+      let words = part.facts.name.startsWith(`${around}.`) ? part.facts.name.slice(around.length + 1) : part.facts.name;
+      // Neighbours differ at the end of their names.
+      while (words.includes(".") && pen.measureText(words).width > width + 6) {
+        words = `…${words.replace(/^…?[^.]*\./, "")}`;
+      }
       write(words, left, top - 3, width + 6);
     };
 

@@ -2,16 +2,19 @@
 
 import { newest } from "./asking.js";
 import { classPaths, classUnder } from "./class_paths.js";
-import { isKept, seenFrom, strongestAlone } from "./kept_parts.js";
-import { between, fitted, limited, moved, onScreen, zoomed } from "./map_camera.js";
+import { isKept, strongestAlone } from "./kept_parts.js";
+import { fitted, flights, limited, moved, onScreen, zoomed } from "./map_camera.js";
 import { mapFiles } from "./map_files.js";
 import { handsOn } from "./map_hands.js";
+import { mapList } from "./map_list.js";
 import { boardOf, isNear, isOpen, mapPainter } from "./map_painter.js";
 import { described, leafAt, partUnder, placed } from "./map_parts.js";
+import { worldOf } from "./map_world.js";
 import { nearTiles } from "./near_tiles.js";
 import { passPlayer } from "./pass_player.js";
 import { decoded, urls } from "./pictures.js";
 import { roomBelow } from "./place.js";
+import { seenField } from "./seen_field.js";
 import { frame, penOf } from "./shared.js";
 
 /**
@@ -37,13 +40,13 @@ const FRAME = `
         </div>
         <div class="why-row" role="group" aria-label="Why this class?"></div>
         <p class="caption part" role="status"></p>
+    <div class="unseen all-parts"></div>
       </div>
       <div class="why-place"></div>
     </div>
     <p class="error" role="alert" hidden></p>
   </div>`;
 
-const FLIGHT = 450; // milliseconds from part to part
 const CELL = 9; // pixels of a cell from which a click picks it
 const MOST = 10240; // pixels a unit of the map, at most: a cell of 256 takes 40 of them
 const LEAST_HIGH = 260;
@@ -63,7 +66,6 @@ export const networkMap = (parent, { ask, change, view }) => {
   const pen = penOf(canvas);
   const paint = mapPainter(canvas, pen);
   const asked = newest(ask);
-  const fields = newest(({ name, view: of }, options) => ask({ name }, { ...options, view: of }), 2e6);
   const photograph = urls("image/jpeg");
   const small = urls("image/png");
 
@@ -72,6 +74,9 @@ export const networkMap = (parent, { ask, change, view }) => {
   let about = ""; // the subject that it is of
   /** @type {any} */
   let scene = null;
+  /** @type {import("./asking.js").Answered | null} */
+  let answer = null; // that it is drawn from
+  let isTall = false; // whether it is drawn for a window that is higher than wide
   /** @type {Placed | null} */
   let inside = null; // the part that was gone into last
   const world = { left: 0, top: 0, width: 1, height: 1 };
@@ -94,34 +99,11 @@ export const networkMap = (parent, { ask, change, view }) => {
 
   const tiles = nearTiles((part) => ask({ name: "tiles" }, { view: linkOf(part) }), draw);
 
-  // What a cell in the middle of the layer sees of the photograph.
-  const see = (/** @type {Placed | null} */ part) => {
-    if (!part?.facts.layer) return;
-    if (!isKept(part)) {
-      scene.sees = seenFrom(part);
-      return draw();
-    }
-    fields.ask({ name: "field", view: linkOf(part) }, about, {
-      answered: ({ facts }) => {
-        if (!scene) return;
-        const { rows, columns, boxes } = facts;
-        const middle = (/** @type {any[]} */ list) => list[Math.floor(list.length / 2)];
-        if (rows && columns) {
-          const [[top, bottom], [left, right]] = [middle(rows), middle(columns)];
-          scene.sees = { top, left, bottom, right };
-        } else if (boxes) {
-          const [top, left, bottom, right] = middle(boxes.map(middle));
-          scene.sees = { top, left, bottom, right };
-        } else scene.sees = null;
-        draw();
-      },
-      failed: () => {},
-    });
-  };
-  const fieldOf = (/** @type {Placed} */ part) => {
-    const layer = part.facts.layer ? part : leafAt(part, part.last);
-    see(layer);
-  };
+  const field = seenField(ask, linkOf, (sees) => {
+    if (!scene) return;
+    scene.sees = sees;
+    draw();
+  });
 
   const tell = (/** @type {string} */ words) => {
     const line = find(".part");
@@ -132,36 +114,20 @@ export const networkMap = (parent, { ask, change, view }) => {
     scene.chosen = part;
     if (part) {
       tell(described(part));
-      fieldOf(part);
+      field.of(part.facts.layer ? part : leafAt(part, part.last), about);
     }
     draw();
   };
 
   // The camera, and its flights.
-  let flight = 0;
   const look = (/** @type {Camera} */ camera) => {
     if (!scene) return;
     scene.camera = limited(camera, world, scene.room, MOST);
     draw();
   };
-  const isStill = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const flight = flights(look);
   const flyTo = (/** @type {import("./map_camera.js").Box} */ box, margin = 0.1) => {
-    if (!scene) return;
-    flight += 1;
-    const mine = flight;
-    const from = scene.camera;
-    const to = limited(fitted(box, scene.room, margin), world, scene.room, MOST);
-    if (isStill()) return look(to);
-    const began = performance.now();
-    const step = () => {
-      if (mine !== flight || !scene) return;
-      const share = Math.min(1, (performance.now() - began) / FLIGHT);
-      const eased = share * share * (3 - 2 * share);
-      scene.camera = between(from, to, eased);
-      draw();
-      if (share < 1) requestAnimationFrame(step);
-    };
-    step();
+    if (scene) flight.fly(scene.camera, limited(fitted(box, scene.room, margin), world, scene.room, MOST));
   };
   const boxOf = (/** @type {Placed} */ part) => (part.parent ? part.box : world);
 
@@ -234,9 +200,7 @@ export const networkMap = (parent, { ask, change, view }) => {
   };
 
   handsOn(stage, {
-    begin: () => {
-      flight += 1;
-    },
+    begin: flight.stop,
     move: (across, down) => scene && look(moved(scene.camera, across, down)),
     hover: (point) => {
       const part = scene && under(point);
@@ -298,16 +262,18 @@ export const networkMap = (parent, { ask, change, view }) => {
     const leaf = step > 0 ? leafAt(map.root, Math.min(step, map.steps)) : null;
     if (leaf?.parent) {
       tell(described(leaf));
-      see(leaf);
+      field.of(leaf, about);
     }
     draw();
   });
 
+  const roomFor = () => Math.max(LEAST_HIGH, roomBelow(stage) - 84);
   const layOut = () => {
     if (whole.hidden) return;
-    const high = Math.max(LEAST_HIGH, roomBelow(stage) - 84);
+    const high = roomFor();
     const width = stage.clientWidth;
     if (!width) return;
+    if (answer && isTall !== width < high) return built(answer, about); // the window was turned
     const density = window.devicePixelRatio || 1;
     stage.style.height = `${high}px`;
     whole.style.setProperty("--map-high", `${high}px`);
@@ -330,16 +296,15 @@ export const networkMap = (parent, { ask, change, view }) => {
     find(".error").textContent = words;
   };
 
-  const built = async (/** @type {import("./asking.js").Answered} */ { facts, data }, /** @type {string} */ of) => {
+  const built = async (/** @type {import("./asking.js").Answered} */ answered, /** @type {string} */ of) => {
+    const { facts, data } = answered;
+    [answer, isTall] = [answered, stage.clientWidth < roomFor()];
     const sprite = data.length ? await decoded(small.of(data)) : null;
     if (of !== about) return;
     fails("");
-    map = placed(facts.network);
-    const [width, height] = facts.network.size ?? [1, 1];
-    const side = Math.min(3, Math.max(1.5, height));
-    const middle = height / 2;
-    Object.assign(world, { left: -side - 0.5, top: Math.min(0, middle - side / 2), width: width + 2 * side + 1.5 });
-    world.height = Math.max(height, side);
+    const lies = worldOf(facts.network, isTall);
+    map = placed(lies.drawn);
+    Object.assign(world, lies.all);
     inside = null;
     scene = {
       camera: { x: 0, y: 0, scale: 1 },
@@ -352,12 +317,13 @@ export const networkMap = (parent, { ask, change, view }) => {
       reached: Infinity,
       channel: null,
       photograph: null,
-      photographBox: { left: -side - 0.3, top: middle - side / 2, width: side, height: side },
+      photographBox: lies.photograph(1, 1),
       sees: null,
-      lit: null,
+      lit: scene?.lit ?? null, // of the window before it was turned
       classes: facts.classes,
-      classesBox: { left: width + 0.3, top: middle - side / 2, width: side, height: side },
+      classesBox: lies.classes,
     };
+    find(".all-parts").replaceChildren(mapList(map.root));
     player.of(map.steps);
     why.of(facts.classes);
     asked.ask({ name: "photograph" }, about, {
@@ -365,11 +331,7 @@ export const networkMap = (parent, { ask, change, view }) => {
         if (!jpeg.length) return;
         const picture = await decoded(photograph.of(jpeg));
         if (!scene || of !== about) return;
-        const wide = Math.min(side, (side * seen.width) / seen.height);
-        const high = (wide * seen.height) / seen.width;
-        const left = -0.3 - wide;
-        Object.assign(scene, { photograph: picture });
-        scene.photographBox = { left, top: middle - high / 2, width: wide, height: high };
+        Object.assign(scene, { photograph: picture, photographBox: lies.photograph(seen.width, seen.height) });
         draw();
       },
       failed: () => {},
@@ -406,11 +368,11 @@ export const networkMap = (parent, { ask, change, view }) => {
       if (subject === about && map) return follow();
       if (subject !== about) {
         about = subject;
-        [map, scene] = [null, null];
+        [map, scene, answer] = [null, null, null];
         fails("");
         tiles.forget();
         asked.forget();
-        fields.forget();
+        field.forget();
       }
       asked.ask({ name: "whole" }, subject, { answered: (answered) => built(answered, subject), failed: fails });
     },
@@ -420,7 +382,7 @@ export const networkMap = (parent, { ask, change, view }) => {
       observer.disconnect();
       window.removeEventListener("resize", layOut);
       asked.end();
-      fields.end();
+      field.end();
       why.end();
       photograph.end();
       small.end();
