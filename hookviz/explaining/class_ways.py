@@ -59,7 +59,8 @@ def _choices(
 ) -> list[tuple[WayStep, Tensor]]:
     """Return the channels that add most to what a step hands backwards, the first of them.
 
-    Each with the gradient that it hands on. There are none where the image adds most.
+    Each with the gradient that it hands on. There are none where the image adds most, or nothing
+    adds anything.
     """
     handed = steps.handed(number, gradient)
     sums = {
@@ -72,7 +73,7 @@ def _choices(
         for source, each in sums.items()
         for value, channel in zip(*each.topk(min(count, len(each))), strict=True)
     )[:count]
-    if not ranked or ranked[0][1] == IMAGE:
+    if not any(bool(each.any()) for each in sums.values()) or ranked[0][1] == IMAGE:
         return []
     chosen = []
     for rank, (fall, source, channel) in enumerate(ranked):

@@ -86,7 +86,9 @@ def _computed(subject: Subject, index: int, label: str) -> Answer:
                 "What a channel passes on to the class is gradient × activation, summed over its "
                 "cells. Its share is among the channels of its layer that speak for the class; a "
                 "line is as wide as what goes along it."
-            ),
+            )
+            if paths.ways
+            else say("No layer passes anything on to this class: gradient × activation is 0."),
             "limits": say(
                 "It is the slope at this one image, not cause: a closed ReLU passes nothing on, "
                 "and no channel was switched off."

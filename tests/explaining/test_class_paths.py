@@ -178,6 +178,15 @@ def test_the_network_stays_as_it_is(model: Model, paths: ClassPaths) -> None:
     assert not any(each._forward_hooks for each in model.network.modules())
 
 
+def test_a_class_whose_weights_are_zero_has_no_ways(image: Tensor) -> None:
+    network = seeded(Joined)
+    nn.init.zeros_(network.head.weight)
+    model = as_model(network.eval())
+    paths = class_paths(model, prepare(model, image.float()), CLASS)
+    assert paths.ways == ()
+    assert paths.lines[number_of(paths, "side"), number_of(paths, "cat")] == 0
+
+
 def test_what_puts_out_no_scores_is_refused(image: Tensor) -> None:
     model = as_model(nn.Sequential(nn.Conv2d(3, 2, 1)))
     with pytest.raises(ModelError, match="no class scores"):
