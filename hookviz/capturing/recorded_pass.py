@@ -120,15 +120,9 @@ def run(
         output = _forward(model, model_input, watch)
     by_layer: dict[str, tuple[Activation, ...]] = {}
     for record in watch.recorder.records:
-        at = record.address
-        if not record.tensor.is_meta:
-            values = _numbers(record.tensor)
-            layout = seen.layouts.get(at, UNKNOWN)
-            if not whole and layout.batch:
-                values = without_batch(values)
-                layout = layout.of(tuple(values.shape))
-            part = Activation(at, values, layout)
-            by_layer[at.layer] = (*by_layer.get(at.layer, ()), part)
+        part = activation_of(seen, record, whole=whole)
+        if part is not None:
+            by_layer[part.layer] = (*by_layer.get(part.layer, ()), part)
     missing = next((name for name in needed or names if name not in by_layer), None)
     if missing is not None:
         on_meta = any(record.address.layer == missing for record in watch.recorder.records)
@@ -136,6 +130,17 @@ def run(
     taken = _taken(model, seen, watch.inputs.records, whole=whole)
     scores = as_scores(output, len(model_input.tensor))
     return Recording(by_layer, scores, output is not None, tuple(taken))
+
+
+def activation_of(seen: LayerTrace, record: Recorded, *, whole: bool = False) -> Activation | None:
+    """Return what was recorded as numbers that lie as the trace says; None without numbers."""
+    if record.tensor.is_meta:
+        return None
+    values, layout = _numbers(record.tensor), seen.layouts.get(record.address, UNKNOWN)
+    if not whole and layout.batch:
+        values = without_batch(values)
+        layout = layout.of(tuple(values.shape))
+    return Activation(record.address, values, layout)
 
 
 def _taken(

@@ -1,19 +1,19 @@
 """Find the strongest channels of every layer on an image, as small maps."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from hookviz.capturing import engine
-from hookviz.capturing.layer_trace import LayerTrace, input_trace
+from hookviz.capturing.layer_trace import input_trace
+from hookviz.capturing.recorded_pass import activation_of
 from hookviz.drawing.dimensions import middle_maps
-from hookviz.hooking.forward_pass import ProgressReporter
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
+from hookviz.hooking.recorder import Recorder
 from hookviz.types import Address, Model, ModelInput, Progress, ignore
-
-_MOST_BYTES = 64 * 2**20  # that are recorded at a time
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -42,8 +42,8 @@ def strongest_maps(
 ) -> dict[Address, StrongestMaps]:
     """Return the channels with the highest values of every layer and block that puts out maps.
 
-    Layers are recorded some at a time, so that no more than 64 MB of activations, or one layer's,
-    are held at once.
+    They are made small as each layer returns, so that no more than one layer's activations are
+    held at once, and one pass does.
 
     Args:
         model: the model.
@@ -58,33 +58,29 @@ def strongest_maps(
         ModelError: the network can't take this input.
     """
     trace = input_trace(model, model_input)
-    groups = tuple(_groups(trace))
-    reporter = ProgressReporter(progress, len(groups))
+    wanted = {address for found in trace.map_outputs.values() for address in found}
+    reporter = ProgressReporter(progress, sum(layer.calls for layer in trace.maps))
     found = {}
-    for names in groups:
-        capture = engine.capture(model, model_input, names, logits=False, progress=reporter.within)
-        for name in names:
-            for address in trace.map_outputs[name]:
-                maps = middle_maps(capture[str(address)].values)
-                if maps.dim() == 3:
-                    finite = torch.nan_to_num(maps, nan=0.0, posinf=0.0, neginf=0.0)
-                    by = finite.flatten(1).amax(1) if rank is None else rank(address, finite)
-                    found[address] = _strongest(finite, by, count, size)
+
+    def see(call: hooks.Call) -> None:
+        recorder = Recorder()
+        recorder.see(call)
+        for record in recorder.records:
+            if record.address not in wanted:
+                continue
+            activation = activation_of(trace, record)
+            if activation is None:
+                continue
+            maps = middle_maps(activation.values)
+            if maps.dim() == 3:
+                finite = torch.nan_to_num(maps, nan=0.0, posinf=0.0, neginf=0.0)
+                by = finite.flatten(1).amax(1) if rank is None else rank(record.address, finite)
+                found[record.address] = _strongest(finite, by, count, size)
         reporter.step()
+
+    with private_replica(model) as replica, hooks.observe(replica, trace.map_outputs, see):
+        forward_pass(model, replica, model_input.tensor, reporter)
     return found
-
-
-def _groups(trace: LayerTrace) -> Iterator[Sequence[str]]:
-    group: list[str] = []
-    held = 0
-    for layer in trace.maps:
-        if group and held + trace.nbytes[layer.name] > _MOST_BYTES:
-            yield group
-            group, held = [], 0
-        group.append(layer.name)
-        held += trace.nbytes[layer.name]
-    if group:
-        yield group
 
 
 def _strongest(maps: Tensor, by: Tensor, count: int, size: tuple[int, int]) -> StrongestMaps:

@@ -40,11 +40,11 @@ def answer_whole(
     """Return the network as nested drawings, with a picture of each layer's strongest channels.
 
     A part has its card (``x``, ``y``, ``w``, ``h``) in the units of the drawing that it lies in; a
-    block also ``size``, ``parts`` and ``lines`` of the drawing in it. How the outermost drawing lies
-    in a window that is higher than wide says ``tall``: ``places`` are x and y of its parts. A layer with maps has
-    ``layer`` and ``output``, as a link names them, ``maps``, ``(C, H, W)``, ``channels``, its
-    strongest ones, and ``tile``, the first one's place in the picture, in which all small maps lie
-    in rows of ``sprite.columns``.
+    block also ``size``, ``parts`` and ``lines`` of the drawing in it. In a window that is higher
+    than wide the outermost drawing lies as ``tall`` says, whose ``places`` are x and y of each
+    part. A layer with maps has ``layer`` and ``output``, as a link names them, ``maps``,
+    ``(C, H, W)``, ``channels``, its strongest ones, and ``tile``, the first one's place in the
+    picture, in which all small maps lie in rows of ``sprite.columns``.
 
     Raises:
         HookVizError: the network runs no layer, or the pass can't be run.
