@@ -34,6 +34,8 @@ class Atlas:
         digest: of the model.
         top: how many images are kept of each channel at most.
         layers: how many channels each layer has, by written address, in order of execution.
+        of_cells: those of them behind attention, each of whose patches is its cell's own place on
+            the image; the cell itself sees more, up to all of it.
         images: those that are among the strongest of some channel.
         classes: how many images each class has; empty without classes.
         counts: ``images`` that there were, ``tallied``, ``repeated`` and ``left_out``.
@@ -49,6 +51,7 @@ class Atlas:
     digest: str
     top: int
     layers: Mapping[str, int] = field(repr=False)
+    of_cells: frozenset[str] = field(repr=False)
     images: tuple[AtlasImage, ...] = field(repr=False)
     classes: Mapping[str, int]
     counts: Mapping[str, int]
@@ -220,6 +223,7 @@ class Atlas:
             "digest": self.digest,
             "images": self.counts["images"],
             "top": self.top,
+            "layers": list(self.layers),
             **self.options,
         }
 

@@ -136,6 +136,8 @@ class BatchedPass:
 def _maps(tensor: Tensor, layer: LayerChannels, images: int) -> Tensor:
     """Bring a layer's output to ``(N, C, rows, columns)``."""
     values = tensor.detach()
+    if layer.layout.last:
+        values = layer.layout.batch_maps(values)
     if values.ndim == layer.dimensions and images == 1:
         values = values[None]
     if values.ndim == 3 and layer.dimensions == 2:

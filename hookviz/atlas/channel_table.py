@@ -1,20 +1,21 @@
-"""Number the channels of all conv layers of a network in one row."""
+"""Number the channels of the layers that an atlas is of in one row."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from hookviz.atlas import reading_ahead
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
-from hookviz.errors import ModelError
+from hookviz.capturing.recorded_pass import wanted_layers
+from hookviz.errors import ModelError, SettingError
 from hookviz.hooking.forward_pass import own_shape
 from hookviz.language.saying import say
-from hookviz.types import Address, Model
+from hookviz.types import FIRST, UNKNOWN, Address, Layout, Model
 
 
 @dataclass(frozen=True, slots=True)
 class LayerChannels:
-    """Channels of one call of a conv layer among those of all.
+    """Channels of one output of one call of a layer among those of all.
 
     Attributes:
         address: ``conv1``, or ``conv1#1`` for a second call, as captures have it.
@@ -22,7 +23,8 @@ class LayerChannels:
         channels: how many there are.
         cells: rows and columns of its maps for the model's own input; one row where it puts out
             lines, ``(C, L)``.
-        dimensions: of its output without the batch: 3 for maps, 2 for lines.
+        dimensions: of its maps without the batch: 3, and 2 of lines.
+        layout: how its output has these maps: channels first, or last, or in tokens.
     """
 
     address: str
@@ -30,6 +32,7 @@ class LayerChannels:
     channels: int
     cells: tuple[int, int]
     dimensions: int = 3
+    layout: Layout = Layout(FIRST)
 
     @property
     def name(self) -> str:
@@ -44,13 +47,15 @@ class LayerChannels:
 
 @dataclass(frozen=True)
 class ChannelTable:
-    """Channels of every conv layer, in order of execution.
+    """Channels of every layer that an atlas is of, in order of execution.
 
     Attributes:
-        layers: one for each call of each conv layer.
+        layers: one for each output of each call of each layer.
+        input_shape: of the input whose pass listed them, ``(C, H, W)``.
     """
 
     layers: tuple[LayerChannels, ...]
+    input_shape: tuple[int, ...] = ()
 
     @property
     def channels(self) -> int:
@@ -63,20 +68,36 @@ class ChannelTable:
         return {layer.address: layer for layer in self.layers}
 
 
-def channel_table(trace: LayerTrace) -> ChannelTable:
-    """List the channels of every conv layer that puts out maps or lines, and leave out others."""
+def channel_table(
+    trace: LayerTrace,
+    names: Collection[str] | None = None,
+    input_shape: tuple[int, ...] = (),
+) -> ChannelTable:
+    """List the channels of layers that put out maps or lines, and leave out what is neither.
+
+    Args:
+        trace: of a pass.
+        names: of the layers; None for those that the page lists first, `LayerTrace.usual`.
+        input_shape: of that pass's input, ``(C, H, W)``.
+    """
+    listed = trace.usual if names is None else [each for each in trace.maps if each.name in names]
     layers: list[LayerChannels] = []
     first = 0
-    for conv in trace.convs:
-        shape = conv.output_shape
-        if len(shape) not in (2, 3):
-            continue
-        cells = (1, *shape[1:])[-2:]
-        for call in range(conv.calls):
-            address = str(Address(conv.name, call))
-            layers.append(LayerChannels(address, first, shape[0], (cells[0], cells[1]), len(shape)))
-            first += shape[0]
-    return ChannelTable(tuple(layers))
+    for address in (address for layer in listed for address in _outputs(trace, layer.name)):
+        channels, *cells = trace.shapes[address]
+        rows, columns = (1, *cells)[-2:]
+        layout = trace.layouts.get(address, UNKNOWN)
+        layers.append(
+            LayerChannels(str(address), first, channels, (rows, columns), len(cells) + 1, layout)
+        )
+        first += channels
+    return ChannelTable(tuple(layers), input_shape)
+
+
+def _outputs(trace: LayerTrace, name: str) -> tuple[Address, ...]:
+    """Return where a layer puts out maps, or lines; a volume is neither."""
+    found = trace.map_outputs.get(name, ())
+    return tuple(address for address in found if len(trace.shapes[address]) in (2, 3))
 
 
 def check_takes_images(model: Model) -> None:
@@ -91,19 +112,71 @@ def check_takes_images(model: Model) -> None:
         )
 
 
-def table_by(model: Model, image: object, size: int | None) -> ChannelTable:
-    """List a model's channels by the pass of one image, at that size if one is given.
+def trace_by(
+    model: Model, image: object, size: int | None
+) -> tuple[LayerTrace, tuple[int, ...]]:
+    """Trace the pass of one image, at that size if one is given, and return its input's shape too.
 
     Raises:
         ModelError: the network can't take it.
         HookVizError: it can't be read.
     """
     _, model_input, _ = reading_ahead.read(model, image, size)
-    return channel_table(input_trace(model, model_input))
+    return input_trace(model, model_input), tuple(model_input.tensor.shape[1:])
+
+
+def table_by(model: Model, image: object, size: int | None) -> ChannelTable:
+    """List the channels of the layers that the page lists first, by the pass of one image.
+
+    Raises:
+        ModelError: the network can't take it.
+        HookVizError: it can't be read.
+    """
+    trace, input_shape = trace_by(model, image, size)
+    return channel_table(trace, input_shape=input_shape)
+
+
+def names_with_maps(
+    model: Model, trace: LayerTrace, layers: str | Iterable[str] | None
+) -> tuple[str, ...] | None:
+    """Return the layers asked for, once each; None for those that the page lists first.
+
+    Raises:
+        UnknownLayerError: the model has no layer of that name.
+        SettingError: no layer is named, or something that is no name.
+        ModelError: one of them puts out no maps.
+    """
+    if layers is None:
+        return None
+    names = wanted_layers(model, trace, layers)
+    if not names:
+        raise SettingError(say("No layer is named in layers; list_layers tells the names."))
+    for name in names:
+        if not _outputs(trace, name):
+            raise _no_maps(model, trace, name)
+    return names
+
+
+def _no_maps(model: Model, trace: LayerTrace, name: str) -> ModelError:
+    """Return the error for a layer without maps, which names the one that runs next to it."""
+    turns = {layer: turn for (layer, call), turn in trace.turns.items() if not call}
+    others = [layer.name for layer in trace.maps if _outputs(trace, layer.name)]
+    if not others:
+        return no_channels(model)
+    return ModelError(
+        say(
+            "Layer {layer!r} of {model} puts out no maps, or nobody knows which of its axes are "
+            "channels, rows and columns, so nothing excites a cell of it. Layer {near!r}, which "
+            "runs next to it, has maps.",
+            layer=name,
+            model=model.title,
+            near=min(others, key=lambda other: abs(turns[other] - turns[name])),
+        )
+    )
 
 
 def no_channels(model: Model) -> ModelError:
-    """Return the error for a network without conv layers that have maps."""
+    """Return the error for a network without layers that have maps."""
     return ModelError(
-        say("{model} has no conv layer whose maps could be looked at.", model=model.title)
+        say("{model} has no layer whose maps could be looked at.", model=model.title)
     )

@@ -1,6 +1,5 @@
 """Cut the patches of all winning images, which are read a second time; each part is cut once."""
 
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -9,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.atlas import reading_ahead
+from hookviz.atlas.patch_fields import Field, PatchFields
 from hookviz.atlas.patches import Box, Original, box_in_original
 from hookviz.atlas.plan import Plan
 from hookviz.atlas.tally import Tally
 from hookviz.atlas.top_k import NOBODY
 from hookviz.errors import HookVizError
-from hookviz.explaining.receptive_field import Fields, receptive_fields
 from hookviz.language.saying import say
 
 
@@ -76,8 +75,7 @@ class Cutter:
         self._owner = np.empty(plan.table.channels, np.int64)  # the layer of each channel
         for number, layer in enumerate(plan.table.layers):
             self._owner[layer.rows] = number
-        self._fields: dict[tuple[int, ...], Fields] = {}
-        self._lock = threading.Lock()  # no two threads work the same fields out
+        self._fields = PatchFields(plan.model, plan.table)
 
     def __call__(self, index: int) -> CutImage:
         """Cut the patches of the winning image at `index`, or say why there are none."""
@@ -104,24 +102,12 @@ class Cutter:
         size = (picture.height, picture.width)
         return CutImage(index, size, entries, patches, tuple(boxes), data)
 
-    def _field(self, entry: int, shape: tuple[int, ...]) -> Box:
-        """Return the receptive field of one entry's cell in an input of `shape`."""
+    def _field(self, entry: int, shape: tuple[int, ...]) -> Field:
+        """Return the part of an input of `shape` that one entry's patch shows."""
         channel, rank = divmod(entry, self._tally.top.k)
         layer = self._plan.table.layers[int(self._owner[channel])]
-        seen = self._fields_of(shape).get(layer.address)
         row, column = self._tally.top.cells[channel, rank].tolist()
-        if seen is None or row >= seen.cells[0] or column >= seen.cells[1]:
-            return 0, 0, shape[-2], shape[-1]  # a line, or a layer that zeros don't run
-        return seen.box(row, column)
-
-    def _fields_of(self, shape: tuple[int, ...]) -> Fields:
-        with self._lock:
-            if shape not in self._fields:
-                try:
-                    self._fields[shape] = receptive_fields(self._plan.model, shape)
-                except HookVizError:  # zeros don't go through, though images do
-                    self._fields[shape] = {}
-            return self._fields[shape]
+        return self._fields.box(layer, (row, column), shape)
 
 
 class CutPatches:

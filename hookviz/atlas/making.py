@@ -11,9 +11,11 @@ from hookviz.atlas import writing
 from hookviz.atlas.atlas import Atlas
 from hookviz.atlas.channel_table import (
     ChannelTable,
+    channel_table,
     check_takes_images,
+    names_with_maps,
     no_channels,
-    table_by,
+    trace_by,
 )
 from hookviz.atlas.cutting import cut_images, winners
 from hookviz.atlas.part_folder import LEFTOVERS, PartFolder
@@ -74,6 +76,7 @@ def make_atlas(
     images: Mapping[str, Any] | Iterable[Any] | str | os.PathLike[str],
     path: str | os.PathLike[str],
     *,
+    layers: str | Iterable[str] | None = None,
     top: int = TOP,
     batch: int = BATCH,
     size: int | None = None,
@@ -83,7 +86,7 @@ def make_atlas(
     progress: Report | None = None,
     engine: str | Engine = "local",
 ) -> Atlas:
-    """Find the images that excite each channel of each conv layer most, and keep them in a file.
+    """Find the images that excite each channel of each layer most, and keep them in a file.
 
     One pass over the images; then those that are among the strongest of any channel are read again,
     and what the cell sees is cut out of them. What was begun and ended, by Ctrl-C, a kill or a full
@@ -98,6 +101,11 @@ def make_atlas(
         images: a folder, a pattern, or several of what `prepare` takes; by names in a mapping. In
             a folder of folders these are classes.
         path: a folder that is made, ``NAME.atlas``.
+        layers: a layer's name, several, or None for those that the page lists first, as
+            ``list_layers(model, kind="usual")`` does: the conv layers, and of a network with few of
+            them, such as a transformer, its blocks too. Any will do whose `LayerInfo.layout` is
+            known: linear layers on tokens, and such as have their channels last. Of what attention
+            has mixed a patch is the cell's own place on the image.
         top: how many images are kept of each channel.
         batch: images a pass. With several the values are those of `capture` to rounding, with 1
             exactly.
@@ -111,7 +119,8 @@ def make_atlas(
 
     Raises:
         SettingError: an option means nothing.
-        ModelError: the network takes no images, or none of these.
+        UnknownLayerError: the model has no layer of that name.
+        ModelError: the network takes no images, or none of these; a layer puts out no maps.
         HookVizError: there is no image that can be read; `path` is something else, or an atlas of
             something else.
 
@@ -126,7 +135,7 @@ def make_atlas(
     chosen = engine_of(engine)
     target = _target(path)
     listed = sources(images)
-    table = _channel_table(model, listed, size)
+    table = _channel_table(model, listed, size, layers)
     plan = Plan(model, listed, table, top, batch, size, dtype, patch)
     if target.exists() and not overwrite:
         return _existing_atlas(target, plan)
@@ -156,16 +165,20 @@ def _target(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def _channel_table(model: Model, listed: Sequence[Source], size: int | None) -> ChannelTable:
+def _channel_table(
+    model: Model, listed: Sequence[Source], size: int | None, layers: str | Iterable[str] | None
+) -> ChannelTable:
     """List the model's channels, by the first image that can be read."""
     check_takes_images(model)
     first: HookVizError | None = None
     for source in listed:
         try:
-            table = table_by(model, source.image, size)
+            trace, input_shape = trace_by(model, source.image, size)
         except HookVizError as error:
             first = first or error
         else:
+            names = names_with_maps(model, trace, layers)
+            table = channel_table(trace, names, input_shape)
             if not table.channels:
                 raise no_channels(model)
             return table

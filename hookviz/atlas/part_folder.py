@@ -81,6 +81,8 @@ class PartFolder:
             return
         try:
             begun = json.loads((self.folder / _PLAN).read_bytes())
+            # which HookViz 0.1 did not write down: a tally of others has another shape
+            begun.setdefault("layers", description["layers"])
             what = differences(begun, description)
         except (ValueError, AttributeError) as error:
             raise self._damaged(error) from error

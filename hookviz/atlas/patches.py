@@ -19,7 +19,7 @@ _EXACT_SIDE = 16  # patches up to this are kept to the pixel; JPEG would blur si
 _QUALITY = 85
 
 
-def box_in_original(field: Sequence[int], crop: Crop | None, image: Pixels) -> Box | None:
+def box_in_original(field: Sequence[float], crop: Crop | None, image: Pixels) -> Box | None:
     """Return where a receptive field lies in the original; None where it sees nothing of it.
 
     Args:

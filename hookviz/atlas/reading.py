@@ -22,7 +22,7 @@ from hookviz.atlas.answers import AtlasImage
 from hookviz.atlas.atlas import Atlas
 from hookviz.atlas.histograms import BINS, SMALLEST
 from hookviz.atlas.patch_file import PATCHES
-from hookviz.atlas.writing import ABOUT, FORM, NUMBERS
+from hookviz.atlas.writing import ABOUT, CELLS, FORM, NUMBERS
 from hookviz.errors import HookVizError, nearest_names, shorten
 from hookviz.machine.memory import MEGABYTE
 from hookviz.paths import fault_of, path_of
@@ -138,7 +138,8 @@ def _atlas(
     patch_bytes: int,
 ) -> Atlas:
     """Build the atlas of what was read, its patches `patch_bytes` long."""
-    layers = _layers(_list(about, "layers"))
+    listed = _list(about, "layers")
+    layers = _layers(listed)
     images = tuple(_image(each) for each in _list(about, "images"))
     classes = {_text(each, "name"): _count(each, "images") for each in _list(about, "classes")}
     top = _count(about, "top")
@@ -161,6 +162,7 @@ def _atlas(
         digest=_text(about, "digest"),
         top=top,
         layers=MappingProxyType(layers),
+        of_cells=frozenset(each["address"] for each in listed if each.get("patches") == CELLS),
         images=images,
         classes=MappingProxyType(classes),
         counts=MappingProxyType(

@@ -12,12 +12,16 @@ from safetensors.numpy import save
 
 import hookviz
 from hookviz.atlas.cutting import CutPatches
+from hookviz.atlas.patch_fields import PatchFields
 from hookviz.atlas.plan import Plan
 from hookviz.atlas.tally import Tally
 from hookviz.errors import shorten
 
 FORM = 1
 """Version of the file format; a reader takes those up to its own."""
+
+CELLS = "cells"
+"""Said of a layer's patches that are the cells' own places, and not what the cells see."""
 
 ABOUT = "atlas.json"
 NUMBERS = "numbers.safetensors"
@@ -74,6 +78,7 @@ def about(plan: Plan, tally: Tally, cut: CutPatches, folder: Path) -> dict[str, 
         for number, (index, (height, width)) in enumerate(zip(cut.indices, cut.sizes, strict=True))
     ]
     described = plan.described()
+    of_cells = PatchFields(plan.model, plan.table).of_cells
     model = plan.model
     return {
         "form": FORM,
@@ -110,6 +115,7 @@ def about(plan: Plan, tally: Tally, cut: CutPatches, folder: Path) -> dict[str, 
                 "channels": layer.channels,
                 "rows": layer.cells[0],
                 "columns": layer.cells[1],
+                **({"patches": CELLS} if layer.address in of_cells else {}),
             }
             for layer in plan.table.layers
         ],

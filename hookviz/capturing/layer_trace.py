@@ -16,6 +16,7 @@ from hookviz.capturing.axes import arranged, laid_out
 from hookviz.capturing.returned_call import (
     Path,
     ReturnedCall,
+    Shape,
 )
 from hookviz.capturing.watched_pass import WatchedPass, watch, watch_in_general
 from hookviz.errors import ModelError
@@ -47,6 +48,7 @@ class LayerTrace:
         sequence: the module of every call, in order of return.
         passed_on: of these the turns whose call returned what the one before it did, as it was.
         layouts: how each output lies.
+        shapes: of each output without its batch, ``(C, H, W)`` of maps.
         taken: how the first tensor lay that each call was given, by the call.
         unlike: of modules whose output is no ordinary tensor, what kind it is, in words.
         scores: how many class scores the network puts out; 0 where it puts out something else.
@@ -66,6 +68,7 @@ class LayerTrace:
     sequence: tuple[str, ...]
     passed_on: frozenset[int]
     layouts: Mapping[Address, Layout]
+    shapes: Mapping[Address, Shape]
     taken: Mapping[Address, Layout]
     unlike: Mapping[str, str]
     scores: int
@@ -208,6 +211,7 @@ def _trace(network: nn.Module, watched: WatchedPass) -> LayerTrace:
     nbytes: dict[str, int] = {}
     map_outputs: dict[str, tuple[Address, ...]] = {}
     layouts: dict[Address, Layout] = {}
+    shapes: dict[Address, Shape] = {}
     taken: dict[Address, Layout] = {}
     listed: list[LayerInfo] = []
     with_maps: list[LayerInfo] = []
@@ -223,6 +227,7 @@ def _trace(network: nn.Module, watched: WatchedPass) -> LayerTrace:
         nbytes[name] = nbytes.get(name, 0) + call.nbytes
         addresses = {path: Address(name, calls[name] - 1, path) for path in call.layouts}
         layouts |= {addresses[path]: layout for path, layout in call.layouts.items()}
+        shapes |= {addresses[path]: call.map_shape(path) for path in call.layouts}
         taken[Address(name, calls[name] - 1)] = call.taken_layout
         if calls[name] == 1 and name in leaves:
             listed.append(_described(module, call, counts[name]))
@@ -255,6 +260,7 @@ def _trace(network: nn.Module, watched: WatchedPass) -> LayerTrace:
         tuple(call.layer for call in seen),
         watched.passed_on,
         MappingProxyType(layouts),
+        MappingProxyType(shapes),
         MappingProxyType(taken),
         MappingProxyType({call.layer: call.unlike for call in reversed(seen) if call.unlike}),
         watched.scores,

@@ -143,5 +143,5 @@ def test_a_network_without_maps_has_none(tiny: Model) -> None:
         def forward(self, images):  # type: ignore[no-untyped-def]
             return self.linear(images.flatten(1))
 
-    with pytest.raises(ModelError, match="no conv layer"):
+    with pytest.raises(ModelError, match="has no layer whose maps"):
         GrowingAtlas([("a.png", encoded(picture()))], most=10**8).go_on(as_model(seeded(Flat)), 1)

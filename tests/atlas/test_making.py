@@ -374,7 +374,7 @@ def test_what_does_not_work(tiny: Model, tmp_path: Path) -> None:
     with pytest.raises(HookVizError, match=r"None of the 2 images can be used. a.png: "):
         hookviz.make_atlas(tiny, tmp_path / "bad", tmp_path / "a.atlas")
     linear = as_model(nn.Sequential(nn.Flatten(), nn.Linear(768, 2)))
-    with pytest.raises(ModelError, match="no conv layer"):
+    with pytest.raises(ModelError, match="has no layer whose maps"):
         hookviz.make_atlas(linear, path, tmp_path / "a.atlas")
     sound = hookviz.wrap(seeded(lambda: nn.Sequential(nn.Conv1d(1, 4, 9))))
     with pytest.raises(ModelError, match="takes no images"):
