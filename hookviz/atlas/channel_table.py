@@ -10,7 +10,7 @@ from hookviz.capturing.recorded_pass import wanted_layers
 from hookviz.errors import ModelError, SettingError
 from hookviz.hooking.forward_pass import own_shape
 from hookviz.language.saying import say
-from hookviz.types import FIRST, UNKNOWN, Address, Layout, Model
+from hookviz.types import UNKNOWN, Address, Layout, Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class LayerChannels:
     channels: int
     cells: tuple[int, int]
     dimensions: int = 3
-    layout: Layout = Layout(FIRST)
+    layout: Layout = UNKNOWN
 
     @property
     def name(self) -> str:
@@ -112,9 +112,7 @@ def check_takes_images(model: Model) -> None:
         )
 
 
-def trace_by(
-    model: Model, image: object, size: int | None
-) -> tuple[LayerTrace, tuple[int, ...]]:
+def trace_by(model: Model, image: object, size: int | None) -> tuple[LayerTrace, tuple[int, ...]]:
     """Trace the pass of one image, at that size if one is given, and return its input's shape too.
 
     Raises:
@@ -177,6 +175,4 @@ def _no_maps(model: Model, trace: LayerTrace, name: str) -> ModelError:
 
 def no_channels(model: Model) -> ModelError:
     """Return the error for a network without layers that have maps."""
-    return ModelError(
-        say("{model} has no layer whose maps could be looked at.", model=model.title)
-    )
+    return ModelError(say("{model} has no layer whose maps could be looked at.", model=model.title))

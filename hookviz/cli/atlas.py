@@ -10,7 +10,7 @@ from hookviz.atlas.making import AtlasProgress, make_atlas
 from hookviz.atlas.plan import BATCH, DTYPES
 from hookviz.atlas.top_k import TOP
 from hookviz.cli.messages import MISTAKE, complain
-from hookviz.cli.options import engine_options, load, model_options
+from hookviz.cli.options import engine_options, layer_names, load, model_options
 from hookviz.cli.tables import echo_json
 from hookviz.deprecated import REMOVED_IN
 from hookviz.engines.choosing import engine_of
@@ -23,6 +23,11 @@ _INTERVAL = 0.5  # seconds between two lines of progress, at least
 @click.command()
 @click.argument("image", nargs=-1, required=True)
 @model_options
+@click.option(
+    *("--layers", "--layer"),
+    help="Names with commas between, or conv, maps, as `hookviz layers --kind` lists them; by "
+    "default the conv layers, and blocks where a network has few of those.",
+)
 @click.option("-o", "--out", required=True, help="A folder that is made, NAME.atlas.")
 @click.option(
     "--top", default=TOP, show_default=True, help="How many images are kept of each channel."
@@ -44,6 +49,7 @@ def atlas(
     *,
     image: tuple[str, ...],
     model: str,
+    layers: str | None,
     out: str,
     engine: str,
     workers: int | None,
@@ -59,8 +65,9 @@ def atlas(
 ) -> None:
     """Find the images that excite each channel most, among those of a folder.
 
-    IMAGE is a folder, a pattern or a file. For every channel of every conv layer the strongest
-    images are kept with what the strongest cell sees, cut out of them. After Ctrl-C, a kill or a
+    IMAGE is a folder, a pattern or a file. For every channel of every layer the strongest images
+    are kept with what the strongest cell sees, cut out of them; behind attention, with its own
+    place. After Ctrl-C, a kill or a
     full disk the same command goes on where it was. An image that can't be read is reported and
     left out.
     """
@@ -74,6 +81,7 @@ def atlas(
             loaded,
             image,
             path_of(out),
+            layers=layer_names(loaded, layers),
             top=top,
             batch=batch,
             size=size,

@@ -137,7 +137,7 @@ def load_both(
 
 
 def layer_names(model: Model, text: str | None) -> list[str] | None:
-    """Return the layers of a list with commas, or all of a kind; None for every convolution."""
+    """Return the layers of a list with commas, or all of a kind; None for the default ones."""
     if text is None:
         return None
     if text.strip() in KINDS:

@@ -15,9 +15,14 @@ from hookviz.explorer.layers import maps, resolve
 from hookviz.explorer.question import Answer, Report
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import Cell, View
-from hookviz.language.saying import say
+from hookviz.language.saying import mark, say
 from hookviz.markup import data_url
 from hookviz.wording import number
+
+OF_CELLS = mark(
+    "Each patch is its cell's own place on the image; by attention the cell sees more, up to all."
+)
+"""Said where the patches are not what their cells see."""
 
 
 class Patch(NamedTuple):
@@ -66,6 +71,7 @@ def answer_excites(
         "among": subject.atlas_words,
         "label": say("What excites channel {channel} most, strongest first", channel=channel),
         "columns": TOP,
+        "note": say(OF_CELLS) if layer in atlas.of_cells else "",
         "error": "",
     }
     try:

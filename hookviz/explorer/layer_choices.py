@@ -48,6 +48,7 @@ def answer_layers(
             "tops": _options(tops(channels)),
             "scales": _options((AUTOMATIC, *SCALES)),
             "colourMaps": _options((AUTOMATIC, *COLORMAPS)),
+            "isUsual": any(each.name == layer.name for each in trace.usual),
             "isConv": any(each.name == layer.name for each in trace.convs),
             "hasWeights": any(each.name == layer.name for each in trace.convs_and_linears),
             "shape": list(layer.output_shape),

@@ -19,6 +19,7 @@ from hookviz.drawing.tile_facts import channel_facts, geometry_facts, tile_facts
 from hookviz.explorer.both_seen import both_seen
 from hookviz.explorer.drawn import Compared, Drawn, drawn
 from hookviz.explorer.emphasis import emphasised, plainly
+from hookviz.explorer.excites import OF_CELLS
 from hookviz.explorer.glossary import explained
 from hookviz.explorer.look import tops
 from hookviz.explorer.pair import of_b_alone
@@ -50,7 +51,7 @@ def answer_tiles(
         notes = [patches.note] if patches.note else []
     sprite = patches.sheet.png if patches else pair.sprite if pair else grid.sprite
     facts = tile_facts(grid, _says(subject, grid), sprite) | {
-        "legend": explained(say(_OF_PATCHES) if patches else grid.legend),
+        "legend": explained(_of_patches(subject, grid.title) if patches else grid.legend),
         "orders": orders,
         "shown": _how_many(grid, tops(grid.shape[0]) if orders else (ALL,)),
         "isPatches": patches is not None,
@@ -95,6 +96,12 @@ def _patches(subject: Subject, view: View, shown: Drawn) -> PatchTiles | None:
     if atlas is None or shown.compared is not None:
         return None
     return patch_tiles(subject, atlas, shown.own, shown.maps.numpy(), view.answers)
+
+
+def _of_patches(subject: Subject, step: str) -> str:
+    """Say what the tiles are where each is a patch."""
+    is_of_cells = subject.atlas is not None and step in subject.atlas.of_cells
+    return " ".join(map(say, (_OF_PATCHES, OF_CELLS) if is_of_cells else (_OF_PATCHES,)))
 
 
 def _says(subject: Subject, grid: Grid) -> str:

@@ -251,11 +251,13 @@ def _kept(error: float) -> str:
 
 def _layer_choices(facts: dict[str, Any], subject: Subject) -> dict[str, Any]:
     """Return the answer about a layer with those choices alone that a page has."""
+    has_patches = subject.atlas is not None and facts["step"] in subject.atlas.layers
     return facts | {
         "scales": facts["scales"][:1],
         "colourMaps": facts["colourMaps"][:1],
         "patches": None,
-        "isConv": subject.atlas is not None and facts["step"] in subject.atlas.layers,
+        "isUsual": has_patches,
+        "isConv": has_patches and facts["isConv"],
     }
 
 

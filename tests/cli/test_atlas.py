@@ -67,3 +67,14 @@ def test_the_old_name_of_an_option_works_and_says_so(photos: Path) -> None:
     assert "--anew is now called --overwrite; the old name goes in HookViz 0.2." in result.stderr
     assert hookviz.read_atlas(out).top == 3
     assert "--anew" not in output_of("atlas", "--help")
+
+
+def test_layers_are_named_with_commas_or_by_their_kind(photos: Path) -> None:
+    out = photos.parent / "a.atlas"
+    options = ("--size", 32, "-o", out, "--overwrite", "--layers")
+    output_of("atlas", photos, *options, "stem.first, stage3.second.conv")
+    layers = hookviz.read_atlas(out).layers
+    assert list(layers) == ["stem.first", "stage3.second.conv"]
+    assert "'stage3.second.conv'" in mistake("atlas", photos, *options, "stage3.second.cnov")
+    output_of("atlas", photos, *options, "conv")
+    assert len(hookviz.read_atlas(out).layers) == 10

@@ -191,7 +191,7 @@ def test_a_layer_has_its_place_in_the_network(page: Recorded) -> None:
 def test_only_what_a_page_has_is_offered(page: Recorded) -> None:
     layers = page.facts("layers", FIRST)
     assert [len(layers[name]) for name in ("scales", "colourMaps")] == [1, 1]
-    assert (layers["patches"], layers["isConv"]) == (None, False)
+    assert (layers["patches"], layers["isConv"], layers["isUsual"]) == (None, False, False)
     assert page.facts("layers", "gone")["layer"] == FIRST
     assert "no layer gone" in page.facts("layers", "gone")["warning"]
     assert page.facts("layers", None)["warning"] == ""
@@ -215,7 +215,7 @@ def test_what_excites_a_channel_is_there_with_an_atlas(tmp_path: Path) -> None:
     assert all(each["leads"] is None for each in facts["patches"])
     assert facts["among"] == words
     layers = page.facts("layers", LAST)
-    assert (layers["isConv"], layers["patches"]) == (True, None)
+    assert (layers["isConv"], layers["isUsual"], layers["patches"]) == (True, True, None)
 
 
 class Odd(nn.Module):

@@ -10,6 +10,7 @@ const FRAME = `
     <div class="row-of"><span class="says"></span><button type="button" class="plain among"
       title="Among which images, and an atlas of images of your own"></button></div>
     <p class="error small"></p>
+    <p class="small note"></p>
     <div class="found"></div>
   </div>`;
 
@@ -32,6 +33,7 @@ export function excites(parent, heard) {
     waits(isKnown) {
       [found, shown] = [[], null];
       find(".found").hidden = !isKnown;
+      find(".note").textContent = "";
       find(".excites").classList.toggle("known", isKnown);
       find(".found").firstElementChild.classList.add("stale");
     },
@@ -41,6 +43,7 @@ export function excites(parent, heard) {
       shown = data;
       find(".among").textContent = data.among || say("among your images…");
       find(".error").textContent = data.error ?? "";
+      find(".note").textContent = data.note ?? "";
       found = data.patches ?? [];
       find(".found").hidden = !found.length;
       find(".excites").classList.toggle("known", found.length > 0);

@@ -208,7 +208,7 @@ export function inspector(parent, context) {
       failed,
     });
     if (isOfA) return;
-    if (!layers.patches && !layers.isConv) return;
+    if (!layers.patches && !layers.isUsual) return;
     const question = { name: "excites", channel };
     if (!questions.known(question, ofLayer())) found.waits(Boolean(layers.patches));
     questions.ask(question, ofLayer(), { answered: ({ facts }) => found.show(facts), failed });
@@ -261,7 +261,7 @@ export function inspector(parent, context) {
     place.classList.toggle("of-pair", isPair());
     place.classList.toggle("with-difference", isPair() && Boolean(tiles.isDifference));
     place.classList.toggle("of-a-alone", isOfA);
-    find(".excites-place").hidden = !layers.patches && !layers.isConv;
+    find(".excites-place").hidden = !layers.patches && !layers.isUsual;
     error.textContent = "";
     drawMaps();
     ask();
