@@ -164,8 +164,8 @@ def _no_maps(model: Model, trace: LayerTrace, name: str) -> ModelError:
     return ModelError(
         say(
             "Layer {layer!r} of {model} puts out no maps, or nobody knows which of its axes are "
-            "channels, rows and columns, so no atlas can take it. Layer {near!r}, which runs next to "
-            "it, will do.",
+            "channels, rows and columns, so no atlas can take it. Layer {near!r}, which runs next "
+            "to it, will do.",
             layer=name,
             model=model.title,
             near=min(others, key=lambda other: abs(turns[other] - turns[name])),

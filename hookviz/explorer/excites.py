@@ -20,8 +20,8 @@ from hookviz.markup import data_url
 from hookviz.wording import number
 
 OF_CELLS = mark(
-    "Each patch is its cell's own place on the image; by attention the cell sees more, up to all of "
-    "the image."
+    "Each patch is its cell's own place on the image; by attention the cell sees more, up to all "
+    "of the image."
 )
 """Said where the patches are not what their cells see."""
 

@@ -30,6 +30,7 @@ def test_it_begins_on_the_map_and_leads_in_and_out(browser: Browser, file: Path)
     with opened(browser, file, {}) as page:
         page.wait_for_function(IS_MAP_PAINTED)
         assert "inside=%2F" in page.url
+        expect(page.locator(".class-row")).to_be_hidden()  # of which a page has no answers
         page.locator(".map-stage").focus()
         page.keyboard.press("Enter")
         for _ in range(3):
@@ -43,6 +44,9 @@ def test_it_begins_on_the_map_and_leads_in_and_out(browser: Browser, file: Path)
         expect(page).to_have_url(re.compile(r"inside=(%2F|/)(&|$)"))
         page.go_back()
         expect(page).to_have_url(re.compile(r"inside=(?!%2F|/)"))
+        page.get_by_role("radio", name="All channels").click()
+        expect(page.locator("figure .stage").first).to_be_visible()
+        expect(page.locator(".map-stage")).to_be_hidden()
 
 
 def test_a_channel_of_the_map_is_the_library_s(

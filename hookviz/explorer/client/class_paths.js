@@ -59,8 +59,8 @@ export const classUnder = ({ left, top, width, height }, count, { x, y }) => {
 };
 
 const PANEL = `
-  <section class="why" aria-label="Why this class?" hidden>
-    <div class="why-head">
+  <section class="class-why" aria-label="Why this class?" hidden>
+    <div class="class-head">
       <h3></h3>
       <button type="button" class="step" aria-label="Put out" title="Put out"><i aria-hidden="true">×</i></button>
     </div>
@@ -85,7 +85,7 @@ const PANEL = `
  */
 export const classPaths = (row, place, { ask, choose, go, lights }) => {
   const find = frame(place, PANEL);
-  const panel = find(".why");
+  const panel = find(".class-why");
   const asked = newest(ask);
   const picture = urls("image/png");
   let about = "";
@@ -102,7 +102,7 @@ export const classPaths = (row, place, { ask, choose, go, lights }) => {
     choose(null);
     if (isHere) was?.focus(); // the panel goes
   };
-  find(".why-head button").onclick = out;
+  find(".class-head button").onclick = out;
   for (const each of [panel, row]) {
     each.onkeydown = (/** @type {KeyboardEvent} */ event) => {
       if (event.key !== "Escape" || chosen === null) return;

@@ -163,6 +163,7 @@ export const mount = (element, surroundings) => {
       ask: (question, options) => ask(question, { view, ...options }),
       change,
       view: () => view,
+      saysWhy: fields.some(({ word }) => word === "why"), // a saved page does not
     });
   const seeAs = () => {
     const isWhole = view.inside !== undefined;

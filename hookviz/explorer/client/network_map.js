@@ -38,11 +38,11 @@ const FRAME = `
         <div class="map-stage" tabindex="0" role="application" aria-label="Map of the network: arrow keys go from part to part, Enter goes in, Escape out">
           <canvas></canvas>
         </div>
-        <div class="why-row" role="group" aria-label="Why this class?"></div>
+        <div class="class-row" role="group" aria-label="Why this class?"></div>
         <p class="caption part" role="status"></p>
     <div class="unseen all-parts"></div>
       </div>
-      <div class="why-place"></div>
+      <div class="class-place"></div>
     </div>
     <p class="error" role="alert" hidden></p>
   </div>`;
@@ -58,9 +58,10 @@ const LEAST_HIGH = 260;
  *   ask: (question: Facts, options: any) => Promise<import("./asking.js").Answered>,
  *   change: (choices: Record<string, string | number | null>, how?: "push" | "replace") => void,
  *   view: () => Record<string, string>,
+ *   saysWhy: boolean,
  * }} explorer
  */
-export const networkMap = (parent, { ask, change, view }) => {
+export const networkMap = (parent, { ask, change, view, saysWhy }) => {
   const find = frame(parent, FRAME);
   const [whole, stage, canvas, depth, play] = [".whole", ".map-stage", "canvas", ".depth", ".play"].map(find);
   const pen = penOf(canvas);
@@ -147,7 +148,7 @@ export const networkMap = (parent, { ask, change, view }) => {
     draw();
   };
 
-  const why = classPaths(find(".why-row"), find(".why-place"), {
+  const why = classPaths(find(".class-row"), find(".class-place"), {
     ask,
     choose: (number) => change({ why: number }),
     go: (name, channel) => {
@@ -179,7 +180,7 @@ export const networkMap = (parent, { ask, change, view }) => {
   };
 
   const click = (/** @type {{x: number, y: number}} */ point) => {
-    const number = classAt(point);
+    const number = saysWhy ? classAt(point) : null;
     if (number !== null) return change({ why: number === why.chosen() ? null : number });
     const part = under(point);
     if (!part) return;
@@ -205,7 +206,7 @@ export const networkMap = (parent, { ask, change, view }) => {
     hover: (point) => {
       const part = scene && under(point);
       choose(part?.parent ? part : null);
-      stage.classList.toggle("on-class", Boolean(scene) && classAt(point) !== null);
+      stage.classList.toggle("on-class", saysWhy && Boolean(scene) && classAt(point) !== null);
     },
     zoom: (factor, point) => {
       const before = scene?.camera;
@@ -325,7 +326,7 @@ export const networkMap = (parent, { ask, change, view }) => {
     };
     find(".all-parts").replaceChildren(mapList(map.root));
     player.of(map.steps);
-    why.of(facts.classes);
+    why.of(saysWhy ? facts.classes : []);
     asked.ask({ name: "photograph" }, about, {
       answered: async ({ facts: seen, data: jpeg }) => {
         if (!jpeg.length) return;
