@@ -192,6 +192,7 @@ SHOWN_ELSEWHERE = {
 """Modules without a test of their own name, under the reason why."""
 
 OF_SEVERAL = {
+    "atlas/test_atlas_of_tokens.py",
     "capturing/test_odd_networks.py",
     "capturing/test_odd_outputs.py",
     "capturing/test_random_networks.py",

@@ -78,7 +78,7 @@ def about(plan: Plan, tally: Tally, cut: CutPatches, folder: Path) -> dict[str, 
         for number, (index, (height, width)) in enumerate(zip(cut.indices, cut.sizes, strict=True))
     ]
     described = plan.described()
-    of_cells = PatchFields(plan.model, plan.table).of_cells
+    of_cells = PatchFields(plan.model, plan.table).of_cells if cut.boxes else frozenset()
     model = plan.model
     return {
         "form": FORM,
