@@ -36,6 +36,7 @@ class Shot:
     height: int = 900
     wait_for: str = ""
     is_lesson: bool = False
+    is_map: bool = False
 
 
 _LESSON = "lesson=convolution&step=3"
@@ -69,6 +70,7 @@ SHOTS = (
             }
         ),
     ),
+    Shot("whole-network.png", "sample=cat&inside=/&why=285", "light", is_map=True),
     Shot(
         "atlas.png",
         "model=ShapesNet&sample=star&layer=stage3.second.conv&channel=9&patches=true",
@@ -120,6 +122,8 @@ def take(browser: Browser, address: str, shot: Shot) -> None:
     page.goto(f"{address}/?{shot.query}")
     if shot.is_lesson:
         page.locator("[class*=st-key-hv-live-]").first.wait_for()
+    elif shot.is_map:
+        page.locator(".class-why .ways li").first.wait_for()
     else:
         wait_for_grid(page)
         page.locator(".why h4:not(:empty)").wait_for(state="attached")  # it may be another tab's

@@ -8,7 +8,8 @@ from torch import Tensor
 from hookviz.explaining.handed_back import BackwardSteps, summed
 from hookviz.explaining.provenance import IMAGE
 
-_ALONE = 0.999  # a share from which one channel has nearly all, such as behind a batch norm
+ALONE = 0.999
+"""Share from which one channel has nearly all, such as behind a batch norm."""
 
 
 class WayStep(NamedTuple):
@@ -36,7 +37,7 @@ def strongest_ways(steps: BackwardSteps, score: Tensor, count: int) -> tuple[Way
         return ()
     way: list[WayStep] = []
     while chosen := _choices(steps, at, gradient, count):
-        if len(chosen) > 1 and chosen[0][0].share < _ALONE:
+        if len(chosen) > 1 and chosen[0][0].share < ALONE:
             found = [[*way, *_followed(steps, *each)] for each in chosen]
             return tuple(tuple(reversed(each)) for each in found)
         step, gradient = chosen[0]

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from hookviz.errors import HookVizError
 from hookviz.explaining.class_paths import ClassPaths, class_paths, shares_of
-from hookviz.explaining.class_ways import Way, WayStep
+from hookviz.explaining.class_ways import ALONE, Way, WayStep
 from hookviz.explaining.network_map import ENTRY, EXIT, Part, network_map, shares_along
 from hookviz.explaining.strongest_maps import strongest_maps
 from hookviz.explorer.asked import is_below, written
@@ -146,14 +146,17 @@ def _blocks(network: Part, paths: ClassPaths) -> dict[str, list[list[Any]]]:
 
 
 def _way(paths: ClassPaths, way: Way) -> dict[str, Any]:
-    """Return a way's steps from the class on, each channel once: by the layer that made it."""
+    """Return a way's steps from the class on, each channel once: by the layer that made it.
+
+    What the way is named by is the share at which it parts from the others.
+    """
     runs: list[list[WayStep]] = []
     for step in way:
         if runs and runs[-1][0].channel == step.channel:
             runs[-1].append(step)
         else:
             runs.append([step])
-    steps = []
+    steps: list[dict[str, Any]] = []
     for run in reversed(runs):
         least = min(step.share for step in run)
         layers = (paths.trace.steps[step.step - 1] for step in run)
@@ -162,7 +165,8 @@ def _way(paths: ClassPaths, way: Way) -> dict[str, Any]:
             says = percent(least)
             channel = run[0].channel
             steps.append({"name": str(made), "channel": channel, "share": least, "says": says})
-    return {"says": steps[0]["says"] if steps else "", "steps": steps}
+    parts = [step["says"] for step in steps if step["share"] < ALONE]  # where the ways part first
+    return {"says": next(iter(parts), ""), "steps": steps}
 
 
 def _first(shares: Tensor) -> list[list[float]]:

@@ -9,6 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from hookviz.images.samples import samples
 from tests.e2e.jupyter import Jupyter, Notebook, jupyter_lab
+from tests.e2e.screen import IS_MAP_PAINTED
 
 pytestmark = pytest.mark.slow("JupyterLab starts, and a kernel that imports torch")
 
@@ -95,6 +96,8 @@ def test_the_next_cell_computes_with_what_was_clicked(jupyter: Jupyter, page: Pa
     assert not told["streamlit"]
     notebook.run(2)
     expect(shown.get_by_role("heading", name="Channel 1", exact=True)).to_be_visible()
+    shown.get_by_role("radio", name="Whole network").click()
+    page.wait_for_function(IS_MAP_PAINTED)
 
 
 def test_two_explorers_and_jupyter_have_keys_of_their_own(jupyter: Jupyter, page: Page) -> None:
