@@ -4,13 +4,13 @@ import re
 
 import numpy as np
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 import hookviz
 from hookviz.explaining.class_paths import class_paths
 from hookviz.images.samples import samples
 from hookviz.wording import percent
-from tests.e2e.screen import IS_MAP_PAINTED, SHAPESNET, pixels
+from tests.e2e.screen import IS_MAP_PAINTED, SHAPESNET, new_context, pixels
 
 STAGE = ".map-stage"
 
@@ -55,6 +55,60 @@ def test_keys_lead_in_and_out(page: Page, server: str) -> None:
     expect(page).to_have_url(re.compile(r"inside=(%2F|/)(&|$)"))
     page.go_back()
     expect(page).to_have_url(re.compile(r"inside=(?!%2F|/)"))
+
+
+def over_a_block(page: Page) -> tuple[float, float]:
+    """Move the pointer to a block, and return where that is."""
+    box = page.locator(STAGE).bounding_box()
+    assert box is not None
+    for down in np.linspace(0.2, 0.8, 13):
+        for across in np.linspace(0.2, 0.8, 13):
+            at = box["x"] + box["width"] * float(across), box["y"] + box["height"] * float(down)
+            page.mouse.move(*at)
+            if "ResidualStage" in page.locator(".whole .part").inner_text():
+                return at
+    raise AssertionError("no block is on the map")
+
+
+def test_the_wheel_leads_in_and_back_leads_out(page: Page, server: str) -> None:
+    opened(page, server)
+    over_a_block(page)
+    for _ in range(40):
+        page.mouse.wheel(0, -200)
+        if re.search(r"inside=(?!%2F|/)", page.url):
+            break
+        page.wait_for_timeout(100)
+    expect(page).to_have_url(re.compile(r"inside=(?!%2F|/)"))
+    page.go_back()
+    expect(page).to_have_url(re.compile(r"inside=(%2F|/)(&|$)"))
+
+
+def test_two_fingers_lead_in_on_a_phone(browser: Browser, server: str) -> None:
+    context = new_context(
+        browser, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
+    )
+    page = context.new_page()
+    opened(page, server)
+    across, down = over_a_block(page)
+    hands = context.new_cdp_session(page)
+
+    def touch(kind: str, apart: float) -> None:
+        points = [
+            {"x": across, "y": down + side * apart, "id": at} for at, side in ((0, -1), (1, 1))
+        ]
+        hands.send(
+            "Input.dispatchTouchEvent",
+            {"type": kind, "touchPoints": [] if kind == "touchEnd" else points},
+        )
+
+    for _ in range(4):
+        touch("touchStart", 20)
+        for apart in range(30, 160, 10):
+            touch("touchMove", apart)
+        touch("touchEnd", 0)
+    expect(page).to_have_url(re.compile(r"inside=(?!%2F|/)"))
+    assert page.evaluate("visualViewport.scale") == 1
+    context.close()
 
 
 def test_a_layer_s_strongest_channel_is_picked_up(page: Page, server: str) -> None:

@@ -1,7 +1,14 @@
 // Where the parts of a network's map lie, and which is under a point.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { channelsIn, described, leafAt, partUnder, placed } from "../../hookviz/explorer/client/map_parts.js";
+import {
+  channelsIn,
+  described,
+  leafAt,
+  partAround,
+  partUnder,
+  placed,
+} from "../../hookviz/explorer/client/map_parts.js";
 
 const leaf = (name, x, y) => ({ name, kind: "Conv2d", x, y, w: 1, h: 1 });
 const network = {
@@ -39,6 +46,21 @@ test("steps are counted in order, and blocks hold those in them", () => {
   assert.deepEqual([byName.get("block").first, byName.get("block").last], [2, 3]);
   assert.equal(leafAt(root, 3).facts.name, "block.1");
   assert.equal(byName.get("/"), root);
+});
+
+test("one is inside of the part that takes most of the window", () => {
+  const { root, byName } = placed(network);
+  const room = { width: 100, height: 100 };
+  const at = (name, share) => {
+    const { left, top, width, height } = byName.get(name).box;
+    const scale = (share * 100) / Math.max(width, height);
+    const camera = { x: left + width / 2 - 50 / scale, y: top + height / 2 - 50 / scale, scale };
+    return partAround(root, camera, room).facts.name;
+  };
+  assert.equal(at("block", 0.8), "block");
+  assert.equal(at("block", 0.4), "");
+  assert.equal(at("block.1", 0.8), "block.1");
+  assert.equal(at("conv", 3), "conv");
 });
 
 test("a drawing lies within the card of its block, at one scale", () => {

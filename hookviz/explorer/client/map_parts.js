@@ -1,5 +1,6 @@
 // The parts of a network's map, each with its place on the map as a whole.
 
+import { onScreen } from "./map_camera.js";
 import { say } from "./shared.js";
 
 /**
@@ -88,6 +89,26 @@ export const partUnder = (part, point, isOpen) => {
       point.x >= left && point.x <= left + width && point.y >= top && point.y <= top + height,
   );
   return inner ? partUnder(inner, point, isOpen) : part;
+};
+
+const AROUND = 0.6; // of the window's width or height that a part takes which one is inside of
+
+/**
+ * The innermost part that one is inside of: it has the window's middle in it, and takes most of the window.
+ * @param {Placed} part
+ * @param {import("./map_camera.js").Camera} camera
+ * @param {import("./map_camera.js").Room} room
+ * @returns {Placed}
+ */
+export const partAround = (part, camera, room) => {
+  const isAround = (/** @type {Placed} */ { facts, box }) => {
+    const { left, top, width, height } = onScreen(camera, box);
+    const [across, down] = [room.width / 2, room.height / 2];
+    const hasMiddle = left <= across && top <= down && left + width >= across && top + height >= down;
+    return Boolean(facts.kind) && hasMiddle && Math.max(width / room.width, height / room.height) > AROUND;
+  };
+  const inner = part.parts.find(isAround);
+  return inner ? partAround(inner, camera, room) : part;
 };
 
 /**

@@ -6,9 +6,10 @@ import { isKept, strongestAlone } from "./kept_parts.js";
 import { fitted, flights, limited, moved, onScreen, zoomed } from "./map_camera.js";
 import { mapFiles } from "./map_files.js";
 import { handsOn } from "./map_hands.js";
+import { keysOn } from "./map_keys.js";
 import { mapList } from "./map_list.js";
 import { boardOf, isNear, isOpen, mapPainter } from "./map_painter.js";
-import { described, leafAt, partUnder, placed } from "./map_parts.js";
+import { described, leafAt, partAround, partUnder, placed } from "./map_parts.js";
 import { worldOf } from "./map_world.js";
 import { nearTiles } from "./near_tiles.js";
 import { passPlayer } from "./pass_player.js";
@@ -47,6 +48,7 @@ const FRAME = `
     <p class="error" role="alert" hidden></p>
   </div>`;
 
+const REST = 400; // milliseconds
 const CELL = 9; // pixels of a cell from which a click picks it
 const MOST = 10240; // pixels a unit of the map, at most: a cell of 256 takes 40 of them
 const LEAST_HIGH = 260;
@@ -200,9 +202,23 @@ export const networkMap = (parent, { ask, change, view, saysWhy }) => {
     if (!isCell) flyTo(box, 0.3);
   };
 
+  // Where hands have led and rest is a step of Back, as what is clicked is.
+  let rest = 0;
+  const settle = () => {
+    clearTimeout(rest);
+    rest = window.setTimeout(() => {
+      const part = map && partAround(map.root, scene.camera, scene.room);
+      if (!part || part === inside) return;
+      inside = part;
+      change({ inside: part.facts.name || "/" });
+    }, REST);
+  };
   handsOn(stage, {
     begin: flight.stop,
-    move: (across, down) => scene && look(moved(scene.camera, across, down)),
+    move: (across, down) => {
+      if (scene) look(moved(scene.camera, across, down));
+      settle();
+    },
     hover: (point) => {
       const part = scene && under(point);
       choose(part?.parent ? part : null);
@@ -211,6 +227,7 @@ export const networkMap = (parent, { ask, change, view, saysWhy }) => {
     zoom: (factor, point) => {
       const before = scene?.camera;
       if (before) look(zoomed(before, factor, point));
+      settle();
       return before?.scale !== scene?.camera.scale; // at the end of it a wheel scrolls the page
     },
     click: (point) => scene && click(point),
@@ -222,40 +239,24 @@ export const networkMap = (parent, { ask, change, view, saysWhy }) => {
   find(".out").onclick = () => zoomBy(1 / 1.5);
   find(".all").onclick = () => map && enter(map.root);
 
-  stage.onkeydown = (/** @type {KeyboardEvent} */ event) => {
-    if (!map || !scene || event.ctrlKey || event.metaKey || event.altKey) return;
-    const chosen = scene.chosen ?? (inside?.parent ? inside : map.root);
-    const level = chosen.parent ?? map.root;
-    const at = level.parts.indexOf(chosen);
-    const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-    if (by) {
-      const next = level.parts[Math.min(level.parts.length - 1, Math.max(0, at + by))];
-      choose(next);
-      const { left, top, width, height } = onScreen(scene.camera, next.box);
-      const isSeen = left >= 0 && top >= 0 && left + width <= scene.room.width && top + height <= scene.room.height;
-      if (!isSeen) flyTo(boxOf(level));
-    } else if (event.key === "Enter" || event.key === " ") {
-      if (chosen.parts.length && chosen.parent) {
-        enter(chosen);
-        choose(chosen.parts[0]);
-      } else if (chosen.facts.layer && !chosen.parts.length) {
-        if (isNear(scene.camera, chosen)) pick(chosen, scene.channel ?? chosen.facts.channels[0], null);
-        else enter(chosen);
-      } else if (!chosen.parent) choose(chosen.parts[0]);
-    } else if (event.key === "Escape") {
+  keysOn(stage, {
+    now: () => map && scene && { ...scene, chosen: scene.chosen ?? (inside?.parent ? inside : map.root) },
+    choose,
+    enter,
+    pick: (part) => pick(part, scene.channel ?? part.facts.channels[0], null),
+    show: (part) => flyTo(boxOf(part)),
+    zoom: zoomBy,
+    leave: () => {
+      const from = inside;
       if (view().channel !== undefined) change({ channel: null, cell: null });
       else if (why.chosen() !== null) change({ why: null });
-      else if (inside?.parent) {
-        const from = inside;
-        enter(inside.parent);
+      else if (from?.parent) {
+        enter(from.parent);
         choose(from);
-      } else return;
-    } else if (event.key === "+" || event.key === "=") zoomBy(1.3);
-    else if (event.key === "-") zoomBy(1 / 1.3);
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
-  };
+      } else return false;
+      return true;
+    },
+  });
 
   const player = passPlayer(play, depth, (step) => {
     if (!map || !scene) return;
@@ -380,6 +381,7 @@ export const networkMap = (parent, { ask, change, view, saysWhy }) => {
     focus: () => stage.focus({ preventScroll: true }),
     end: () => {
       player.pause();
+      clearTimeout(rest);
       observer.disconnect();
       window.removeEventListener("resize", layOut);
       asked.end();
