@@ -58,31 +58,32 @@ def main() -> None:
         return
     print("| network | first picture s | depth | frame p50 ms | p95 ms | over 1/30 s | tab MB |")
     print("|---|---:|---|---:|---:|---:|---:|")
-    with serve() as address, browsing(path) as browser:
+    with serve() as address:
         for name, (block, layer) in NETWORKS.items():
-            _measure(
-                browser, f"{address}/?model={name}&weights=random&sample=cat", name, block, layer
-            )
+            link = f"{address}/?model={name}&weights=random&sample=cat"
+            with browsing(path) as browser:
+                page = browser.new_page(viewport={"width": 1440, "height": 900})
+                page.goto(link)
+                wait_for_grid(page)
+                first = float(page.evaluate(_OPEN)) / 1000
+            for inside in ("/", block, layer):
+                with browsing(path) as browser:  # whose only tab it is
+                    print(f"| {name} | {first:.2f} | {_row(browser, link, inside)} |", flush=True)
 
 
-def _measure(browser: Browser, link: str, name: str, block: str, layer: str) -> None:
+def _row(browser: Browser, link: str, inside: str) -> str:
     page = browser.new_page(viewport={"width": 1440, "height": 900})
-    page.goto(link)
-    wait_for_grid(page)
-    first = float(page.evaluate(_OPEN)) / 1000
-    for depth, inside in (("whole network", "/"), (block, block), (layer, layer)):
-        page.goto(f"{link}&inside={inside}")
-        page.locator(".map-stage").wait_for()
-        page.wait_for_timeout(4000)  # what is near has come
-        frames = _dragged(page)
-        late = sum(each > 1000 / 30 for each in frames) / len(frames)
-        p95 = statistics.quantiles(frames, n=20)[-1]
-        print(
-            f"| {name} | {first:.2f} | {depth} | {statistics.median(frames):.1f} | {p95:.1f} "
-            f"| {late:.1%} | {_tab_bytes(browser) / 1e6:.0f} |",
-            flush=True,
-        )
-    page.close()
+    page.goto(f"{link}&inside={inside}")
+    page.locator(".map-stage").wait_for()
+    page.wait_for_timeout(4000)  # what is near has come
+    frames = _dragged(page)
+    late = sum(each > 1000 / 30 for each in frames) / len(frames)
+    p95 = statistics.quantiles(frames, n=20)[-1]
+    depth = "whole network" if inside == "/" else inside
+    return (
+        f"{depth} | {statistics.median(frames):.1f} | {p95:.1f} "
+        f"| {late:.1%} | {_tab_bytes(browser) / 1e6:.0f}"
+    )
 
 
 def _dragged(page: Page) -> Sequence[float]:
