@@ -17,6 +17,12 @@ def pick_model() -> ModelChoice:
     families = [ALL_FAMILIES, ON_DISK, *dict.fromkeys(spec.family for spec in specs)]
     family = linked_choice(st.selectbox, say("Model"), families, "family", first=families[0])
     family = family or families[0]
+    titles_by_name = {spec.name: spec.title for spec in specs}
+    asked = st.query_params.get("model", "")
+    named = titles_by_name.get(asked.lower())
+    if named and asked not in titles_by_name.values():  # as Python calls it
+        st.query_params["model"] = named
+        st.rerun()
     chosen = st.session_state.get("model", st.query_params.get("model"))
     listed = {spec.title: spec for spec in specs if _belongs(spec, family, chosen)}
     warn_about_link("model", [spec.title for spec in specs])

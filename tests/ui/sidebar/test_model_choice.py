@@ -34,3 +34,12 @@ def test_a_link_to_one_of_timm_s_models_does(page: AppTest) -> None:
     page.query_params["family"] = "timm resnet"
     page.query_params["model"] = "timm/resnet10t"
     assert page.run().markdown[0].value == "chosen timm/resnet10t"
+
+
+@pytest.mark.parametrize("asked", ["resnet50", "ResNet50", "ResNet-50"])
+def test_a_link_names_a_model_as_python_does_or_as_the_page(page: AppTest, asked: str) -> None:
+    page.query_params["model"] = asked
+    page.run()
+    assert page.markdown[0].value == "chosen resnet50"
+    assert not page.warning
+    assert page.run().markdown[0].value == "chosen resnet50"
