@@ -5,7 +5,12 @@ from hookviz.codegen.lens_facts import LensFacts
 from hookviz.codegen.lens_parts import in_order
 from hookviz.codegen.wording import quoted
 from hookviz.images.samples import samples
-from hookviz.synthesis.photographs import colour_factor, to_pictures, to_plain
+from hookviz.synthesis.photographs import (
+    averaged_over_angle,
+    colour_factor,
+    to_pictures,
+    to_plain,
+)
 from hookviz.synthesis.picture_space import frequency_scale, from_phases, from_spectrum
 
 
@@ -55,10 +60,10 @@ def maco(facts: LensFacts) -> str:
     photographs = [sample.path.name for sample in samples() if sample.kind == "photo"]
     return in_order(
         _colours(),
-        source_of(to_plain, to_pictures, from_phases),
+        source_of(to_plain, averaged_over_angle, to_pictures, from_phases),
         _MAGNITUDE.format(
             files="\n".join(f"    {quoted(name)}," for name in photographs),
-            first="[:1]" if facts.shape[0] == 1 else "",
+            first=":1, " if facts.shape[0] == 1 else "",
         ),
         _PICTURES_OF.format(plain=_FROM_PHASES),
         _PHASES,
@@ -85,8 +90,8 @@ def plain_of(file):
     return to_plain(levels, COLOURS)
 
 
-spectra = torch.fft.rfft2(torch.stack([plain_of(file) for file in PHOTOGRAPHS]), norm="ortho")
-MAGNITUDE = spectra.abs().mean(0){first}'''
+spectra = torch.fft.fft2(torch.stack([plain_of(file) for file in PHOTOGRAPHS]), norm="ortho")
+MAGNITUDE = averaged_over_angle(spectra.abs().mean(0))[{first}..., : SIZE[1] // 2 + 1]'''
 _PHASES = """\
 noise = [
     torch.rand(MAGNITUDE.shape, generator=torch.Generator().manual_seed(seed)) for seed in SEEDS

@@ -39,13 +39,29 @@ def colour_factor() -> Tensor:
 def magnitudes(size: int) -> Tensor:
     """Return the mean magnitudes of spectra, ``(3, size, size // 2 + 1)``, as `to_plain` has them.
 
-    Norm "ortho" of `torch.fft.rfft2`; frequency 0, the mean colour, as strong as any other.
+    Norm "ortho" of `torch.fft.rfft2`, equal in all directions; frequency 0, the mean colour, as
+    strong as any other.
     """
     with torch.inference_mode(mode=False), torch.no_grad():
         small = torch.stack([_resized(photograph, size) for photograph in _photographs()])
         plain = to_plain(small, colour_factor())
-        magnitude: Tensor = torch.fft.rfft2(plain, norm="ortho").abs().mean(0)
-        return magnitude
+        magnitude = averaged_over_angle(torch.fft.fft2(plain, norm="ortho").abs().mean(0))
+        return magnitude[..., : size // 2 + 1].contiguous()
+
+
+def averaged_over_angle(magnitude: Tensor) -> Tensor:
+    """Spread the energy of each ring of frequencies evenly over it, ``(C, S, S)`` of `fft2`.
+
+    The left edge of a photograph does not go on at its right one, nor the top at the bottom. A
+    transform takes these leaps for edges, and puts a cross on the axes of the spectrum, of which
+    come streaks along rows and columns.
+    """
+    steps = torch.fft.fftfreq(magnitude.shape[-1], 1 / magnitude.shape[-1])
+    ring = torch.hypot(steps[:, None], steps).round().long().flatten()
+    energy = magnitude.new_zeros(len(magnitude), int(ring.max()) + 1)
+    energy.index_add_(1, ring, magnitude.flatten(1).square())
+    even: Tensor = (energy / ring.bincount())[:, ring].sqrt()
+    return even.reshape(magnitude.shape)
 
 
 def to_plain(pictures: Tensor, colours: Tensor) -> Tensor:

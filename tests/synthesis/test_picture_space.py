@@ -1,7 +1,11 @@
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
 
+from hookviz.drawing.pictures import resize
+from hookviz.images.samples import samples
 from hookviz.synthesis import photographs
 from hookviz.synthesis.picture_space import FixedMagnitudeSpectrum, Fourier
 from tests.pictures import picture
@@ -41,3 +45,38 @@ def test_held_magnitudes_stay_those_of_photographs() -> None:
     torch.testing.assert_close(
         spectrum[0][inner], photographs.magnitudes(32)[inner], rtol=1e-2, atol=1e-3
     )
+
+
+@pytest.mark.parametrize("size", [33, 64])
+def test_held_magnitudes_have_no_cross_and_the_energy_of_the_photographs(size: int) -> None:
+    """The edges of a photograph, which do not meet, put a cross on its own spectrum."""
+    colours = photographs.colour_factor().double().inverse().numpy()
+    seen = []
+    for sample in samples():
+        if sample.kind == "photo":
+            with Image.open(sample.path) as image:
+                image.draft("RGB", (256, 256))
+                square = ImageOps.fit(image.convert("RGB"), (256, 256))
+            small = resize(np.asarray(square), (size, size)) / 255
+            logits = np.log(small.clip(0.02, 0.98) / (1 - small.clip(0.02, 0.98)))
+            seen.append(np.abs(np.fft.fft2(logits @ colours.T, axes=(0, 1), norm="ortho")))
+    given = np.mean(seen, 0).transpose(2, 0, 1)
+    half = photographs.magnitudes(size).double().numpy()
+    held = np.abs(np.fft.fft2(np.fft.irfft2(half, s=(size, size))))  # all of the plane
+    rows, columns = np.meshgrid(*(2 * [np.fft.fftfreq(size, 1 / size)]), indexing="ij")
+    radius = np.hypot(rows, columns)
+    apart = np.degrees(np.arctan2(np.abs(rows), np.abs(columns)))
+    inside = (radius > size / 8) & (radius < size / 2)
+    axes = inside & (np.minimum(apart, 90 - apart) < 4)
+    diagonals = inside & (np.abs(apart - 45) < 4)
+
+    def cross(magnitude: NDArray[np.float64]) -> float:
+        level = magnitude.mean(0) * radius  # which falls as 1 / f in photographs
+        return float(level[axes].mean() / level[diagonals].mean())
+
+    assert cross(given) > 1.5
+    assert cross(held) == pytest.approx(1, abs=0.05)
+    for ring in range(round(radius.max()) + 1):
+        there = np.round(radius) == ring
+        energies = ((each[:, there] ** 2).sum(1) for each in (held, given))
+        np.testing.assert_allclose(*energies, rtol=1e-4)
