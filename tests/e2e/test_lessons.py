@@ -26,6 +26,7 @@ SIZES: tuple[ViewportSize, ...] = (
     {"width": 1280, "height": 720},
     {"width": 390, "height": 844},
 )
+WALKED = ("input", "output")  # the maps of a kernel's walk
 LANGUAGES = [language.replace("_", "-") for language in languages()]
 
 
@@ -279,6 +280,29 @@ def test_a_kernel_can_be_edited(page: Page, taught: Server) -> None:
     page.locator("input.stride").focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator(".sliders p")).to_contain_text("48 × 48")
+
+
+# The mean grey level of a map, or -1 where any of it is a colour.
+_GREY = """(map) => {
+  const { data } = map.getContext("2d").getImageData(0, 0, map.width, map.height);
+  let sum = 0;
+  for (let at = 0; at < data.length; at += 4) {
+    if (data[at] !== data[at + 1] || data[at] !== data[at + 2]) return -1;
+    sum += (4 * data[at]) / data.length;
+  }
+  return sum;
+}"""
+
+
+def test_a_copy_of_the_image_looks_like_the_image(page: Page, taught: Server) -> None:
+    """It was red, and light where the image is dark; a map with both signs has both colours."""
+    page.goto(f"{taught}/?lesson=convolution")
+    expect(page.locator(".walk .output-says")).to_contain_text("nowhere below zero")
+    image, copy = (page.locator(f".walk canvas.{name}").evaluate(_GREY) for name in WALKED)
+    assert image == pytest.approx(copy, abs=3)
+    page.locator(".presets button[data-name=sharpen]").click()
+    expect(page.locator(".walk .output-says")).to_contain_text("blue below zero")
+    assert page.locator(".walk canvas.output").evaluate(_GREY) == -1
 
 
 def test_the_sheets_come_down(page: Page, taught: Server, tmp_path: Path) -> None:

@@ -82,13 +82,15 @@ const begin = (find, data) => {
   const came = floats(data.output);
   const steps = rows * columns;
   const colour = signedColours(root, data.colours);
-  const greyOf = (value) => {
-    const level = Math.round(255 * Math.max(0, Math.min(1, value)))
+  // Of a grey picture 1 is white; of a map that has more the largest is.
+  const greyOf = (value, most = 1) => {
+    const level = Math.round((255 * Math.max(0, value)) / Math.max(1, most, value))
       .toString(16)
       .padStart(2, "0");
     return `#${level}${level}${level}`;
   };
   const inputColour = data.grey ? greyOf : colour;
+  const outputColour = data.greyMap ? greyOf : colour;
   const start = (data.cell[0] - first[0]) * columns + data.cell[1] - first[1];
   const same = root.dataset.walk === data.name; // as before this run: stay where it was
   root.dataset.walk = data.name;
@@ -106,7 +108,10 @@ const begin = (find, data) => {
     penOf(canvas).putImageData(picture, 0, 0);
     return canvas;
   };
-  const maps = [painted(given, data.inputSize, mostInput, inputColour), painted(came, data.size, mostOutput, colour)];
+  const maps = [
+    painted(given, data.inputSize, mostInput, inputColour),
+    painted(came, data.size, mostOutput, outputColour),
+  ];
 
   // As wide as its place, and no higher than the window has room for; [pen, pixels per cell].
   const place = (canvas, map) => {

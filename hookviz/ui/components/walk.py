@@ -13,14 +13,19 @@ def walk(
     colormap: str,
     *,
     key: str = "walk",
-    grey: tuple[str, str] | None = None,
+    grey: tuple[str, str, str] | None = None,
 ) -> None:
     """Show how `channel` comes from the layer's input channel number `input_channel`.
 
     It starts at `cell`, (row, column) of the output; `colormap` is a diverging one. An input that
-    is a grey picture, 0 black to 1 white, is drawn as one where `grey` says what the two maps are.
+    is a grey picture, 0 black to 1 white, is drawn as one where `grey` says what it is, what a map
+    with values below zero is, and what one without: that is drawn in grey, too, since a copy of a
+    picture is to look like one.
     """
     data = kernel_walk(call, channel, input_channel, cell)
     if grey is not None:
-        data = {**data, "grey": True, "says": grey}
+        given, signed, unsigned = grey
+        is_picture = bool((call.output[channel] >= 0).all())
+        says = (given, unsigned if is_picture else signed)
+        data = {**data, "grey": True, "greyMap": is_picture, "says": says}
     show("walk", key, {**data, "colours": colormap})

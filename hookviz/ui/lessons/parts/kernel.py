@@ -66,7 +66,11 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         (rows // 2, columns // 2),
         diverging(),
         key=f"walk-{key}",
-        grey=(say("the image in grey"), say("the map: blue below zero, red above")),
+        grey=(
+            say("the image in grey"),
+            say("the map: blue below zero, red above"),
+            say("the map: nowhere below zero; black is zero"),
+        ),
     )
 
 
