@@ -241,6 +241,7 @@ def _histogram(layer: str, bins: Histogram) -> ChartPanel:
         tuple(labels),
         {say("values"): bins.counts.astype(np.float64)},
         unit=say("how many values"),
+        places=say("value"),
         log=True,
         caption=say(
             "{count:,} values, {left_out_count:,} of them NaN or infinite and left out.",

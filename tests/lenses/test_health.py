@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
+from hookviz.drawing.charts import chart_figure
 from hookviz.drawing.histogram import BINS
 from hookviz.drawing.panels import ChartPanel, TablePanel, TextPanel
 from hookviz.lenses.contract.result import LensResult
@@ -200,6 +201,12 @@ def test_saturation_is_the_share_at_the_ends(
 def test_any_layer_can_be_looked_at(tiny: Model, noise: Tensor) -> None:
     result = hookviz.run_lens("health", tiny, noise, layer="head")
     assert result.values["histogram"].sum() == 5
+    *_, in_order, bins, _ = result.panels
+    assert isinstance(in_order, ChartPanel)
+    assert isinstance(bins, ChartPanel)
+    axes = chart_figure(bins).axes[0]
+    assert axes.get_xlabel() == "value"  # there are more than can be named, and they are no layers
+    assert in_order.places == "place in the order of execution"
     with pytest.raises(hookviz.UnknownLayerError, match="conv1"):
         hookviz.run_lens("health", tiny, noise, layer="conv11")
 
