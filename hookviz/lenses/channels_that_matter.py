@@ -151,6 +151,7 @@ def _panels(
         )
         return (TextPanel(says, "note"),)
     most = max(listed, key=lambda channel: abs(scores[channel]))
+    lowers = int(changes.chances.argmin())
     says = say_count(
         "Of the {channel_count:,} channels of {layer}, channel {channel} changes the score "
         "of {label} most: without it that goes from {score} to {new_score}, and the "
@@ -173,12 +174,18 @@ def _panels(
         against_count=int((scores > changes.least).sum()),
         flip_count=changes.flips or say("none"),
     )
+    if lowers != most and changes.chances[lowers] < 0:  # other classes' scores count there, too
+        says += " " + say(
+            "The probability falls most without channel {channel}: to {new_probability} %.",
+            channel=lowers,
+            new_probability=number(100 * (changes.chance + changes.chances[lowers])),
+        )
     chart = ChartPanel(
-        say("Score of {label} without one channel", label=label),
+        say("What each channel alone adds to the score of {label}", label=label),
         tuple(map(str, listed)),
-        {say("change"): scores[listed]},
-        unit=say("change of score"),
-        caption=say("By channel. Below 0: the channel speaks for the class."),
+        {say("fall of the score"): -scores[listed]},
+        unit=say("fall of the score without it"),
+        caption=say("By channel. Above 0: the channel speaks for the class."),
         layer=info.name,
     )
     rows = tuple(
@@ -245,11 +252,11 @@ def _of_channel(
         new_probability=number(100 * (values["probability"] + chances)[listed[0]]),
     )
     chart = ChartPanel(
-        say("Score of each class without channel {channel}", channel=channel),
+        say("What channel {channel} adds to the score of each class", channel=channel),
         tuple(map(subject.label, listed)),
-        {say("change"): scores[listed]},
-        unit=say("change of score"),
-        caption=say("By class. Below 0: the channel speaks for the class."),
+        {say("fall of the score"): -scores[listed]},
+        unit=say("fall of the score without it"),
+        caption=say("By class. Above 0: the channel speaks for the class."),
     )
     rows = tuple(
         (

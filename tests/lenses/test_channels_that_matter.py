@@ -254,9 +254,28 @@ def test_the_panels_name_the_channel_that_matters_most(tiny: Model, noise: Tenso
     )
     assert [row[0] for row in table.rows] == ranked
     assert chart.labels == tuple(map(str, ranked))
-    np.testing.assert_array_equal(chart.series["change"], changes[ranked])
+    # Above 0, red, is for the class: as in the lesson on votes, and as (score − score without it).
+    np.testing.assert_array_equal(chart.series["fall of the score"], -changes[ranked])
     assert len(grid.grid.png()) > 100
     assert grid.grid.channel_png(most)
+
+
+def test_the_channel_that_lowers_the_probability_most_is_named_beside_that_of_the_score() -> None:
+    """Where others' scores move as well, it need not be the one whose score changes most."""
+    model = hookviz.load_model("shapesnet")
+    image = hookviz.capture(model, "assets/samples/cat.jpg", "stem.first.conv").model_input
+    apart = 0
+    for target in range(5):
+        result = hookviz.run_lens(
+            "channels-that-matter", model, image, layer="stage1.first.conv", target=target
+        )
+        says, change = result.panels[0], result.values["probability_change"]
+        assert isinstance(says, TextPanel)
+        lowers, most = int(change.argmin()), int(np.abs(result.values["logit_change"]).argmax())
+        told = f"probability falls most without channel {lowers}:" in says.text
+        assert told == (lowers != most)
+        apart += told
+    assert 0 < apart
 
 
 def test_a_dead_layer_says_that_nothing_matters(noise: Tensor) -> None:
