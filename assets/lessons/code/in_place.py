@@ -24,9 +24,10 @@ handle.remove()
 conv = network[0](
     image
 ).detach()  # the conv layer by itself: what it really puts out
-lowest, true_lowest = seen["conv"].min().item(), conv.min().item()
+kept, put_out = seen["conv"][0, 0], conv[0, 0]
+lowest, true_lowest = kept.min().item(), put_out.min().item()
 print(f"lowest value kept:    {lowest:+.3f}")
 print(f"lowest value put out: {true_lowest:+.3f}")
-wrong = (seen["conv"] != conv).float().mean().item()
+wrong = (kept != put_out).float().mean().item()
 print(f"values that are wrong: {wrong:.0%}")
-pictures = {"as kept": seen["conv"][0, 0], "as put out": conv[0, 0]}
+pictures = {"as kept": kept, "as put out": put_out}
