@@ -275,7 +275,7 @@ def test_the_channel_that_lowers_the_probability_most_is_named_beside_that_of_th
         told = f"probability falls most without channel {lowers}:" in says.text
         assert told == (lowers != most)
         apart += told
-    assert 0 < apart
+    assert apart > 0
 
 
 def test_a_dead_layer_says_that_nothing_matters(noise: Tensor) -> None:

@@ -17,6 +17,8 @@ PLACES = ("first", "middle", "last")
 
 CLASS = "class"
 PATCH = "patch"
+CELL = "cell"
+"""Among the options the row and column of the patch picked; a lesson's file has none."""
 
 _FACTS = (
     *("layer", "layers", "heads", "tokens", "patches", "rows", "columns", "prefix", "even"),
@@ -102,9 +104,14 @@ def _every(scene: LessonScene) -> tuple[Attending, ...]:
     return tuple(replace(each, layers=names) for each in known)
 
 
-def first_query(layer: Attending, asked: str) -> int:
-    """Return the token that a lesson asks for: the class token, else the patch in the middle."""
-    return 0 if asked == CLASS and layer.prefix else layer.query_at(*layer.middle)
+def cell_text(row: int, column: int) -> str:
+    """Write a patch's row and column as an option has them."""
+    return f"{row},{column}"
+
+
+def first_query(layer: Attending, asked: str, patch: tuple[int, int]) -> int:
+    """Return the token that a lesson asks for: the class token, else that of the patch."""
+    return 0 if asked == CLASS and layer.prefix else layer.query_at(*patch)
 
 
 def near(layer: Attending, row: int, column: int) -> NDArray[np.bool_]:
@@ -118,10 +125,14 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     layer = attending(scene, options["layer"])
     if layer is None:
         return dict.fromkeys(_FACTS, "–")  # as the part says
-    query = first_query(layer, options["asks"])
+    picked = options.get(CELL, cell_text(*layer.middle)).split(",")
+    row, column = (
+        min(int(at), count - 1)
+        for at, count in zip(picked, (layer.rows, layer.columns), strict=True)
+    )
+    query = first_query(layer, options["asks"], (row, column))
     weights, maps = layer.of_query(query), layer.maps(query)
     heads, tokens = weights.shape
-    row, column = layer.middle
     touching = near(layer, row, column)
     top = float(weights.max())
     sorted_shares = np.sort(maps.mean(0), axis=None)[::-1].cumsum()

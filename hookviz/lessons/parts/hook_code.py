@@ -1,5 +1,6 @@
 """Run a short plain-PyTorch script with chosen constants, and show what it prints and draws."""
 
+import json
 from collections.abc import Mapping
 
 from hookviz.errors import UnknownNameError
@@ -16,9 +17,14 @@ def _fault(name: str) -> str:
     return ""
 
 
+CHOICES = "choices"
+"""Among the options the constants that a learner chose, as JSON; a lesson's file has none."""
+
+
 def _facts(_scene: LessonScene, options: Options) -> Mapping[str, Fact]:
-    """Return what the script's own names hold at its end, as its file is."""
-    return run_script(read_script(options["script"]), {}).facts
+    """Return what the script's own names hold at its end, as its file is or as was chosen."""
+    choices = json.loads(options.get(CHOICES, "{}"))
+    return run_script(read_script(options["script"]), choices).facts
 
 
 PART = Part(

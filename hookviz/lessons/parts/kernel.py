@@ -12,6 +12,8 @@ SIDE = 96
 """Cells on a side that the grey picture has at most, so that each of them can be seen."""
 OWN = "layer"
 """What `kernel` is for a kernel that the network has learned."""
+SHOWN_SIDE = "side"
+"""Among the options how many numbers on a side the shown kernel has; a lesson's file has none."""
 LARGEST = 7
 """Numbers on a side that can be edited at most."""
 
@@ -65,7 +67,7 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     stride, padding = int(options["stride"]), int(options["padding"])
     output = kernel_call(grey, kernel, stride, padding).output[0]
     rows, columns = grey.shape
-    side = len(kernel)
+    side = int(options.get(SHOWN_SIDE, len(kernel)))
     facts: dict[str, Fact] = {
         "height": rows,
         "width": columns,

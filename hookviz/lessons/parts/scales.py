@@ -15,6 +15,9 @@ from hookviz.types import Activation, LayerInfo
 SCALES = ("layer", "channel", "symmetric")
 """Those of `hookviz.drawing.scales` that are compared."""
 
+PICKED = "picked"
+"""Among the options the channel that a learner picked; a lesson's file has none."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class WeakestChannel:
@@ -56,13 +59,17 @@ def weakest_channel(scene: LessonScene, options: Options) -> WeakestChannel:
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     weakest = weakest_channel(scene, options)
+    values = weakest.maps.values.numpy()
+    channel = min(int(options.get(PICKED, weakest.channel)), len(values) - 1)
+    largest = float(np.abs(values[channel]).max())
     return {
         "layer": weakest.layer.name,
         "channels": len(weakest.maps.values),
-        "channel": weakest.channel,
-        "largest": weakest.largest,
+        "weakest": weakest.channel,
+        "channel": channel,
+        "largest": largest,
         "layer_largest": weakest.of_layer,
-        "times": weakest.of_layer / weakest.largest,
+        "times": weakest.of_layer / largest if largest else float("inf"),
     }
 
 

@@ -13,6 +13,8 @@ from hookviz.lessons.scores import Scores
 
 LIKELIEST = "likeliest"
 """What a lesson writes for the class with the highest score."""
+PICKED = "picked"
+"""Among the options the number of the class that a learner picked; a lesson's file has none."""
 
 _OF_VOTE = (
     *("layer", "channels", "bias", "top_channel", "top_mean", "top_weight", "top_part"),
@@ -50,6 +52,7 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     scores = scores_of(scene)
     values, chances = scores.scores, scores.chances
     target, second = class_of(scores, options["target"]), scores.first(2)[-1]
+    target = min(int(options.get(PICKED, target)), len(values) - 1)
     lead = float(values[scores.best] - values[second])
     facts: dict[str, Fact] = {
         "classes": len(values),

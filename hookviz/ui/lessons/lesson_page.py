@@ -19,6 +19,7 @@ from hookviz.ui.components.question import AnswerHtml, show_question
 from hookviz.ui.lessons import choosing
 from hookviz.ui.lessons.lesson_scene import SceneChoices, facts_of
 from hookviz.ui.lessons.live_part import show_live
+from hookviz.ui.lessons.picks import remembered_shown
 from hookviz.ui.lessons.sheet_menu import sheet_menu
 from hookviz.ui.menu import show_menus
 from hookviz.ui.state import plain
@@ -50,7 +51,10 @@ def show_lesson(lesson: Lesson, scene: LessonScene, choices: SceneChoices) -> No
     number = choosing.step_of(lesson)
     step = lesson.steps[number - 1]
     _show_head(lesson, number, choices)
-    facts = facts_of(step, scene)
+    asked = facts_of(step, scene)
+    keys = [f"{lesson.slug}-{number}-{position}" for position in range(len(step.blocks))]
+    shown = {position: remembered_shown(key) for position, key in enumerate(keys)}
+    facts = facts_of(step, scene, shown) if any(shown.values()) else asked
     blocks = _until_unanswered(lesson, step)
     with st.container(key="hv-lesson"):
         st.html(
@@ -67,7 +71,11 @@ def show_lesson(lesson: Lesson, scene: LessonScene, choices: SceneChoices) -> No
         for position, block in enumerate(blocks):
             column = live if isinstance(block, Live) else words
             with column, st.container(key=f"hv-block-{position + 1}"):
-                _show_block(lesson, block, facts, choices, f"{lesson.slug}-{number}-{position}")
+                if isinstance(block, Live):
+                    show_live(choices, block, keys[position], shown[position])
+                else:  # a question stays as it was asked: its answers are of what it names
+                    told = asked if isinstance(block, Question) else facts
+                    _show_block(lesson, block, told, keys[position])
         if number == len(lesson.steps) and not _open(lesson, step):
             with words:
                 _offer_next(lesson)
@@ -191,7 +199,7 @@ def _furthest(lesson: Lesson, number: int) -> int:
 
 
 def _show_block(
-    lesson: Lesson, block: Block, facts: Mapping[str, Fact], choices: SceneChoices, key: str
+    lesson: Lesson, block: Text | Question, facts: Mapping[str, Fact], key: str
 ) -> None:
     try:
         match block:
@@ -200,8 +208,6 @@ def _show_block(
                 st.html(f'<div class="hv-lesson-text">{html}</div>')
             case Question():
                 _ask(lesson, block, facts, key)
-            case Live():
-                show_live(choices, block, key)
     except HookVizError as error:
         st.error(plain(str(error)), icon=":material/error:")
 

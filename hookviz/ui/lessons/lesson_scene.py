@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
 from hookviz.lessons.lesson import Live, Step
-from hookviz.lessons.part import DottedFacts, Fact, LessonScene, parts
+from hookviz.lessons.part import DottedFacts, Fact, LessonScene, Options, parts
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.state import ModelChoice, Shown
@@ -36,26 +37,35 @@ class SceneChoices:
             yield LessonScene(model, model_input, image, trace, resources.session_cache())
 
 
-def facts_of(step: Step, scene: LessonScene) -> Mapping[str, Fact]:
-    """Return the facts of a step's live parts; dots for those that can't be computed."""
+def facts_of(
+    step: Step, scene: LessonScene, shown: Mapping[int, Options] = MappingProxyType({})
+) -> Mapping[str, Fact]:
+    """Return the facts of a step's live parts; dots for those that can't be computed.
+
+    Args:
+        step: the step.
+        scene: what its parts look at.
+        shown: by the position of a part among the blocks, the options that its controls have
+            changed. Without them the facts are those of the lesson as its file has it.
+    """
     facts: dict[str, Fact] = {}
-    for block in step.blocks:
+    for position, block in enumerate(step.blocks):
         if isinstance(block, Live):
             try:
-                facts |= _facts(block, scene)
+                facts |= _facts(block, scene, {**block.options, **shown.get(position, {})})
             except HookVizError:
                 facts = DottedFacts(facts)  # the part says it where it stands
     return facts
 
 
-def _facts(live: Live, scene: LessonScene) -> Mapping[str, Fact]:
+def _facts(live: Live, scene: LessonScene, shown: Options) -> Mapping[str, Fact]:
     """Return the facts of a part, from the session's cache where they are there."""
     cache = resources.session_cache()
-    options = tuple(sorted(live.options.items()))
+    options = tuple(sorted(shown.items()))
     key = ("facts", current(), live.part, options, scene.model.digest, scene.model_input.digest)
     facts: Mapping[str, Fact] | None = cache.get(key)
     if facts is None:
         with turn(say("The lesson's numbers"), "lesson", model=scene.model.name):
-            facts = parts()[live.part].facts(scene, live.options)
+            facts = parts()[live.part].facts(scene, shown)
         cache.put(key, facts, _FACTS_BYTES)
     return facts

@@ -9,20 +9,21 @@ import streamlit as st
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.lessons.lesson import Live
-from hookviz.lessons.part import module_of, parts
+from hookviz.lessons.part import Options, module_of, parts
 from hookviz.ui.lessons.choosing import open_in_explorer
 from hookviz.ui.lessons.lesson_scene import SceneChoices
-from hookviz.ui.lessons.picks import remembered_link
+from hookviz.ui.lessons.picks import remembered_link, remembered_shown
 from hookviz.ui.state import plain
 
 
-def show_live(choices: SceneChoices, live: Live, key: str) -> None:
+def show_live(choices: SceneChoices, live: Live, key: str, told: Options) -> None:
     """Draw a live part; where it can't show this model or image, say so, and the lesson goes on.
 
-    Whatever is done in it, the rest of the page stands as it is.
+    Whatever is done in it, the rest of the page stands as it is, unless the step's text tells of
+    what was changed: `told` are the changed options that it was written with.
     """
     with st.container(key=f"hv-live-{key}"):
-        _alone(choices, live, key)
+        _alone(choices, live, key, told)
         try:
             with choices.scene() as scene:
                 link = parts()[live.part].link(scene, live.options)
@@ -44,10 +45,12 @@ def _open(link: Mapping[str, str], key: str) -> None:
 
 
 @st.fragment
-def _alone(choices: SceneChoices, live: Live, key: str) -> None:
+def _alone(choices: SceneChoices, live: Live, key: str, told: Options) -> None:
     module = import_module(f"hookviz.ui.lessons.parts.{module_of(live.part)}")
     try:
         with choices.scene() as scene:
             module.show(scene, live.options, key)
     except HookVizError as error:
         st.warning(plain(str(error)), icon=":material/info:")
+    if remembered_shown(key) != told:
+        st.rerun()

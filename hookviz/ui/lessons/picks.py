@@ -1,4 +1,4 @@
-"""Keep in the session what a learner picks inside a live part, and the link to it."""
+"""Keep in the session what a learner picks inside a live part, its controls, and its link."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -49,6 +49,24 @@ def remembered_link(key: str) -> Mapping[str, str]:
     """Return the link that `remember_link` kept last; an empty one before."""
     link: Mapping[str, str] = st.session_state.get(_state_key(key, "link"), {})
     return link
+
+
+def remember_shown(key: str, shown: Mapping[str, str], start: Mapping[str, str]) -> None:
+    """Keep what the part's controls stand at, as options of the part: the text follows them.
+
+    Args:
+        key: of the part.
+        shown: the options as the controls have them now.
+        start: the same options as they were at first; what is as it was is not kept.
+    """
+    kept = {name: value for name, value in shown.items() if value != start[name]}
+    st.session_state[_state_key(key, "shown")] = kept
+
+
+def remembered_shown(key: str) -> Mapping[str, str]:
+    """Return the options that differ from the file's by now; none before the part was drawn."""
+    shown: Mapping[str, str] = st.session_state.get(_state_key(key, "shown"), {})
+    return shown
 
 
 def _state_key(key: str, name: str) -> str:

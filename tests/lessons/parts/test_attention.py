@@ -11,7 +11,15 @@ from torch import Tensor
 
 import hookviz
 from hookviz.lessons.part import LessonScene
-from hookviz.lessons.parts.attention import PART, Attending, attending, first_query, near
+from hookviz.lessons.parts.attention import (
+    CELL,
+    PART,
+    Attending,
+    attending,
+    cell_text,
+    first_query,
+    near,
+)
 from tests.lessons.conftest import scene_of
 from tests.lessons.parts.scenes import cat, star, with_defaults
 
@@ -63,6 +71,16 @@ def test_facts_of_a_patch() -> None:
     assert facts["near_even"] == pytest.approx(9 / 65)
 
 
+def test_facts_of_another_patch_that_was_picked() -> None:
+    options = {**with_defaults(PART, layer="last"), CELL: cell_text(0, 7)}
+    facts = PART.facts(patches(), options)
+    weights = by_hand()[3][:, 1 + 7]
+    assert (facts["row"], facts["column"]) == (0, 7)
+    assert facts["top"] == pytest.approx(float(weights.max()), abs=1e-5)
+    mean = weights.mean(0)[1:].view(8, 8)
+    assert facts["near"] == pytest.approx(float(mean[:2, 6:].sum()), abs=1e-5)
+
+
 def test_half_of_what_the_class_token_gives_to_patches() -> None:
     facts = PART.facts(patches(), with_defaults(PART, asks="class"))
     shares = sorted(by_hand()[3][:, 0].mean(0)[1:].tolist(), reverse=True)
@@ -88,9 +106,11 @@ def test_weights_lie_where_their_patches_lie() -> None:
     layer = made(weights, prefix=1)
     assert layer.query_at(1, 2) == 6
     assert layer.maps(6)[1].tolist() == [[92, 93, 94], [95, 96, 97]]
-    assert first_query(layer, "class") == 0
-    assert first_query(layer, "patch") == layer.query_at(1, 1)
-    assert first_query(made(weights[:, 1:, 1:], prefix=0), "class") == 4  # there is no such token
+    assert first_query(layer, "class", (1, 1)) == 0
+    assert first_query(layer, "patch", (1, 1)) == layer.query_at(1, 1)
+    assert (
+        first_query(made(weights[:, 1:, 1:], prefix=0), "class", (1, 1)) == 4
+    )  # there is no such token
 
 
 def test_a_patch_in_a_corner_touches_fewer() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 import hookviz
 from hookviz.drawing.scales import SCALES as ALL
-from hookviz.lessons.parts.scales import PART, SCALES
+from hookviz.lessons.parts.scales import PART, PICKED, SCALES
 from tests.lessons.parts.scenes import star, with_defaults
 
 
@@ -21,6 +21,15 @@ def test_facts_are_of_the_channel_with_the_smallest_values(layer: str) -> None:
     assert facts["channels"] == len(maps)
     link = PART.link(star(), with_defaults(PART, layer=layer))
     assert (link["layer"], link["channel"]) == (name, str(facts["channel"]))
+
+
+def test_another_channel_that_was_picked_is_told_of_with_its_own_size() -> None:
+    facts = PART.facts(star(), {**with_defaults(PART, layer="first"), PICKED: "5"})
+    name = str(facts["layer"])
+    maps = hookviz.capture(star().model, star().model_input, name)[name].values.numpy()
+    assert facts["channel"] == 5 != facts["weakest"]
+    assert facts["largest"] == pytest.approx(np.abs(maps[5]).max())
+    assert facts["times"] == pytest.approx(np.abs(maps).max() / np.abs(maps[5]).max())
 
 
 def test_the_scales_are_those_of_grids() -> None:

@@ -9,12 +9,27 @@ import streamlit as st
 from hookviz.drawing.grid import make_grid
 from hookviz.language.saying import mark, say
 from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.attention import CLASS, PATCH, PLACES, Attending, attending
+from hookviz.lessons.parts.attention import (
+    CELL,
+    CLASS,
+    PATCH,
+    PLACES,
+    Attending,
+    attending,
+    cell_text,
+)
 from hookviz.lessons.pictures import photograph
 from hookviz.ui.components.map import show_map
 from hookviz.ui.components.mosaic import mosaic
 from hookviz.ui.lessons.maps import grid_of
-from hookviz.ui.lessons.picks import pick, pick_channel, picked, picked_channel, remember_link
+from hookviz.ui.lessons.picks import (
+    pick,
+    pick_channel,
+    picked,
+    picked_channel,
+    remember_link,
+    remember_shown,
+)
 from hookviz.ui.state import Cell, plain
 from hookviz.wording import percent
 
@@ -29,7 +44,8 @@ _TOKENS = {PATCH: mark("A patch"), CLASS: mark("The class token")}
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
     """Draw the heads of the chosen layer for the chosen token, and the picked one large."""
-    layer = attending(scene, _place(options["layer"], key))
+    place = _place(options["layer"], key)
+    layer = attending(scene, place)
     if layer is None:
         st.info(
             say(
@@ -43,6 +59,8 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     remember_link(key, {"layer": layer.layer})
     asks = _token(layer, options["asks"], key)
     row, column = _patch(layer, key)
+    shown = {"layer": place, CELL: cell_text(row, column)}
+    remember_shown(key, shown, {"layer": options["layer"], CELL: cell_text(*layer.middle)})
     query = layer.query_at(row, column) if asks == PATCH else 0
     maps = layer.maps(query)
     strongest = int(layer.of_query(query).max(1).argmax())

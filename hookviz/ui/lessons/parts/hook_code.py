@@ -1,6 +1,7 @@
 """Run a plain-PyTorch script: show its constants to choose, its code, what it prints and draws."""
 
 import io
+import json
 import keyword
 import tokenize
 from collections.abc import Collection, Mapping
@@ -16,8 +17,10 @@ from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.panels import ChartPanel
 from hookviz.language.saying import say
 from hookviz.lessons.part import LessonScene, Options
+from hookviz.lessons.parts.hook_code import CHOICES
 from hookviz.lessons.scripts import Control, Value, read_script, run_script
 from hookviz.ui.components.chart import chart
+from hookviz.ui.lessons.picks import remember_shown
 from hookviz.ui.state import plain
 from hookviz.ui.theme import diverging
 from hookviz.wording import number
@@ -36,6 +39,12 @@ def show(_scene: LessonScene, options: Options, key: str) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         for control in script.controls:
             choices[control.name] = _choose(control, key)
+    chosen = {
+        control.name: choices[control.name]
+        for control in script.controls
+        if choices[control.name] != control.start
+    }
+    remember_shown(key, {CHOICES: json.dumps(chosen)}, {CHOICES: json.dumps({})})
     run = run_script(script, choices)
     with st.container(horizontal=True, gap="small"):
         _show_pictures(run.pictures)

@@ -8,10 +8,11 @@ from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.lessons.kernels import PRESETS, TITLES, Kernel, kernel_call
 from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.kernel import OWN, SIDE, own_kernels, start_of
+from hookviz.lessons.parts.kernel import OWN, SHOWN_SIDE, SIDE, own_kernels, start_of
 from hookviz.lessons.pictures import grey_of
 from hookviz.ui.components.kernel_editor import EditedKernel, edit_kernel
 from hookviz.ui.components.walk import walk
+from hookviz.ui.lessons.picks import remember_shown
 from hookviz.ui.theme import diverging
 
 
@@ -38,6 +39,8 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
             new = replace(new, kernel=PRESETS[new.preset])
         st.session_state[edited_key] = new
 
+    start = start_of(scene, options)
+    remember_shown(key, {SHOWN_SIDE: str(len(edited.kernel))}, {SHOWN_SIDE: str(len(start))})
     grey = grey_of(scene, SIDE)
     call = kernel_call(grey, edited.kernel, edited.stride, edited.padding)
     rows, columns = (int(length) for length in call.output.shape[1:])

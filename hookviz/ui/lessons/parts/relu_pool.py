@@ -15,7 +15,7 @@ from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.relu_pool import LARGEST, POOLS, Stages, before_relu, stages
 from hookviz.ui.components.map import show_map
 from hookviz.ui.lessons.maps import grid_of
-from hookviz.ui.lessons.picks import pick, picked_cell, remember_link
+from hookviz.ui.lessons.picks import pick, picked_cell, remember_link, remember_shown
 from hookviz.ui.state import Cell
 from hookviz.wording import number, times
 
@@ -27,6 +27,8 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     channel = channel_of(maps, options["channel"])
     pools = options["shown"] == "pool"
     kind, window = _controls(options, key, maps.shape[1:]) if pools else ("max", 1)
+    if pools:
+        remember_shown(key, {"pool": kind, "window": str(window)}, options)
     of_map = stages(maps[channel], kind, window)
     cell = picked_cell(key, of_map.before)
     remember_link(

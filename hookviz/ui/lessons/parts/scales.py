@@ -7,10 +7,10 @@ import streamlit as st
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.language.saying import say
 from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.scales import SCALES, weakest_channel
+from hookviz.lessons.parts.scales import PICKED, SCALES, weakest_channel
 from hookviz.types import Activation
 from hookviz.ui.components.mosaic import mosaic
-from hookviz.ui.lessons.picks import pick_channel, picked_channel
+from hookviz.ui.lessons.picks import pick_channel, picked_channel, remember_shown
 from hookviz.ui.state import plain
 from hookviz.ui.theme import diverging
 
@@ -21,6 +21,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     """Draw the picked channel, at first the weakest, and the grid that it is picked in."""
     weakest = weakest_channel(scene, options)
     channel = picked_channel(key, len(weakest.maps.values), weakest.channel)
+    remember_shown(key, {PICKED: str(channel)}, {PICKED: str(weakest.channel)})
     names = _names()
     grids = {scale: _drawn(weakest.maps, scale) for scale in SCALES}
     st.markdown(

@@ -12,13 +12,13 @@ from hookviz.explaining.class_vote import ClassVote
 from hookviz.language.naming import class_label, listed_label
 from hookviz.language.saying import say
 from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.vote import class_of, scores_of, vote_of
+from hookviz.lessons.parts.vote import PICKED, class_of, scores_of, vote_of
 from hookviz.lessons.pictures import photograph
 from hookviz.lessons.scores import Scores
 from hookviz.ui.components.chart import chart
 from hookviz.ui.components.map import show_map
 from hookviz.ui.lessons.maps import grid_of
-from hookviz.ui.lessons.picks import pick, picked, picked_cell, remember_link
+from hookviz.ui.lessons.picks import pick, picked, picked_cell, remember_link, remember_shown
 from hookviz.wording import number, percent
 
 _MOST_BARS = 14  # channels that have a bar of their own
@@ -44,7 +44,8 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         )
         _show_softmax(scores)
         return
-    target = _pick_class(scores, options, key)
+    target, start = _pick_class(scores, options, key), class_of(scores, options["target"])
+    remember_shown(key, {PICKED: str(target)}, {PICKED: str(start)})
     parts = vote.contributions(target).numpy().astype(np.float64)
     own = np.argsort(-np.abs(parts), kind="stable")[:_MOST_BARS]
     own = own[np.argsort(-parts[own], kind="stable")]

@@ -16,6 +16,7 @@ from hookviz.lessons.scores import Scores, own_scores, scores_of, scores_without
 from hookviz.types import LayerInfo
 from hookviz.ui.components.mosaic import mosaic
 from hookviz.ui.lessons.class_bars import show_before_and_after
+from hookviz.ui.lessons.picks import remember_shown
 from hookviz.ui.state import plain
 from hookviz.ui.theme import diverging
 
@@ -57,6 +58,7 @@ def _silence(scene: LessonScene, options: Options, key: str) -> Scores:
             on_change=flipped.clear,
             width="content",
         )
+    remember_shown(key, {"amount": str(count)}, {"amount": str(amount.start)})
     silent = set(what_if.silent_channels(scene, layer, count, str(order))) ^ flipped
     grid = _without(scene, layer, silent)
     said = say_count(
@@ -100,6 +102,7 @@ def _repaint(scene: LessonScene, options: Options, key: str) -> Scores:
         *(amount.low, amount.high, amount.start, amount.step),
         key=f"{key} amount",
     )
+    remember_shown(key, {"amount": str(chosen)}, {"amount": str(amount.start)})
     after = what_if.changed_input(scene, change, chosen)
     _, picture = check_repaints(scene.model, scene.model_input)
     changed = after.picture
