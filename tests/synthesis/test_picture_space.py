@@ -78,5 +78,5 @@ def test_held_magnitudes_have_no_cross_and_the_energy_of_the_photographs(size: i
     assert cross(held) == pytest.approx(1, abs=0.05)
     for ring in range(round(radius.max()) + 1):
         there = np.round(radius) == ring
-        energies = ((each[:, there] ** 2).sum(1) for each in (held, given))
-        np.testing.assert_allclose(*energies, rtol=1e-4)
+        energy, energy_given = ((each[:, there] ** 2).sum(1) for each in (held, given))
+        np.testing.assert_allclose(energy, energy_given, rtol=1e-4)
