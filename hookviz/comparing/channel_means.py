@@ -1,10 +1,11 @@
-"""Compute the mean of each channel of two models, image after image."""
+"""Compute the mean of each channel of two models for many images."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -12,6 +13,7 @@ from hookviz.capturing import engine as capturing
 from hookviz.capturing import inputs
 from hookviz.capturing.features import vector
 from hookviz.capturing.image_shards import ImageShard, image_shards, needs_of
+from hookviz.comparing.batched_means import batched_means, keeps_images_apart
 from hookviz.engines.engine import Engine, Needs, ReportImages, in_this_process
 from hookviz.errors import HookVizError, SettingError, UnknownNameError, shorten
 from hookviz.hooking.forward_pass import ProgressReporter
@@ -19,6 +21,7 @@ from hookviz.images import reading
 from hookviz.types import Model, ModelInput, Progress
 
 _SHARD = 16  # images that a worker of an engine takes at once
+_TOGETHER = 4  # images in one pass; what 8 of them make is more than a processor's caches hold
 
 Means = Mapping[str, NDArray[np.float32]]
 """By written address: of one image, ``(C,)``; of all that went through, ``(N, C)``."""
@@ -70,6 +73,7 @@ class MeansWork:
     a: Side
     b: Side
     needs: Needs = field(default_factory=Needs)
+    _apart: dict[Side, bool] = field(default_factory=dict, repr=False)  # which take batches
 
     def names(self, shard: ImageShard) -> tuple[str, ...]:
         """Return the names of the images of a shard."""
@@ -82,9 +86,16 @@ class MeansWork:
         count, left_out = len(shard.names), 0
         reporter = ProgressReporter(lambda share: report(count * share, left_out), count)
         outcomes: dict[str, tuple[Means, Means] | HookVizError] = {}
-        for name, image in zip(shard.names, shard.images, strict=True):
+        ready: Sequence[tuple[Means, Means]] = ()
+        for place, (name, image) in enumerate(zip(shard.names, shard.images, strict=True)):
+            if place % _TOGETHER == 0:
+                ready = self._together(shard.images[place : place + _TOGETHER], reporter)
             try:
-                outcomes[name] = _means_of_both(self.a, self.b, image, reporter)
+                outcomes[name] = (
+                    ready[place % _TOGETHER]
+                    if ready
+                    else _means_of_both(self.a, self.b, image, reporter)
+                )
             except (UnknownNameError, SettingError):
                 raise  # the same would happen with every image
             except HookVizError as error:
@@ -94,6 +105,38 @@ class MeansWork:
                 left_out += 1
             reporter.step()
         return outcomes
+
+    def _together(
+        self, images: Sequence[Any], reporter: ProgressReporter
+    ) -> Sequence[tuple[Means, Means]]:
+        """Return the means of images that share a pass; nothing where each has to go alone."""
+        if len(images) < 2 or not all(self._apart.values()):
+            return ()
+        try:
+            decoded = [_decoded(image) for image in images]
+            first = self._of_a_pass(self.a, decoded, reporter)
+            second = self._of_a_pass(self.b, decoded, reporter) if self.a is not self.b else first
+        except HookVizError as error:
+            if reporter.was_ended_by(error):
+                raise
+            return ()  # each by itself tells which it is, and why
+        return list(zip(first, second, strict=True)) if first and second else ()
+
+    def _of_a_pass(
+        self, side: Side, images: Sequence[Any], reporter: ProgressReporter
+    ) -> Sequence[Means]:
+        tensors = [_prepared(side, image).tensor for image in images]
+        if {each.shape for each in tensors} != {(1, *tensors[0].shape[1:])}:
+            self._apart[side] = False  # others will not be of one size either
+        elif side not in self._apart:
+            self._apart[side] = False  # unless what follows ends well
+            self._apart[side] = keeps_images_apart(side.model, tensors[0], side.layers, reporter)
+        if not self._apart[side]:
+            return ()
+        means = batched_means(side.model, torch.cat(tensors), side.layers, reporter)
+        return [
+            {at: rows[n] for at, rows in means.items()} for n in range(len(images) * bool(means))
+        ]
 
 
 def channel_means(
@@ -105,9 +148,9 @@ def channel_means(
 ) -> BothMeans:
     """Compute the mean of each channel over its map, of both models for each image.
 
-    One image goes through at a time, and nothing but its means is kept. One that can't be read,
-    that a model can't take, that gives NaN or runs other layers than the images before it is left
-    out of both.
+    A few images of one size go through at a time where that gives what they give alone, else one,
+    and nothing but their means is kept. An image that can't be read, that a model can't take, that
+    gives NaN or runs other layers than the images before it is left out of both.
 
     Args:
         a: one model; `b` may be the same object, and then an image goes through once.
@@ -153,9 +196,7 @@ def channel_means(
 
 
 def _means_of_both(a: Side, b: Side, image: Any, reporter: ProgressReporter) -> tuple[Means, Means]:
-    decoded = image
-    if not isinstance(image, Tensor | ModelInput):
-        decoded = reading.read(image)  # once for both
+    decoded = _decoded(image)  # once for both
     if a is b:
         means = _means_of(a, decoded, reporter.within)
         return means, means
@@ -163,11 +204,18 @@ def _means_of_both(a: Side, b: Side, image: Any, reporter: ProgressReporter) -> 
     return first, _means_of(b, decoded, lambda share: reporter.within((1 + share) / 2))
 
 
+def _decoded(image: Any) -> Any:
+    return image if isinstance(image, Tensor | ModelInput) else reading.read(image)
+
+
+def _prepared(side: Side, image: Any) -> ModelInput:
+    return inputs.prepare(side.model, image, size=side.size, whole=side.whole)
+
+
 def _means_of(side: Side, image: Any, progress: Progress) -> Means:
     """Return the means of one model's channels for an image, ``(C,)`` by written address."""
-    model_input = inputs.prepare(side.model, image, size=side.size, whole=side.whole)
     capture = capturing.capture(
-        *(side.model, model_input, side.layers), logits=False, progress=progress
+        *(side.model, _prepared(side, image), side.layers), logits=False, progress=progress
     )
     means = {}
     for address, activation in capture.items():

@@ -198,8 +198,9 @@ def similarity(
     channels. What is compared is the mean of each channel over its map: a row of C numbers for
     each image. Nothing but these rows stays in memory, 4 bytes a channel and image.
 
-    Each image goes through each model once. One that can't be read, or that a model can't take, is
-    left out and named in `Similarity.failed`; the others go on.
+    Each image goes through each model once, beside a few others of its size where that gives the
+    same numbers but for rounding. One that can't be read, or that a model can't take, is left out
+    and named in `Similarity.failed`; the others go on.
 
     Args:
         model_a: from `load_model` or `wrap`.

@@ -7,7 +7,10 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
+from hookviz.capturing import recorded_pass
+from hookviz.comparing import batched_means
 from hookviz.comparing.channel_means import BothMeans, Side, channel_means
+from hookviz.hooking.forward_pass import forward_pass
 from hookviz.types import Model, ignore
 from tests.networks import as_model, hook_count, random_input, seeded
 from tests.pictures import encoded, picture
@@ -51,34 +54,25 @@ def test_every_call_and_any_layer_has_rows(tiny: Model) -> None:
     }
 
 
-class Counting(nn.Module):
-    """Counts the images that went through, outside of its own state."""
+def test_images_share_passes_and_one_model_alone_runs_once(
+    tiny: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes: list[int] = []
 
-    passes: list[int]
+    def counted(model: Model, replica: nn.Module, images: Tensor, *more: Any) -> Any:
+        passes.append(len(images))
+        return forward_pass(model, replica, images, *more)
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(3, 2, 3)
-
-    def forward(self, images: Tensor) -> Tensor:
-        PASSES.append(len(images))
-        result: Tensor = self.conv(images)
-        return result
-
-
-PASSES: list[int] = []
-
-
-def test_one_model_alone_runs_once_for_each_image() -> None:
-    model = as_model(seeded(Counting))
-    hookviz.capture(model, random_input(9))  # so that it is known what it runs
-    PASSES.clear()
-    result = means(model, None, inputs(3))
-    alone = len(PASSES)
+    monkeypatch.setattr(batched_means, "forward_pass", counted)
+    monkeypatch.setattr(recorded_pass, "forward_pass", counted)
+    images = inputs(10) | {"odd": torch.full((1, 3, 16, 16), torch.nan)}
+    result = means(tiny, None, images)
+    # the first three tell whether images can, and those beside one that can't go alone
+    assert passes == [2, 1, 1, 4, 4, 3, 1, 1, 1]
+    assert (len(result.names), [*result.failed]) == (10, ["odd"])
     assert result.a is result.b
-    PASSES.clear()
-    means(model, model, inputs(3))
-    assert len(PASSES) == 2 * alone
+    means(tiny, tiny, inputs(4))
+    assert passes[9:] == 2 * [2, 1, 1, 4]
 
 
 def test_what_cannot_go_through_both_is_left_out_of_both(tiny: Model, tmp_path: Path) -> None:
