@@ -240,8 +240,8 @@ RUN_NO_NETWORK = {
 }
 
 
-MENDED = {"capture_batch": 25, "prune by effect": 60}
-"""Calls whose failure another pass makes good: of the image alone, of either half of channels."""
+MENDED = {"capture_batch": 25, "similarity": 32, "prune by effect": 60}
+"""Calls whose failure another pass makes good: of an image alone, of either half of channels."""
 
 WATCHED = 20
 """As many of any other: who lists the layers goes on where the pass that is watched fails, or those
