@@ -305,6 +305,41 @@ def test_a_copy_of_the_image_looks_like_the_image(page: Page, taught: Server) ->
     assert page.locator(".walk canvas.output").evaluate(_GREY) == -1
 
 
+def test_on_a_phone_the_way_on_is_seen_wherever_one_reads(page: Page, taught: Server) -> None:
+    """Beside the text at any place, and what leads to the next lesson below all of the last step."""
+    page.set_viewport_size(SIZES[2])
+    page.goto(f"{taught}/?lesson=image&step=4")
+    at_step(page, lessons()[0], 4)
+    live = page.locator("[class*=st-key-hv-live-]").bounding_box()
+    onward = page.locator(".st-key-hv-next-lesson button").bounding_box()
+    assert live
+    assert onward
+    assert live["y"] + live["height"] <= onward["y"]
+    page.locator(".st-key-hv-previous button").click()
+    at_step(page, lessons()[0], 3)
+    waits = page.locator(".hv-waits").bounding_box()
+    asked = page.locator("section.question").bounding_box()
+    assert waits
+    assert asked
+    assert asked["y"] < waits["y"]
+    for end in (0, 1e6):
+        page.locator("[data-testid=stMain]").evaluate("(main, end) => main.scrollTo(0, end)", end)
+        expect(page.locator(".st-key-hv-next button")).to_be_in_viewport(ratio=1)
+
+
+def test_a_wrong_answer_ticks_no_step(page: Page, taught: Server) -> None:
+    page.goto(f"{taught}/?lesson=image&step=3")
+    question = questions(lessons()[0], 3)[0]
+    asked = page.locator("section.question")
+    dots = page.locator("nav.steps button")
+    answer(page, question, asked, right=False).click()
+    expect(asked.locator(".reason.wrong")).to_be_visible()
+    at_rest(page)
+    expect(dots.nth(2)).to_have_text("3")
+    answer(page, question, asked, right=True).click()
+    expect(dots.nth(2)).to_have_text("✓")
+
+
 def test_the_sheets_come_down(page: Page, taught: Server, tmp_path: Path) -> None:
     page.goto(f"{taught}/?lesson=convolution")
     at_step(page, next(each for each in lessons() if each.slug == "convolution"), 1)

@@ -20,7 +20,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   progress.seen.add(data.step);
   data.answered.forEach((line) => progress.answered.add(line));
   keepProgress(data.slug, progress);
-  // A step is done once it was seen and all its questions were answered.
+  // A step is done once it was seen and all its questions were answered rightly.
   const done = (step) => progress.seen.has(step.number) && step.questions.every((line) => progress.answered.has(line));
   find("ol").replaceChildren(
     ...data.steps.map((step) => {

@@ -23,7 +23,7 @@ def show_steps(
         titles: of the steps, as they are read.
         step: which of them is shown.
         furthest: the last one that can be gone to before a question is answered.
-        answered: lines of the questions that were answered in this session.
+        answered: lines of the questions that were answered rightly in this session.
         on_pick: gets the step that was picked.
     """
 

@@ -135,6 +135,12 @@ def is_answered(lesson: Lesson, question: Question) -> bool:
     return question_key(lesson, question) in st.session_state
 
 
+def is_answered_rightly(lesson: Lesson, question: Question) -> bool:
+    """Return whether the answer that was picked last is right."""
+    picked = st.session_state.get(question_key(lesson, question))
+    return picked is not None and question.answers[picked].right
+
+
 def leave() -> None:
     """Go to the explorer."""
     update_link(lesson=None, step=None)

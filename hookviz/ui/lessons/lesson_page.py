@@ -77,7 +77,7 @@ def show_lesson(lesson: Lesson, scene: LessonScene, choices: SceneChoices) -> No
                     told = asked if isinstance(block, Question) else facts
                     _show_block(lesson, block, told, keys[position])
         if number == len(lesson.steps) and not _open(lesson, step):
-            with words:
+            with words, st.container(key="hv-lesson-end"):
                 _offer_next(lesson)
         waiting = step.blocks[len(blocks) :]
         if live is not words and any(isinstance(block, Live) for block in waiting):
@@ -120,7 +120,7 @@ def _show_head(lesson: Lesson, number: int, choices: SceneChoices) -> None:
                 titles,
                 step=number,
                 furthest=furthest,
-                answered=_answered(lesson),
+                answered=_answered_rightly(lesson),
                 on_pick=choosing.go_to_step,
             )
         _neighbour(say("Back"), "previous", "P", number - 1, disabled=number == 1)
@@ -161,12 +161,13 @@ def _until_unanswered(lesson: Lesson, step: Step) -> Sequence[Block]:
     return step.blocks
 
 
-def _answered(lesson: Lesson) -> list[int]:
+def _answered_rightly(lesson: Lesson) -> list[int]:
+    """Return the lines of the questions whose right answer was picked: a wrong one ticks no step."""
     return [
         block.line
         for step in lesson.steps
         for block in step.blocks
-        if isinstance(block, Question) and choosing.is_answered(lesson, block)
+        if isinstance(block, Question) and choosing.is_answered_rightly(lesson, block)
     ]
 
 
