@@ -6,11 +6,12 @@ from pathlib import Path
 
 import streamlit as st
 
-from hookviz.drawing.colormaps import PROJECTED, PROJECTED_SIGNED
+from hookviz.drawing.colormaps import COLORMAPS, PROJECTED, PROJECTED_SIGNED
 from hookviz.explorer.client_facts import DARK, LIGHT, client_words, colour_variables
 from hookviz.explorer.client_files import CLIENT, bundle, scope, sheet
 from hookviz.explorer.subject import Colours
 from hookviz.language.catalogs import ENGLISH
+from hookviz.language.saying import say
 
 _HERE = Path(__file__).parent
 _SHEETS = ("style.css", "presenting/presenting.css")
@@ -35,6 +36,12 @@ def diverging() -> str:
     if is_presenting():
         return PROJECTED_SIGNED
     return _of_theme().diverging
+
+
+def sign_words() -> dict[str, str]:
+    """Return what the colours of signed values are called on this page, above zero and below."""
+    colours = COLORMAPS[diverging()]
+    return {"above": say(colours.high), "below": say(colours.low)}
 
 
 def sequential() -> str:

@@ -306,7 +306,7 @@ def test_a_copy_of_the_image_looks_like_the_image(page: Page, taught: Server) ->
 
 
 def test_on_a_phone_the_way_on_is_seen_wherever_one_reads(page: Page, taught: Server) -> None:
-    """Beside the text at any place, and what leads to the next lesson below all of the last step."""
+    """At any place of the text; and what leads to the next lesson is below all of the step."""
     page.set_viewport_size(SIZES[2])
     page.goto(f"{taught}/?lesson=image&step=4")
     at_step(page, lessons()[0], 4)

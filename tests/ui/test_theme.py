@@ -15,7 +15,8 @@ from hookviz.drawing.colormaps import (
     PROJECTED_SIGNED,
 )
 from hookviz.drawing.palette import palette_of
-from hookviz.ui.theme import diverging, sequential, style
+from hookviz.explorer.client_facts import DARK
+from hookviz.ui.theme import diverging, sequential, sign_words, style
 
 
 def variable(name: str) -> str:
@@ -41,6 +42,17 @@ def test_bars_are_blue_below_zero_and_red_above(name: str) -> None:
 
 def test_without_a_browser_the_page_is_light() -> None:
     assert diverging() == "RdBu_r"
+
+
+def test_colours_are_named_as_the_page_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dark pages have light blue and pink, not blue and red: by brightness of the colours' ends."""
+    assert sign_words() == {"above": "red", "below": "blue"}
+    monkeypatch.setattr("hookviz.ui.theme._of_theme", lambda: DARK)
+    assert sign_words() == {"above": "pink", "below": "light blue"}
+    ends = mpl.colormaps[diverging()]([0.0, 1.0])[:, :3]
+    assert (ends.mean(1) > 0.6).all()  # light ones
+    assert ends[0].argmax() == 2
+    assert ends[1].argmax() == 0
 
 
 # How each eye sees linear RGB, from Machado, Oliveira and Fernandes, "A physiologically-based model

@@ -162,7 +162,7 @@ def _until_unanswered(lesson: Lesson, step: Step) -> Sequence[Block]:
 
 
 def _answered_rightly(lesson: Lesson) -> list[int]:
-    """Return the lines of the questions whose right answer was picked: a wrong one ticks no step."""
+    """Return the lines of questions whose right answer was picked: a wrong one ticks no step."""
     return [
         block.line
         for step in lesson.steps

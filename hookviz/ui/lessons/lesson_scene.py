@@ -14,6 +14,7 @@ from hookviz.lessons.part import DottedFacts, Fact, LessonScene, Options, parts
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.state import ModelChoice, Shown
+from hookviz.ui.theme import sign_words
 
 _FACTS_BYTES = 2000  # about what the facts of a part take
 
@@ -42,13 +43,15 @@ def facts_of(
 ) -> Mapping[str, Fact]:
     """Return the facts of a step's live parts; dots for those that can't be computed.
 
+    With them are the names of the colours that its maps have ``above`` and ``below`` zero.
+
     Args:
         step: the step.
         scene: what its parts look at.
         shown: by the position of a part among the blocks, the options that its controls have
             changed. Without them the facts are those of the lesson as its file has it.
     """
-    facts: dict[str, Fact] = {}
+    facts: dict[str, Fact] = {**sign_words()}
     for position, block in enumerate(step.blocks):
         if isinstance(block, Live):
             try:

@@ -13,7 +13,7 @@ from hookviz.lessons.pictures import grey_of
 from hookviz.ui.components.kernel_editor import EditedKernel, edit_kernel
 from hookviz.ui.components.walk import walk
 from hookviz.ui.lessons.picks import remember_shown
-from hookviz.ui.theme import diverging
+from hookviz.ui.theme import diverging, sign_words
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
@@ -71,7 +71,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         key=f"walk-{key}",
         grey=(
             say("the image in grey"),
-            say("the map: blue below zero, red above"),
+            say("the map: {below} below zero, {above} above", **sign_words()),
             say("the map: nowhere below zero; black is zero"),
         ),
     )
