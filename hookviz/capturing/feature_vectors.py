@@ -14,6 +14,7 @@ from hookviz.capturing import feature_files
 from hookviz.errors import HookVizError, SettingError, shorten
 from hookviz.language.saying import mark, say
 from hookviz.paths import path_of
+from hookviz.types import Activation
 
 _ROWS = 256  # of the similarities of any two that are computed at once
 _AT_ONCE = 1 << 22  # numbers of vectors that are wide in memory at once
@@ -233,6 +234,33 @@ def unit_vectors(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     with np.errstate(invalid="ignore"):  # infinity / infinity
         unit: NDArray[np.float64] = wide / np.where(lengths > 0, lengths, 1)
         return unit
+
+
+def vector(activation: Activation, pool: str = "mean") -> NDArray[np.float32]:
+    """Return the values as one vector, ``(D,)``: of maps, ``(C, …)``, or of vectors, ``(…, C)``.
+
+    Args:
+        activation: what the layer put out.
+        pool: one of `POOLS`.
+
+    Raises:
+        HookVizError: there are no numbers in it.
+    """
+    values: NDArray[np.float32] = activation.values.numpy()
+    if not values.size:
+        raise HookVizError(say("{address} put out no numbers.", address=activation.address))
+    if values.ndim > 1 and activation.channels_last:
+        values = np.moveaxis(values, -1, 0)
+    if pool == "mean" and values.ndim > 1:
+        return channel_means(values)
+    return values.reshape(-1).copy()
+
+
+def channel_means(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the mean of each channel over all positions, ``(C,)``, of ``(C, …)``."""
+    rows = values.reshape(len(values), -1).astype(np.float64)
+    means: NDArray[np.float32] = rows.mean(axis=1).astype(np.float32)
+    return means
 
 
 def _from(folder: str | os.PathLike[str] | None, file: str) -> str:

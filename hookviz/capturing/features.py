@@ -4,32 +4,38 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, overload
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from hookviz.capturing import engine as capturing
 from hookviz.capturing import inputs
 from hookviz.capturing.feature_vectors import POOLS, Features
-from hookviz.capturing.image_shards import ImageShard, image_shards, needs_of
-from hookviz.capturing.layer_trace import layer_trace
+from hookviz.capturing.image_shards import image_shards, needs_of
+from hookviz.capturing.vector_work import VectorWork, last_conv
 from hookviz.engines.choosing import engine_of
-from hookviz.engines.engine import Engine, Needs, ReportImages
-from hookviz.errors import HookVizError, ImageError, UnknownLayerError, one_of, shorten
-from hookviz.hooking.forward_pass import ProgressReporter
+from hookviz.engines.engine import Engine
+from hookviz.errors import (
+    HookVizError,
+    ImageError,
+    SettingError,
+    UnknownLayerError,
+    one_of,
+    shorten,
+)
 from hookviz.images.urls import ImageUrl, is_url
 from hookviz.language.saying import say
 from hookviz.paths import path_of
-from hookviz.types import Activation, InputImage, Model, ModelInput, Preprocess, Progress, ignore
+from hookviz.types import InputImage, Model, ModelInput, Preprocess, Progress, ignore
 
 _SHARD = 16  # images that a worker of an engine takes at once
 
 
-def features(
+@overload
+def features(  # type: ignore[overload-overlap]  # a name is an Iterable of names to a checker
     model: Model,
     images: Mapping[str, Any] | Iterable[Any],
     layer: str | None = None,
@@ -39,16 +45,44 @@ def features(
     whole: bool = False,
     progress: Progress = ignore,
     engine: str | Engine = "local",
-) -> Features:
+) -> Features: ...
+
+
+@overload
+def features(
+    model: Model,
+    images: Mapping[str, Any] | Iterable[Any],
+    layer: Iterable[str],
+    pool: str = "mean",
+    *,
+    size: int | None = None,
+    whole: bool = False,
+    progress: Progress = ignore,
+    engine: str | Engine = "local",
+) -> dict[str, Features]: ...
+
+
+def features(
+    model: Model,
+    images: Mapping[str, Any] | Iterable[Any],
+    layer: str | Iterable[str] | None = None,
+    pool: str = "mean",
+    *,
+    size: int | None = None,
+    whole: bool = False,
+    progress: Progress = ignore,
+    engine: str | Engine = "local",
+) -> Features | dict[str, Features]:
     """Compute one vector per image from a layer's output, of its first call.
 
-    The passes end at the layer. An image that can't be read, or that the network can't take, is
-    left out and told in `Features.failed`; the others go on.
+    The passes end at the layer. Of several layers there are features each, by the layer's name,
+    from one pass an image, which ends at the last of them. An image that can't be read, or that
+    the network can't take, is left out and told in `Features.failed`; the others go on.
 
     Args:
         model: from `load_model` or `wrap`.
         images: anything that `capture` takes, several of it; as a mapping where they have names.
-        layer: whose output; the last conv layer by default.
+        layer: whose output; the last conv layer by default. Several names give features of each.
         pool: one of `POOLS`.
         size: side of the inputs in pixels, in place of the model's own.
         whole: take in the whole images instead of their centre crops.
@@ -58,131 +92,104 @@ def features(
 
     Raises:
         UnknownLayerError: the model has no such layer.
-        SettingError: `pool` is not one of `POOLS`, or there is no such engine.
+        SettingError: `pool` is not one of `POOLS`, no layer is given, or there is no such engine.
         HookVizError: no image is given, or none gives a vector.
 
     >>> model = hookviz.load_model("shapesnet")
     >>> hookviz.extract_features(model, ["assets/samples/dots.jpg"]).vectors.shape  # (N, D)
     (1, 128)
+    >>> found = hookviz.extract_features(model, ["assets/samples/dots.jpg"], ["stage1", "stage2"])
+    >>> {name: features.vectors.shape for name, features in found.items()}
+    {'stage1': (1, 48), 'stage2': (1, 96)}
     """
     one_of(say("pool"), pool, POOLS)
     listed = dict(images) if isinstance(images, Mapping) else named(images)
     if not listed:
         raise HookVizError(say("There is no image to make features of; give at least one."))
-    modules = dict(model.network.named_modules(remove_duplicate=False))
-    if layer is not None and (not layer or layer not in modules):
-        raise UnknownLayerError(
-            say("layer in {model}", model=model.title), layer, filter(None, modules)
-        )
-    first = _layer_of_first(model, listed, layer, size, whole=whole)
+    asked = _asked(model, layer)
+    known = asked or _last_of_first(model, listed, size, whole=whole)
     needs = needs_of([model], listed.values())
-    work = VectorWork(model, first, pool, size, whole=whole, needs=needs)
-    vectors: dict[str, NDArray[np.float32]] = {}
-    failed: dict[str, HookVizError] = {}
+    work = VectorWork(model, known, pool, size, whole=whole, needs=needs)
+    outcomes: dict[str, tuple[NDArray[np.float32], ...] | HookVizError] = {}
 
     def tell(done: float, _left_out: int) -> None:
         progress(min(1.0, done / len(listed)))
 
-    for outcomes in engine_of(engine)(work, image_shards(listed, _SHARD), tell):
-        for name, outcome in outcomes.items():
+    for of_shard in engine_of(engine)(work, image_shards(listed, _SHARD), tell):
+        outcomes |= of_shard
+    if all(isinstance(outcome, HookVizError) for outcome in outcomes.values()):
+        _refuse_all(outcomes)
+    # A network may have refused the first image at first, and given features of it all the same.
+    known = known or _last_of_first(model, listed, size, whole=whole)
+    found = {}
+    for place, name in enumerate(known):
+        vectors: dict[str, NDArray[np.float32]] = {}
+        failed: dict[str, str] = {}
+        for image, outcome in outcomes.items():
             try:
                 if isinstance(outcome, HookVizError):
                     raise outcome
-                _check_length(outcome, vectors, pool)
-                vectors[name] = outcome
+                _check_length(outcome[place], vectors, pool)
+                vectors[image] = outcome[place]
             except HookVizError as error:
-                failed[name] = error
-    if not vectors:
-        name, reason = next(iter(failed.items()))
-        if len(failed) == 1:
-            raise reason
-        raise HookVizError(
-            say("No image gave features. {name}: {reason}", name=shorten(name), reason=reason)
-        ) from reason
-    # A network may have refused the first image at first, and given features of it all the same.
-    last = work.layer or _layer_of_first(model, listed, layer, size, whole=whole)
-    assert last is not None
-    stacked = np.stack(list(vectors.values()))
-    stacked.setflags(write=False)
-    return Features(
-        model=model.name,
-        weights=model.weights,
-        digest=model.digest,
-        layer=last,
-        pool=pool,
-        names=tuple(vectors),
-        vectors=stacked,
-        failed={name: str(error) for name, error in failed.items()},
-        size=size,
-        whole=whole,
-        preprocess=steps(model),
-        files=tuple(_file(listed[name]) for name in vectors),
-    )
-
-
-@dataclass(frozen=True)
-class VectorWork:
-    """Worker that makes a vector of each image of a shard, or says why there is none.
-
-    Attributes:
-        model: from `load_model` or `wrap`.
-        layer: whose output; None where no image has told which layer is the last.
-        pool: one of `POOLS`.
-        size: side of the inputs in pixels, in place of the model's own.
-        whole: take in the whole images instead of their centre crops.
-        needs: what it needs where it runs.
-    """
-
-    model: Model
-    layer: str | None
-    pool: str
-    size: int | None
-    whole: bool = False
-    needs: Needs = field(default_factory=Needs)
-
-    def names(self, shard: ImageShard) -> tuple[str, ...]:
-        """Return the names of a shard's images."""
-        return shard.names
-
-    def __call__(
-        self, shard: ImageShard, report: ReportImages
-    ) -> dict[str, NDArray[np.float32] | HookVizError]:
-        """Return the vector of each image, or why there is none, by its name."""
-        count, left_out = len(shard.names), 0
-        reporter = ProgressReporter(lambda share: report(count * share, left_out), count)
-        outcomes: dict[str, NDArray[np.float32] | HookVizError] = {}
-        for name, image in zip(shard.names, shard.images, strict=True):
-            try:
-                outcomes[name] = self._vector(image, reporter)
-            except HookVizError as error:
-                if reporter.was_ended_by(error):
-                    raise
-                outcomes[name] = error
-                left_out += 1
-            reporter.step()
-        return outcomes
-
-    def _vector(self, image: Any, reporter: ProgressReporter) -> NDArray[np.float32]:
-        model_input = inputs.prepare(self.model, image, size=self.size, whole=self.whole)
-        shape = model_input.tensor.shape
-        layer = self.layer or _last_conv(self.model, tuple(shape[1:]))
-        captured = capturing.capture(
-            self.model, model_input, layer, logits=False, progress=reporter.within
+                failed[image] = str(error)
+        stacked = np.stack(list(vectors.values()))
+        stacked.setflags(write=False)
+        found[name] = Features(
+            model=model.name,
+            weights=model.weights,
+            digest=model.digest,
+            layer=name,
+            pool=pool,
+            names=tuple(vectors),
+            vectors=stacked,
+            failed=failed,
+            size=size,
+            whole=whole,
+            preprocess=steps(model),
+            files=tuple(_file(listed[image]) for image in vectors),
         )
-        return vector(captured.calls(layer)[0], self.pool)
+    return found[known[0]] if layer is None or isinstance(layer, str) else found
 
 
-def _layer_of_first(
-    model: Model, images: Mapping[str, Any], layer: str | None, size: int | None, *, whole: bool
-) -> str | None:
-    """Return the layer, or the last conv layer that the first readable image shows."""
-    for image in images.values() if layer is None else ():
+def _asked(model: Model, layer: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Return the names of the layers that are asked for, each once; refuse what is no layer."""
+    if layer is None:
+        return ()
+    several = isinstance(layer, Iterable) and not isinstance(layer, str)
+    asked: tuple[Any, ...] = tuple(layer) if several else (layer,)
+    if not asked:
+        raise SettingError(
+            say("layer={layer} names no layer; give at least one.", layer=shorten(repr(layer)))
+        )
+    names = list(filter(None, dict(model.network.named_modules(remove_duplicate=False))))
+    for name in asked:
+        if name not in names:
+            raise UnknownLayerError(say("layer in {model}", model=model.title), name, names)
+    return tuple(dict.fromkeys(asked))
+
+
+def _refuse_all(outcomes: Mapping[str, Any]) -> NoReturn:
+    """Say that no image gave features, with the reason of the first one."""
+    name, reason = next(iter(outcomes.items()))
+    if len(outcomes) == 1:
+        raise reason
+    raise HookVizError(
+        say("No image gave features. {name}: {reason}", name=shorten(name), reason=reason)
+    ) from reason
+
+
+def _last_of_first(
+    model: Model, images: Mapping[str, Any], size: int | None, *, whole: bool
+) -> tuple[str, ...]:
+    """Return the last conv layer that the first readable image shows; none where none does."""
+    for image in images.values():
         try:
             model_input = inputs.prepare(model, image, size=size, whole=whole)
-            return _last_conv(model, tuple(model_input.tensor.shape[1:]))
+            return (last_conv(model, tuple(model_input.tensor.shape[1:])),)
         except HookVizError:  # it is told in its turn
             continue
-    return layer
+    return ()
 
 
 def steps(model: Model) -> str:
@@ -234,43 +241,6 @@ def _file(image: Any) -> str:
     if not isinstance(image, str | os.PathLike) or is_url(image):
         return ""
     return str(path_of(image).absolute())
-
-
-def _last_conv(model: Model, shape: tuple[int, ...]) -> str:
-    trace = layer_trace(model, shape)
-    layers = trace.convs or trace.layers
-    if not layers:
-        raise HookVizError(
-            say("{model} has no layer whose output could be a vector.", model=model.title)
-        )
-    return layers[-1].name
-
-
-def vector(activation: Activation, pool: str = "mean") -> NDArray[np.float32]:
-    """Return the values as one vector, ``(D,)``: of maps, ``(C, …)``, or of vectors, ``(…, C)``.
-
-    Args:
-        activation: what the layer put out.
-        pool: one of `POOLS`.
-
-    Raises:
-        HookVizError: there are no numbers in it.
-    """
-    values: NDArray[np.float32] = activation.values.numpy()
-    if not values.size:
-        raise HookVizError(say("{address} put out no numbers.", address=activation.address))
-    if values.ndim > 1 and activation.channels_last:
-        values = np.moveaxis(values, -1, 0)
-    if pool == "mean" and values.ndim > 1:
-        return channel_means(values)
-    return values.reshape(-1).copy()
-
-
-def channel_means(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the mean of each channel over all positions, ``(C,)``, of ``(C, …)``."""
-    rows = values.reshape(len(values), -1).astype(np.float64)
-    means: NDArray[np.float32] = rows.mean(axis=1).astype(np.float32)
-    return means
 
 
 def _check_length(

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hookviz.capturing import engine as capturing
 from hookviz.capturing import inputs
-from hookviz.capturing.features import vector
+from hookviz.capturing.feature_vectors import vector
 from hookviz.capturing.image_shards import ImageShard, image_shards, needs_of
 from hookviz.comparing.batched_means import batched_means, keeps_images_apart
 from hookviz.engines.engine import Engine, Needs, ReportImages, in_this_process

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.capturing.feature_index import ranked
-from hookviz.capturing.feature_vectors import POOLS, Features, unit_vectors
-from hookviz.capturing.features import channel_means, features, named
+from hookviz.capturing.feature_vectors import POOLS, Features, channel_means, unit_vectors
+from hookviz.capturing.features import features, named
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, constants, file_of, in_order

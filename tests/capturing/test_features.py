@@ -1,3 +1,4 @@
+import copy
 import io
 import sys
 from pathlib import Path
@@ -99,8 +100,39 @@ def test_inputs_of_other_sizes_have_means_but_not_all_their_values(tiny: Model) 
 def test_what_does_not_exist_is_refused_before_any_pass(tiny: Model) -> None:
     with pytest.raises(hookviz.UnknownLayerError, match="conv2"):
         features(tiny, [picture()], "conv22")
+    with pytest.raises(hookviz.UnknownLayerError, match="conv2"):
+        features(tiny, [picture()], ["conv1", "conv22"])
+    with pytest.raises(hookviz.SettingError, match="at least one"):
+        features(tiny, [picture()], [])
     with pytest.raises(hookviz.SettingError, match="mean, flat"):
         features(tiny, [picture()], pool="max")
+
+
+def test_several_layers_have_features_each_of_one_pass(tiny: Model, tmp_path: Path) -> None:
+    (tmp_path / "broken.png").write_bytes(encoded(picture())[:60])
+    inputs = [random_input(seed) for seed in range(2)]
+    outputs: dict[str, Tensor] = {}
+    network = copy.deepcopy(tiny.network)
+    for name in ("conv2", "head"):
+        network.get_submodule(name).register_forward_hook(
+            lambda module, args, output, name=name: outputs.update({name: output.clone()})
+        )
+    with torch.no_grad():
+        network(torch.cat(inputs))
+    found = features(tiny, [*inputs, tmp_path / "broken.png"], ["head", "conv2", "head"])
+    assert list(found) == ["head", "conv2"]
+    for name, expected in (("conv2", outputs["conv2"].mean((2, 3))), ("head", outputs["head"])):
+        np.testing.assert_allclose(found[name].vectors, expected.numpy(), rtol=1e-5, atol=1e-6)
+        assert (found[name].layer, found[name].names) == (name, ("image 1", "image 2"))
+        assert list(found[name].failed) == ["broken.png"]
+    assert list(features(tiny, inputs, ("conv1",))) == ["conv1"]
+
+
+def test_what_has_no_vector_of_one_layer_may_have_one_of_another(tiny: Model) -> None:
+    images = {"wide": picture(0, 40, 20), "square": picture(0, 20, 20)}
+    found = features(tiny, images, ["conv2", "head"], pool="flat", whole=True)
+    assert (found["conv2"].names, found["head"].names) == (("wide",), ("wide", "square"))
+    assert "mean" in found["conv2"].failed["square"]
 
 
 def test_names(tmp_path: Path) -> None:
