@@ -241,16 +241,41 @@ def own_shape(model: Model) -> tuple[int, ...]:
 def input_error(
     model: Model, shape: Sequence[int], reason: Exception, failed: FailingCall | None = None
 ) -> ModelError:
-    """Return the error that says which input a network could not take, where, and what it takes."""
-    given, own = (times(dims) for dims in (shape, own_shape(model)))
-    where = f"{failed}: " if failed else ""
+    """Return the error that says which input a network could not take, where, and what it takes.
+
+    The size that a person's network is meant for is a guess, which a pass has to bear out.
+    """
+    own = own_shape(model)
+    said = {
+        "model": model.title,
+        "shape": times(shape),
+        "layer": f"{failed}: " if failed else "",
+        "reason": first_line(reason),
+        "own_shape": times(own),
+    }
+    if _takes(model, own):
+        return ModelError(
+            say(
+                "{model} can't take an input of {shape}: {layer}{reason}. It is made for "
+                "{own_shape}.",
+                **said,
+            )
+        )
     return ModelError(
         say(
-            "{model} can't take an input of {shape}: {layer}{reason}. It is made for {own_shape}.",
-            model=model.title,
-            shape=given,
-            layer=where,
-            reason=first_line(reason),
-            own_shape=own,
+            "{model} can't take an input of {shape}: {layer}{reason}. It was thought to be made "
+            "for {own_shape}, which doesn't run through it: give a tensor of a size that does, "
+            "or wrap(network, example=(tensor,)).",
+            **said,
         )
     )
+
+
+def _takes(model: Model, shape: Sequence[int]) -> bool:
+    """Return whether zeros of a shape, ``(C, H, W)``, run through the network."""
+    try:
+        with private_replica(model) as replica:
+            replica(torch.zeros(1, *shape).to(*device_and_dtype(replica)))
+    except Exception:  # noqa: BLE001 - a person's own code can raise anything
+        return False
+    return True

@@ -6,8 +6,10 @@ A pass over shapes alone takes milliseconds. Where the network looks at values (
 """
 
 import time
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from math import inf
 from typing import Any
@@ -28,6 +30,7 @@ _LONGEST = 20.0  # seconds after which inputs with data are no longer tried
 _LENGTHS = (16_000, 1024, 128, 256, 512, 2048, 4096, 8000, 22_050, 44_100, 48_000)  # of sound
 _VOLUMES = ((16, 112, 112), (32, 32, 32), (64, 64, 64), (8, 64, 64), (16, 224, 224), (16, 16, 16))
 _MOST_CHANNELS = 6  # different counts that are tried
+_LARGEST = 512  # side up to which one is searched that is not usual
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ def guess_input(network: nn.Module) -> Guess:
     device, dtype = device_and_dtype(network)
     with isolated(network):
         for probe, sides in _probes(network, device, dtype):
-            shape = probe.first_fit(sides)
+            shape = probe.first_fit(sides) or probe.searched()
             if shape is not None:
                 return replace(guess_of(shape), runs=True, dtype=probe.dtype)
     return Guess(_steps(probe.channels()[0], 224))
@@ -104,6 +107,9 @@ class _Probe:
         self._convs = {
             name: part for name, part in network.named_modules() if isinstance(part, _ConvNd)
         }
+        self._linears = {
+            name: part for name, part in network.named_modules() if isinstance(part, nn.Linear)
+        }
         self._first = self._first_conv()
 
     def channels(self) -> tuple[int, ...]:
@@ -125,9 +131,45 @@ class _Probe:
                 if all(len(part) == 1 for _, part in hooks.tensors_in(output) if part.ndim):
                     return (count, *extent)
                 second_best = second_best or (count, *extent)
-            if second_best:
-                return second_best
+        return second_best
+
+    def searched(self) -> tuple[int, ...] | None:
+        """Return the shape, of sides of any length, at which a linear layer gets what it takes.
+
+        Of several sides the one that is most often even, as pooling drops what is odd.
+        """
+        if isinstance(self._first, nn.Conv1d | nn.Conv3d):
+            return None
+        for count in self.channels():
+            surplus = self._surplus(count, 224)
+            if surplus == -inf:
+                continue
+            sides = range(1, 224) if surplus > 0 else range(225, _LARGEST + 1)
+            least = sides.start + bisect_left(sides, 0, key=partial(self._surplus, count))
+            for step in (32, 16, 8, 4, 2, 1):
+                side = -(-least // step) * step
+                if self._output((count, side, side)) is not None:
+                    return count, side, side
         return None
+
+    def _surplus(self, count: int, side: int) -> float:
+        """Return how many numbers too many the first linear layer gets that flat maps don't fit.
+
+        Below 0 they are too few: -∞ where it is something else that fails, as a kernel does that
+        is larger than its maps. 0 where all goes through.
+        """
+        wrong: list[int] = []
+
+        def see(call: hooks.Call) -> None:
+            numbers = next((part for _, part in hooks.tensors_in(call.inputs)), None)
+            taken = self._linears[call.layer].in_features
+            if numbers is not None and numbers.ndim == 2 and numbers.shape[1] != taken:
+                wrong.append(numbers.shape[1] - taken)
+                raise hooks.StopForward
+
+        with hooks.before(self._network, self._linears, see):
+            output = self._output((count, side, side))
+        return wrong[0] if wrong else 0 if output is not None else -inf
 
     def _extents(self, sides: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
         """List inputs' sizes without batch and channels, likeliest first."""

@@ -119,6 +119,18 @@ def test_people_are_told_where_a_pass_fails(call: Any) -> None:
     assert all_hooks(model) == 0
 
 
+def test_a_size_that_no_pass_has_shown_is_not_told_as_its_own() -> None:
+    network = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(4 * 10 * 18, 2))
+    model = hookviz.wrap(network)  # of no square
+    with pytest.raises(hookviz.ModelError) as caught:
+        hookviz.capture(model, picture())
+    assert "made for 1×224×224, which doesn't run through it" in str(caught.value)
+    given = torch.ones(1, 1, 12, 20)
+    scores = hookviz.capture(hookviz.wrap(network, example=(given,)), given).logits
+    assert scores is not None
+    torch.testing.assert_close(scores, network(given)[0].detach())
+
+
 class Raises(nn.Module):
     """Looks for something that nobody gave it, after its own layer."""
 

@@ -133,3 +133,50 @@ class TakesTwoSizes(nn.Module):
 
 def test_of_digits_and_colours_those_have_32_pixels() -> None:
     assert guess_input(seeded(TakesTwoSizes)).preprocess == rgb(32)
+
+
+class Article(nn.Module):
+    """As in many articles: its only linear layers take the maps of one size."""
+
+    def __init__(self, channels: int, numbers: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, 4, 3)
+        self.conv2 = nn.Conv2d(4, 8, 3)
+        self.fc1 = nn.Linear(numbers, 6)
+        self.fc2 = nn.Linear(6, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = nn.functional.relu(self.conv2(torch.relu(self.conv1(images))))
+        maps = nn.functional.max_pool2d(maps, 2).flatten(1)
+        scores: Tensor = self.fc2(self.fc1(maps).relu())
+        return scores
+
+
+@pytest.mark.parametrize(("channels", "side"), [(1, 28), (1, 100), (3, 42), (3, 300), (2, 36)])
+def test_a_size_that_is_not_usual_is_searched(channels: int, side: int) -> None:
+    network = seeded(lambda: Article(channels, 8 * ((side - 4) // 2) ** 2)).eval()
+    found = guess_input(network)
+    assert (found.runs, found.preprocess.shape) == (True, (channels, side, side))
+    with torch.no_grad():
+        assert network(torch.zeros(1, *found.preprocess.shape)).shape == (1, 3)
+
+
+def test_a_size_is_searched_of_layers_that_are_torchs_own_and_without_a_conv() -> None:
+    digits = nn.Sequential(nn.Flatten(), nn.Linear(40 * 40, 10))
+    assert guess_input(digits).preprocess.shape == (1, 40, 40)
+
+
+class Rows(nn.Module):
+    """Of 224 pixels and three channels it makes 192 rows, of 28 grey ones a single one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(784, 10)
+
+    def forward(self, images: Tensor) -> Tensor:
+        scores: Tensor = self.fc(images.view(-1, 784))
+        return scores
+
+
+def test_channels_that_make_one_row_come_before_those_that_make_several() -> None:
+    assert guess_input(seeded(Rows)).preprocess.shape == (1, 28, 28)
