@@ -145,7 +145,7 @@ class _Probe:
             if surplus == -inf:
                 continue
             sides = range(1, 224) if surplus > 0 else range(225, _LARGEST + 1)
-            least = sides.start + bisect_left(sides, 0, key=partial(self._surplus, count))
+            least = sides.start + bisect_left(sides, 0.0, key=partial(self._surplus, count))
             for step in (32, 16, 8, 4, 2, 1):
                 side = -(-least // step) * step
                 if self._output((count, side, side)) is not None:
