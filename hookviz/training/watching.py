@@ -1,8 +1,9 @@
 """Find the first NaN or infinity in a training loop, and the layer that it came from."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 from weakref import ReferenceType, ref
 
 import torch
@@ -12,7 +13,7 @@ from hookviz.errors import HookVizError, ModelError
 from hookviz.hooking import hooks
 from hookviz.hooking.graph_hooks import GraphHooks
 from hookviz.hooking.layer_warnings import LayerWarnings, numbers
-from hookviz.hooking.torch_functions import version
+from hookviz.hooking.torch_functions import EveryFunction, version
 from hookviz.types import Address, Model
 
 
@@ -21,13 +22,14 @@ class BadTensor:
     """Where a tensor with NaN or infinities was seen: layer, call, phase and tensor.
 
     Attributes:
-        layer: the module's dotted path; empty for the model itself.
+        layer: the module's dotted path; empty for the model itself, and for the loss.
         call: which of the module's calls since the block began, from 0. For a parameter, which of
-            its gradients.
-        phase: ``"forward"`` or ``"backward"``.
+            its gradients; for the loss, which backward pass.
+        phase: ``"forward"``, ``"loss"`` or ``"backward"``.
         kind: ``"nan"``, ``"inf"`` or ``"nan and inf"``.
-        tensor: ``"output"``, ``"output[0]"`` for one of several, or a parameter's name in its
-            module, for example ``"weight"``. In the backward phase it is the gradient of that.
+        tensor: ``"output"``, ``"output[0]"`` for one of several, ``"loss"``, or a parameter's name
+            in its module, for example ``"weight"``. In the backward phase it is the gradient of
+            that.
         shape: of the tensor, batch included; of a nested tensor's numbers without padding.
     """
 
@@ -41,16 +43,25 @@ class BadTensor:
     def __str__(self) -> str:
         """Return what is wrong, and where to look, as a sentence."""
         kinds = {"nan": "NaN", "inf": "Infinity", "nan and inf": "NaN and infinity"}
+        kind, shape = kinds[self.kind], "×".join(map(str, self.shape)) or "of one number"
+        if self.phase == "loss":
+            return (
+                f"{kind} in the loss, before backward pass {self.call}, shape {shape}. All layers "
+                "put out finite numbers: look at what makes the loss of them, outside of the "
+                "network, such as a logarithm or a division by 0, and at the targets."
+            )
         what = self.tensor if self.phase == "forward" else f"gradient of the {self.tensor}"
         before = (
             "All layers that returned before it put out finite numbers"
             if self.phase == "forward"
             else "All gradients that were computed before it were finite"
         )
+        look = "this layer computes, its weights and the learning rate"
+        if self.phase == "backward" and self.tensor.startswith("output"):
+            look = "is computed of that output, up to the loss"
         return (
-            f"{kinds[self.kind]} in the {what} of {self.layer or 'the model itself'}, "
-            f"{self.phase} pass, call {self.call}, shape {'×'.join(map(str, self.shape))}. "
-            f"{before}: look at what this layer computes, its weights and the learning rate."
+            f"{kind} in the {what} of {self.layer or 'the model itself'}, {self.phase} pass, call "
+            f"{self.call}, shape {shape}. {before}: look at what {look}."
         )
 
 
@@ -70,10 +81,11 @@ class BadTensorError(HookVizError):
 def watch(model: nn.Module | Model, *, record: bool = False) -> Iterator[list[BadTensor]]:
     """Check every tensor that the model computes while the block runs; stop at a bad one.
 
-    Forward, at what each module puts out; backward, at the gradients of that and of the
-    parameters. Unlike the rest of HookViz this works on the very module that is given. It changes
-    nothing, keeps no tensor alive, takes in-place layers and modules that run several times, and
-    its hooks, of which `observe` says more, are gone afterwards on every way out.
+    Forward, at what each module puts out; at the loss, which is made outside of the model, as its
+    ``backward`` is called; backward, at the gradients of the outputs and of the parameters. Unlike
+    the rest of HookViz this works on the very module that is given. It changes nothing, keeps no
+    tensor alive, takes in-place layers and modules that run several times, and its hooks, of which
+    `observe` says more, are gone afterwards on every way out.
 
     Each tensor costs one sum, and on a GPU one wait for its result: 5 to 9 % of a training step of
     ConvNeXt-T and ResNet-18 on one CPU core (eight images of 64×64). A loss scaler for mixed
@@ -90,13 +102,18 @@ def watch(model: nn.Module | Model, *, record: bool = False) -> Iterator[list[Ba
 
     Raises:
         ModelError: `model` is neither a module nor a `Model`.
-        BadTensorError: from within the forward or backward pass, at the first bad tensor.
+        BadTensorError: from within the forward or backward pass, at the first bad tensor, or as
+            the backward pass of a bad loss is to begin.
 
     >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
     >>> with hookviz.watch(network, record=True) as bad:
     ...     _ = network(torch.full((1, 3, 8, 8), torch.nan))  # (N, C, H, W)
     >>> bad[0].layer, bad[0].kind, bad[0].shape
     ('0', 'nan', (1, 4, 6, 6))
+    >>> with hookviz.watch(network, record=True) as bad:
+    ...     (network(torch.ones(1, 3, 8, 8)).mean() + torch.nan).backward()
+    >>> bad[0].phase, bad[0].kind
+    ('loss', 'nan')
     """
     watcher = _Watcher(record=record)
     network = model.network if isinstance(model, Model) else model
@@ -110,11 +127,27 @@ def watch(model: nn.Module | Model, *, record: bool = False) -> Iterator[list[Ba
         hooks.on_gradients(watcher.see_parameter) as parameters,
         watcher.graphs,
         hooks.observe(network, names, watcher.see_output),
+        _Losses(watcher.see_loss),
     ):
         for name, parameter in trained:
             with watcher.warnings.kept_out(name.rpartition(".")[0]):
                 parameters.add(name, parameter)
         yield watcher.found
+
+
+class _Losses(EveryFunction):
+    """Torch function mode that shows what backward passes begin with, where no hook is."""
+
+    def __init__(self, see: Callable[[Any], None]) -> None:
+        super().__init__()
+        self._see = see
+
+    def called(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        if func in (Tensor.backward, torch.autograd.backward, torch.autograd.grad):
+            self._see(args[0])  # by keyword too: torch puts them in their places
+        return func(*args, **kwargs)
 
 
 class _Watcher:
@@ -126,6 +159,7 @@ class _Watcher:
         self._record = record
         self._known: set[tuple[str, str, str]] = set()
         self._gradients: dict[str, int] = {}
+        self._backward_passes = 0
         self._last: tuple[ReferenceType[Tensor], int] | None = None
         self.warnings = LayerWarnings("watch", BadTensorError)
 
@@ -138,6 +172,13 @@ class _Watcher:
                 self._check(address, "forward", _part(path), tensor)
                 if tensor.requires_grad:
                     self.graphs.add(address, tensor)
+
+    def see_loss(self, losses: Any) -> None:
+        with self.warnings.kept_out(""):
+            for _, loss in hooks.tensors_in(losses):
+                if _can_be_bad(loss):
+                    self._check(Address("", self._backward_passes), "loss", "loss", loss)
+        self._backward_passes += 1
 
     def see_parameter(self, name: str, gradient: Tensor) -> None:
         layer, _, parameter = name.rpartition(".")

@@ -233,6 +233,7 @@ def test_sparse_gradients_are_watched_and_recorded() -> None:
     dense[1], dense[3] = 1, 2
     assert log.rows[0].gradient_norm == pytest.approx(float(dense.norm()))
     assert [(each.phase, each.tensor) for each in bad] == [
+        ("loss", "loss"),
         ("backward", "output"),
         ("backward", "weight"),
     ]

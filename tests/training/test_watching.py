@@ -133,7 +133,7 @@ def test_in_place_layers_have_the_gradient_of_what_they_overwrite(network: Tiny)
 def test_a_bad_gradient_of_a_parameter_is_found() -> None:
     linear = nn.Linear(1, 1, bias=False)
     with torch.no_grad():
-        linear.weight.fill_(1.0)
+        linear.weight.fill_(1e-10)  # so that what is put out, and the loss of it, are finite
     with watch(linear):
         back(linear(torch.full((1, 1), 1e20)).sum())
         with pytest.raises(BadTensorError) as caught:
@@ -281,7 +281,56 @@ def test_a_program_is_watched_by_its_output_and_its_gradients() -> None:
     with watch(program, record=True) as bad_tensors:
         back((program(torch.ones(2, 3)) * torch.nan).sum())
     assert {(each.layer, each.phase, each.tensor) for each in bad_tensors} == {
+        ("", "loss", "loss"),
         ("", "backward", "output"),
         ("0", "backward", "weight"),
         ("0", "backward", "bias"),
     }
+
+
+def no_target(scores: Tensor) -> Tensor:
+    """The mean over no image: every target is left out."""
+    return nn.functional.cross_entropy(scores, torch.full((len(scores),), -100))
+
+
+@pytest.mark.parametrize(
+    ("loss_of_scores", "kind"),
+    [
+        (lambda scores: scores.mean() + torch.nan, "nan"),
+        (lambda scores: (scores.mean() * 0 - 1).log(), "nan"),  # whose gradient is finite
+        (lambda scores: scores.mean() + torch.tensor(0.0).log(), "inf"),
+        (no_target, "nan"),
+    ],
+)
+def test_a_bad_loss_of_finite_outputs_is_named(
+    network: Tiny, loss_of_scores: Callable[[Tensor], Tensor], kind: str
+) -> None:
+    with watch(network):
+        back(loss_of(network))
+        loss = loss_of_scores(network(random_input(0)))
+        assert not torch.isfinite(loss)
+        with pytest.raises(BadTensorError) as caught:
+            back(loss)
+    gradients = torch.autograd.grad(loss, list(network.parameters()))
+    assert caught.value.found == BadTensor("", 1, "loss", kind, "loss", ())
+    assert "in the loss" in str(caught.value)
+    for gradient in gradients:  # of which none would have told
+        assert torch.isfinite(gradient).all()
+
+
+@pytest.mark.parametrize(
+    "backward",
+    [
+        lambda loss, _: torch.autograd.backward([loss]),
+        lambda loss, _: torch.autograd.backward(tensors=loss),
+        torch.autograd.grad,
+        lambda loss, weight: torch.autograd.grad(outputs=loss, inputs=weight),
+    ],
+)
+def test_a_loss_is_seen_however_its_backward_pass_is_begun(
+    network: Tiny, backward: Callable[[Tensor, Tensor], object]
+) -> None:
+    with watch(network, record=True) as bad_tensors:
+        backward(network(random_input(0)).mean() + torch.inf, network.head.weight)
+        backward(network(random_input(0)).mean(), network.head.weight)
+    assert bad_tensors == [BadTensor("", 0, "loss", "inf", "loss", ())]
