@@ -1,7 +1,8 @@
 """Show a kernel whose numbers can be typed over, with presets, stride and padding."""
 
+import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from hookviz.lessons.kernels import Kernel
 from hookviz.ui.components.files import show
 
 _LARGEST = 100.0
+_LARGEST_SIDE = 11
 _MOST_STRIDE, _MOST_PADDING = 4, 3
 
 
@@ -65,7 +67,25 @@ def edit_kernel(
     show("kernel_editor", key, data, changed=changed)
 
 
-def _read(sent: Any, side: int, presets: Mapping[str, str]) -> EditedKernel | None:
+def written_kernel(edited: EditedKernel) -> str:
+    """Return the kernel as text, short enough for a link; see `read_kernel`."""
+    rows = [[float(f"{value:.4g}") for value in row] for row in edited.kernel]
+    parts = [[] if edited.preset else rows, edited.stride, edited.padding, edited.preset]
+    return json.dumps(parts, separators=(",", ":"))
+
+
+def read_kernel(text: str, presets: Mapping[str, Kernel]) -> EditedKernel | None:
+    """Return the kernel of `written_kernel`, of a preset as it is now; None where it is none."""
+    try:
+        rows, stride, padding, preset = json.loads(text)
+        kernel = [*map(list, presets[preset])] if preset else rows
+        sent = {"kernel": kernel, "stride": stride, "padding": padding, "preset": preset}
+        return _read(sent, min(len(kernel), _LARGEST_SIDE), presets)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def _read(sent: Any, side: int, presets: Collection[str]) -> EditedKernel | None:
     """Return what the browser sent; None where it is out of bounds or nothing of this component."""
     match sent:
         case {

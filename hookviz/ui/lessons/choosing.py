@@ -10,6 +10,7 @@ from hookviz.language.saying import say
 from hookviz.lessons.catalog import lessons
 from hookviz.lessons.lesson import Lesson, Question
 from hookviz.lessons.lesson_error import did_you_mean
+from hookviz.ui.lessons.picks import MOVED
 from hookviz.ui.link import restore_reverted, update_link
 from hookviz.ui.state import SILENCED, choose, choose_sample, plain
 
@@ -92,18 +93,18 @@ def go_to_step(step: int) -> None:
 
 def go_to_lesson(slug: str) -> None:
     """Begin the lesson of that name."""
-    update_link(lesson=slug, step=None)
+    update_link(lesson=slug, step=None, **{MOVED: None})
 
 
 def open_in_explorer(link: Mapping[str, str]) -> None:
     """Leave the lesson for the explorer, in the state that a live part shows."""
     restore_reverted()
-    names = {"lesson", "step", *(_OF_NETWORK & link.keys())}
+    names = {"lesson", "step", MOVED, *(_OF_NETWORK & link.keys())}
     st.session_state[_LEFT] = {name: st.query_params.get(name) for name in names}
     if "weights" in link:  # whose widget is on this page as well
         choose(weights=link["weights"])
     others = {name: value for name, value in link.items() if name != "weights"}
-    update_link(lesson=None, step=None, **{"lens": None, **others})
+    update_link(lesson=None, step=None, **{MOVED: None, "lens": None, **others})
     st.rerun()  # widgets that come now begin at what the link says when a run begins
 
 
@@ -143,4 +144,4 @@ def is_answered_rightly(lesson: Lesson, question: Question) -> bool:
 
 def leave() -> None:
     """Go to the explorer."""
-    update_link(lesson=None, step=None)
+    update_link(lesson=None, step=None, **{MOVED: None})

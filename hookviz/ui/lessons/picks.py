@@ -1,25 +1,116 @@
-"""Keep in the session what a learner picks inside a live part, its controls, and its link."""
+"""Keep in the link what a learner moves and picks inside a live part, and the link to it.
 
-from collections.abc import Mapping
-from typing import TypeVar
+So a class follows it, a page that is loaded again has it, and Back takes it back.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, cast
+from urllib.parse import parse_qsl, urlencode
 
 import streamlit as st
 
 from hookviz.lessons.maps import Map
+from hookviz.ui.link import restore_reverted, update_link
 from hookviz.ui.state import Cell
 
+MOVED = "moved"
+"""The parameter of the link: of each part what was moved, the newest last."""
+_LONGEST = 1000  # letters, beyond which the oldest is left out
+_INTEGER, _CELL = re.compile(r"-?[0-9]{1,6}"), re.compile(r"([0-9]{1,6}),([0-9]{1,6})")
+
 Value = TypeVar("Value")
+Option = TypeVar("Option")
 
 
 def picked(key: str, name: str, default: Value) -> Value:
-    """Return what was picked of that name in a part; `default` before anything was."""
-    value = st.session_state.get(_state_key(key, name), default)
-    return value if isinstance(value, type(default)) else default
+    """Return what was picked of that name in a part, a number, a cell or text as `default` is.
+
+    It is `default` before anything was picked, and where a link has something else.
+    """
+    text = _moves().get(f"{key} {name}", "")
+    value: object = text or None
+    if isinstance(default, tuple):
+        found = _CELL.fullmatch(text)
+        value = (int(found[1]), int(found[2])) if found else None
+    elif not isinstance(default, str):
+        value = int(text) if _INTEGER.fullmatch(text) else None
+    return default if value is None else cast("Value", value)
 
 
 def pick(key: str, name: str, value: object) -> None:
-    """Keep a pick: for a component's callback, before the part is drawn again."""
-    st.session_state[_state_key(key, name)] = value
+    """Keep a pick: for a callback, before the part is drawn again."""
+    restore_reverted()
+    moves = _moves()
+    moves.pop(f"{key} {name}", None)
+    text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    if text:
+        moves[f"{key} {name}"] = text
+    while len(urlencode(moves)) > _LONGEST:
+        del moves[next(iter(moves))]
+    update_link(**{MOVED: urlencode(moves) or None})
+
+
+def choose(
+    widget: Callable[..., Any],
+    label: str,
+    options: Sequence[Option],
+    key: str,
+    name: str,
+    *,
+    first: Option,
+    then: Callable[[], object] = lambda: None,
+    **looks: Any,
+) -> Option:
+    """Show a choice of a part, and return what is chosen: `first` where the link says nothing.
+
+    Args:
+        widget: what shows the options.
+        label: what it is a choice of.
+        options: what there is, which the link has as text.
+        key: of the part.
+        name: of the choice in it.
+        first: what is chosen at first.
+        then: is called when a person has chosen.
+        looks: what else the widget gets.
+    """
+    shown = {str(each): each for each in options}
+    of_widget = f"{key} {name}"
+    st.session_state[of_widget] = shown.get(picked(key, name, str(first)), first)
+
+    def note() -> None:
+        pick(key, name, st.session_state[of_widget])
+        then()
+
+    chosen = widget(label, options, key=of_widget, on_change=note, **looks)
+    return first if chosen is None else cast("Option", chosen)
+
+
+def slide(
+    label: str,
+    low: int,
+    high: int,
+    key: str,
+    name: str,
+    *,
+    first: int,
+    step: int = 1,
+    then: Callable[[], object] = lambda: None,
+) -> int:
+    """Show a slider of a part from `low` to `high`, and return where it is; see `choose`."""
+    of_widget = f"{key} {name}"
+    st.session_state[of_widget] = min(high, max(low, picked(key, name, first)))
+
+    def note() -> None:
+        pick(key, name, st.session_state[of_widget])
+        then()
+
+    return int(st.slider(label, low, high, step=step, key=of_widget, on_change=note))
+
+
+def _moves() -> dict[str, str]:
+    text = st.query_params.get(MOVED, "")
+    return dict(parse_qsl(text)) if len(text) <= _LONGEST else {}
 
 
 def picked_channel(key: str, count: int, default: int) -> int:

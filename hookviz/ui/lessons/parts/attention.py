@@ -23,6 +23,7 @@ from hookviz.ui.components.map import show_map
 from hookviz.ui.components.mosaic import mosaic
 from hookviz.ui.lessons.maps import grid_of
 from hookviz.ui.lessons.picks import (
+    choose,
     pick,
     pick_channel,
     picked,
@@ -83,27 +84,26 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
 
 def _place(asked: str, key: str) -> str:
     """Let choose among the places, beginning at the lesson's; a layer by name stands alone."""
-    return _choose(say("Layer"), _PLACES, asked, f"{key}-place") if asked in PLACES else asked
+    return _choose(say("Layer"), _PLACES, asked, key, "place") if asked in PLACES else asked
 
 
 def _token(layer: Attending, asked: str, key: str) -> str:
     """Let choose between a patch and the class token, where there is one."""
-    return _choose(say("Who attends"), _TOKENS, asked, f"{key}-token") if layer.prefix else PATCH
+    return _choose(say("Who attends"), _TOKENS, asked, key, "token") if layer.prefix else PATCH
 
 
-def _choose(label: str, names: Mapping[str, str], first: str, key: str) -> str:
+def _choose(label: str, names: Mapping[str, str], first: str, key: str, word: str) -> str:
     """Let choose one of a few by their names."""
-    return (
-        st.segmented_control(
-            label,
-            tuple(names),
-            default=first,
-            format_func=lambda name: say(names[name]),
-            required=True,
-            key=key,
-            label_visibility="collapsed",
-        )
-        or first
+    return choose(
+        st.segmented_control,
+        label,
+        tuple(names),
+        key,
+        word,
+        first=first,
+        format_func=lambda name: say(names[name]),
+        required=True,
+        label_visibility="collapsed",
     )
 
 
@@ -121,7 +121,7 @@ def _show_mean(layer: Attending, maps: np.ndarray, patch: Cell, key: str) -> Non
     def take(cell: Cell) -> None:
         pick(key, "cell", cell)
         if layer.prefix:
-            st.session_state[f"{key}-token"] = PATCH
+            pick(key, "token", PATCH)
 
     show_map(grid_of(mean), 0, mean[0], patch, take, key=f"{key}-mean")
 

@@ -16,7 +16,7 @@ from hookviz.types import LayerInfo
 from hookviz.ui.components.map import show_map
 from hookviz.ui.components.mosaic import mosaic
 from hookviz.ui.lessons.maps import grid_of
-from hookviz.ui.lessons.picks import pick, picked, picked_cell, remember_link
+from hookviz.ui.lessons.picks import pick, picked_cell, picked_channel, remember_link
 from hookviz.ui.state import Cell
 
 _HEIGHT = 300  # pixels of the grid
@@ -29,8 +29,8 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     maps = maps_of(scene, layer.name)
     grid = grid_of(maps, layer.name)
     wanted = wanted_of(scene, options, maps)
-    channel = picked(key, "channel", picked_first(maps, options["channel"], wanted))
-    channel = min(channel, len(maps) - 1)
+    start = picked_first(maps, options["channel"], wanted)
+    channel = picked_channel(key, len(maps), start)
     cell = picked_cell(key, maps[channel])
     remember_link(key, {"layer": layer.name, "channel": str(channel)})
 

@@ -18,7 +18,7 @@ from hookviz.ui.components.map import show_map
 from hookviz.ui.components.mosaic import mosaic
 from hookviz.ui.explorer.atlas_choice import shown_atlas
 from hookviz.ui.lessons.maps import grid_of
-from hookviz.ui.lessons.picks import pick, picked, picked_cell, remember_link
+from hookviz.ui.lessons.picks import choose, pick, picked, picked_cell, remember_link
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import Cell, plain
 
@@ -38,16 +38,18 @@ _TITLES = {
 def show(scene: LessonScene, options: Options, key: str) -> None:
     """Draw the chosen one of the layers; below its strongest channels the picked one."""
     known = {level.place: level for level in levels(scene, options)}
-    place = st.segmented_control(
+    place = choose(
+        st.segmented_control,
         say("Layer"),
         list(known),
-        default=next(iter(known)),
+        key,
+        "place",
+        first=next(iter(known)),
         format_func=lambda name: say(_TITLES[name]) if name in _TITLES else name,
         required=True,
-        key=f"{key}-place",
         label_visibility="collapsed",
     )
-    level = known.get(place or "", next(iter(known.values())))
+    level = known[place]
     of_layer = f"{key}-{level.place}"
     maps = maps_of(scene, level.layer.name)
     strongest = strongest_first(maps, _STRONGEST)

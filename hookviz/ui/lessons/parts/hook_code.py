@@ -4,10 +4,11 @@ import io
 import json
 import keyword
 import tokenize
-from collections.abc import Collection, Mapping
-from functools import cache
+from collections.abc import Callable, Collection, Mapping
+from functools import cache, partial
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -20,7 +21,7 @@ from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.hook_code import CHOICES
 from hookviz.lessons.scripts import Control, Value, read_script, run_script
 from hookviz.ui.components.chart import chart
-from hookviz.ui.lessons.picks import remember_shown
+from hookviz.ui.lessons.picks import choose, remember_shown
 from hookviz.ui.state import plain
 from hookviz.ui.theme import diverging
 from hookviz.wording import number
@@ -70,26 +71,19 @@ def show(_scene: LessonScene, options: Options, key: str) -> None:
 
 def _choose(control: Control, key: str) -> Value:
     """Show the control for a constant, and return its value."""
-    name = f"{key} {control.name}"
     if len(control.values) > _BUTTONS:
-        return st.select_slider(
-            control.name,
-            control.values,
-            value=control.start,
-            format_func=str,
-            key=name,
-            width=_SLIDER,
-        )
-    chosen = st.segmented_control(
+        widget: Callable[..., Any] = partial(st.select_slider, width=_SLIDER)
+    else:
+        widget = partial(st.segmented_control, required=True, width="content")
+    return choose(
+        widget,
         control.name,
         control.values,
-        default=control.start,
+        key,
+        control.name,
+        first=control.start,
         format_func=str,
-        required=True,
-        key=name,
-        width="content",
     )
-    return control.start if chosen is None else chosen
 
 
 def _show_pictures(pictures: Mapping[str, NDArray[np.float32]]) -> None:

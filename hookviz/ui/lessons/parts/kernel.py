@@ -1,50 +1,43 @@
 """Draw a kernel to edit, its walk over the image in grey, and the map that it makes."""
 
-from dataclasses import replace
-
-import streamlit as st
-
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.lessons.kernels import PRESETS, TITLES, Kernel, kernel_call
 from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.kernel import OWN, SHOWN_SIDE, SIDE, own_kernels, start_of
 from hookviz.lessons.pictures import grey_of
-from hookviz.ui.components.kernel_editor import EditedKernel, edit_kernel
+from hookviz.ui.components.kernel_editor import (
+    EditedKernel,
+    edit_kernel,
+    read_kernel,
+    written_kernel,
+)
 from hookviz.ui.components.walk import walk
-from hookviz.ui.lessons.picks import remember_shown
+from hookviz.ui.lessons.picks import pick, picked, remember_shown, slide
 from hookviz.ui.theme import diverging, sign_words
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """Draw the kernel and its walk; what was edited is kept for as long as the session."""
-    edited_key = f"_kernel {key}"
-    channel_key = f"_kernel-channel {key}"
+    """Draw the kernel and its walk; the link keeps what was edited."""
     layer, own = _own(scene)
     name, channel = options["kernel"], int(options["channel"])
-    edited: EditedKernel = st.session_state.setdefault(
-        edited_key,
-        EditedKernel(
-            start_of(scene, options), int(options["stride"]), int(options["padding"]), name
-        ),
-    )
-    channel = min(st.session_state.get(channel_key, channel), max(0, len(own) - 1))
-    if edited.preset == OWN:  # of whatever model is chosen by now
-        edited = replace(edited, kernel=own[channel]) if own else replace(edited, preset="")
+    channel = max(0, min(picked(key, "channel", channel), len(own) - 1))
+    kernels = {**PRESETS, OWN: own[channel]} if own else PRESETS  # of whatever model is chosen now
+    stride, padding = int(options["stride"]), int(options["padding"])
+    edited = read_kernel(picked(key, "kernel", ""), kernels)
+    if edited is None:
+        first = kernels.get(name) or start_of(scene, options)
+        edited = EditedKernel(first, stride, padding, name if name in kernels else "")
 
     def take(new: EditedKernel) -> None:
-        if new.preset == OWN and own:
-            new = replace(new, kernel=own[channel])
-        elif new.preset:
-            new = replace(new, kernel=PRESETS[new.preset])
-        st.session_state[edited_key] = new
+        pick(key, "kernel", written_kernel(new))
 
     start = start_of(scene, options)
     remember_shown(key, {SHOWN_SIDE: str(len(edited.kernel))}, {SHOWN_SIDE: str(len(start))})
     grey = grey_of(scene, SIDE)
     call = kernel_call(grey, edited.kernel, edited.stride, edited.padding)
     rows, columns = (int(length) for length in call.output.shape[1:])
-    presets = {each: say(title) for each, title in TITLES.items()}
+    presets = {each: say(TITLES[each]) for each in PRESETS}
     if own:
         presets[OWN] = say("The network's own")
     size = say(
@@ -56,12 +49,8 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     )
     edit_kernel(edited, presets, size, take, key=f"kernel-{key}")
     if edited.preset == OWN and len(own) > 1:
-        picked = st.slider(
-            say("Channel of {layer}", layer=layer), 0, len(own) - 1, channel, key=f"channel {key}"
-        )
-        if picked != channel:
-            st.session_state[channel_key] = picked
-            st.rerun(scope="fragment")
+        label = say("Channel of {layer}", layer=layer)
+        slide(label, 0, len(own) - 1, key, "channel", first=channel)
     walk(
         call,
         0,

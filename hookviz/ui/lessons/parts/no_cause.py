@@ -11,6 +11,7 @@ from hookviz.lessons.parts.no_cause import class_channels, verdict
 from hookviz.lessons.scores import Scores, own_scores, scores_without
 from hookviz.ui.components.chart import chart
 from hookviz.ui.lessons.class_bars import show_before_and_after
+from hookviz.ui.lessons.picks import choose
 from hookviz.ui.state import plain
 
 _FOLLOWS, _NEEDED = "follows", "needed"
@@ -24,13 +25,15 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         _FOLLOWS: say("Channel {channel}: goes along", channel=both.follower),
         _NEEDED: say("Channel {channel}: changes most", channel=both.needed),
     }
-    chosen = st.segmented_control(
+    chosen = choose(
+        st.segmented_control,
         say("Which channel"),
         list(names),
+        key,
+        "channel",
+        first=_FOLLOWS,
         format_func=names.__getitem__,
-        default=_FOLLOWS,
         required=True,
-        key=f"{key} channel",
         label_visibility="collapsed",
     )
     channel = both.needed if chosen == _NEEDED else both.follower

@@ -15,7 +15,7 @@ from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.relu_pool import LARGEST, POOLS, Stages, before_relu, stages
 from hookviz.ui.components.map import show_map
 from hookviz.ui.lessons.maps import grid_of
-from hookviz.ui.lessons.picks import pick, picked_cell, remember_link, remember_shown
+from hookviz.ui.lessons.picks import choose, pick, picked_cell, remember_link, remember_shown, slide
 from hookviz.ui.state import Cell
 from hookviz.wording import number, times
 
@@ -49,23 +49,20 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
 def _controls(options: Options, key: str, size: tuple[int, ...]) -> tuple[str, int]:
     """Show the controls of the pooling; return its kind and the side of its windows."""
     with st.container(horizontal=True, vertical_alignment="bottom", key=f"{key}-controls"):
-        kind = st.segmented_control(
+        kind = choose(
+            st.segmented_control,
             say("Pooling"),
             list(POOLS),
-            default=options["pool"],
+            key,
+            "pool",
+            first=options["pool"],
             format_func=lambda name: say(POOLS[name]),
             required=True,
-            key=f"{key}-pool",
         )
         most = max(2, min(LARGEST, *size))
-        window = st.slider(
-            say("Cells along the window's side"),
-            1,
-            most,
-            min(most, int(options["window"])),
-            key=f"{key}-window",
-        )
-    return kind or options["pool"], window
+        label, first = say("Cells along the window's side"), int(options["window"])
+        window = slide(label, 1, most, key, "window", first=first)
+    return kind, window
 
 
 def _pooled(of_map: Stages, cell: Cell) -> Cell:

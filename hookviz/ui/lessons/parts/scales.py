@@ -10,7 +10,7 @@ from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.scales import PICKED, SCALES, weakest_channel
 from hookviz.types import Activation
 from hookviz.ui.components.mosaic import mosaic
-from hookviz.ui.lessons.picks import pick_channel, picked_channel, remember_shown
+from hookviz.ui.lessons.picks import choose, pick_channel, picked_channel, remember_shown
 from hookviz.ui.state import plain
 from hookviz.ui.theme import diverging
 
@@ -37,15 +37,17 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         with column:
             st.image(grid.channel_png(channel, 8), width="stretch", alt=names[scale])
             st.caption(names[scale])
-    scale = st.segmented_control(
+    scale = choose(
+        st.segmented_control,
         say("All channels"),
         SCALES,
+        key,
+        "scale",
+        first=SCALES[0],
         format_func=names.__getitem__,
-        default=SCALES[0],
         required=True,
-        key=f"{key} scale",
     )
-    grid = grids[scale or SCALES[0]]
+    grid = grids[scale]
     said = say("The channels of {layer}: a click shows one above.", layer=weakest.layer.name)
     mosaic(grid, said, partial(pick_channel, key), key=f"{key} grid", height=_GRID_HEIGHT)
     st.caption(plain(grid.legend))

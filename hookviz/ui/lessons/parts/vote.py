@@ -18,7 +18,14 @@ from hookviz.lessons.scores import Scores
 from hookviz.ui.components.chart import chart
 from hookviz.ui.components.map import show_map
 from hookviz.ui.lessons.maps import grid_of
-from hookviz.ui.lessons.picks import pick, picked, picked_cell, remember_link, remember_shown
+from hookviz.ui.lessons.picks import (
+    choose,
+    pick,
+    picked,
+    picked_cell,
+    remember_link,
+    remember_shown,
+)
 from hookviz.wording import number, percent
 
 _MOST_BARS = 14  # channels that have a bar of their own
@@ -60,14 +67,15 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
 
 def _pick_class(scores: Scores, options: Options, key: str) -> int:
     start, order = class_of(scores, options["target"]), scores.first(len(scores.scores))
-    chosen = st.selectbox(
+    return choose(
+        st.selectbox,
         say("Class"),
         order,
-        order.index(start),
+        key,
+        "class",
+        first=start,
         format_func=lambda number: listed_label(number, scores.names),
-        key=f"{key}-class",
     )
-    return start if chosen is None else chosen
 
 
 def _show_bars(

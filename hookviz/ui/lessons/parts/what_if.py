@@ -16,7 +16,7 @@ from hookviz.lessons.scores import Scores, own_scores, scores_of, scores_without
 from hookviz.types import LayerInfo
 from hookviz.ui.components.mosaic import mosaic
 from hookviz.ui.lessons.class_bars import show_before_and_after
-from hookviz.ui.lessons.picks import remember_shown
+from hookviz.ui.lessons.picks import choose, pick, picked, remember_shown, slide
 from hookviz.ui.state import plain
 from hookviz.ui.theme import diverging
 
@@ -39,23 +39,27 @@ def _silence(scene: LessonScene, options: Options, key: str) -> Scores:
     layer = layer_of(scene, options["layer"])
     channels = layer.output_shape[0]
     amount = what_if.slider_of(what_if.SILENCE, options["amount"], channels)
-    flipped: set[int] = st.session_state.setdefault(f"_{key} flipped", set())
+    flipped = {int(each) for each in picked(key, "flipped", "").split(",") if each.isdecimal()}
+    flipped &= set(range(channels))
+    clear = partial(pick, key, "flipped", "")
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        count = st.slider(
+        count = slide(
             say("Channels switched off"),
-            *(amount.low, amount.high, amount.start),
-            key=f"{key} count",
-            on_change=flipped.clear,
+            *(amount.low, amount.high, key, "count"),
+            first=amount.start,
+            then=clear,
         )
         names = {"most": say("that matter most"), "least": say("that matter least")}
-        order = st.segmented_control(
+        order = choose(
+            st.segmented_control,
             say("First those"),
             what_if.ORDERS,
+            key,
+            "order",
+            first=options["order"],
+            then=clear,
             format_func=names.__getitem__,
-            default=options["order"],
             required=True,
-            key=f"{key} order",
-            on_change=flipped.clear,
             width="content",
         )
     remember_shown(key, {"amount": str(count)}, {"amount": str(amount.start)})
@@ -68,13 +72,13 @@ def _silence(scene: LessonScene, options: Options, key: str) -> Scores:
         channels=channels,
         layer=layer.name,
     )
-    mosaic(grid, said, partial(_flip, flipped), key=f"{key} grid", height=_GRID_HEIGHT)
+    mosaic(grid, said, partial(_flip, key, flipped), key=f"{key} grid", height=_GRID_HEIGHT)
     st.caption(plain(said))
     return scores_without(scene, layer, silent)
 
 
-def _flip(flipped: set[int], channel: int, _cell: tuple[int, int] | None) -> None:
-    flipped ^= {channel}
+def _flip(key: str, flipped: set[int], channel: int, _cell: tuple[int, int] | None) -> None:
+    pick(key, "flipped", tuple(sorted(flipped ^ {channel})))
 
 
 def _without(scene: LessonScene, layer: LayerInfo, silent: set[int]) -> Grid:
@@ -97,10 +101,11 @@ def _repaint(scene: LessonScene, options: Options, key: str) -> Scores:
         what_if.NOISE: say("Random change of every number (levels of 255)"),
         what_if.FOOL: say("Most that any number may change (levels of 255)"),
     }
-    chosen = st.slider(
+    chosen = slide(
         labels[change],
-        *(amount.low, amount.high, amount.start, amount.step),
-        key=f"{key} amount",
+        *(amount.low, amount.high, key, "amount"),
+        first=amount.start,
+        step=amount.step,
     )
     remember_shown(key, {"amount": str(chosen)}, {"amount": str(amount.start)})
     after = what_if.changed_input(scene, change, chosen)
