@@ -86,7 +86,7 @@ def test_channels_that_are_switched_off_and_a_question_that_was_asked() -> None:
 
 
 def test_pooling_in_larger_windows() -> None:
-    page = move(at_step("relu-and-pooling", 4), "-window", 5)
+    page = move(at_step("relu-and-pooling", 4), " window", 5)
     captions = texts(page.caption)
     pooled = re.search(r"Pooled\W+(\d+)\W+(\d+)", captions)
     assert pooled
@@ -129,14 +129,14 @@ def test_what_a_script_prints(
 
 def test_another_class() -> None:
     page = at_step("from-maps-to-a-class", 2)
-    box = control(page, "-class")
+    box = control(page, " class")
     assert "speak for star" in words(page)
     box.select_index(box.options.index("ring"))
     assert "speak for ring" in words(ran(page))
 
 
 def test_another_layer_that_attends() -> None:
-    page = move(at_step("from-patches-to-attention", 3), "-place", "last")
+    page = move(at_step("from-patches-to-attention", 3), " place", "last")
     assert "What each head of blocks.3.attn weighs" in texts(page.caption)
     assert "In blocks.3.attn the largest weight" in words(page).replace("\n", " ")
     assert PATCH in words(page)
