@@ -1,7 +1,7 @@
 """Find the first NaN or infinity in a training loop, and the layer that it came from."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 from weakref import ReferenceType, ref
@@ -91,6 +91,9 @@ def watch(model: nn.Module | Model, *, record: bool = False) -> Iterator[list[Ba
     ConvNeXt-T and ResNet-18 on one CPU core (eight images of 64×64). A loss scaler for mixed
     precision lets gradients overflow on purpose, and this sees that too.
 
+    Where the block begins with gradients off, no loss is looked at: where they are on, torch leaves
+    its fast paths for inference, of attention, as it does for hooks.
+
     A TorchScript part is looked at as a whole, as torch runs what is inside without calling it.
     What can't be looked at, such as a tensor within `torch.vmap` or on the meta device, is left out
     with one `RuntimeWarning` a layer, and the pass goes on.
@@ -127,7 +130,7 @@ def watch(model: nn.Module | Model, *, record: bool = False) -> Iterator[list[Ba
         hooks.on_gradients(watcher.see_parameter) as parameters,
         watcher.graphs,
         hooks.observe(network, names, watcher.see_output),
-        _Losses(watcher.see_loss),
+        _Losses(watcher.see_loss) if torch.is_grad_enabled() else nullcontext(),
     ):
         for name, parameter in trained:
             with watcher.warnings.kept_out(name.rpartition(".")[0]):
