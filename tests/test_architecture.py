@@ -140,6 +140,8 @@ SHOWN_ELSEWHERE = {
     "ui/components/lesson_steps ui/components/question ui/components/pixels "
     "ui/components/kernel_editor ui/lessons/lesson_scene "
     "ui/lessons/sheet_menu ui/lessons/maps ui/lessons/picks ui/lessons/class_bars "
+    "ui/lessons/lesson_scene ui/lessons/live_part "
+    "ui/lessons/sheet_menu ui/lessons/maps ui/lessons/class_bars "
     + " ".join(name[:-3] for name in MODULES if _PART.fullmatch(name) and "hook_code" not in name),
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
     "atlas/test_making.py": "atlas/cutting atlas/part_folder atlas/patch_file",

@@ -161,3 +161,66 @@ def test_every_control_of_the_teacher_moves_the_pupils_screen(
         wait_for_grid(page)
         wait_for_same(says, teacher, pupil)
         assert shared(pupil) == shared(teacher) == chosen
+
+
+def _place(page: Page) -> None:
+    page.locator(LIVE).get_by_role("radio").last.click()
+
+
+def _class(page: Page) -> None:
+    page.locator(LIVE).get_by_role("combobox").click()
+    page.get_by_role("option").nth(2).click()
+
+
+def _number(page: Page) -> None:
+    page.get_by_role("spinbutton", name="Row 1, column 1").fill("2")
+    page.keyboard.press("Tab")
+
+
+def _channel(page: Page) -> None:
+    page.locator(f"{LIVE} canvas:visible").first.click(position={"x": 90, "y": 60})
+
+
+LIVE = "[class*=st-key-hv-live]"
+IN_LESSONS: Mapping[tuple[str, int], Callable[[Page], object]] = {
+    ("convolution", 1): _number,
+    ("depth", 1): _place,
+    ("from-maps-to-a-class", 2): _class,
+    ("from-maps-to-a-class", 5): _class,  # of a lens
+    ("channels", 3): _channel,
+}
+"""A control of each kind, in a step of a lesson that waits for no answer."""
+
+
+def lesson_says(page: Page) -> str:
+    """What a lesson's live parts say, but for what stands under the pointer."""
+    at_rest(page)
+    parts = "\n".join(part.aria_snapshot() for part in page.locator(LIVE).all())
+    return "\n".join(line for line in parts.splitlines() if not re.match(r"\s*- status", line))
+
+
+@pytest.mark.slow("two screens, five steps of lessons, and both pages loaded again")
+def test_what_a_teacher_moves_in_a_lesson_is_moved_for_pupils(
+    browser: Browser, server: str
+) -> None:
+    windows = [new_context(browser, viewport={"width": 1280, "height": 900}) for _ in range(2)]
+    teacher, pupil = (window.new_page() for window in windows)
+    code = begin(teacher, server)
+    pupil.goto(f"{server}/?follow={code}")
+    expect(teacher.get_by_text("1 screen follows")).to_be_visible()
+    for (lesson, step), move in IN_LESSONS.items():
+        link = f"model=ShapesNet&class={code}&lesson={lesson}&step={step}"
+        teacher.evaluate("query => window.hookvizGo(query, 'push')", link)
+        expect(teacher.locator(f'[data-step="{lesson} {step}"]')).to_be_attached()
+        at_rest(teacher)
+        before = teacher.evaluate("location.search")
+        move(teacher)
+        teacher.wait_for_function("before => location.search !== before", arg=before)
+        wait_for_same(shared, teacher, pupil)
+        wait_for_same(lesson_says, teacher, pupil)
+    chosen, said = shared(teacher), lesson_says(teacher)
+    for page in (pupil, teacher):
+        page.reload()
+        wait_for_same(lesson_says, teacher, pupil)
+        assert lesson_says(page) == said
+        assert shared(pupil) == shared(teacher) == chosen
