@@ -170,7 +170,9 @@ class ModelInput:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Network ready to be looked at: frozen, in eval mode, and never changed by HookViz.
+    """Network ready to be looked at: frozen, in eval mode but for `wrap` with ``train=True``.
+
+    HookViz never changes it.
 
     Attributes:
         name: catalog name, or a name given by `wrap`.
@@ -185,6 +187,7 @@ class Model:
             none below it; a smaller one that is asked for, the network takes or refuses itself.
         input_shape: of a network that takes no square image: ``(C, L)`` of sound, ``(C, D, H, W)``
             of a volume, ``(C, H, W)`` of an oblong; empty where `preprocess` says it.
+        evaluated: whether `wrap` was given it in training mode, where it computes something else.
     """
 
     name: str
@@ -196,6 +199,18 @@ class Model:
     preprocess: Preprocess | Callable[[Image.Image], Tensor]
     min_size: int = 1
     input_shape: tuple[int, ...] = ()
+    evaluated: bool = False
+
+    @property
+    def note(self) -> str:
+        """What has to be known about all its numbers; empty where there is nothing."""
+        if not self.evaluated:
+            return ""
+        return say(
+            "It was given in training mode and is shown in evaluation mode: dropout is off, and "
+            "batch norms take their running statistics. wrap(network, train=True) shows it as "
+            "it stands."
+        )
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -482,6 +497,8 @@ class Capture(Mapping[str, Activation]):
             was asked for. The path of an address is the argument's number, ``conv1[0]``.
         made_by: leads to the model, as long as somebody keeps that: a capture holds no network in
             memory. None in a copy, and in what was pickled.
+        note: what has to be known about the numbers: that the network was given in training mode
+            and ran in evaluation mode; empty where there is nothing.
     """
 
     model: str
@@ -495,6 +512,7 @@ class Capture(Mapping[str, Activation]):
     forward_passes: int
     layer_inputs: tuple[Activation, ...] = field(default=(), repr=False)
     made_by: ref[Model] | None = field(default=None, repr=False)
+    note: str = ""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "made_by": None}
@@ -598,6 +616,8 @@ class Capture(Mapping[str, Activation]):
             shape=times(self.input.shape[1:]),
         )
         html = markup.element("p", f"{self.model}: {seen}")
+        if self.note:
+            html += markup.element("p", self.note)
         if self.logits is not None:
             likeliest = [
                 (class_label(index, self.categories), f"{chance:.1%}")

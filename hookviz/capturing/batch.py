@@ -99,6 +99,7 @@ def capture_batch(
             forward_passes=passes.count,
             layer_inputs=in_order(seen, taken[number]),
             made_by=ref(model),
+            note=model.note,
         )
         for number, each in enumerate(model_inputs)
     )

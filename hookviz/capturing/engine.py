@@ -97,6 +97,7 @@ def capture(
         forward_passes=passes,
         layer_inputs=in_order(seen, recording.inputs),
         made_by=ref(model),
+        note=model.note,
     )
 
 

@@ -52,9 +52,11 @@ def classes_of(capture: Capture) -> list[dict[str, Any]]:
 
 
 def _note(subject: Subject, capture: Capture) -> str:
-    """Say what one has to know about the classes; empty where there is nothing."""
+    """Say what one has to know about the network and its classes; empty where there is nothing."""
     if capture.logits is None:
-        return say("This network puts out no class scores.")
+        return " ".join(
+            filter(None, (say("This network puts out no class scores."), subject.model.note))
+        )
     if subject.model.weights.partition(",")[0] == "random":  # with or without silent channels
         return say("random weights: these predictions mean nothing")
-    return ""
+    return subject.model.note

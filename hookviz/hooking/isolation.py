@@ -37,10 +37,12 @@ def isolated(network: nn.Module) -> Iterator[None]:
     """Run passes of `network`, or of its replicas, apart from the rest of the process."""
     with ExitStack() as stack:
         stack.enter_context(_no_global_hooks())
-        if not is_known_code(network):  # what is known compiles nothing and draws nothing
+        known = is_known_code(network)  # which compiles nothing, and draws nothing in eval mode
+        if not known:
             stack.enter_context(not_compiled())
-            if not is_pure(network):
-                stack.enter_context(_same_generators)
+        if not (known or is_pure(network)) or any(part.training for part in network.modules()):
+            stack.enter_context(_same_generators)
+        if not known:
             stack.enter_context(global_state_restored(network))
         yield
 

@@ -18,8 +18,10 @@ from hookviz.hooking.precision import device_and_dtype, dtypes, take_down_dtype
 from hookviz.language.saying import say
 
 
-def frozen_copy(module: nn.Module) -> nn.Module:
-    """Copy a person's module, in evaluation mode and with no parameter that learns.
+def frozen_copy(module: nn.Module, *, train: bool = False) -> nn.Module:
+    """Copy a person's module, with no parameter that learns, and in evaluation mode.
+
+    With `train` each part stays in the mode that it is in.
 
     Raises:
         ModelError: it can't be copied.
@@ -30,10 +32,21 @@ def frozen_copy(module: nn.Module) -> nn.Module:
         raise ModelError(
             say("{name} can't be copied: {error}", name=type(module).__name__, error=error)
         ) from error
-    _evaluate(network)
+    if not train:
+        _evaluate(network)
     for parameter in nn.Module.parameters(network):  # theirs may give groups for an optimiser
         parameter.requires_grad_(False)
     return network
+
+
+def differs_in_training(module: nn.Module) -> bool:
+    """Return whether parts that are in training mode have a forward that asks for it."""
+    codes = (
+        getattr(getattr(type(part), "forward", None), "__code__", None)
+        for part in module.modules()
+        if part.training
+    )
+    return any(code is not None and "training" in code.co_names for code in codes)
 
 
 def _evaluate(network: nn.Module) -> None:
@@ -87,7 +100,7 @@ def _with_hooks_that_set(
         return network
     try:
         with adopted_for(module, setting):
-            hooked = frozen_copy(module)
+            hooked = frozen_copy(module, train=any(part.training for part in network.modules()))
     except ModelError:  # what can't be copied, such as a lock, is somebody's who looks on
         return network
     for dtype in dtypes(network):

@@ -15,7 +15,7 @@ from hookviz.hooking.purity import is_known_code
 from hookviz.language.saying import say
 from hookviz.models.adapter import Example, adapt
 from hookviz.models.digest import network_digest
-from hookviz.models.frozen_copy import frozen_copy, running_as
+from hookviz.models.frozen_copy import differs_in_training, frozen_copy, running_as
 from hookviz.models.guessing import Guess, guess_input, guess_of
 from hookviz.models.proof import prove
 from hookviz.models.unsuitable import refuse_unsuitable
@@ -30,6 +30,7 @@ def wrap(
     *,
     name: str | None = None,
     example: Example | None = None,
+    train: bool = False,
 ) -> Model:
     """Wrap a person's own network, as it is now, as a `Model`.
 
@@ -52,6 +53,10 @@ def wrap(
             its positional arguments, or a dict of those by name. The first float tensor of
             ``(1, C, H, W)`` in it (or else of ``(1, C, D, H, W)``, or of ``(1, C, L)``) is the
             image, whose place every later image takes; all else is given as it is at every pass.
+        train: leave the copy in the mode that the module is in, so that in training mode dropout
+            drops and batch norms take the statistics of the input. By default it is put into
+            evaluation mode, and `Capture.note` says so where that changes what it computes. Passes
+            run on copies: running statistics, and torch's random numbers, are as before afterwards.
 
     Raises:
         ModelError: `module` is no module, or one whose layers can't be seen (scripted, traced,
@@ -64,11 +69,11 @@ def wrap(
     """
     labels = _labels(categories)
     if isinstance(module, Model):
-        if example is not None:
+        if example is not None or train:
             raise ModelError(
                 say(
-                    "{model} is a Model already; an example goes with the torch.nn.Module that "
-                    "it was made from.",
+                    "{model} is a Model already; example= and train= go with the torch.nn.Module "
+                    "that it was made from.",
                     model=module.title,
                 )
             )
@@ -77,7 +82,7 @@ def wrap(
         changes = {key: value for key, value in arguments.items() if value}
         return _with_a_label_per_class(replace(module, **changes)) if changes else module
     refuse_unsuitable(module)
-    network = frozen_copy(module)
+    network = frozen_copy(module, train=train)
     guess = Guess(preprocess) if isinstance(preprocess, Preprocess) else None
     if example is not None:
         shape = adapt(network, example)
@@ -102,6 +107,7 @@ def wrap(
             categories=labels,
             preprocess=preprocess or guess.preprocess,
             input_shape=guess.shape,
+            evaluated=not train and differs_in_training(module),
         )
     )
 

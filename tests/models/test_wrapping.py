@@ -1,3 +1,4 @@
+import copy
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -145,3 +146,81 @@ def test_sound_and_volumes_are_taken_as_tensors() -> None:
             hookviz.capture(model, picture())
         with pytest.raises(hookviz.ImageError, match=f"float tensor of .{form}"):
             hookviz.capture(model, torch.zeros(3))
+
+
+class Trains(nn.Module):
+    """A batch norm and a dropout of torch's own, and one in the code of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 8, 3)
+        self.norm = nn.BatchNorm2d(8)
+        self.drop = nn.Dropout2d(0.5)
+        self.conv2 = nn.Conv2d(8, 4, 3)
+        self.head = nn.Linear(4, 5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.conv2(self.drop(torch.relu(self.norm(self.conv1(images)))))
+        means = nn.functional.dropout(maps.mean((2, 3)), 0.5, self.training)
+        scores: Tensor = self.head(means)
+        return scores
+
+
+def of_torchs_own() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Dropout(0.5), nn.Conv2d(8, 4, 3))
+
+
+def plainly(network: nn.Module, images: Tensor) -> dict[str, Tensor]:
+    """What plain hooks see on a copy, with random numbers that begin at a seed."""
+    outputs: dict[str, Tensor] = {}
+    network = copy.deepcopy(network)
+    for name, module in network.named_children():
+        module.register_forward_hook(
+            lambda module, args, output, name=name: outputs.update({name: output.detach().clone()})
+        )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(5)
+        network(images)
+    return outputs
+
+
+@pytest.mark.parametrize("build", [Trains, of_torchs_own])
+def test_a_network_is_shown_in_training_mode_as_it_stands(build: Callable[[], nn.Module]) -> None:
+    network = seeded(build).train()
+    before = copy.deepcopy(network.state_dict())
+    expected = plainly(network, random_input(0))
+    model = hookviz.wrap(network, hookviz.Preprocess(resize=16, crop=16), train=True)
+    with torch.random.fork_rng(devices=[]):
+        for _ in range(2):  # the second pass begins where the first one did
+            torch.manual_seed(5)
+            state = torch.get_rng_state()
+            found = hookviz.capture(model, random_input(0), list(expected))
+            assert torch.equal(torch.get_rng_state(), state)
+            assert found.note == ""
+            for name, values in expected.items():
+                assert torch.equal(found[name].raw, values[0]), name
+    for states in (network.state_dict(), model.network.state_dict()):
+        assert all(torch.equal(states[name], each) for name, each in before.items())
+    assert all(part.training for part in model.network.modules())
+
+
+@pytest.mark.parametrize("build", [Trains, of_torchs_own])
+def test_a_network_in_training_mode_is_told_to_run_in_evaluation_mode(
+    build: Callable[[], nn.Module],
+) -> None:
+    network = seeded(build).train()
+    model = hookviz.wrap(network, hookviz.Preprocess(resize=16, crop=16))
+    (found, *_) = hookviz.capture_batch(
+        model, [random_input(0)], "conv2" if build is Trains else "3"
+    )
+    assert "training mode" in found.note
+    assert "training mode" in found._repr_html_()
+    (values,) = found.values()
+    assert torch.equal(values.values, plainly(network.eval(), random_input(0))[values.layer][0])
+    assert network.training is False
+    evaluated = hookviz.wrap(network, hookviz.Preprocess(resize=16, crop=16))
+    assert hookviz.capture(evaluated, random_input(0)).note == ""
+    plain = hookviz.wrap(nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU()).train())
+    assert plain.note == ""  # whose modes are the same
+    with pytest.raises(hookviz.ModelError, match="train= go with"):
+        hookviz.wrap(model, train=True)

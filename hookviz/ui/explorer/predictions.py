@@ -69,6 +69,8 @@ def _show_predictions(capture: Capture, model: Model, shown: Shown, way: ClassWa
             icon=":material/casino:",
             color="orange",
         )
+    if model.note:
+        st.caption(model.note)
     if capture.logits is None:
         st.caption(say("This network puts out no class scores."))
         return
