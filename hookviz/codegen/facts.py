@@ -26,6 +26,7 @@ class NetworkFacts:
         size: side of the input in pixels; None for the model's own.
         whole: whether the input is the whole image.
         more_images: whether other images become inputs, too.
+        train: whether one's own network is shown in training mode.
     """
 
     model: str
@@ -37,6 +38,7 @@ class NetworkFacts:
     size: int | None = None
     whole: bool = False
     more_images: bool = False
+    train: bool = False
 
     @property
     def origin(self) -> str:
@@ -114,6 +116,7 @@ def network_facts(model: Model, image: str, *, size: int | None, whole: bool) ->
         image=image,
         size=size,
         whole=whole,
+        train=any(part.training for part in model.network.modules()),
     )
     if own.origin != "own" and own.is_checkpoint:
         own = replace(own, classes=architectures.classes_of(model.name, model.network))

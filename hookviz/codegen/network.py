@@ -21,7 +21,8 @@ def _network(facts: NetworkFacts) -> str:
     """Write ``model``, and ``weights`` where torchvision's bring the preprocessing."""
     if facts.origin == "own":
         says = "Your own network with its weights in it, made as you made it for HookViz."
-        return to_fill_in("build_model()", says, "model = build_model().eval()")
+        evaluate = "" if facts.train else ".eval()"
+        return to_fill_in("build_model()", says, f"model = build_model(){evaluate}")
     lines = [_bundled_source(facts.model)] if facts.origin == "bundled" else []
     lines += ["# eval() makes batch norm and dropout work as in use, not as in training."]
     if _brings_steps(facts) and (facts.image or _from_library(facts)):

@@ -14,7 +14,7 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 from torchvision import models
 from torchvision.models.video.swin_transformer import SwinTransformer3d
 
@@ -532,3 +532,14 @@ def test_the_script_of_a_clip_s_layer_draws_the_frame_that_is_shown(
     np.testing.assert_array_equal(found, activation.values[:, 1].numpy())
     assert "values = values.unsqueeze(1).repeat(1, 4, 1, 1)" in code
     assert "(1, channels, frames, height, width)" in code
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_a_network_of_ones_own_stays_in_the_mode_that_it_is_shown_in(train: bool) -> None:
+    model = hookviz.wrap(
+        nn.Sequential(nn.Conv2d(3, 4, 3), nn.Dropout()).train(), Preprocess(32, 32), train=train
+    )
+    grid = hookviz.make_grid(hookviz.capture(model, picture())["0"])
+    script = picture_script(picture_facts_of(model, "cat.jpg", grid))
+    assert ("model = build_model().eval()\n" in script) is not train
+    assert ("model = build_model()\n" in script) is train

@@ -70,7 +70,7 @@ def _show_predictions(capture: Capture, model: Model, shown: Shown, way: ClassWa
             color="orange",
         )
     if model.note:
-        st.caption(model.note)
+        st.badge(say("in evaluation mode"), color="gray", help=model.note)
     if capture.logits is None:
         st.caption(say("This network puts out no class scores."))
         return
