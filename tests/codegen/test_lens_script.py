@@ -53,7 +53,7 @@ TESTS = {slug: import_module(f"tests.lenses.test_{slug.replace('-', '_')}") for 
 CASES: dict[str, tuple[ScriptCase, ...]] = {slug: test.SCRIPTS for slug, test in TESTS.items()}
 """By the lens's slug: what its test says is run."""
 
-LINES = {"maximize": 205, "dream": 170}  # a space, a robustness and costs are each functions
+LINES = {"maximize": 235, "dream": 170}  # a space, a robustness and costs are each functions
 """By the lens's slug, how long a script may be, without its network, if over 155 lines."""
 
 EVERY = tuple(  # in the order in which they are run: of several networks one by turns, by night all
