@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  channelSteps,
   channelsIn,
   described,
   leafAt,
@@ -61,6 +62,12 @@ test("one is inside of the part that takes most of the window", () => {
   assert.equal(at("block", 0.4), "");
   assert.equal(at("block.1", 0.8), "block.1");
   assert.equal(at("conv", 3), "conv");
+});
+
+test("a card is the deeper the more channels the layer has", () => {
+  const of = (...maps) => channelSteps({ facts: { maps } });
+  assert.deepEqual([of(3, 8, 8), of(64, 8, 8), of(256, 8, 8), of(2048, 8, 8)], [1, 3, 4, 6]);
+  assert.equal(channelSteps({ facts: {} }), 0);
 });
 
 test("a drawing lies within the card of its block, at one scale", () => {

@@ -2,7 +2,7 @@
 
 import { onScreen } from "./map_camera.js";
 import { mapEnds } from "./map_ends.js";
-import { channelsIn } from "./map_parts.js";
+import { boardOf, channelSteps } from "./map_parts.js";
 import { typeSize } from "./shared.js";
 import { inSprite } from "./tiles.js";
 
@@ -32,6 +32,7 @@ import { inSprite } from "./tiles.js";
 const OPEN = 84; // pixels of a block's card from which one sees into it
 const NEAR = 170; // pixels of a layer's card from which all its channels are shown
 const LEAST = 3; // pixels below which a card is a dot
+const BEHIND = 2.5; // pixels from card to card of those that tell how many channels there are
 const WIDEST = 9; // pixels of a line along which all goes that a class needs
 const SIGNS = /** @type {Record<string, string>} */ ({ add: "+", iadd: "+", cat: "⧺", mul: "×", imul: "×" });
 
@@ -42,15 +43,6 @@ export const isOpen = (camera, part) =>
 /** Whether all channels of a layer are shown. @param {Camera} camera @param {Placed} part */
 export const isNear = (camera, part) =>
   part.facts.layer !== undefined && !part.parts.length && part.box.height * camera.scale > NEAR;
-
-/** How a layer's channels lie in its card. @param {Placed} part */
-export const boardOf = (part) => {
-  const [count, rows, columns] = part.facts.maps;
-  const { left, top, width, height } = part.box;
-  const edge = 0.03 * width;
-  const inner = { left: left + edge, top: top + edge, width: width - 2 * edge, height: height - 2 * edge };
-  return channelsIn(inner, count, columns / rows);
-};
 
 /**
  * What paints scenes onto a canvas; its colours are those of the page.
@@ -207,6 +199,21 @@ export const mapPainter = (canvas, pen) => {
       pen.fillText(SIGNS[name] ?? name.slice(0, 3), left + width / 2, top + height / 2);
     };
 
+    // Edges of cards behind a layer's: the more, the more channels it has.
+    const behind = (/** @type {Placed} */ part, /** @type {Box} */ { left, top, width, height }) => {
+      const apart = Math.min(BEHIND, width * 0.04);
+      const count = channelSteps(part);
+      pen.strokeStyle = colours.line;
+      pen.beginPath();
+      for (let at = 1; at <= count; at += 1) {
+        const [across, up] = [left + at * apart, top - at * apart];
+        pen.moveTo(across, up);
+        pen.lineTo(across + width, up);
+        pen.lineTo(across + width, up + height);
+      }
+      pen.stroke();
+    };
+
     const card = (/** @type {Placed} */ part) => {
       const box = onScreen(camera, part.box);
       if (!seen(box)) return;
@@ -223,6 +230,7 @@ export const mapPainter = (canvas, pen) => {
       if (part.parent && !facts.kind) {
         join(part, box);
       } else if (part.parent) {
+        if (!opened) behind(part, box);
         pen.fillStyle = colours.card;
         pen.globalAlpha *= opened ? 0.5 : 1;
         pen.beginPath();
@@ -275,7 +283,8 @@ export const mapPainter = (canvas, pen) => {
       while (words.includes(".") && pen.measureText(words).width > width + 6) {
         words = `…${words.replace(/^…?[^.]*\./, "")}`;
       }
-      write(words, left, top - 3, width + 6);
+      const deep = isOpen(camera, part) ? 0 : channelSteps(part) * Math.min(BEHIND, width * 0.04);
+      write(words, left, top - deep - 3, width + 6);
     };
 
     card(scene.root);

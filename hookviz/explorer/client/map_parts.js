@@ -112,6 +112,12 @@ export const partAround = (part, camera, room) => {
 };
 
 /**
+ * How deep a layer's card is: 1 for a few channels, and one more each time that they are four times as many.
+ * @param {Placed} part
+ */
+export const channelSteps = ({ facts: { maps } }) => (maps ? Math.max(1, Math.round(Math.log2(maps[0]) / 2)) : 0);
+
+/**
  * How the channels of a layer lie in its card: as squares of one size, in rows.
  * @param {Box} box
  * @param {number} count
@@ -161,4 +167,13 @@ export const described = (part) => {
   if (!parent || parent.lines.some(({ to }) => parent.parts[to] === part)) return does;
   const why = say("No line leads here: its input is made of nothing before it, or in a way that torch does not see.");
   return `${does}. ${why}`;
+};
+
+/** How a layer's channels lie in its card. @param {Placed} part */
+export const boardOf = (part) => {
+  const [count, rows, columns] = part.facts.maps;
+  const { left, top, width, height } = part.box;
+  const edge = 0.03 * width;
+  const inner = { left: left + edge, top: top + edge, width: width - 2 * edge, height: height - 2 * edge };
+  return channelsIn(inner, count, columns / rows);
 };
