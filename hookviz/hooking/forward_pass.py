@@ -5,12 +5,13 @@
 ...         output = forward_pass(model, replica, image)
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.errors import ModelError, shorten
 from hookviz.hooking import hooks, replicas
@@ -271,11 +272,18 @@ def input_error(
     )
 
 
-def _takes(model: Model, shape: Sequence[int]) -> bool:
-    """Return whether zeros of a shape, ``(C, H, W)``, run through the network."""
-    try:
-        with private_replica(model) as replica:
-            replica(torch.zeros(1, *shape).to(*device_and_dtype(replica)))
-    except Exception:  # noqa: BLE001 - a person's own code can raise anything
-        return False
-    return True
+_takes_own: MutableMapping[nn.Module, bool] = WeakIdKeyDictionary()
+
+
+def _takes(model: Model, own: Sequence[int]) -> bool:
+    """Return whether zeros of its own shape, ``(C, H, W)``, run through the network; tried once."""
+    takes = _takes_own.get(model.network)
+    if takes is None:
+        takes = True
+        try:
+            with private_replica(model) as replica:
+                replica(torch.zeros(1, *own).to(*device_and_dtype(replica)))
+        except Exception:  # noqa: BLE001 - a person's own code can raise anything
+            takes = False
+        _takes_own[model.network] = takes
+    return takes

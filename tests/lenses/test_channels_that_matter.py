@@ -162,8 +162,8 @@ def without(network: nn.Module, channel: int) -> nn.Module:
         (Branches, []),
         (GrownBranch, []),
         (WrittenInto, [8]),
-        (Unbatched, [1, 8, 8] + [1] * 6),
-        (OneImage, [1] * 7),
+        (Unbatched, [1, 1, 8, 8] + [1] * 6),
+        (OneImage, [1] * 8),
         (BatchStatistics, [8] + [1] * 6),
     ],
 )
@@ -173,7 +173,7 @@ def test_it_is_what_one_by_one_gives(build: type[Block], more: list[int]) -> Non
     build.batches.clear()
     result = hookviz.run_lens("channels-that-matter", model, image, layer="conv", target=1)
     # The classes, the maps, either half, one image that grows; then what else it took, where a
-    # pass that fails runs once more to say at which layer.
+    # pass that fails runs once more to say at which layer, and zeros run once to say which size.
     assert build.batches == [1, 1, 1, 1, 1, *more]
     with torch.no_grad():
         before = network(image)[0]
