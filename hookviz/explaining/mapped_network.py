@@ -15,7 +15,7 @@ from hookviz.errors import SettingError
 from hookviz.explaining.followed_pass import follow_pass
 from hookviz.explaining.map_layout import PlacedPart, Point, lay_out
 from hookviz.explaining.network_map import ENTRY, EXIT, Part, network_map
-from hookviz.explaining.strongest_maps import strongest_maps
+from hookviz.explaining.strongest_maps import CHANNELS, small_size, strongest_maps
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.naming import class_label
 from hookviz.language.saying import say
@@ -25,8 +25,6 @@ from hookviz.wording import percent
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_SIDE = 40  # pixels of a small map's longer side
-_CHANNELS = 3  # of each layer
 _CLASSES = 5
 _MANY = 100  # lines of one drawing, from which each is faint
 _SIGNS = {"add": "+", "iadd": "+", "cat": "⧺", "mul": "×", "imul": "×"}
@@ -133,14 +131,9 @@ def map_network(
     reporter = ProgressReporter(progress, 2)
     trace = follow_pass(model, model_input, ProgressReporter(reporter.within), joins=True)
     reporter.step()
-    height, width = model_input.tensor.shape[-2:] if model_input.tensor.dim() > 3 else (1, 1)
-    longer = max(height, width)
+    size_of_each = small_size(model_input)
     found = strongest_maps(
-        model,
-        model_input,
-        count=_CHANNELS,
-        size=(max(1, round(_SIDE * height / longer)), max(1, round(_SIDE * width / longer))),
-        progress=reporter.within,
+        model, model_input, count=CHANNELS, size=size_of_each, progress=reporter.within
     )
     strongest = {Address(at.layer, at.call): each for at, each in reversed(found.items())}
     part = _closed(network_map(trace, type(model.network).__name__), depth)

@@ -15,6 +15,11 @@ from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private
 from hookviz.hooking.recorder import Recorder
 from hookviz.types import Address, Model, ModelInput, Progress, ignore
 
+CHANNELS = 3
+"""How many small maps each layer has on a network's map."""
+
+_SIDE = 40  # pixels of a small map's longer side
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class StrongestMaps:
@@ -29,6 +34,14 @@ class StrongestMaps:
     shape: tuple[int, int, int]
     channels: tuple[int, ...]
     small: Tensor
+
+
+def small_size(model_input: ModelInput) -> tuple[int, int]:
+    """Return how many rows and columns a small map has on a network's map: the input, in small."""
+    shape = model_input.tensor.shape
+    height, width = shape[-2:] if len(shape) > 3 else (1, 1)
+    longer = max(height, width)
+    return max(1, round(_SIDE * height / longer)), max(1, round(_SIDE * width / longer))
 
 
 def strongest_maps(

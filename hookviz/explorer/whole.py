@@ -11,7 +11,13 @@ from hookviz.drawing.tile_facts import geometry_facts
 from hookviz.explaining.followed_pass import follow_pass
 from hookviz.explaining.map_layout import PlacedPart, in_a_tall_window, lay_out
 from hookviz.explaining.network_map import network_map
-from hookviz.explaining.strongest_maps import StrongestMaps, on_one_scale, strongest_maps
+from hookviz.explaining.strongest_maps import (
+    CHANNELS,
+    StrongestMaps,
+    on_one_scale,
+    small_size,
+    strongest_maps,
+)
 from hookviz.explorer.head import classes_of
 from hookviz.explorer.layers import call_words, capture_layer, resolve
 from hookviz.explorer.question import Answer, Report
@@ -20,10 +26,6 @@ from hookviz.explorer.view import View
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.types import Address
 from hookviz.wording import times
-
-_SIDE = 40  # pixels of a small map's longer side
-CHANNELS = 3
-"""How many small maps each layer has."""
 
 
 class Shown(NamedTuple):
@@ -66,7 +68,7 @@ def _computed(subject: Subject) -> Answer:
         progress = run.limit.within()
         trace = follow_pass(model, model_input, ProgressReporter(progress), joins=True)
         found = strongest_maps(
-            *(model, model_input), count=CHANNELS, size=small_size(subject), progress=progress
+            *(model, model_input), count=CHANNELS, size=small_size(model_input), progress=progress
         )
     maps, sprite, data = pictured(subject, found)
     steps = {number: step.address for number, step in enumerate(trace.steps, 1) if step.kind}
@@ -74,14 +76,6 @@ def _computed(subject: Subject) -> Answer:
     placed = lay_out(network_map(trace, type(model.network).__name__), sides)
     network = _facts_of(placed, maps) | {"tall": _tall(placed)}
     return Answer({"network": network, "sprite": sprite, "count": len(trace.steps)}, data)
-
-
-def small_size(subject: Subject) -> tuple[int, int]:
-    """Return how many rows and columns a small map has: the input's shape, in small."""
-    shape = subject.model_input.tensor.shape
-    height, width = shape[-2:] if len(shape) > 3 else (1, 1)
-    longer = max(height, width)
-    return max(1, round(_SIDE * height / longer)), max(1, round(_SIDE * width / longer))
 
 
 def pictured(

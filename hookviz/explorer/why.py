@@ -10,13 +10,13 @@ from hookviz.errors import HookVizError
 from hookviz.explaining.class_paths import ClassPaths, class_paths, shares_of
 from hookviz.explaining.class_ways import ALONE, Way, WayStep
 from hookviz.explaining.network_map import ENTRY, EXIT, Part, network_map, shares_along
-from hookviz.explaining.strongest_maps import strongest_maps
+from hookviz.explaining.strongest_maps import CHANNELS, small_size, strongest_maps
 from hookviz.explorer.asked import is_below, written
 from hookviz.explorer.layers import capture_layer, resolve
 from hookviz.explorer.question import Answer, NotThereError, Report
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
-from hookviz.explorer.whole import CHANNELS, pictured, small_size
+from hookviz.explorer.whole import pictured
 from hookviz.language.naming import class_label
 from hookviz.language.saying import say
 from hookviz.types import Address
@@ -70,7 +70,7 @@ def _computed(subject: Subject, index: int, label: str) -> Answer:
         found = strongest_maps(
             *(model, model_input),
             count=CHANNELS,
-            size=small_size(subject),
+            size=small_size(model_input),
             rank=lambda at, maps: _of(shares, at, len(maps)),
             progress=progress,
         )
