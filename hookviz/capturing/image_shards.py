@@ -1,16 +1,20 @@
-"""Divide images into shards, for work that takes one image after another."""
+"""Divide images into shards, and do work that takes one image after another."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
-from hookviz.engines.engine import Needs
+from hookviz.engines.engine import Needs, ReportImages
+from hookviz.errors import HookVizError
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.hooking.precision import device_and_dtype
 from hookviz.images.urls import is_url
 from hookviz.paths import path_of
 from hookviz.types import Model
+
+Outcome = TypeVar("Outcome")
 
 _MOST_FOLDERS = 64  # of which one file each is looked for where the work is done
 
@@ -34,6 +38,36 @@ def image_shards(images: Mapping[str, Any], size: int) -> Iterator[ImageShard]:
     while some := tuple(islice(rest, size)):
         names, each = zip(*some, strict=True)
         yield ImageShard(names, each)
+
+
+def outcome_of_each(
+    shard: ImageShard,
+    report: ReportImages,
+    make: Callable[[int, Any, ProgressReporter], Outcome],
+    *,
+    of_all: tuple[type[HookVizError], ...] = (),
+) -> dict[str, Outcome | HookVizError]:
+    """Return what is made of each image of a shard, or why nothing is, by its name.
+
+    Args:
+        shard: the images.
+        report: told how many are done, and how many of them were left out.
+        make: makes it of an image, given its place in the shard and whom to tell how far it is.
+        of_all: errors that every image would end in; they are raised.
+    """
+    count, left_out = len(shard.names), 0
+    reporter = ProgressReporter(lambda share: report(count * share, left_out), count)
+    outcomes: dict[str, Outcome | HookVizError] = {}
+    for place, (name, image) in enumerate(zip(shard.names, shard.images, strict=True)):
+        try:
+            outcomes[name] = make(place, image, reporter)
+        except HookVizError as error:
+            if isinstance(error, of_all) or reporter.was_ended_by(error):
+                raise
+            outcomes[name] = error
+            left_out += 1
+        reporter.step()
+    return outcomes
 
 
 def needs_of(models: Sequence[Model], images: Iterable[Any]) -> Needs:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hookviz.capturing import engine as capturing
 from hookviz.capturing import inputs
 from hookviz.capturing.feature_vectors import vector
-from hookviz.capturing.image_shards import ImageShard
+from hookviz.capturing.image_shards import ImageShard, outcome_of_each
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.engines.engine import Needs, ReportImages
 from hookviz.errors import HookVizError
@@ -46,21 +46,11 @@ class VectorWork:
         self, shard: ImageShard, report: ReportImages
     ) -> dict[str, tuple[NDArray[np.float32], ...] | HookVizError]:
         """Return each image's vectors, one a layer, or why there are none, by its name."""
-        count, left_out = len(shard.names), 0
-        reporter = ProgressReporter(lambda share: report(count * share, left_out), count)
-        outcomes: dict[str, tuple[NDArray[np.float32], ...] | HookVizError] = {}
-        for name, image in zip(shard.names, shard.images, strict=True):
-            try:
-                outcomes[name] = self._vectors(image, reporter)
-            except HookVizError as error:
-                if reporter.was_ended_by(error):
-                    raise
-                outcomes[name] = error
-                left_out += 1
-            reporter.step()
-        return outcomes
+        return outcome_of_each(shard, report, self._vectors)
 
-    def _vectors(self, image: Any, reporter: ProgressReporter) -> tuple[NDArray[np.float32], ...]:
+    def _vectors(
+        self, _place: int, image: Any, reporter: ProgressReporter
+    ) -> tuple[NDArray[np.float32], ...]:
         model_input = inputs.prepare(self.model, image, size=self.size, whole=self.whole)
         shape = model_input.tensor.shape
         layers = self.layers or (last_conv(self.model, tuple(shape[1:])),)

@@ -12,7 +12,7 @@ from torch import Tensor
 from hookviz.capturing import engine as capturing
 from hookviz.capturing import inputs
 from hookviz.capturing.feature_vectors import vector
-from hookviz.capturing.image_shards import ImageShard, image_shards, needs_of
+from hookviz.capturing.image_shards import ImageShard, image_shards, needs_of, outcome_of_each
 from hookviz.comparing.batched_means import batched_means, keeps_images_apart
 from hookviz.engines.engine import Engine, Needs, ReportImages, in_this_process
 from hookviz.errors import HookVizError, SettingError, UnknownNameError, shorten
@@ -83,28 +83,17 @@ class MeansWork:
         self, shard: ImageShard, report: ReportImages
     ) -> dict[str, tuple[Means, Means] | HookVizError]:
         """Return by image name the means of A and of B, or the error that kept the image out."""
-        count, left_out = len(shard.names), 0
-        reporter = ProgressReporter(lambda share: report(count * share, left_out), count)
-        outcomes: dict[str, tuple[Means, Means] | HookVizError] = {}
         ready: Sequence[tuple[Means, Means]] = ()
-        for place, (name, image) in enumerate(zip(shard.names, shard.images, strict=True)):
+
+        def means(place: int, image: Any, reporter: ProgressReporter) -> tuple[Means, Means]:
+            nonlocal ready
             if place % _TOGETHER == 0:
                 ready = self._together(shard.images[place : place + _TOGETHER], reporter)
-            try:
-                outcomes[name] = (
-                    ready[place % _TOGETHER]
-                    if ready
-                    else _means_of_both(self.a, self.b, image, reporter)
-                )
-            except (UnknownNameError, SettingError):
-                raise  # the same would happen with every image
-            except HookVizError as error:
-                if reporter.was_ended_by(error):
-                    raise
-                outcomes[name] = error
-                left_out += 1
-            reporter.step()
-        return outcomes
+            if ready:
+                return ready[place % _TOGETHER]
+            return _means_of_both(self.a, self.b, image, reporter)
+
+        return outcome_of_each(shard, report, means, of_all=(UnknownNameError, SettingError))
 
     def _together(
         self, images: Sequence[Any], reporter: ProgressReporter
