@@ -65,10 +65,14 @@ def answer_whole(
 def _computed(subject: Subject) -> Answer:
     model, model_input = subject.model, subject.model_input
     with subject.take_turn(model.title, "whole", "") as run:
-        progress = run.limit.within()
-        trace = follow_pass(model, model_input, ProgressReporter(progress), joins=True)
+        reporter = ProgressReporter(run.limit.within(), 2)
+        trace = follow_pass(model, model_input, ProgressReporter(reporter.within), joins=True)
+        reporter.step()
         found = strongest_maps(
-            *(model, model_input), count=CHANNELS, size=small_size(model_input), progress=progress
+            *(model, model_input),
+            count=CHANNELS,
+            size=small_size(model_input),
+            progress=reporter.within,
         )
     maps, sprite, data = pictured(subject, found)
     steps = {number: step.address for number, step in enumerate(trace.steps, 1) if step.kind}

@@ -17,6 +17,7 @@ from hookviz.explorer.question import Answer, NotThereError, Report
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.explorer.whole import pictured
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.naming import class_label
 from hookviz.language.saying import say
 from hookviz.types import Address
@@ -64,15 +65,16 @@ def answer_why(subject: Subject, view: View, facts: Mapping[str, Any], _report: 
 def _computed(subject: Subject, index: int, label: str) -> Answer:
     model, model_input = subject.model, subject.model_input
     with subject.take_turn(model.title, "why", "") as run:
-        progress = run.limit.within()
-        paths = class_paths(model, model_input, index, ways=3, progress=progress)
+        reporter = ProgressReporter(run.limit.within(), 2)
+        paths = class_paths(model, model_input, index, ways=3, progress=reporter.within)
+        reporter.step()
         shares = _shares(paths)
         found = strongest_maps(
             *(model, model_input),
             count=CHANNELS,
             size=small_size(model_input),
             rank=lambda at, maps: _of(shares, at, len(maps)),
-            progress=progress,
+            progress=reporter.within,
         )
     maps, sprite, data = pictured(subject, found)
     network = network_map(paths.trace, type(model.network).__name__)
