@@ -2,13 +2,11 @@
 
 import streamlit as st
 
-from hookviz.ui.serving import connections, lifecycle
+from hookviz.ui.serving import early_server
 
-lifecycle.share_cores()
 app = st.App(
-    lifecycle.SCRIPT,
-    middleware=connections.MIDDLEWARE,
-    lifespan=lifecycle.lifespan,
-    on_script_error=lifecycle.on_script_error,
-    routes=lifecycle.ROUTES,
+    early_server.SCRIPT,
+    middleware=early_server.MIDDLEWARE,
+    lifespan=early_server.lifespan,
+    on_script_error=early_server.on_script_error,
 )

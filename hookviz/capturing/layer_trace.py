@@ -22,7 +22,8 @@ from hookviz.capturing.watched_pass import WatchedPass, watch, watch_in_general
 from hookviz.errors import ModelError
 from hookviz.hooking import purity
 from hookviz.hooking.default_device import numbers
-from hookviz.hooking.forward_pass import forward_pass, pass_without_data, private_replica
+from hookviz.hooking.forward_pass import forward_pass, private_replica
+from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.types import UNKNOWN, Address, LayerInfo, Layout, Model, ModelInput
 
 _MOST_TRACES = 8  # input shapes, and inputs, per network that are remembered

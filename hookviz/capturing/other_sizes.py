@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from hookviz.capturing.returned_call import Path, ReturnedCall, Shape
 from hookviz.hooking import hooks
-from hookviz.hooking.forward_pass import pass_at_another_size
+from hookviz.hooking.shape_pass import pass_at_another_size
 from hookviz.types import Model
 
 _MORE = 64  # pixels: what most networks' strides divide

@@ -1,16 +1,13 @@
 """Draw one channel as a page for print: its map, its place on the image, its histogram, numbers."""
 
 import textwrap
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from hookviz.drawing.colormaps import ACCENT
-from hookviz.drawing.figures import figure_file
+from hookviz.drawing.figures import figure_file, new_figure
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.histogram import histogram
 from hookviz.drawing.overlay import overlay
@@ -18,6 +15,10 @@ from hookviz.errors import SettingError
 from hookviz.language.saying import say
 from hookviz.types import Crop, Pixels
 from hookviz.wording import number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _DPI = 200
 
@@ -87,9 +88,9 @@ def channel_page(
             )
         )
 
-    def draw() -> Figure:
+    def draw() -> "Figure":
         pictures = 2 if image is not None and crop is not None else 1
-        figure = Figure(figsize=(3.6 * (pictures + 1), 4.4), layout="constrained", dpi=_DPI)
+        figure = new_figure(figsize=(3.6 * (pictures + 1), 4.4), layout="constrained", dpi=_DPI)
         axes = figure.subplots(1, pictures + 1)
         heading = title or say("{grid}, channel {channel}", grid=grid.title, channel=channel)
         figure.suptitle("\n".join(textwrap.wrap(heading, 40 * pictures)), fontsize=11)
@@ -104,7 +105,7 @@ def channel_page(
     return figure_file(draw, format, dpi=_DPI)
 
 
-def _draw_map(figure: Figure, axes: Axes, grid: Grid, channel: int, coloured: Pixels) -> None:
+def _draw_map(figure: "Figure", axes: "Axes", grid: Grid, channel: int, coloured: Pixels) -> None:
     axes.imshow(coloured, interpolation="nearest")
     axes.set_title(
         say("{height}×{width} cells", height=coloured.shape[0], width=coloured.shape[1]),
@@ -115,12 +116,15 @@ def _draw_map(figure: Figure, axes: Axes, grid: Grid, channel: int, coloured: Pi
     axes.tick_params(labelsize=7)
     low, high = float(grid.limits.low[channel]), float(grid.limits.high[channel])
     if low < high:
+        from matplotlib.cm import ScalarMappable  # noqa: PLC0415 - see `figures.new_figure`
+        from matplotlib.colors import Normalize  # noqa: PLC0415
+
         scale = ScalarMappable(Normalize(low, high), grid.colormap.name)
         bar = figure.colorbar(scale, ax=axes, orientation="horizontal", shrink=0.9)
         bar.ax.tick_params(labelsize=7)
 
 
-def _draw_numbers(axes: Axes, said: dict[str, str], values: NDArray[np.float32]) -> None:
+def _draw_numbers(axes: "Axes", said: dict[str, str], values: NDArray[np.float32]) -> None:
     bins = histogram(values)
     if bins.counts.any():
         axes.hist(bins.middles, bins=bins.edges.tolist(), weights=bins.counts, color=ACCENT)

@@ -3,19 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import cycle
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from hookviz.drawing.colormaps import ABOVE, ACCENT, BELOW, CONTRAST
-from hookviz.drawing.figures import figure_file
+from hookviz.drawing.figures import figure_file, new_figure
 from hookviz.errors import SettingError, shorten
 from hookviz.language.saying import mark, say
 from hookviz.types import Pixels
 from hookviz.wording import number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 COLOURS = (ACCENT, CONTRAST, "#8a6fb8", "#b58900", "#5a7fb0")
 """One per series: told apart without red and green, and seen on dark and on light."""
@@ -62,7 +64,7 @@ class Chart:
         )
 
 
-def chart_figure(chart: Chart, *, ink: str = "#1a1a1a", width: float = 9.0) -> Figure:
+def chart_figure(chart: Chart, *, ink: str = "#1a1a1a", width: float = 9.0) -> "Figure":
     """Draw the chart without a background, its text and axes in `ink`.
 
     Raises:
@@ -81,7 +83,9 @@ def chart_figure(chart: Chart, *, ink: str = "#1a1a1a", width: float = 9.0) -> F
                     label_count=len(chart.labels),
                 )
             )
-    figure = Figure(figsize=(width, 3.4), layout="constrained", facecolor="none")
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - see `figures.new_figure`
+
+    figure = new_figure(figsize=(width, 3.4), layout="constrained", facecolor="none")
     axes = figure.add_subplot(facecolor="none")
     positions = np.arange(len(chart.labels))
     breadth = 0.84 / max(1, len(chart.series))
@@ -143,6 +147,8 @@ class Axis:
 
 def axis_of(chart: Chart) -> Axis:
     """Return an axis that all numbers fit on; bars start at its zero or its lower end."""
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
+
     drawn = [_drawable(values, log=chart.log) for values in chart.series.values()]
     every = np.concatenate(drawn) if drawn else np.zeros(0)
     every = every[np.isfinite(every)]

@@ -3,14 +3,14 @@
 import io
 import threading
 from collections.abc import Callable
-from typing import Any
-
-from matplotlib import rc_context
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from hookviz.drawing.fonts import readable
 from hookviz.errors import one_of
 from hookviz.language.saying import say
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FORMATS = ("png", "pdf", "svg")
 """What a figure can be written as."""
@@ -19,8 +19,18 @@ _DATES = {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
 _drawing = threading.Lock()  # matplotlib promises no thread safety, and drawing holds the GIL
 
 
+def new_figure(**options: Any) -> "Figure":
+    """Return an empty `matplotlib.figure.Figure` with its options.
+
+    Importing that takes 0.2 s: only who draws for print waits for it.
+    """
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    return Figure(**options)
+
+
 def figure_file(
-    draw: Callable[[], Figure],
+    draw: Callable[[], "Figure"],
     format: str,  # noqa: A002 - as savefig
     *,
     dpi: int,
@@ -34,6 +44,8 @@ def figure_file(
     Raises:
         SettingError: `format` is not in `FORMATS`.
     """
+    from matplotlib import rc_context  # noqa: PLC0415
+
     one_of(say("format"), format, FORMATS)
     file = io.BytesIO()
     options: Any = {"svg.fonttype": "none", "svg.hashsalt": "HookViz"} if keeps_text else {}

@@ -6,9 +6,9 @@ one-axes-per-channel way takes hundreds of times as long. The `Figure` is for pr
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -23,6 +23,9 @@ from hookviz.drawing.statistics import ChannelStats, Levels, channel_stats, orde
 from hookviz.errors import HookVizError, SettingError, one_of
 from hookviz.language.saying import say, say_count
 from hookviz.types import UNKNOWN, Activation, Address, Layout, Pixels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _PACKS = 0.2  # share of zeros from which a sprite is worth packing
 
@@ -175,7 +178,7 @@ class Grid:
         row = (np.arange(width) * LEVELS // width).astype(np.uint8)
         return palette_png(np.broadcast_to(row, (height, width)), self.palette)
 
-    def figure(self, *, dpi: int = 300, title: str | None = None) -> Figure:
+    def figure(self, *, dpi: int = 300, title: str | None = None) -> "Figure":
         """Draw a page for print: title, numbered tiles, colour bar and legend.
 
         At `dpi` dots per inch every cell is a whole number of dots, so none is dropped or blurred.

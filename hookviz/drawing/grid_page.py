@@ -5,22 +5,23 @@ from dataclasses import replace
 from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from hookviz.drawing import colormaps
 from hookviz.drawing.colormaps import GAP_LEVEL, LEVELS
+from hookviz.drawing.figures import new_figure
 from hookviz.drawing.layout import Geometry, mosaic
 from hookviz.drawing.statistics import SORTS
 from hookviz.language.saying import say
 
-if TYPE_CHECKING:  # whose method draws the page
-    from hookviz.drawing.grid import Grid
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from hookviz.drawing.grid import Grid  # whose method draws the page
 
 _MAX_NUMBERED = 256  # in the layer's own order; with more tiles, numbers along the rows are calmer
 
 
-def draw(grid: "Grid", title: str, dpi: int) -> Figure:
+def draw(grid: "Grid", title: str, dpi: int) -> "Figure":
     """Draw the page as a figure of its own; `Grid.figure` says what is on it."""
     return _Sheet(grid, title, dpi).draw()
 
@@ -73,7 +74,7 @@ class _Sheet:
             said.append(say(SORTS[self.grid.sort]))
         return "  ·  ".join(said)
 
-    def draw(self) -> Figure:
+    def draw(self) -> "Figure":
         top = self.margin
         lines = [(line, 11, True) for line in self.title]
         lines += [(line, 8, False) for line in self.subtitle]
@@ -88,7 +89,7 @@ class _Sheet:
         self.page = (self.left + self.width + self.margin, height)
         # a hundredth of a dot more, or rounding down could lose the last one
         across, down = ((side + 0.01) / self.dpi for side in self.page)
-        self.figure = Figure(figsize=(across, down), dpi=self.dpi, facecolor="white")
+        self.figure = new_figure(figsize=(across, down), dpi=self.dpi, facecolor="white")
         for line_top, line, size, bold in heading:
             self._text(self.left, line_top, line, size, weight="bold" if bold else "normal")
         self._mosaic(top)
@@ -108,7 +109,7 @@ class _Sheet:
             **placed,
         )
 
-    def _axes(self, x: int, y: int, width: int, height: int) -> Axes:
+    def _axes(self, x: int, y: int, width: int, height: int) -> "Axes":
         across, down = self.page
         box = (x / across, 1 - (y + height) / down, width / across, height / down)
         axes = self.figure.add_axes(box)

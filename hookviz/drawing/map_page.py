@@ -6,15 +6,15 @@ Lengths are units of the map, in which a layer's card is one wide; y runs down.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import Any
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Circle, PathPatch, Rectangle
-from matplotlib.path import Path
+from typing import TYPE_CHECKING, Any
 
 from hookviz.drawing.colormaps import ACCENT
+from hookviz.drawing.figures import new_figure
 from hookviz.types import Pixels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Point = tuple[float, float]
 
@@ -102,7 +102,7 @@ def side_of(size: Point) -> float:
     return min(6.0, max(2.0, size[1] / 4))
 
 
-def map_figure(drawing: MapDrawing) -> Figure:
+def map_figure(drawing: MapDrawing) -> "Figure":
     """Draw the page as a figure of its own: 0.4 inches a unit, or 40 inches at most."""
     width, height = drawing.size
     side = side_of(drawing.size)
@@ -118,7 +118,7 @@ def map_figure(drawing: MapDrawing) -> Figure:
     )
     bottom = lowest + 1.5 * type_size * len(legend) + _MARGIN / 2
     unit = min(_UNIT, _LONGEST / (right - left), _LONGEST / (bottom - top))
-    figure = Figure(figsize=((right - left) * unit, (bottom - top) * unit), facecolor="white")
+    figure = new_figure(figsize=((right - left) * unit, (bottom - top) * unit), facecolor="white")
     figure.suppressComposite = True  # each picture stays one of its own in an SVG
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
@@ -141,7 +141,7 @@ def map_figure(drawing: MapDrawing) -> Figure:
 class _Pen:
     """Draws parts of a map on axes whose units are the map's; `points` is how many one takes."""
 
-    def __init__(self, axes: Axes, points: float) -> None:
+    def __init__(self, axes: "Axes", points: float) -> None:
         self.axes, self.points = axes, points
 
     def text(self, words: str, x: float, y: float, size: float, **options: Any) -> None:
@@ -152,6 +152,9 @@ class _Pen:
         )
 
     def line(self, line: Line) -> None:
+        from matplotlib.patches import PathPatch  # noqa: PLC0415 - see `figures.new_figure`
+        from matplotlib.path import Path  # noqa: PLC0415
+
         (x, y), *others = line.points
         ends, codes = [(x, y)], [Path.MOVETO]
         for across, down in others:
@@ -172,6 +175,8 @@ class _Pen:
         )
 
     def card(self, card: Card) -> None:
+        from matplotlib.patches import Circle, Rectangle  # noqa: PLC0415
+
         zorder = 2 * card.level
         outline: dict[str, Any] = {
             "edgecolor": _LINE if card.is_join else _GREY,
@@ -235,6 +240,8 @@ class _Pen:
         start: Point,
         size: Point,
     ) -> None:
+        from matplotlib.patches import Rectangle  # noqa: PLC0415
+
         (left, middle), (wide, high) = start, size
         step = high / _CLASSES
         letters = step * 0.45

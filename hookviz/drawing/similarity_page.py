@@ -2,17 +2,21 @@
 
 from collections.abc import Sequence
 from math import ceil
+from typing import TYPE_CHECKING
 
+import matplotlib as mpl
 import numpy as np
-from matplotlib import colormaps
-from matplotlib.axes import Axes
-from matplotlib.colors import Colormap
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from hookviz.drawing.colormaps import COLORMAPS, NAN_COLOUR, NAN_WORD
+from hookviz.drawing.figures import new_figure
 from hookviz.errors import one_of, shorten
 from hookviz.language.saying import say
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure
 
 _MOST_NUMBERS = 12  # rows and columns up to which each cell has its number written in it
 _MOST_NAMES = 60  # that stand along an axis one by one
@@ -31,7 +35,7 @@ def similarity_figure(
     row_title: str = "",
     column_title: str = "",
     colormap: str = "viridis",
-) -> Figure:
+) -> "Figure":
     """Draw the matrix with the first row at the top, its colours from 0 to 1 whatever is in it.
 
     So two pictures can be compared. What is below zero has the colour of zero, and NaN one of its
@@ -52,9 +56,9 @@ def similarity_figure(
     name = COLORMAPS[one_of("colormap", colormap, COLORMAPS)].name
     cell = min(_CELL[1], max(_CELL[0], _LARGEST / max(matrix.shape)))
     high, wide = (max(_SMALLEST, cell * count) for count in matrix.shape)
-    figure = Figure(figsize=(wide + _ROOM[0], high + _ROOM[1]), layout="constrained")
+    figure = new_figure(figsize=(wide + _ROOM[0], high + _ROOM[1]), layout="constrained")
     axes = figure.add_subplot()
-    colours = colormaps[name].with_extremes(bad=NAN_COLOUR)
+    colours = mpl.colormaps[name].with_extremes(bad=NAN_COLOUR)
     picture = axes.imshow(matrix, cmap=colours, vmin=0, vmax=1, interpolation="nearest")
     if max(matrix.shape) <= _MOST_NUMBERS:
         _write_numbers(axes, matrix, colours)
@@ -81,7 +85,7 @@ def _thinned(names: Sequence[str]) -> tuple[list[int], list[str]]:
     return positions, [shorten(names[position], _LONGEST) for position in positions]
 
 
-def _write_numbers(axes: Axes, matrix: NDArray[np.float64], colours: Colormap) -> None:
+def _write_numbers(axes: "Axes", matrix: NDArray[np.float64], colours: "Colormap") -> None:
     for (row, column), value in np.ndenumerate(matrix):
         red, green, blue, _ = colours(min(1.0, max(0.0, value)))
         bright = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5

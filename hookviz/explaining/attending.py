@@ -10,7 +10,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from hookviz.errors import ModelError
 from hookviz.hooking.attention_calls import AttentionCalls
 from hookviz.hooking.default_device import with_numbers
-from hookviz.hooking.forward_pass import pass_without_data
+from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.language.saying import say
 from hookviz.types import Model
 

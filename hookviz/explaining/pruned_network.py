@@ -23,9 +23,10 @@ from hookviz.explaining.pruning import METHODS, OF_CHANNELS, Pruning
 from hookviz.explaining.pruning_groups import BY_CHANNEL
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.default_device import with_numbers
-from hookviz.hooking.forward_pass import own_shape, pass_without_data
+from hookviz.hooking.forward_pass import own_shape
 from hookviz.hooking.purity import is_pure
 from hookviz.hooking.selection import Layers, select
+from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.language.saying import say
 from hookviz.models.digest import network_digest
 from hookviz.types import Model, ModelInput, Progress, ignore

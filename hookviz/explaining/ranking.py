@@ -14,7 +14,8 @@ from hookviz.capturing import layers
 from hookviz.errors import UnknownLayerError
 from hookviz.explaining.layer_call import LayerCall
 from hookviz.hooking import hooks
-from hookviz.hooking.forward_pass import own_shape, pass_without_data
+from hookviz.hooking.forward_pass import own_shape
+from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.hooking.torch_functions import (
     ACTIVATIONS,
     NORMS,

@@ -35,7 +35,8 @@ from hookviz.explaining.receptive_budget import Budget
 from hookviz.explaining.receptive_extent import Edges, Extent
 from hookviz.explaining.receptive_tracer import Tracer
 from hookviz.hooking import hooks
-from hookviz.hooking.forward_pass import forward_pass, pass_without_data, private_replica
+from hookviz.hooking.forward_pass import forward_pass, private_replica
+from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.hooking.torch_functions import not_followed
 from hookviz.language.saying import say
 from hookviz.types import LAST, TOKENS, UNKNOWN, Address, Layout, Model, ModelInput

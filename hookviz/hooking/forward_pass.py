@@ -5,7 +5,7 @@
 ...         output = forward_pass(model, replica, image)
 """
 
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -18,7 +18,6 @@ from hookviz.hooking import hooks, replicas
 from hookviz.hooking.failing_call import FailingCall, failing_call, first_line
 from hookviz.hooking.isolation import isolated
 from hookviz.hooking.precision import device_and_dtype
-from hookviz.hooking.purity import is_known_code
 from hookviz.language.saying import say
 from hookviz.machine.memory import is_short_of_memory
 from hookviz.types import Model, Preprocess, Progress
@@ -169,62 +168,6 @@ def _too_large(model: Model, shape: Sequence[int]) -> ModelError:
             shape=times(shape),
         )
     )
-
-
-def pass_without_data(
-    model: Model, shape: Sequence[int], follow: Callable[[nn.Module, Tensor], Result]
-) -> Result:
-    """Return what `follow` makes of a meta replica and an input of `shape`, ``(C, H, W)``.
-
-    On torch's meta device a pass takes milliseconds for the largest network. A person's own code
-    is never run there: it may keep what it computed for later, or hand memory to C that isn't
-    there. It is followed on a replica with data, over zeros, as is a network whose path depends
-    on values.
-
-    Raises:
-        ModelError: the network can't take an input of that shape.
-    """
-    if is_known_code(model.network):
-        on_meta = replicas.meta_copy(model.network)
-        dtype = device_and_dtype(model.network)[1]
-        try:
-            with torch.inference_mode(mode=False), torch.no_grad(), isolated(model.network):
-                return follow(on_meta, torch.empty(1, *shape, device="meta", dtype=dtype))
-        except Exception:  # noqa: BLE001, S110 - whatever meta tensors can't do, real ones decide
-            pass
-    with private_replica(model) as replica:
-        zeros = torch.zeros(1, *shape).to(*device_and_dtype(replica))
-        try:
-            return follow(replica, zeros.clone())
-        except Exception as error:
-            with private_replica(model) as other:
-                failed = failing_call(other, lambda: other(zeros.to(*device_and_dtype(other))))
-            raise input_error(model, shape, error, failed) from error
-
-
-def pass_at_another_size(
-    model: Model, shape: Sequence[int], follow: Callable[[nn.Module, Tensor], object]
-) -> None:
-    """Have `follow` run a replica over an input of another size, as far as the network goes.
-
-    It may refuse that at its first layer or at its last. timm's networks of one size are made for
-    this one first, as timm does that. Without data, but for a person's own code, as
-    `pass_without_data`.
-    """
-    try:
-        if not is_known_code(model.network):
-            with private_replica(model) as replica:
-                follow(replica, torch.zeros(1, *shape).to(*device_and_dtype(replica)))
-            return
-        on_meta = replicas.meta_copy(model.network)
-        dtype = device_and_dtype(model.network)[1]
-        with torch.inference_mode(mode=False), torch.no_grad(), isolated(model.network):
-            resize: Any = getattr(on_meta, "set_input_size", None)
-            if resize is not None:
-                resize(img_size=tuple(shape[1:]))
-            follow(on_meta, torch.empty(1, *shape, device="meta", dtype=dtype))
-    except Exception:  # noqa: BLE001 - a network may refuse another size in its own way
-        return
 
 
 def own_shape(model: Model) -> tuple[int, ...]:

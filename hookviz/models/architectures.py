@@ -94,14 +94,19 @@ class _WithoutMemory(EveryFunction):
     """Context in which layers are made without memory for their weights.
 
     Layers allocate by `torch.empty`. The whole of torch can't be put on the meta device, since
-    RegNet computes its widths with tensors.
+    RegNet computes its widths with tensors. What begins such weights at random numbers is left
+    out: torch's compiler, which it would load for shapes alone, takes a second to import.
     """
 
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """Call `func`, on the meta device where it allocates."""
+        """Call `func`, on the meta device where it allocates, and not at all where it fills."""
         options = dict(kwargs)
+        if getattr(func, "__module__", "") == nn.init.__name__:
+            filled = options.get("tensor", args[0] if args else None)
+            if isinstance(filled, Tensor) and filled.is_meta:
+                return filled
         if func is torch.empty:
             options["device"] = "meta"
         return func(*args, **options)

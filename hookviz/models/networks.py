@@ -76,7 +76,10 @@ def with_weights(spec: ModelSpec, state_dict: Mapping[str, Tensor], source: str)
         # No file has these buffers, such as an index of relative positions: they are computed.
         network = architectures.build(spec.name, matched.classes, training_heads=False)
     else:
-        network.to_empty(device="cpu")
+        # As `to_empty`, whose empty_like of a meta tensor imports sympy.
+        network._apply(  # type: ignore[no-untyped-call]
+            lambda tensor: torch.empty(tensor.shape, dtype=tensor.dtype)
+        )
     empty = network.state_dict()
     # Every file is taken to be of today's layout: its shapes have been compared, and the versions
     # that some layers look for are lost in safetensors and under prefixes.

@@ -1,6 +1,8 @@
 """List and build timm's models, where it is installed (``pip install hookviz[timm]``)."""
 
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
@@ -17,6 +19,14 @@ from hookviz.types import ModelSpec, Preprocess
 
 _PREFIX = "timm/"
 
+_LIST = """
+import timm
+for name in timm.list_models():
+    print(name, timm.models.model_entrypoint(name).__module__.rpartition(".")[2])
+"""
+
+_listed_apart: list[list[str]] = []  # names and families
+
 
 @cache
 def specs() -> tuple[ModelSpec, ...]:
@@ -27,13 +37,11 @@ def specs() -> tuple[ModelSpec, ...]:
     """
     if find_spec("timm") is None:
         return ()
-    import timm  # noqa: PLC0415 - takes seconds, and most people don't have it
-
     listed = [
         ModelSpec(
             name=_PREFIX + name,
             title=_PREFIX + name,
-            family=f"timm {timm.models.model_entrypoint(name).__module__.rpartition('.')[2]}",
+            family=f"timm {family}",
             parameters=0,
             download_bytes=0,
             accuracy=math.nan,
@@ -41,9 +49,35 @@ def specs() -> tuple[ModelSpec, ...]:
             min_size=1,
             on_disk=False,
         )
-        for name in timm.list_models()
+        for name, family in _names()
     ]
     return tuple(sorted(listed, key=lambda spec: (spec.family, spec.name)))
+
+
+def list_apart() -> None:
+    """Have a process of its own list the models, where timm is installed and not imported yet.
+
+    Importing it takes seconds and memory, which only who loads one of its models should pay.
+    """
+    if find_spec("timm") is None or "timm" in sys.modules or _listed_apart:
+        return
+    ended = subprocess.run(  # noqa: S603 - our own few lines
+        [sys.executable, "-c", _LIST], capture_output=True, text=True, check=False
+    )
+    if ended.returncode == 0:
+        _listed_apart.extend(line.split() for line in ended.stdout.splitlines())
+
+
+def _names() -> list[list[str]]:
+    """Return each model's name and its family."""
+    if _listed_apart:
+        return _listed_apart
+    import timm  # noqa: PLC0415 - takes seconds, and most people don't have it
+
+    return [
+        [name, timm.models.model_entrypoint(name).__module__.rpartition(".")[2]]
+        for name in timm.list_models()
+    ]
 
 
 def is_listed() -> bool:

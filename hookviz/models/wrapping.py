@@ -10,8 +10,9 @@ from torch.nn.modules.conv import _ConvNd
 
 from hookviz.errors import ModelError, shorten
 from hookviz.hooking.default_device import with_numbers
-from hookviz.hooking.forward_pass import own_shape, pass_without_data
+from hookviz.hooking.forward_pass import own_shape
 from hookviz.hooking.purity import is_known_code
+from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.language.saying import say
 from hookviz.models.adapter import Example, adapt
 from hookviz.models.digest import network_digest

@@ -2,12 +2,12 @@
 
 import streamlit as st
 
-from hookviz.ui.serving import backpressure, connections, lifecycle
+from hookviz.ui.serving import backpressure, connections, early_server, lifecycle
 
 backpressure.SEND_TIMEOUT = 2.0
 
 app = st.App(
-    lifecycle.SCRIPT,
+    early_server.SCRIPT,
     middleware=connections.MIDDLEWARE,
     lifespan=lifecycle.lifespan,
     on_script_error=lifecycle.on_script_error,

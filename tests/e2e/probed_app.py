@@ -15,7 +15,7 @@ import hookviz.lenses
 from hookviz.models import catalog
 from hookviz.serving import capacity
 from hookviz.serving.kept_photographs import kept_photographs
-from hookviz.ui.serving import connections, lifecycle
+from hookviz.ui.serving import connections, early_server, lifecycle
 
 _FOLDER = str(Path(__file__).parent / "lenses")
 if _FOLDER not in hookviz.lenses.__path__:
@@ -71,7 +71,7 @@ async def weights(request: Request) -> JSONResponse:
 
 
 app = st.App(
-    lifecycle.SCRIPT,
+    early_server.SCRIPT,
     middleware=connections.MIDDLEWARE,
     lifespan=lifecycle.lifespan,
     on_script_error=lifecycle.on_script_error,

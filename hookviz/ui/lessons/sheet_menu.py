@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from hookviz.language.saying import say
 from hookviz.language.speaking import current, speaking
 from hookviz.lessons.lesson import Lesson
-from hookviz.lessons.sheet import Facts, sheet
 from hookviz.ui.explorer.file_menu import File, offer
 from hookviz.ui.lessons.lesson_scene import SceneChoices, facts_of
 from hookviz.ui.menu import Menu
+
+if TYPE_CHECKING:
+    from hookviz.lessons.sheet import Facts
 
 
 def sheet_menu(lesson: Lesson, choices: SceneChoices) -> Menu:
@@ -44,7 +47,9 @@ def _files(lesson: Lesson, choices: SceneChoices) -> Sequence[File]:
     )
 
 
-def _make(language: str, lesson: Lesson, facts: Facts, shown_on: str, *, answers: bool) -> bytes:
+def _make(language: str, lesson: Lesson, facts: "Facts", shown_on: str, *, answers: bool) -> bytes:
     """Make the file, in the language of the page that it was asked for from."""
+    from hookviz.lessons.sheet import sheet  # noqa: PLC0415 - reportlab, for who prints alone
+
     with speaking(language):
         return sheet(lesson, facts, shown_on, answers=answers)

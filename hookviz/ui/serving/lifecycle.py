@@ -7,7 +7,6 @@ import signal
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -19,7 +18,7 @@ from hookviz.drawing.grid import make_grid
 from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.images.samples import samples
 from hookviz.language.saying import say
-from hookviz.models import catalog, user_models
+from hookviz.models import catalog, timm_models, user_models
 from hookviz.serving import capacity, logs
 from hookviz.settings import host_names, settings
 from hookviz.ui.serving import (
@@ -33,9 +32,6 @@ from hookviz.ui.serving import (
 from hookviz.ui.serving.explorer_sessions import explorer_sessions
 from hookviz.ui.state import ModelChoice
 from hookviz.ui.streamlit_internals import set_option
-
-SCRIPT = Path(__file__).parent.with_name("main.py")
-"""The page's script."""
 
 ROUTES = [
     deep_health.route(),
@@ -109,10 +105,15 @@ async def guest_lifespan(_app: Any) -> AsyncIterator[None]:
 
 
 async def _load_rest() -> None:
-    """List timm's models, which takes seconds, once the first page has had its time."""
+    """List timm's models in a process apart, once the first page has had its time."""
     await asyncio.sleep(_FIRST_PAGE)
     # No thread of the loop's: a server that is told to end would wait for it.
-    threading.Thread(target=catalog.list_models, name="timm", daemon=True).start()
+    threading.Thread(target=_list_timm, name="timm", daemon=True).start()
+
+
+def _list_timm() -> None:
+    timm_models.list_apart()
+    catalog.list_models()
 
 
 def share_cores() -> None:

@@ -87,6 +87,7 @@ def _start(port: int) -> int:
 
     from hookviz.ui.serving import (  # noqa: PLC0415
         connections,
+        early_server,
         explorer_route,
         go_route,
         lifecycle,
@@ -102,7 +103,7 @@ def _start(port: int) -> int:
         raise HookVizError(f"Port {port} can't be used: {error.strerror}. 0 is any.") from error
     set_option("runner.postScriptGC", False)  # Python's own is enough, and no click waits
     app = st.App(
-        lifecycle.SCRIPT,
+        early_server.SCRIPT,
         middleware=connections.MIDDLEWARE,
         lifespan=lifecycle.guest_lifespan,
         on_script_error=lifecycle.on_script_error,

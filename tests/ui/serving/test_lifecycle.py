@@ -12,10 +12,6 @@ from hookviz.ui.serving.explorer_sessions import explorer_sessions
 from hookviz.ui.state import ModelChoice
 
 
-def test_the_server_runs_the_page_s_script() -> None:
-    assert lifecycle.SCRIPT.is_file()
-
-
 def test_warming_up_loads_the_model_to_start_with_and_leaves_nothing_kept() -> None:
     lifecycle.warm_up()
     choice = ModelChoice(catalog.find_model(bundled.DEFAULT), "pretrained")
