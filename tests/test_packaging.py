@@ -86,6 +86,8 @@ def test_an_installed_wheel_captures(wheel: Path, tmp_path: Path, alone: bool) -
         text=True,
     )
     assert run.stdout == "26 conv layers\n", run.stderr
+    program = [str(python), str(ROOT / "tests" / "consumer.py")]
+    subprocess.run(program, cwd=tmp_path, env=environment, check=True)
     command = python.with_name("hookviz")
     version = subprocess.run([command, "--version"], check=True, capture_output=True, text=True)
     assert version.stdout.startswith("hookviz, version")
