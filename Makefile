@@ -8,7 +8,7 @@ TIMES ?= 20
 # Each worker has a server and a browser of its own; tests/running_order.py deals the tests out.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: run test test-all sweep flakes durations lessons check lint types javascript format bench docs load fuzz networks pictures train lock help clean
+.PHONY: run test test-all sweep flakes durations lessons check lint types javascript format bench site load fuzz networks pictures train lock help clean
 .DEFAULT_GOAL := help
 
 help: ## list what make can do
@@ -60,8 +60,8 @@ format: .venv/dev ## put the code into shape
 	$(BIN)/ruff check --fix .
 	$(NPM) install --prefer-offline && $(NPM) run format
 
-docs: .venv/dev ## build the API reference into out/docs
-	$(BIN)/python -m scripts.api_docs
+site: .venv/dev ## build the documentation as a site into out/site, in both languages
+	$(BIN)/python -W ignore -m scripts.docs_site
 
 bench: .venv/dev ## measure speed beside peers and print the table
 	$(BIN)/python -m scripts.bench
