@@ -10,6 +10,7 @@ The front page has the explorer in it, as `hookviz page` saves it.
 """
 
 import argparse
+import logging
 import os
 import re
 import shutil
@@ -40,6 +41,7 @@ def main() -> None:
     repository: str = parser.parse_args().repository
     assemble(SOURCE, repository)
     explorer_page(SOURCE / LIVE)
+    logging.basicConfig(format="%(levelname)s %(message)s")  # what is wrong, and nothing else
     build = import_module("mkdocs.commands.build").build
     build(import_module("mkdocs.config").load_config(str(ROOT / "mkdocs.yml"), strict=True))
 
