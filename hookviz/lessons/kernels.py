@@ -21,17 +21,21 @@ PRESETS: Mapping[str, Kernel] = MappingProxyType(
     {
         "vertical": ((-1.0, 0.0, 1.0), (-2.0, 0.0, 2.0), (-1.0, 0.0, 1.0)),
         "horizontal": ((-1.0, -2.0, -1.0), (0.0, 0.0, 0.0), (1.0, 2.0, 1.0)),
+        "diagonal": ((-2.0, -1.0, 0.0), (-1.0, 0.0, 1.0), (0.0, 1.0, 2.0)),
+        "outline": ((-1.0, -1.0, -1.0), (-1.0, 8.0, -1.0), (-1.0, -1.0, -1.0)),
         "blur": ((_NINTH,) * 3,) * 3,
         "sharpen": ((0.0, -1.0, 0.0), (-1.0, 5.0, -1.0), (0.0, -1.0, 0.0)),
         "copy": ((0.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 0.0)),
     }
 )
-"""By name; the first two are Sobel's."""
+"""By name; the first two are Sobel's, and the outline is a Laplacian."""
 
 TITLES: Mapping[str, str] = MappingProxyType(
     {
         "vertical": mark("Vertical edges"),
         "horizontal": mark("Horizontal edges"),
+        "diagonal": mark("Diagonal edges"),
+        "outline": mark("Outline"),
         "blur": mark("Blur"),
         "sharpen": mark("Sharpen"),
         "copy": mark("Copy"),

@@ -30,6 +30,7 @@ const FRAME = `
 const HIGHEST = 220; // pixels that a map is high at most
 const LOWEST = 120; // and in a low window at least
 const AROUND = 740; // pixels of the window's height for what stands above and below the maps
+const [LARGE, AROUND_LARGE] = [340, 540]; // likewise where nothing else takes room
 const WIDEST = 44; // pixels that a cell of the tables is wide at most
 const WRITTEN = 24; // pixels from which a cell has room for its number
 const OPERATORS = 56; // pixels that the two signs between the tables take, with what is around them
@@ -50,12 +51,16 @@ export function walk(parent) {
   /** @type {Facts | null} */
   let shown = null;
   return {
-    /** @param {Facts} data the answer to the question "walk" */
-    show(data) {
+    /**
+     * @param {Facts} data the answer to the question "walk"
+     * @param {(cell: number[] | null) => void} [reached] hears to which cell a person has gone,
+     *   and nothing of it any more once it plays
+     */
+    show(data, reached = () => {}) {
       if (data === shown) return; // it goes on
       end();
       shown = data;
-      end = begin(find, data);
+      end = begin(find, data, reached);
     },
     end: () => {
       shown = null;
@@ -67,10 +72,12 @@ export function walk(parent) {
 /**
  * Begins a walk, where the same one stood before at the step where that was; returns what ends it.
  * @param {(selector: string) => any} find
- * @param {Facts} data
+ * @param {Facts} data with `seconds` the map is filled in so many, slowly at first; `empty`: none of
+ *   it is there yet; `blank`: what is still to come is not seen
+ * @param {(cell: number[] | null) => void} reached
  * @returns {() => void}
  */
-const begin = (find, data) => {
+const begin = (find, data, reached) => {
   const root = find(".walk");
   const [input, output, says, play, slider, speed] = [".input", ".output", ".says", ".play", ".slider", ".speed"].map(
     find,
@@ -81,6 +88,8 @@ const begin = (find, data) => {
   const given = floats(data.input);
   const came = floats(data.output);
   const steps = rows * columns;
+  const motionless = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const still = motionless && data.blank;
   const colour = signedColours(root, data.colours);
   // Of a grey picture 1 is white; of a map that has more the largest is.
   const greyOf = (value, most = 1) => {
@@ -91,13 +100,16 @@ const begin = (find, data) => {
   };
   const inputColour = data.grey ? greyOf : colour;
   const outputColour = data.greyMap ? greyOf : colour;
-  const start = (data.cell[0] - first[0]) * columns + data.cell[1] - first[1];
+  const start = data.empty ? -1 : (data.cell[0] - first[0]) * columns + data.cell[1] - first[1];
   const same = root.dataset.walk === data.name; // as before this run: stay where it was
   root.dataset.walk = data.name;
+  root.classList.toggle("walk-blank", Boolean(data.blank));
   let at = same ? Math.min(Number(root.dataset.at ?? start), steps - 1) : start;
   let running = false;
+  let paused = false;
   /** @type {ReturnType<typeof setInterval> | undefined} */
   let timer;
+  let turn = 0;
 
   // A map in its own cells, painted once.
   const painted = (values, [height, width], most, colour) => {
@@ -115,7 +127,8 @@ const begin = (find, data) => {
 
   // As wide as its place, and no higher than the window has room for; [pen, pixels per cell].
   const place = (canvas, map) => {
-    const room = Math.min(HIGHEST, Math.max(LOWEST, window.innerHeight - AROUND));
+    const [highest, around] = data.large ? [LARGE, AROUND_LARGE] : [HIGHEST, AROUND];
+    const room = Math.min(highest, Math.max(LOWEST, window.innerHeight - around));
     const side = Math.min(canvas.parentElement.clientWidth / map.width, room / map.height);
     const [wide, high] = [map.width * side, map.height * side];
     canvas.style.width = `${wide}px`;
@@ -156,8 +169,9 @@ const begin = (find, data) => {
 
     const [brush, size, across, down] = place(output, maps[1]);
     brush.globalAlpha = data.grey && !running ? 1 : 0.2; // what is still to come
-    brush.drawImage(maps[1], 0, 0, across, down);
+    if (!data.blank) brush.drawImage(maps[1], 0, 0, across, down);
     brush.globalAlpha = 1;
+    if (at < 0) return;
     brush.save();
     brush.beginPath();
     brush.rect(0, 0, across, row * size);
@@ -197,7 +211,8 @@ const begin = (find, data) => {
 
   const show = () => {
     root.dataset.at = at;
-    const [row, column] = [Math.floor(at / columns), at % columns];
+    const cell = Math.max(0, at);
+    const [row, column] = [Math.floor(cell / columns), cell % columns];
     const taps = kernel.map((line, y) =>
       line.map((_, x) => [row * stride[0] + y * dilation[0], column * stride[1] + x * dilation[1]]),
     );
@@ -208,7 +223,7 @@ const begin = (find, data) => {
     );
     const products = patch.map((line, y) => line.map((value, x) => value * kernel[y][x]));
     const sum = products.flat().reduce((total, value) => total + value, 0);
-    const whole = came[at];
+    const whole = came[cell];
     const others = whole - sum - (data.bias ?? 0);
 
     showMaps(row, column);
@@ -227,21 +242,42 @@ const begin = (find, data) => {
       row: first[0] + row,
       column: first[1] + column,
     });
-    says.textContent = `${place}: ${parts.join(" + ")} = ${number(whole)}`;
+    says.textContent = at < 0 ? say("The map is still empty.") : `${place}: ${parts.join(" + ")} = ${number(whole)}`;
     slider.max = steps - 1;
-    slider.value = at;
+    slider.value = cell;
     slider.setAttribute("aria-valuetext", place);
-    play.textContent = running ? say("❚❚ Pause") : say("▶ Play");
+    play.textContent = running ? say("❚❚ Pause") : still ? say("Fill the map") : say("▶ Play");
   };
 
   const stop = () => {
     clearInterval(timer);
+    cancelAnimationFrame(turn);
     running = false;
   };
+  const tell = () => reached([first[0] + Math.floor(at / columns), first[1] + (at % columns)]);
   const to = (step) => {
     stop();
     at = Math.min(steps - 1, Math.max(0, step));
+    paused = false;
     show();
+    tell();
+  };
+  const halt = () => {
+    stop();
+    tell();
+  };
+  // Cell by cell at first, so that each sum is seen to be made, and then faster and faster.
+  const fillIn = () => {
+    let [last, passed] = [performance.now(), data.seconds * ((at + 1) / steps) ** (1 / 3)];
+    const next = (now) => {
+      passed += Math.min(250, Math.max(0, now - last)) / 1000;
+      last = now;
+      at = Math.max(0, Math.min(steps - 1, Math.floor(steps * (passed / data.seconds) ** 3)));
+      if (!root.isConnected || at === steps - 1) halt();
+      else turn = requestAnimationFrame(next);
+      show();
+    };
+    turn = requestAnimationFrame(next);
   };
   const go = () => {
     clearInterval(timer);
@@ -253,11 +289,18 @@ const begin = (find, data) => {
   };
 
   play.onclick = () => {
-    if (running) stop();
-    else {
+    if (still) return to(steps - 1);
+    if (running) {
+      halt();
+      paused = true;
+    } else {
       running = true;
+      reached(null);
       if (at === steps - 1) at = 0;
-      go();
+      if (data.seconds && !paused && !data.blank) at = -1; // all of it was there: from its beginning
+      paused = false;
+      if (data.seconds) fillIn();
+      else go();
     }
     show();
   };
@@ -272,9 +315,9 @@ const begin = (find, data) => {
     const [row, column] = nearestCell(output.getBoundingClientRect(), point, rows, columns);
     to(row * columns + column);
   };
-  // Who wants no motion gets the steps alone.
-  play.hidden = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  speed.parentElement.hidden = play.hidden;
+  // Who wants no motion gets the steps alone, and a map that is to be filled at once.
+  play.hidden = motionless && !still;
+  speed.parentElement.hidden = motionless || Boolean(data.seconds);
 
   [input, output].forEach((canvas, index) => {
     canvas.setAttribute("aria-label", data.says[index]);
@@ -283,7 +326,7 @@ const begin = (find, data) => {
   const observer = new ResizeObserver(show); // draws at once, too
   observer.observe(root);
   return () => {
-    clearInterval(timer);
+    stop();
     observer.disconnect();
   };
 };

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from hookviz.drawing.pictures import Resampling, kernel_picture, resize
-from hookviz.language.saying import say
+from hookviz.language.saying import localised, say
+from hookviz.lessons.hunt import Hunt, read_hunt
 from hookviz.lessons.kernels import PRESETS, TITLES, same_size_map
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.maps import (
@@ -23,6 +24,9 @@ from hookviz.wording import times
 
 CLOSEST = "closest"
 """What a lesson writes for the channel that is most alike to what it seeks."""
+
+HUNTED = "hunted"
+"""Among the options what was tried, as `written_hunt` has it; a lesson's file has none."""
 
 _COLOURS = 3
 _SIDE = 512  # cells of the picture that a kernel made by hand is slid over, at most
@@ -67,6 +71,30 @@ def kernel_in_colour(scene: LessonScene, layer: LayerInfo, channel: int) -> Pixe
     return kernel_picture(weights[channel].detach().float().cpu().numpy())
 
 
+def is_hunt(options: Options) -> bool:
+    """Return whether the channel is to be found, and is hidden until then."""
+    return bool(options["seek"]) and options["hunt"] == "yes"
+
+
+def _hunted(hunt: Hunt) -> Mapping[str, Fact]:
+    """Return the facts of a hunt; those that would give its answer away say that it is hidden."""
+    best = f"{hunt.likeness[hunt.best]:.2f}"
+    if hunt.is_found and not hunt.given_up:
+        answer = say(
+            "You found it: channel {channel}, alike by {match}.",
+            channel=hunt.best,
+            match=localised(best),
+        )
+    elif hunt.is_over:
+        answer = say(
+            "It is channel {channel}, alike by {match}.", channel=hunt.best, match=localised(best)
+        )
+    else:
+        answer = say("Which one it is stands here once you have found it, or have given up.")
+    hidden: dict[str, Fact] = {} if hunt.is_over else {"best": "…", "channel": "…"}
+    return {**hidden, "answer": answer, "tries": len(hunt.tries), "stars": hunt.stars}
+
+
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     layer = layer_of(scene, options["layer"])
     maps = maps_of(scene, layer.name)
@@ -89,6 +117,8 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
             "best_match": likeness[best],
             "middle_match": float(np.median(likeness)),
         }
+        if is_hunt(options):
+            facts |= _hunted(read_hunt(options.get(HUNTED, ""), likeness))
     return facts
 
 
@@ -108,6 +138,13 @@ PART = Part(
             STRONGEST,
             f"The one picked at first: a number, {STRONGEST}, or {CLOSEST} to what is sought.",
             lambda value: "" if value == CLOSEST else check_channel(value),
+        ),
+        Option(
+            "hunt",
+            "no",
+            "Whether what is sought is hunted for: tries are counted, and the answer is hidden "
+            "until it is found or given up: yes or no.",
+            choice(("yes", "no")),
         ),
         Option(
             "seek",

@@ -14,6 +14,8 @@ OWN = "layer"
 """What `kernel` is for a kernel that the network has learned."""
 SHOWN_SIDE = "side"
 """Among the options how many numbers on a side the shown kernel has; a lesson's file has none."""
+EMPTY = "empty"
+"""What `map` is where the map is to be filled by playing."""
 LARGEST = 7
 """Numbers on a side that can be edited at most."""
 
@@ -102,7 +104,8 @@ PART = Part(
             "kernel",
             "vertical",
             mark(
-                "vertical, horizontal, blur, sharpen, copy, or layer for one of the network's own."
+                "vertical, horizontal, diagonal, outline, blur, sharpen, copy, or layer for one "
+                "of the network's own."
             ),
             choice((*PRESETS, OWN)),
         ),
@@ -111,6 +114,21 @@ PART = Part(
         ),
         Option(
             "stride", "1", mark("Cells that it moves at each step, 1 to 4."), whole_number(1, 4)
+        ),
+        Option(
+            "map",
+            "whole",
+            mark("Whether the map is there at first: whole, or empty, to be filled."),
+            choice(("whole", EMPTY)),
+        ),
+        Option(
+            "edit",
+            "yes",
+            mark(
+                "Whether numbers, stride and padding can be changed, or kernels only chosen: yes "
+                "or no."
+            ),
+            choice(("yes", "no")),
         ),
         Option("padding", "0", mark("Cells of zero around the image, 0 to 3."), whole_number(0, 3)),
     ),

@@ -6,6 +6,9 @@ from hookviz.language.saying import mark
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, whole_number
 from hookviz.lessons.pictures import picture_of
 
+AT = "at"
+"""Among the options the pixel that is picked, as row and column; a lesson's file has none."""
+
 
 def start_of(scene: LessonScene, options: Options) -> tuple[int, int]:
     """Return row and column of the pixel picked at first, from 0: the options are percentages."""
@@ -16,7 +19,7 @@ def start_of(scene: LessonScene, options: Options) -> tuple[int, int]:
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     picture, tensor = picture_of(scene), scene.model_input.tensor
-    row, column = start_of(scene, options)
+    row, column = _picked(scene, options)
     red, green, blue = picture[row, column].tolist()
     facts: dict[str, Fact] = {
         "width": int(picture.shape[1]),
@@ -37,6 +40,20 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
         inputs = tensor[0, :, row, column].tolist()
         facts |= dict(zip(("red_input", "green_input", "blue_input"), inputs, strict=True))
     return facts
+
+
+def _picked(scene: LessonScene, options: Options) -> tuple[int, int]:
+    """Return row and column of the pixel that is picked by now."""
+    if AT not in options:
+        return start_of(scene, options)
+    row, column = (int(each) for each in options[AT].split(","))
+    return within(scene, row, column)
+
+
+def within(scene: LessonScene, row: int, column: int) -> tuple[int, int]:
+    """Return the pixel in that row and column, or the nearest that the picture has."""
+    height, width = picture_of(scene).shape[:2]
+    return min(max(0, row), height - 1), min(max(0, column), width - 1)
 
 
 PART = Part(

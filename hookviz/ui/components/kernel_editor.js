@@ -10,12 +10,30 @@ const FRAME = `
       <div class="sliders">
         <label><span class="stride-says"></span> <output class="stride-value"></output><input class="stride" type="range" min="1" max="4" step="1"></label>
         <label><span class="padding-says"></span> <output class="padding-value"></output><input class="padding" type="range" min="0" max="3" step="1"></label>
-        <p></p>
+        <p class="editor-size"></p>
       </div>
     </div>
+    <p class="editor-says" role="status"></p>
   </div>`;
 
-const short = (value) => String(Number(value.toPrecision(3)));
+const LARGE = 4; // numbers on a side from which on the buttons are seen where one is, not everywhere
+
+// As it was typed where that is short; of a long one, as 1/9, three digits.
+const short = (value) => {
+  const exact = String(Number(value.toPrecision(7)));
+  return (exact.length <= 8 ? exact : String(Number(value.toPrecision(3)))).replace("-", "−");
+};
+// What is typed, with a real minus sign and thousands apart too; NaN for anything else.
+const read = (text) => {
+  const plain = text.trim().replace("−", "-");
+  const grouped = /^[-+]?\d{1,3}(,\d{3})+(\.\d+)?$/.test(plain);
+  return plain === "" ? Number.NaN : Number(grouped ? plain.replaceAll(",", "") : plain);
+};
+// How far a button goes: by ones where weights are as large, by a tenth or so of smaller ones.
+const stepOf = (kernel) => {
+  const most = Math.max(...kernel.flat().map(Math.abs));
+  return most >= 1 || most === 0 ? 1 : 10 ** Math.max(-3, Math.floor(Math.log10(most)));
+};
 
 export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const data = unpacked(bytes);
@@ -36,10 +54,23 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     });
 
   // The same buttons and fields stay over the runs, so that none loses the focus.
-  while (presets.children.length < data.presets.length) presets.append(make("button", { type: "button" }));
-  while (presets.children.length > data.presets.length) presets.lastElementChild.remove();
+  const buttons = data.presets.length + Number(data.edits); // the last turns all signs
+  while (presets.children.length < buttons) presets.append(make("button", { type: "button" }));
+  while (presets.children.length > buttons) presets.lastElementChild.remove();
   [...presets.children].forEach((button, index) => {
+    if (index === data.presets.length) {
+      button.textContent = words.turned;
+      button.className = "editor-turn";
+      button.removeAttribute("aria-pressed");
+      delete button.dataset.name;
+      button.onclick = () => {
+        for (const row of kernel) row.forEach((weight, at) => (row[at] = weight ? -weight : 0));
+        tell("");
+      };
+      return;
+    }
     const { name, title } = data.presets[index];
+    button.className = "";
     button.textContent = title;
     button.dataset.name = name;
     button.setAttribute("aria-pressed", name === data.preset);
@@ -48,23 +79,67 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
 
   const side = kernel.length;
   numbers.style.setProperty("--columns", side);
+  find(".row").hidden = !data.edits;
+  find(".editor-says").hidden = !data.edits;
+  numbers.classList.toggle("editor-large", side > LARGE);
   if (numbers.children.length !== side * side) {
-    numbers.replaceChildren(...kernel.flat().map(() => make("input", { type: "number", step: "any" })));
+    const button = (name, sign) => make("button", { type: "button", className: name }, sign);
+    numbers.replaceChildren(
+      ...kernel
+        .flat()
+        .map(() =>
+          make(
+            "span",
+            { className: "weight" },
+            button("less", "−"),
+            make("input", { type: "text", inputMode: "decimal", autocomplete: "off" }),
+            button("more", "+"),
+          ),
+        ),
+    );
   }
-  [...numbers.children].forEach((field, index) => {
+  const says = find(".editor-says");
+  says.textContent = data.effect;
+  const step = stepOf(kernel);
+  [...numbers.children].forEach((weight, index) => {
+    const [less, field, more] = weight.children;
     const [row, column] = [Math.floor(index / side), index % side];
-    field.setAttribute("aria-label", words.number.replace("{row}", row + 1).replace("{column}", column + 1));
+    const place = (text) => text.replace("{row}", row + 1).replace("{column}", column + 1);
+    field.setAttribute("aria-label", place(words.number));
     if (field !== numbers.getRootNode().activeElement || data.preset) field.value = short(kernel[row][column]);
-    field.onchange = () => {
-      const value = Number(field.value);
-      if (field.value === "" || !Number.isFinite(value)) {
-        field.value = short(kernel[row][column]);
-        return;
-      }
-      kernel[row][column] = Math.max(-100, Math.min(100, value));
+    const refuse = (why) => {
+      const stays = short(kernel[row][column]);
+      says.textContent = why.replace("{text}", () => field.value).replace("{weight}", () => stays);
+      field.value = stays;
+    };
+    const take = (value) => {
+      if (Number.isNaN(value)) return refuse(words.noNumber);
+      if (Math.abs(value) > data.largest) return refuse(words.tooLarge);
+      field.value = short(value);
+      if (value === kernel[row][column]) return;
+      kernel[row][column] = value;
       tell("");
     };
-    field.onkeydown = (event) => event.stopPropagation(); // no key of the page's while typing
+    const go = (by) => {
+      field.value = short(Number((kernel[row][column] + by).toPrecision(7)));
+      take(read(field.value));
+    };
+    field.onchange = () => take(read(field.value));
+    field.onkeydown = (event) => {
+      event.stopPropagation(); // no key of the page's while typing
+      const by = { ArrowUp: step, ArrowDown: -step }[event.key];
+      if (!by || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      go(by);
+    };
+    [
+      [less, words.less, -step],
+      [more, words.more, step],
+    ].forEach(([button, says, by]) => {
+      button.setAttribute("aria-label", place(says));
+      button.title = `${by < 0 ? "−" : "+"}${Math.abs(by)}`;
+      button.onclick = () => go(by);
+    });
   });
   [
     [stride, "stride"],
@@ -77,5 +152,5 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     slider.oninput = () => (find(`.${name}-value`).textContent = slider.value);
     slider.onchange = () => tell(data.preset);
   });
-  find("p").textContent = data.size;
+  find(".editor-size").textContent = data.size;
 }

@@ -10,8 +10,11 @@ from hookviz.language.saying import say
 from hookviz.lessons.kernels import Kernel
 from hookviz.ui.components.files import show
 
-_LARGEST = 100.0
+_LARGEST = 1e6
+"""What a weight is at most: what is larger is refused in words."""
 _LARGEST_SIDE = 11
+_LEFT_OPEN = {name: f"{{{name}}}" for name in ("text", "weight")}
+"""Facts that the browser fills in."""
 _MOST_STRIDE, _MOST_PADDING = 4, 3
 
 
@@ -29,9 +32,11 @@ def edit_kernel(
     edited: EditedKernel,
     presets: Mapping[str, str],
     size: str,
+    effect: str,
     on_change: Callable[[EditedKernel], None],
     *,
     key: str,
+    edits: bool = True,
 ) -> None:
     """Show the editor of a kernel, its stride and its padding.
 
@@ -39,8 +44,10 @@ def edit_kernel(
         edited: what is shown.
         presets: titles of the kernels to begin from, by name.
         size: what is said beside it of the map.
+        effect: what the last change has done to the map, in words.
         on_change: gets what was changed; of a preset its name alone counts, and not the kernel.
         key: of the widget.
+        edits: whether there are more than the kernels to begin from.
     """
 
     def changed(sent: object) -> None:
@@ -55,6 +62,9 @@ def edit_kernel(
         "preset": edited.preset,
         "presets": [{"name": name, "title": title} for name, title in presets.items()],
         "size": size,
+        "effect": effect,
+        "edits": edits,
+        "largest": _LARGEST,
         "words": {
             "label": say("The kernel"),
             "presets": say("Kernels to begin from"),
@@ -62,6 +72,15 @@ def edit_kernel(
             "number": say("Row {row}, column {column}", row="{row}", column="{column}"),
             "stride": say("Stride"),
             "padding": say("Padding"),
+            "more": say("More: row {row}, column {column}", row="{row}", column="{column}"),
+            "less": say("Less: row {row}, column {column}", row="{row}", column="{column}"),
+            "turned": say("Turn all signs"),
+            "noNumber": say("{text} is no number. The weight stays {weight}.", **_LEFT_OPEN),
+            "tooLarge": say(
+                "{text} is too large: a weight goes from −{most:,} to {most:,}. It stays {weight}.",
+                most=int(_LARGEST),
+                **_LEFT_OPEN,
+            ),
         },
     }
     show("kernel_editor", key, data, changed=changed)
@@ -69,7 +88,7 @@ def edit_kernel(
 
 def written_kernel(edited: EditedKernel) -> str:
     """Return the kernel as text, short enough for a link; see `read_kernel`."""
-    rows = [[float(f"{value:.4g}") for value in row] for row in edited.kernel]
+    rows = [[float(f"{value:.7g}") for value in row] for row in edited.kernel]
     parts = [[] if edited.preset else rows, edited.stride, edited.padding, edited.preset]
     return json.dumps(parts, separators=(",", ":"))
 

@@ -13,11 +13,12 @@ const FRAME = `
     <output></output>
   </div>`;
 
+const RESTS = 120; // milliseconds after which what is picked is told
 const HIGHEST = 400; // pixels that either view is high at most
 const watched = new WeakMap();
 const places = new WeakMap(); // the pixel that is picked, while the picture stays the same
 
-export default function ({ data: bytes, parentElement }) {
+export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const data = unpacked(bytes);
   const find = frame(parentElement, FRAME);
   const [root, stage, whole, near, output, shades] = [
@@ -29,9 +30,23 @@ export default function ({ data: bytes, parentElement }) {
     ".shades",
   ].map(find);
   const { width, height, side, words } = data;
+  const { name, row, column, shade } = data;
+  const asked = [row, column, shade].join();
   const kept = places.get(root);
-  const place = kept?.name === data.name ? kept : { name: data.name, row: data.row, column: data.column, shade: 0 };
+  // What came back as it was told is behind where the pointer is by now; anything else leads.
+  const place = kept?.name === name && [kept.told, kept.came].includes(asked) ? kept : { name, row, column, shade };
+  place.came = asked;
   places.set(root, place);
+  const tell = () => {
+    clearTimeout(place.waits);
+    place.waits = setTimeout(() => {
+      const { row, column, shade } = place;
+      const told = [row, column, shade].join();
+      if (told === (place.told ?? place.came)) return;
+      place.told = told;
+      setTriggerValue("moved", { row, column, shade });
+    }, RESTS);
+  };
   root.setAttribute("aria-label", words.label);
   stage.setAttribute("aria-label", words.keys);
   /** @type {Uint8ClampedArray} RGBA of every pixel, once the picture is unpacked */
@@ -120,6 +135,7 @@ export default function ({ data: bytes, parentElement }) {
   const move = (row, column) => {
     [place.row, place.column] = [clamp(row, height - 1), clamp(column, width - 1)];
     draw();
+    tell();
   };
 
   const at = (event, canvas, rows, columns) => {
@@ -159,6 +175,7 @@ export default function ({ data: bytes, parentElement }) {
         [...shades.children].forEach((each) => each.setAttribute("aria-pressed", each === button));
         paintBase();
         draw();
+        tell();
       };
       return button;
     }),

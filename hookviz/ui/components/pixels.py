@@ -1,6 +1,8 @@
 """Show a picture with a small window of it, enlarged, and the numbers of each pixel in it."""
 
 import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from hookviz.drawing.pictures import encode_png
 from hookviz.language.saying import say
@@ -8,20 +10,48 @@ from hookviz.types import Pixels
 from hookviz.ui.components.files import show
 
 
-def show_pixels(picture: Pixels, start: tuple[int, int], side: int, *, key: str) -> None:
-    """Show the pixels of a picture ``(H, W, 3)``, its window of `side` pixels around `start`."""
+@dataclass(frozen=True, slots=True)
+class PickedPixel:
+    """A pixel, and which of its numbers are shown: 0 all three, then red, green or blue."""
+
+    row: int
+    column: int
+    shade: int
+
+
+def show_pixels(
+    picture: Pixels,
+    picked: PickedPixel,
+    side: int,
+    on_pick: Callable[[PickedPixel], None],
+    *,
+    key: str,
+) -> None:
+    """Show the pixels of a picture ``(H, W, 3)``, and its window of `side` pixels around one.
+
+    What is picked is seen at once, and told to `on_pick` when the pointer or the keys rest.
+    """
+    height, width = picture.shape[:2]
+
+    def moved(sent: object) -> None:
+        match sent:
+            case {"row": int(row), "column": int(column), "shade": int(shade)} if (
+                0 <= row < height and 0 <= column < width and 0 <= shade <= 3
+            ):
+                on_pick(PickedPixel(row, column, shade))
+
     png = encode_png(picture, compress_level=1)
-    name = f"{hashlib.blake2b(png, digest_size=8).hexdigest()} {start} {side}"
     says = say(
         "Row {row}, column {column}: red {red}, green {green}, blue {blue}",
         **{each: f"{{{each}}}" for each in ("row", "column", "red", "green", "blue")},
     )
     data = {
-        "name": name,
-        "height": picture.shape[0],
-        "width": picture.shape[1],
-        "row": start[0],
-        "column": start[1],
+        "name": f"{hashlib.blake2b(png, digest_size=8).hexdigest()} {side}",
+        "height": height,
+        "width": width,
+        "row": picked.row,
+        "column": picked.column,
+        "shade": picked.shade,
         "side": side,
         "words": {
             "label": say("The image and a window of it, enlarged"),
@@ -32,4 +62,4 @@ def show_pixels(picture: Pixels, start: tuple[int, int], side: int, *, key: str)
             "says": says,
         },
     }
-    show("pixels", key, data, png)
+    show("pixels", key, data, png, moved=moved)

@@ -1,8 +1,12 @@
 """Show the kernel's walk over one of its inputs, to play or to step from the chosen cell."""
 
+from collections.abc import Callable
+
 from hookviz.explaining.layer_call import LayerCall
 from hookviz.explorer.kernel_walk import kernel_walk
 from hookviz.ui.components.files import show
+
+_SECONDS = 10  # in which a map is filled
 
 
 def walk(
@@ -14,18 +18,51 @@ def walk(
     *,
     key: str = "walk",
     grey: tuple[str, str, str] | None = None,
+    empty: bool = False,
+    blank: bool = False,
+    large: bool = False,
+    on_reach: Callable[[tuple[int, int]], None] = lambda _cell: None,
 ) -> None:
     """Show how `channel` comes from the layer's input channel number `input_channel`.
 
     It starts at `cell`, (row, column) of the output; `colormap` is a diverging one. An input that
     is a grey picture, 0 black to 1 white, is drawn as one where `grey` says what it is, what a map
     with values below zero is, and what one without: that is drawn in grey, too, since a copy of a
-    picture is to look like one.
+    picture is to look like one. The map is filled in `_SECONDS`, slowly at first.
+
+    Args:
+        call: what is walked over.
+        channel: of the output.
+        input_channel: of the input.
+        cell: where the walk stands at first.
+        colormap: a diverging one.
+        key: of the component.
+        grey: what is said of a grey picture, see above.
+        empty: whether no cell is made yet.
+        blank: whether cells that are still to come are not seen.
+        large: whether nothing else takes room above the maps.
+        on_reach: gets the cell to which a person has gone.
     """
+    rows, columns = call.output.shape[1:]
+
+    def reached(sent: object) -> None:
+        match sent:
+            case [int(row), int(column)] if 0 <= row < rows and 0 <= column < columns:
+                on_reach((row, column))
+
     data = kernel_walk(call, channel, input_channel, cell)
     if grey is not None:
         given, signed, unsigned = grey
         is_picture = bool((call.output[channel] >= 0).all())
         says = (given, unsigned if is_picture else signed)
-        data = {**data, "grey": True, "greyMap": is_picture, "says": says}
-    show("walk", key, {**data, "colours": colormap})
+        data = {
+            **data,
+            "grey": True,
+            "greyMap": is_picture,
+            "says": says,
+            "seconds": _SECONDS,
+            "empty": empty,
+            "blank": blank,
+            "large": large,
+        }
+    show("walk", key, {**data, "colours": colormap}, reached=reached)

@@ -8,7 +8,10 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.scales import Limits
+from hookviz.language.saying import say
 from hookviz.lessons.maps import Map
+from hookviz.lessons.part import LessonScene
+from hookviz.lessons.pictures import photograph
 from hookviz.ui.theme import diverging
 
 
@@ -31,6 +34,16 @@ def grid_of(
         colormap=colours_of(maps if limits is None else limits.low),
         title=title,
         limits=limits,
+    )
+
+
+def show_on_photograph(scene: LessonScene, grid: Grid, channel: int) -> None:
+    """Draw a channel's map of the grid laid over the lesson's image."""
+    st.image(
+        photograph(scene, grid.channel_pixels(channel)),
+        width="stretch",
+        output_format="JPEG",
+        alt=say("The map of channel {channel} laid over the image.", channel=channel),
     )
 
 

@@ -4,18 +4,23 @@ from functools import partial
 
 import streamlit as st
 
-from hookviz.drawing.grid import Grid
 from hookviz.language.saying import say
 from hookviz.lessons.kernels import TITLES
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.maps import maps_of
 from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.channels import kernel_in_colour, matches, picked_first, wanted_of
-from hookviz.lessons.pictures import photograph
+from hookviz.lessons.parts.channels import (
+    is_hunt,
+    kernel_in_colour,
+    matches,
+    picked_first,
+    wanted_of,
+)
 from hookviz.types import LayerInfo
 from hookviz.ui.components.map import show_map
 from hookviz.ui.components.mosaic import mosaic
-from hookviz.ui.lessons.maps import grid_of
+from hookviz.ui.lessons.hunt import show_hunt
+from hookviz.ui.lessons.maps import grid_of, show_on_photograph
 from hookviz.ui.lessons.picks import pick, picked_cell, picked_channel, remember_link
 from hookviz.ui.state import Cell
 
@@ -30,6 +35,9 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     grid = grid_of(maps, layer.name)
     wanted = wanted_of(scene, options, maps)
     start = picked_first(maps, options["channel"], wanted)
+    if wanted is not None and is_hunt(options):
+        show_hunt(scene, layer, grid, maps, wanted, kind=say(TITLES[options["seek"]]), key=key)
+        return
     channel = picked_channel(key, len(maps), start)
     cell = picked_cell(key, maps[channel])
     remember_link(key, {"layer": layer.name, "channel": str(channel)})
@@ -54,7 +62,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         show_map(grid, channel, maps[channel], cell, take_cell, key=f"{key}-map")
     with second if wanted is None else third:
         st.caption(say("On the image"))
-        _show_photograph(scene, grid, channel)
+        show_on_photograph(scene, grid, channel)
     if wanted is None:
         with third:
             _show_kernel(scene, layer, channel)
@@ -65,15 +73,6 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
             show_map(pictured, 0, wanted, cell, take_cell, key=f"{key}-sought")
     if wanted is not None:
         _show_match(matches(maps, wanted), channel)
-
-
-def _show_photograph(scene: LessonScene, grid: Grid, channel: int) -> None:
-    st.image(
-        photograph(scene, grid.channel_pixels(channel)),
-        width="stretch",
-        output_format="JPEG",
-        alt=say("The map of channel {channel} laid over the image.", channel=channel),
-    )
 
 
 def _show_kernel(scene: LessonScene, layer: LayerInfo, channel: int) -> None:
