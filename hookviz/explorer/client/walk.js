@@ -30,7 +30,8 @@ const FRAME = `
 const HIGHEST = 220; // pixels that a map is high at most
 const LOWEST = 120; // and in a low window at least
 const AROUND = 740; // pixels of the window's height for what stands above and below the maps
-const [LARGE, AROUND_LARGE] = [340, 540]; // likewise where nothing else takes room
+const [LARGE, AROUND_LARGE] = [340, 450]; // likewise where nothing else takes room
+const AROUND_EDITED = 690; // below a kernel that is edited
 const WIDEST = 44; // pixels that a cell of the tables is wide at most
 const WRITTEN = 24; // pixels from which a cell has room for its number
 const OPERATORS = 56; // pixels that the two signs between the tables take, with what is around them
@@ -127,7 +128,7 @@ const begin = (find, data, reached) => {
 
   // As wide as its place, and no higher than the window has room for; [pen, pixels per cell].
   const place = (canvas, map) => {
-    const [highest, around] = data.large ? [LARGE, AROUND_LARGE] : [HIGHEST, AROUND];
+    const [highest, around] = data.large ? [LARGE, AROUND_LARGE] : [HIGHEST, data.grey ? AROUND_EDITED : AROUND];
     const room = Math.min(highest, Math.max(LOWEST, window.innerHeight - around));
     const side = Math.min(canvas.parentElement.clientWidth / map.width, room / map.height);
     const [wide, high] = [map.width * side, map.height * side];

@@ -93,6 +93,17 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     return facts
 
 
+def offered(options: Options) -> tuple[str, ...]:
+    """Return the names of the kernels to begin from, in the order of the lesson's file."""
+    named = [name.strip() for name in options["offer"].split(",")]
+    return tuple(named) if options["offer"] else (*PRESETS, OWN)
+
+
+def _check_offer(value: str) -> str:
+    named = [name.strip() for name in value.split(",")] if value else []
+    return next(filter(None, map(choice((*PRESETS, OWN)), named)), "")
+
+
 PART = Part(
     "kernel",
     mark(
@@ -120,6 +131,12 @@ PART = Part(
             "whole",
             mark("Whether the map is there at first: whole, or empty, to be filled."),
             choice(("whole", EMPTY)),
+        ),
+        Option(
+            "offer",
+            "",
+            mark("Which kernels to begin from are offered, with commas; without, all."),
+            _check_offer,
         ),
         Option(
             "edit",

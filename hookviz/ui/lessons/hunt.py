@@ -42,17 +42,17 @@ def show_hunt(
         kind: what it shows, in words.
         key: of the part.
     """
-    of_layer = f"{layer.name} "  # another network's channels are another hunt
+    of_this = f"{scene.model_input.digest[:8]} {layer.name} "  # elsewhere it is another hunt
     kept = picked(key, "hunt", "")
     hunt = read_hunt(
-        kept.removeprefix(of_layer) if kept.startswith(of_layer) else "", matches(maps, wanted)
+        kept.removeprefix(of_this) if kept.startswith(of_this) else "", matches(maps, wanted)
     )
     last = hunt.best if hunt.given_up else next(reversed(hunt.tries), None)
     remember_shown(key, {HUNTED: written_hunt(hunt)}, {HUNTED: ""})
     remember_link(key, {"layer": layer.name} | ({} if last is None else {"channel": str(last)}))
 
     def keep(now: Hunt) -> None:
-        pick(key, "hunt", of_layer + written_hunt(now))
+        pick(key, "hunt", of_this + written_hunt(now))
 
     def take(number: int, _at: Cell | None) -> None:
         keep(hunt.trying(number))
@@ -102,7 +102,7 @@ def _show_score(hunt: Hunt) -> None:
     closest = hunt.closest_so_far
     if hunt.given_up:
         words = say(
-            "Given up after {tries} tries. It is channel {channel}: alike by {match:.2f}.",
+            "Given up: it is channel {channel}, alike by {match:.2f}. Tries: {tries}.",
             tries=len(hunt.tries),
             channel=hunt.best,
             match=hunt.likeness[hunt.best],
@@ -135,5 +135,6 @@ def _show_score(hunt: Hunt) -> None:
     found = "found" if hunt.is_over else ""
     st.html(
         f'<div class="hv-match hv-hunt {found}" role="status">{stars}{escape(words)}'
-        f'<div class="hv-hunt-bar" aria-hidden="true"><i style="width:{share:.1%}"></i></div></div>'
+        f'<progress class="hv-hunt-bar" aria-hidden="true" value="{share:.3f}" max="1"></progress>'
+        "</div>"
     )

@@ -10,7 +10,7 @@ from PIL import Image
 import hookviz
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.part import LessonScene
-from hookviz.lessons.parts.channels import PART, kernel_in_colour
+from hookviz.lessons.parts.channels import HUNTED, PART, kernel_in_colour
 from tests.lessons.parts.scenes import cat, star, with_defaults
 
 
@@ -70,3 +70,20 @@ def test_options_are_checked(name: str, value: str) -> None:
     option = next(each for each in PART.options if each.name == name)
     assert option.check(value)
     assert not option.check(option.default or "")
+
+
+def test_a_hunts_answer_is_hidden_until_it_is_found_or_given_up() -> None:
+    options = with_defaults(PART, seek="vertical", hunt="yes")
+    best = PART.facts(star(), with_defaults(PART, seek="vertical"))["best"]
+    other = (int(best) + 1) % 32
+    for tried, stars in (("", 0), (str(other), 0)):
+        facts = PART.facts(star(), {**options, HUNTED: tried})
+        assert facts["best"] == facts["channel"] == "…"
+        assert f"channel {best}" not in str(facts["answer"])
+        assert facts["stars"] == stars
+    found = PART.facts(star(), {**options, HUNTED: f"{other}.{best}"})
+    assert (found["best"], found["tries"], found["stars"]) == (best, 2, 3)
+    assert f"found it: channel {best}" in str(found["answer"])
+    given_up = PART.facts(star(), {**options, HUNTED: f"{other}!"})
+    assert (given_up["best"], given_up["stars"]) == (best, 0)
+    assert f"It is channel {best}" in str(given_up["answer"])

@@ -6,8 +6,9 @@ from torch import nn
 
 import hookviz
 from hookviz.errors import HookVizError
+from hookviz.lessons.kernels import PRESETS
 from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.kernel import PART, SIDE, own_kernels
+from hookviz.lessons.parts.kernel import PART, SIDE, offered, own_kernels
 from hookviz.lessons.pictures import grey_of
 from tests.lessons.conftest import scene_of
 from tests.networks import as_model
@@ -54,3 +55,11 @@ def test_networks_whose_kernels_can_not_be_shown_say_so(options_of: Callable[...
 def test_another_network_has_another_size(options_of: Callable[..., Options]) -> None:
     other = scene_of(hookviz.load_model("squeezenet"))
     assert PART.facts(other, options_of("kernel", kernel="layer"))["side"] == 3
+
+
+def test_a_lesson_says_which_kernels_are_offered(options_of: Callable[..., Options]) -> None:
+    assert offered(options_of("kernel")) == (*PRESETS, "layer")
+    assert offered(options_of("kernel", offer="copy, blur")) == ("copy", "blur")
+    option = next(each for each in PART.options if each.name == "offer")
+    assert not option.check("copy, layer")
+    assert "'blur'" in option.check("copy, blurr")

@@ -5,7 +5,7 @@ from PIL import Image
 
 from hookviz.images.samples import samples
 from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.pixels import PART
+from hookviz.lessons.parts.pixels import AT, PART
 
 
 def test_the_numbers_are_those_of_the_file(
@@ -30,3 +30,16 @@ def test_what_the_network_gets_is_the_pixel_shifted_and_scaled(
     for place, colour in enumerate(("red", "green", "blue")):
         value = (int(facts[colour]) / 255 - steps.mean[place]) / steps.std[place]  # type: ignore[union-attr]
         assert facts[f"{colour}_input"] == pytest.approx(value, abs=0.01)
+
+
+@pytest.mark.parametrize(("at", "row", "column"), [("5,9", 5, 9), ("500,0", 127, 0)])
+def test_the_facts_are_those_of_the_pixel_that_is_picked(
+    scene: LessonScene, options_of: Callable[..., Options], at: str, row: int, column: int
+) -> None:
+    facts = PART.facts(scene, {**options_of("pixels"), AT: at})
+    assert scene.model_input.picture is not None
+    assert (facts["row"], facts["column"]) == (row, column)
+    picked = scene.model_input.picture[row, column]
+    assert (facts["red"], facts["green"], facts["blue"]) == tuple(picked)
+    inputs = scene.model_input.tensor[0, :, row, column].tolist()
+    assert [facts[f"{colour}_input"] for colour in ("red", "green", "blue")] == inputs

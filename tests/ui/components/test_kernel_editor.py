@@ -33,6 +33,14 @@ def test_any_other_text_is_no_kernel(text: str) -> None:
     assert read_kernel(text, PRESETS) is None
 
 
+@pytest.mark.parametrize("weight", [1_000_000.0, -1_000_000.0, 123_456.0, 0.001234567])
+def test_a_weight_counts_as_it_was_typed(weight: float) -> None:
+    kernel = ((weight, 0.0, 0.0), *OWN[1:])
+    read = read_kernel(written_kernel(EditedKernel(kernel, 1, 0, "")), PRESETS)
+    assert read is not None
+    assert read.kernel[0][0] == weight
+
+
 def test_a_large_kernel_fits_into_a_link() -> None:
     kernel = tuple(
         tuple(-1.23456789 / (1 + row + column) for column in range(7)) for row in range(7)

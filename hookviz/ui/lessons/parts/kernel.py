@@ -6,11 +6,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.errors import HookVizError
-from hookviz.language.saying import say
+from hookviz.language.saying import mark, say
 from hookviz.lessons.kernel_effect import ChangedWeight, changed_weight, effect_words
 from hookviz.lessons.kernels import PRESETS, TITLES, Kernel, kernel_call
 from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.kernel import EMPTY, OWN, SHOWN_SIDE, SIDE, own_kernels, start_of
+from hookviz.lessons.parts.kernel import (
+    EMPTY,
+    OWN,
+    SHOWN_SIDE,
+    SIDE,
+    offered,
+    own_kernels,
+    start_of,
+)
 from hookviz.lessons.pictures import grey_of
 from hookviz.ui.components.kernel_editor import (
     EditedKernel,
@@ -53,9 +61,8 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     nowhere = (rows, columns)  # which no cell is in
     reached = picked(key, "cell", nowhere)
     cell = (rows // 2, columns // 2) if reached == nowhere else reached
-    presets = {each: say(TITLES[each]) for each in PRESETS}
-    if own:
-        presets[OWN] = say("The network's own")
+    titles = {**TITLES, **({OWN: mark("The network's own")} if own else {})}
+    presets = {each: say(titles[each]) for each in offered(options) if each in titles}
     size = say(
         "{height} × {width} pixels make a map of {rows} × {columns} cells.",
         height=grey.shape[0],

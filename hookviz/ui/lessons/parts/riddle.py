@@ -84,17 +84,17 @@ def _says(scene: LessonScene, so_far: _Guessing, image: str, side: int) -> str:
     whole = count(scene, LAST, side)
     if image in so_far.guesses:
         return say(
-            "Right: {title}. You needed {few:,} of {all:,} numbers, and {tries} of your guesses.",
+            "Right: {title}. You needed {few:,} of {total:,} numbers. Guesses: {tries}.",
             title=say(chosen_sample().title),
             few=count(scene, so_far.guessed_at, side),
-            all=whole,
+            total=whole,
             tries=len(so_far.guesses),
         )
     if so_far.stage == LAST:
         if image == _OWN:
-            return say("All {all:,} numbers are uncovered.", all=whole)
+            return say("All {total:,} numbers are uncovered.", total=whole)
         title = say(chosen_sample().title)
-        return say("It is: {title}. All {all:,} numbers are uncovered.", title=title, all=whole)
+        return say("It is: {title}. All {total:,} numbers are uncovered.", title=title, total=whole)
     if so_far.guesses:
         titles = {each.name: say(each.title) for each in samples()}
         return say("Not it: {title}.", title=titles.get(so_far.guesses[-1], so_far.guesses[-1]))
