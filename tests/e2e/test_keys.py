@@ -36,7 +36,7 @@ PLACES: dict[str, tuple[str, Sequence[str]]] = {
     "tree": ("&lens=trace", ("", ".hv-tree [tabindex='0']")),
     "region": ("&lens=responds-here", (".region .stage", ".region [tabindex='0'][role=radio]")),
     "lesson": ("&lesson=image&step=2", ("", ".hv-step-title", ".stage", ".answers button")),
-    "kernel": ("&lesson=convolution", (".numbers input",)),
+    "kernel": ("&lesson=convolution&step=3", (".numbers input", ".numbers .more")),
     "gallery": ("&image=Samples", ("[role=radiogroup] [data-name][tabindex='0']",)),
 }
 

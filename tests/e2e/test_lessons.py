@@ -298,6 +298,7 @@ def test_a_copy_of_the_image_looks_like_the_image(page: Page, taught: Server) ->
     """It was red, and light where the image is dark; a map with both signs has both colours."""
     page.goto(f"{taught}/?lesson=convolution")
     expect(page.locator(".walk .output-says")).to_contain_text("nowhere below zero")
+    page.get_by_role("button", name="Fill the map").click()
     image, copy = (page.locator(f".walk canvas.{name}").evaluate(_GREY) for name in WALKED)
     assert image == pytest.approx(copy, abs=3)
     page.locator(".presets button[data-name=sharpen]").click()
