@@ -106,11 +106,11 @@ def test_the_text_follows_the_pixel_that_is_pointed_at(
         page.keyboard.press(key)
     expect_pixel(32, 28)
     page.locator(".shades button").nth(2).click()
-    at_rest(page)
+    expect(page).to_have_url(re.compile("shade"))
     page.reload()
     expect_pixel(32, 28)
     expect(page.locator(".shades button").nth(2)).to_have_attribute("aria-pressed", "true")
-    page.goto(f"{taught}/?lesson=image&step=2&moved=image-2-1+pixel%3D5%2C7")
+    page.goto(f"{taught}/?lesson=image&step=2&moved=image-2-3+pixel%3D5%2C7")
     red, green, blue = picture[5, 7]
     expect(page.locator(LESSON)).to_contain_text(
         f"row 5 and column 7 has red {red}, green {green} and blue {blue}"

@@ -67,7 +67,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     button.onclick = () => tried || over || tell({ guess: name });
   });
   find(".riddle-says").textContent = data.says;
-  const focused = /** @type {ShadowRoot} */ (root.getRootNode()).activeElement;
+  const focused = /** @type {any} */ (root.getRootNode()).activeElement;
   [
     [on, data.on, { stage: stage + 1 }],
     [again, data.again, { stage: 0 }],

@@ -68,8 +68,9 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         says=_says(scene, so_far, image, side),
         has_another=shows_sample(),
     )
-    with st.container(key=f"hv-riddle-{'open' if so_far.stage < LAST else 'seen'}"):
-        show_riddle(view, uncover, guess, another, key=f"riddle-{key}")
+    show_riddle(view, uncover, guess, another, key=f"riddle-{key}")
+    is_open = "hv-riddle-open" if so_far.stage < LAST else ""
+    st.html(f'<span class="{is_open}"></span>')  # the sidebar shows no thumbnail of it meanwhile
 
 
 def _so_far(key: str, image: str) -> _Guessing:
