@@ -63,13 +63,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     cell = (rows // 2, columns // 2) if reached == nowhere else reached
     titles = {**TITLES, **({OWN: mark("The network's own")} if own else {})}
     presets = {each: say(titles[each]) for each in offered(options) if each in titles}
-    size = say(
-        "{height} × {width} pixels make a map of {rows} × {columns} cells.",
-        height=grey.shape[0],
-        width=grey.shape[1],
-        rows=rows,
-        columns=columns,
-    )
+    size = _size(grey, rows, columns)
     edit_kernel(
         edited, presets, size, _effect(grey, edited, key), take, key=f"kernel-{key}", edits=edits
     )
@@ -92,6 +86,16 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
             say("the map: {below} below zero, {above} above", **sign_words()),
             say("the map: nowhere below zero; black is zero"),
         ),
+    )
+
+
+def _size(grey: NDArray[np.float32], rows: int, columns: int) -> str:
+    return say(
+        "{height} × {width} pixels make a map of {rows} × {columns} cells.",
+        height=grey.shape[0],
+        width=grey.shape[1],
+        rows=rows,
+        columns=columns,
     )
 
 
