@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,8 @@ class Settings:
         metrics_port: a port with ``/metrics`` for Prometheus; 0 for none.
         metrics_address: where that port listens; this machine alone unless it is set.
         log: ``text`` for warnings and errors, ``json`` for a line of JSON for every run too.
+        code: 1 lets the lines of lessons' scripts be edited and run by who opens the page on the
+            server's own machine; ``hookviz run`` sets it on an address of this machine alone.
         login: 1 asks everybody to log in by OpenID Connect, as ``secrets.toml`` says; 0 does not.
         class_code: asked of everybody once a session; nobody is asked where it is empty.
         hosts: names under which the app is opened, as `host_names` reads them; empty for any.
@@ -97,6 +100,7 @@ class Settings:
     metrics_port: int = _none_of("off")
     metrics_address: str = "127.0.0.1"
     log: str = "text"
+    code: int = _none_of("off")
     login: int = _none_of("off")
     class_code: str = field(default="", repr=False)
     hosts: str = ""
@@ -131,6 +135,20 @@ def host_names(hosts: str) -> list[str]:
             )
         names.append(match["name"].strip("[]").lower())
     return names if all(names) else []
+
+
+def is_own_address(address: str) -> bool:
+    """Return whether that is a name or address by which a machine means itself alone.
+
+    >>> is_own_address("localhost"), is_own_address("127.0.0.2"), is_own_address("0.0.0.0")
+    (True, True, False)
+    """
+    if address.lower() == "localhost":
+        return True
+    try:
+        return ip_address(address.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def read_settings(environment: Mapping[str, str], limit: int | None = None) -> Settings:
@@ -172,6 +190,8 @@ def _whole(variable: str, value: str, default: object, zero: str = "") -> int:
 def _checked(chosen: Settings) -> Settings:
     if chosen.log not in ("text", "json"):
         raise SettingError(f'HOOKVIZ_LOG={chosen.log!r} is neither "text" nor "json".')
+    if chosen.code > 1:
+        raise SettingError(f"HOOKVIZ_CODE={chosen.code} is neither 0 nor 1.")
     if chosen.login > 1:
         raise SettingError(f"HOOKVIZ_LOGIN={chosen.login} is neither 0 nor 1.")
     if chosen.metrics_port > 65535:

@@ -18,6 +18,7 @@ from hookviz.cli.processes import Process, keep_up
 from hookviz.errors import ModelError, nearest_names, shorten
 from hookviz.machine.installed import check_app
 from hookviz.paths import path_of
+from hookviz.settings import is_own_address
 
 _PACKAGE = Path(__file__).parent.parent
 _APP = next(
@@ -81,6 +82,9 @@ def run(
 
     With --atlas everybody sees what excites a channel of the network that the atlas is of.
 
+    On an address of this machine alone, the default, the scripts of lessons can be edited and run
+    by whoever opens the page there. HOOKVIZ_CODE=0 keeps it from that.
+
     With --lessons everybody can learn with the lessons in that folder, a Markdown file each.
 
     A server that is killed is started again. SIGTERM and Ctrl-C end all of it, with exit status 0.
@@ -105,12 +109,20 @@ def run(
         environment["HOOKVIZ_ATLAS"] = os.pathsep.join(map(_checked_atlas, atlas))
     if lessons:
         environment["HOOKVIZ_LESSONS"] = _checked_lessons(lessons)
+    if processes == 1 and _is_for_one_person(address, environment):
+        environment.setdefault("HOOKVIZ_CODE", "1")
     if processes == 1:
         started = [_server("The server", address, port, environment)]
     else:
         started = _servers(processes, address, port, environment)
         click.echo(f"{processes} servers behind Caddy at http://{address}:{port}", err=True)
     sys.exit(keep_up(started))
+
+
+def _is_for_one_person(address: str, environment: Mapping[str, str]) -> bool:
+    """Return whether nobody else can come: an address of this machine, and no sign of hosting."""
+    hosting = ("HOOKVIZ_HOSTS", "HOOKVIZ_CLASS_CODE", "HOOKVIZ_LOGIN")
+    return is_own_address(address) and not any(environment.get(name) for name in hosting)
 
 
 def _server(name: str, address: str, port: int, environment: Mapping[str, str]) -> Process:

@@ -44,6 +44,8 @@ class LessonScene:
         image: the image that it was made from.
         trace: what a pass over this input runs.
         cache: the session's cache, if any.
+        size: the side of the input that was asked for; None for the model's own.
+        whole: whether the input is the whole image.
     """
 
     model: Model
@@ -51,6 +53,8 @@ class LessonScene:
     image: InputImage
     trace: LayerTrace
     cache: ByteCache | None = field(default=None, repr=False)
+    size: int | None = None
+    whole: bool = False
 
     def cached(
         self,

@@ -5,6 +5,10 @@ are constants at its top, each with its values in a comment: ``DEPTH = 10  # fro
 ``CLONE = False  # one of False, True``. A choice takes the place of the constant's value, and of
 nothing else, so the code that is shown is the code that is run; no visitor's code ever is.
 
+A script may have cells, each begun by a line ``# %% Title``, as editors know them. The one called
+`SET_UP` makes ``model``, ``batch`` and ``names``, the likeliest classes: in the file those of a
+small network, on the page those of the chosen network and image (`hookviz.lessons.script_scene`).
+
 What a script's names hold at its end is what comes of it: numbers and words under lower-case names
 are facts for the text, as the constants are; ``pictures`` are maps by their titles, and ``bars``
 are numbers by theirs.
@@ -37,7 +41,9 @@ _CONSTANT = re.compile(
     r"|one of (?P<listed>.+))$",
     re.MULTILINE,
 )
-_RUNS = 512  # kept; every choice of every script there is
+_CELL = re.compile(r"^# %% (?P<title>.+)\n", re.MULTILINE)
+SET_UP = "Set-up"
+_RUNS = 512  # kept; every choice of every script that stands by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +63,16 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A script as its file has it."""
+    """A script as its file has it, or with the set-up of a chosen network in place of its own."""
 
     name: str
     text: str = field(repr=False)
     controls: tuple[Control, ...]
+
+    @property
+    def needs_scene(self) -> bool:
+        """Whether it runs on the chosen network and image: it has a cell that makes them."""
+        return any(title == SET_UP for title, _ in cells(self.text))
 
     def with_choices(self, choices: Mapping[str, Value]) -> str:
         """Return the script's text with the chosen values in place of its constants' own.
@@ -113,6 +124,16 @@ class ScriptRun:
     bars: Mapping[str, NDArray[np.float64]] = field(repr=False)
 
 
+def cells(text: str) -> tuple[tuple[str, str], ...]:
+    r"""Split a script at its lines ``# %% Title`` into titles and code; the first has no title.
+
+    >>> cells("a = 1\n# %% The hook\nb = 2\n")
+    (('', 'a = 1\n'), ('The hook', 'b = 2\n'))
+    """
+    begin, *rest = _CELL.split(text)
+    return (("", begin), *zip(rest[::2], rest[1::2], strict=True))
+
+
 def script_names() -> tuple[str, ...]:
     """Return the names of all scripts."""
     return tuple(sorted(file.stem for file in FOLDER.glob("*.py")))
@@ -127,7 +148,11 @@ def read_script(name: str) -> Script:
     """
     if name not in script_names():
         raise UnknownNameError("script for lessons", name, script_names())
-    text = Path(FOLDER, f"{name}.py").read_text("utf-8")
+    return script_of(name, Path(FOLDER, f"{name}.py").read_text("utf-8"))
+
+
+def script_of(name: str, text: str) -> Script:
+    """Return the script with that text, and with the constants that can be chosen in it."""
     return Script(name, text, tuple(_control(match) for match in _CONSTANT.finditer(text)))
 
 
@@ -148,15 +173,20 @@ def run_script(script: Script, choices: Mapping[str, Value]) -> ScriptRun:
 @lru_cache(_RUNS)
 def _run(name: str, text: str) -> ScriptRun:
     """Execute a script of ours; `text` differs from its file in chosen constants alone."""
+    # one script at a time, since each seeds torch's only generator
+    with same_random_numbers(), torch.inference_mode(mode=False), torch.enable_grad():
+        return execute(name, text, {})
+
+
+def execute(name: str, text: str, given: Mapping[str, object]) -> ScriptRun:
+    """Execute code of ours, with what it finds under the names of `given`."""
     printed: list[str] = []
 
     def keep(*words: object) -> None:
         printed.extend(" ".join(map(str, words)).splitlines())
 
-    held: dict[str, Any] = {"__name__": "__main__", "print": keep}
-    # one script at a time, since each seeds torch's only generator
-    with same_random_numbers(), torch.inference_mode(mode=False), torch.enable_grad():
-        exec(compile(text, f"{name}.py", "exec"), held)  # noqa: S102 - a file of ours, see above
+    held: dict[str, Any] = {**given, "__name__": "__main__", "print": keep}
+    exec(compile(text, f"{name}.py", "exec"), held)  # noqa: S102 - a file of ours, see above
     return ScriptRun(
         tuple(printed),
         {

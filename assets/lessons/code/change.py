@@ -1,21 +1,27 @@
 """What a forward hook returns takes the output's place."""
 
+# %% Set-up
 import torch
 from torch import nn
 
-CHANNEL = 0  # from 0 to 7
-FACTOR = 0.0  # one of 0.0, 0.5, 1.0, 2.0
-
 torch.manual_seed(0)
-network = nn.Sequential(
+model = nn.Sequential(
     nn.Conv2d(1, 8, 3),
+    nn.ReLU(),
+    nn.Conv2d(8, 8, 3),
     nn.ReLU(),
     nn.AdaptiveAvgPool2d(1),
     nn.Flatten(),
     nn.Linear(8, 3),
 )
-image = torch.zeros(1, 1, 32, 32)
-image[..., 8:24, 8:24] = 1
+batch = torch.zeros(1, 1, 32, 32)
+batch[..., 8:24, 8:24] = 1  # a white square on black
+names = {0: "one", 1: "two", 2: "three"}  # of classes
+
+# %% The hook
+LAYER = "0"  # a conv layer
+CHANNEL = 0  # a channel of it
+FACTOR = 0.0  # one of -1.0, 0.0, 0.5, 1.0, 2.0
 seen = {}
 
 
@@ -26,19 +32,17 @@ def change(module, inputs, output):
     return changed  # the network goes on with this
 
 
-def show(when, scores):
-    print(when, *(f"{score:+.3f}" for score in scores[0].tolist()))
-
-
-before = network(image)
-handle = network[1].register_forward_hook(change)
-after = network(image)
+before = model(batch)
+handle = model.get_submodule(LAYER).register_forward_hook(change)
+after = model(batch)
 handle.remove()
-again = network(image)
+again = model(batch)
 
-show("before: ", before)
-show("changed:", after)
-show("again:  ", again)
+# %% Print and draw
+print("scores, and with the hook")
+for number, name in names.items():
+    was, is_now = before[0, number], after[0, number]
+    print(f"{name[:12]:12} {was:6.2f} → {is_now:.2f}")
 difference = (after - before).abs().max().item()
 left = (again - before).abs().max().item()
 pictures = {

@@ -1,30 +1,40 @@
 """A pass that fails never reaches handle.remove()."""
 
+# %% Set-up
 import torch
 from torch import nn
 
-USE_FINALLY = False  # one of False, True
-
 torch.manual_seed(0)
-network = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU())
-# three channels, and the layer takes one
-wrong_image = torch.rand(1, 3, 32, 32)
+model = nn.Sequential(
+    nn.Conv2d(1, 8, 3),
+    nn.ReLU(),
+    nn.Conv2d(8, 8, 3),
+    nn.ReLU(),
+    nn.AdaptiveAvgPool2d(1),
+    nn.Flatten(),
+    nn.Linear(8, 3),
+)
+batch = torch.zeros(1, 1, 32, 32)
+batch[..., 8:24, 8:24] = 1  # a white square on black
+names = {0: "one", 1: "two", 2: "three"}  # of classes
 
-
-def keep(module, inputs, output):
-    return None  # what it puts out stays as it is
+# %% The hook
+USE_FINALLY = False  # one of False, True
+LAYER = "0"  # the first conv layer
+layer = model.get_submodule(LAYER)
+wrong = torch.cat([batch, batch[:, :1]], 1)  # a channel too many
 
 
 def look():
-    handle = network[1].register_forward_hook(keep)
-    network(wrong_image)
+    handle = layer.register_forward_hook(lambda *_: None)
+    model(wrong)
     handle.remove()
 
 
 def look_and_tidy_up():
-    handle = network[1].register_forward_hook(keep)
+    handle = layer.register_forward_hook(lambda *_: None)
     try:
-        network(wrong_image)
+        model(wrong)
     finally:
         handle.remove()
 
@@ -33,5 +43,7 @@ try:
     look_and_tidy_up() if USE_FINALLY else look()
 except RuntimeError:
     print("the pass failed")
-left = len(network[1]._forward_hooks)
+
+# %% Print and draw
+left = len(layer._forward_hooks)
 print(f"hooks left on the layer: {left}")

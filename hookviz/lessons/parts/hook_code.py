@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from hookviz.errors import UnknownNameError
 from hookviz.language.saying import mark
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
-from hookviz.lessons.scripts import read_script, run_script
+from hookviz.lessons.script_scene import on_scene, run_on_scene
+from hookviz.lessons.scripts import Script, ScriptRun, Value, read_script, run_script
+
+_LAYER = "LAYER"  # the constant whose channels another one counts
 
 
 def _fault(name: str) -> str:
@@ -17,21 +20,43 @@ def _fault(name: str) -> str:
     return ""
 
 
-CHOICES = "choices"
-"""Among the options the constants that a learner chose, as JSON; a lesson's file has none."""
+CHOICES, EDITED = "choices", "edited"
+"""Among the options, as JSON, the constants that were chosen, and the facts of edited lines."""
 
 
-def _facts(_scene: LessonScene, options: Options) -> Mapping[str, Fact]:
-    """Return what the script's own names hold at its end, as its file is or as was chosen."""
+def chosen_script(
+    name: str, scene: LessonScene, choices: Mapping[str, Value]
+) -> tuple[Script, dict[str, Value]]:
+    """Return the script for the scene, and of what was chosen that which it offers there.
+
+    Choices come from links, which may have been made for another network.
+    """
+    script = on_scene(read_script(name), scene, choices.get(_LAYER))
+    offered = {control.name: control.values for control in script.controls}
+    kept = {key: value for key, value in choices.items() if value in offered.get(key, ())}
+    return script, kept
+
+
+def run(script: Script, scene: LessonScene, choices: Mapping[str, Value]) -> ScriptRun:
+    """Run the script with those choices, on the scene where it needs one."""
+    if read_script(script.name).needs_scene:
+        return run_on_scene(script, scene, choices)
+    return run_script(script, choices)
+
+
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
+    """Return what the script's own names hold at its end: as it is, as was chosen, or edited."""
     choices = json.loads(options.get(CHOICES, "{}"))
-    return run_script(read_script(options["script"]), choices).facts
+    script, kept = chosen_script(options["script"], scene, choices)
+    return {**run(script, scene, kept).facts, **json.loads(options.get(EDITED, "{}"))}
 
 
 PART = Part(
     name="hook-code",
     sentence=mark(
-        "A short plain-PyTorch script with what it prints and draws; its constants can be chosen. "
-        "Its numbers and words are facts under the names that they have in the script."
+        "A short plain-PyTorch script, its lines with the hook first and its set-up folded away; "
+        "its constants can be chosen and, on one's own machine, its lines edited. Its numbers and "
+        "words are facts under the names that they have in the script."
     ),
     options=(
         Option(

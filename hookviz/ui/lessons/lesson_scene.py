@@ -35,7 +35,8 @@ class SceneChoices:
             image = self.shown.image
             model_input = resources.prepare(model, image, size=self.size, whole=self.whole)
             trace = input_trace(model, model_input)
-            yield LessonScene(model, model_input, image, trace, resources.session_cache())
+            cache = resources.session_cache()
+            yield LessonScene(model, model_input, image, trace, cache, self.size, self.whole)
 
 
 def facts_of(

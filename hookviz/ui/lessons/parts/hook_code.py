@@ -1,13 +1,8 @@
-"""Run a plain-PyTorch script: show its constants to choose, its code, what it prints and draws."""
+"""Show a plain-PyTorch script, its lines with the hook first, and what it prints and draws."""
 
-import io
 import json
-import keyword
-import tokenize
-from collections.abc import Callable, Collection, Mapping
-from functools import cache, partial
-from html import escape
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,45 +13,50 @@ from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.panels import ChartPanel
 from hookviz.language.saying import say
 from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.hook_code import CHOICES
-from hookviz.lessons.scripts import Control, Value, read_script, run_script
+from hookviz.lessons.parts.hook_code import CHOICES, EDITED, chosen_script, run
+from hookviz.lessons.script_scene import after_set_up, can_run_apart, set_up_of
+from hookviz.lessons.scripts import Control, Script, Value, cells
 from hookviz.ui.components.chart import chart
 from hookviz.ui.lessons.picks import choose, remember_shown
+from hookviz.ui.lessons.script_editor import edit, edited_run, is_edited, offer_to_edit
+from hookviz.ui.lessons.script_text import folded_html, script_html
+from hookviz.ui.serving.own_machine import may_run_code
+from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.state import plain
 from hookviz.ui.theme import diverging
 from hookviz.wording import number
 
 _IMAGE = "image"  # what a script calls the picture that it looks at; all others share one scale
 _BUTTONS = 5  # values; more are a slider
-_SLIDER = 260  # pixels
+_SLIDER = 200  # pixels
 _FAR_APART = 100  # times; from there on the axis of a chart is logarithmic
 _WIDE = 160  # pixels of a map
+_LAYER = "LAYER"  # chosen first, since it says how many channels there are
 
 
-def show(_scene: LessonScene, options: Options, key: str) -> None:
-    """Draw the constants, what came of the script, and its code, which is the code that ran."""
-    script = read_script(options["script"])
-    choices: dict[str, Value] = {}
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        for control in script.controls:
-            choices[control.name] = _choose(control, key)
-    chosen = {
-        control.name: choices[control.name]
-        for control in script.controls
-        if choices[control.name] != control.start
-    }
-    remember_shown(key, {CHOICES: json.dumps(chosen)}, {CHOICES: json.dumps({})})
-    run = run_script(script, choices)
-    with st.container(horizontal=True, gap="small"):
-        _show_pictures(run.pictures)
-        with st.container(width="stretch"):
-            st.code("\n".join(run.printed), language=None, wrap_lines=True)
-    if run.bars:
-        _show_bars(run.bars, key)
+def show(scene: LessonScene, options: Options, key: str) -> None:
+    """Draw the script with its constants, or the editor of its lines, and what came of it."""
+    name = options["script"]
+    if is_edited(key) and may_run_code():
+        _show_edited(scene, name, key)
+        return
+    script, choices = _chosen(scene, name, key)
+    chosen = _differing(script, choices)
+    remember_shown(
+        key,
+        {CHOICES: json.dumps(chosen), EDITED: json.dumps({})},
+        {CHOICES: json.dumps({}), EDITED: json.dumps({})},
+    )
     code = script.with_choices(choices)
-    st.html(script_html(code, tuple(choices), say("The code of {name}.py", name=script.name)))
+    with turn(say("The lesson's script"), "lesson", model=scene.model.name):
+        came = run(script, scene, choices)
+    _show_code(script, code, tuple(choices))
+    _show_outcome(came.printed, came.pictures)
+    if came.bars:
+        _show_bars(came.bars, key)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(say("This very code ran, with what you chose. It runs without HookViz, too."))
+        if script.needs_scene and can_run_apart(scene) and may_run_code():
+            offer_to_edit(key, after_set_up(code))
         st.download_button(
             say("Download"),
             code,
@@ -67,12 +67,55 @@ def show(_scene: LessonScene, options: Options, key: str) -> None:
             key=f"{key} file",
             on_click="ignore",
         )
+        st.caption(_says(script, scene), width="stretch")
+
+
+def _says(script: Script, scene: LessonScene) -> str:
+    """Return what ran, and why it can't be edited where it can't."""
+    if not script.needs_scene:
+        return say("This very code ran, with what you chose. It runs without HookViz, too.")
+    ran = say("These lines ran on your network and image. They run without HookViz, too.")
+    if not can_run_apart(scene):
+        own = say("Your own network is made by code of yours: fill that in where you run them.")
+        return f"{ran} {own}"
+    if may_run_code():
+        return ran
+    shared = say(
+        "This server runs nobody's own lines, since others use it as well. Where you start HookViz "
+        "on your own computer, by hookviz run, you can edit them here."
+    )
+    return f"{ran} {shared}"
+
+
+def _chosen(scene: LessonScene, name: str, key: str) -> tuple[Script, dict[str, Value]]:
+    """Show the controls of all constants, and return the script and what is chosen of it."""
+    script, _ = chosen_script(name, scene, {})
+    choices: dict[str, Value] = {}
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        for control in script.controls:
+            if control.name == _LAYER:
+                choices[_LAYER] = _choose(control, key)
+                script, _ = chosen_script(name, scene, choices)
+        for control in script.controls:
+            if control.name != _LAYER:
+                choices[control.name] = _choose(control, key)
+    return script, choices
+
+
+def _differing(script: Script, choices: Mapping[str, Value]) -> dict[str, Value]:
+    """Return what was chosen otherwise than the script begins; of a layer's channels all."""
+    starts = {control.name: control.start for control in script.controls}
+    first = {control.name: control.values[0] for control in script.controls}
+    starts[_LAYER] = first.get(_LAYER, "")  # the script is that of the layer which was chosen
+    return {name: value for name, value in choices.items() if value != starts[name]}
 
 
 def _choose(control: Control, key: str) -> Value:
     """Show the control for a constant, and return its value."""
-    if len(control.values) > _BUTTONS:
-        widget: Callable[..., Any] = partial(st.select_slider, width=_SLIDER)
+    if control.name == _LAYER:
+        widget: Callable[..., Any] = partial(st.selectbox, width=_SLIDER)
+    elif len(control.values) > _BUTTONS:
+        widget = partial(st.select_slider, width=_SLIDER)
     else:
         widget = partial(st.segmented_control, required=True, width="content")
     return choose(
@@ -84,6 +127,43 @@ def _choose(control: Control, key: str) -> Value:
         first=control.start,
         format_func=str,
     )
+
+
+def _show_code(script: Script, code: str, constants: tuple[str, ...]) -> None:
+    """Show the lines with the hook, and folded below them what runs before and after."""
+    label = say("The code of {name}.py", name=script.name)
+    if not script.needs_scene:
+        st.html(script_html(code, constants, label))
+        return
+    (_, hook), *rest = cells(after_set_up(code))
+    st.html(script_html(hook.strip() + "\n", constants, label))
+    folded = [(say("Set-up, which ran before: your network and image"), set_up_of(code))]
+    folded += [(say("Then: what is printed and drawn"), lines) for _, lines in rest]
+    st.html("".join(folded_html(lines, title) for title, lines in folded))
+
+
+def _show_edited(scene: LessonScene, name: str, key: str) -> None:
+    """Show the editor, and what came of the lines when they were run last."""
+    script, _ = chosen_script(name, scene, {})
+    edit(scene, script, key)
+    came = edited_run(key)
+    facts = dict(came.facts) if came else {}
+    known = run(script, scene, {}).facts.keys()
+    told = {fact: value for fact, value in facts.items() if fact in known}
+    remember_shown(key, {EDITED: json.dumps(told)}, {EDITED: json.dumps({})})
+    if came is None:
+        return
+    if came.fault:
+        st.error(plain(came.fault), icon=":material/error:")
+    _show_outcome(came.printed, came.pictures)
+
+
+def _show_outcome(printed: tuple[str, ...], pictures: Mapping[str, NDArray[np.float32]]) -> None:
+    with st.container(horizontal=True, gap="small"):
+        _show_pictures(pictures)
+        if printed:
+            with st.container(width="stretch"):
+                st.code("\n".join(printed), language=None, wrap_lines=True)
 
 
 def _show_pictures(pictures: Mapping[str, NDArray[np.float32]]) -> None:
@@ -124,41 +204,3 @@ def _show_bars(bars: Mapping[str, NDArray[np.float64]], key: str) -> None:
         log=bool(len(above) and above.max() > _FAR_APART * above.min()),
     )
     chart(panel, f"{key} chart", None)
-
-
-def script_html(text: str, constants: Collection[str], label: str) -> str:
-    """Return the script in a box that can be scrolled by keyboard, named by `label`."""
-    lines = [line.rstrip("\n") for line in text.splitlines(keepends=True)]
-    pieces: list[str] = []
-    row, column = 1, 0
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type in (tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT):
-            continue
-        while row < token.start[0]:
-            pieces.append(escape(lines[row - 1][column:]) + "\n")
-            row, column = row + 1, 0
-        if token.type == tokenize.ENDMARKER:
-            break
-        pieces.append(escape(lines[row - 1][column : token.start[1]]))
-        pieces.append(_marked(token, constants))
-        row, column = token.end
-    code = "".join(pieces)
-    shown = f'<pre class="hv-script" tabindex="0" role="region" aria-label="{escape(label)}">'
-    return f"<style>{_style()}</style>{shown}<code>{code}</code></pre>"
-
-
-def _marked(token: tokenize.TokenInfo, constants: Collection[str]) -> str:
-    """Return a piece of code as HTML: keywords bold, comments fainter, chosen constants marked."""
-    text = escape(token.string)
-    if token.type == tokenize.COMMENT:
-        return f'<span class="comment">{text}</span>'
-    if token.type == tokenize.NAME and keyword.iskeyword(token.string):
-        return f"<b>{text}</b>"
-    if token.type == tokenize.NAME and token.string in constants:
-        return f"<mark>{text}</mark>"
-    return text
-
-
-@cache
-def _style() -> str:
-    return Path(__file__).with_suffix(".css").read_text("utf-8")

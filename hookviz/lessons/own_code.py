@@ -1,0 +1,166 @@
+"""Run a learner's edited lines of a script apart, with limits of time and memory and a stop.
+
+In a process and a folder of their own, with the user's own rights: it keeps mistakes from the
+server, and nobody from the machine. So it is only for who started the server
+(`hookviz.ui.serving.own_machine`).
+"""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hookviz.language.saying import say
+from hookviz.settings import MEGABYTE
+
+SECONDS = 20.0  # that the lines may take
+MEGABYTES = 2000  # that they may take beside the network
+_START = 120.0  # seconds that torch and the network may take to be there
+_LOOK = 0.05  # seconds between two looks
+_LONGEST = 20_000  # letters of lines
+_PROGRAM = Path(__file__).with_name("own_code_process.py")
+_MOST_BYTES = 64 * MEGABYTE  # of a file that comes back
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OwnResult:
+    """What came of lines that were run apart.
+
+    Attributes:
+        printed: their lines.
+        fault: what went wrong, in a sentence; empty where nothing did.
+        facts: numbers and words by their names at the end.
+        pictures: maps ``(H, W)`` by their titles.
+    """
+
+    printed: tuple[str, ...] = ()
+    fault: str = ""
+    facts: Mapping[str, str | int | float] = field(default_factory=dict)
+    pictures: Mapping[str, NDArray[np.float32]] = field(default_factory=dict, repr=False)
+
+
+class OwnRun:
+    """Lines that run, or have run. It ends by itself, at its limits at the latest."""
+
+    def __init__(
+        self,
+        set_up: str,
+        lines: str,
+        fill: Callable[[Path], None],
+        *,
+        seconds: float = SECONDS,
+        megabytes: int = MEGABYTES,
+    ) -> None:
+        """Start a process for the lines.
+
+        Args:
+            set_up: what is run before them, without their limits.
+            lines: a person's own.
+            fill: puts the files that the set-up reads into a folder.
+            seconds: that the lines may take.
+            megabytes: that they may take beyond what the set-up took.
+        """
+        self.lines = lines
+        self._limits = seconds, megabytes
+        self._ended, self._stopped = threading.Event(), threading.Event()
+        self._result = OwnResult()
+        self._worker = threading.Thread(target=self._run, args=(set_up, fill), daemon=True)
+        self._worker.start()
+
+    @property
+    def result(self) -> OwnResult | None:
+        """What came of it; None while it runs."""
+        return self._result if self._ended.is_set() else None
+
+    def stop(self) -> None:
+        """End the process, and say that it was stopped."""
+        self._stopped.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until it has ended, at most so long, and return whether it has."""
+        return self._ended.wait(seconds)
+
+    def _run(self, set_up: str, fill: Callable[[Path], None]) -> None:
+        try:
+            with TemporaryDirectory(prefix="hookviz-lines-") as name:
+                folder = Path(name)
+                if len(self.lines) > _LONGEST:
+                    self._result = OwnResult(fault=say("These lines are too long to be run."))
+                    return
+                fill(folder)
+                folder.joinpath("set_up.py").write_text(set_up, "utf-8")
+                folder.joinpath("lines.py").write_text(self.lines, "utf-8")
+                self._result = self._apart(folder)
+        finally:
+            self._ended.set()
+
+    def _apart(self, folder: Path) -> OwnResult:
+        command = [sys.executable, "-c", _PROGRAM.read_text("utf-8"), str(self._limits[1])]
+        with subprocess.Popen(  # noqa: S603 - our own program, and no shell
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as process:
+            try:
+                ended = self._watch(process, folder)
+            finally:
+                process.kill()
+        return _read(folder, ended, process.returncode)
+
+    def _watch(self, process: "subprocess.Popen[bytes]", folder: Path) -> str:
+        """Wait for the end of the process, and return in a sentence why it had to be ended."""
+        deadline, begun = time.monotonic() + _START, False
+        while process.poll() is None:
+            if self._stopped.wait(_LOOK):
+                return say("It was stopped.")
+            if not begun and folder.joinpath("begun").exists():
+                deadline, begun = time.monotonic() + self._limits[0], True
+            if time.monotonic() > deadline:
+                return say(
+                    "It was ended after {seconds} seconds: a loop without an end, perhaps?",
+                    seconds=f"{self._limits[0]:.0f}",
+                )
+        return ""
+
+
+def _read(folder: Path, ended: str, status: int) -> OwnResult:
+    """Return what the process left in its folder; `ended` tells why it was ended, if it was."""
+    printed = _lines(folder / "printed.txt")
+    if ended:
+        return OwnResult(printed, ended)
+    file = folder / "result.json"
+    if not file.is_file() or file.stat().st_size > _MOST_BYTES:
+        return OwnResult(printed, say("Python itself ended, with status {status}.", status=status))
+    result: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    pictures = {
+        title: np.load(folder / f"{at}.npy", allow_pickle=False)
+        for at, title in enumerate(result.get("pictures", ()))
+    }
+    return OwnResult(printed, _sentence(result.get("fault")), result.get("facts", {}), pictures)
+
+
+def _lines(file: Path) -> tuple[str, ...]:
+    return tuple(file.read_text("utf-8", "replace").splitlines()) if file.is_file() else ()
+
+
+def _sentence(fault: Mapping[str, Any] | None) -> str:
+    """Return what went wrong as people read it: with the number of their own line."""
+    if not fault:
+        return ""
+    if fault["kind"] == "memory":
+        return say("There was not enough memory: it may take {size} MB.", size=MEGABYTES)
+    error = f"{fault['kind']}: {fault['said']}".removesuffix(": ")
+    if fault["line"] is None:
+        return say("The set-up failed: {error}", error=error)
+    return say("Line {line}: {error}", line=fault["line"], error=error)
