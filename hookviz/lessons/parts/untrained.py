@@ -1,6 +1,11 @@
-"""Compare a layer's channels with those of the same network with random weights."""
+"""Compare a layer's channels with those of the same network with random weights.
 
-from collections.abc import Mapping
+The best of many random channels is much like a trained one by chance alone. What chance gives is
+told by random channels that are looked for among the other random ones, with nothing trained.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +18,11 @@ from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.models.untrained import untrained
 from hookviz.types import Activation, LayerInfo
 
+Correlations = NDArray[np.float64]
+
+TRIED = "tried"
+"""Among the options how many random channels are looked through; a lesson's file has none."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TrainedAndUntrained:
@@ -21,16 +31,31 @@ class TrainedAndUntrained:
     Attributes:
         layer: it.
         trained, untrained: its maps, ``(C, H, W)`` each.
-        partners: for each trained channel the untrained one whose map is most like it, int64 (C,).
-        alike: |Pearson's correlation| of the two over the cells, float64 ``(C,)``; 0 where the
-            trained map has one value everywhere.
+        correlations: |Pearson's correlation| over the cells of each trained channel with each
+            random one, ``(C, C)``; 0 where a map has one value everywhere.
+        chance: the same of each random channel with each other random one, ``(C, C - 1)``.
     """
 
     layer: LayerInfo
     trained: Activation
     untrained: Activation
-    partners: NDArray[np.int64] = field(repr=False)
-    alike: NDArray[np.float64] = field(repr=False)
+    correlations: Correlations = field(repr=False)
+    chance: Correlations = field(repr=False)
+
+    @property
+    def partners(self) -> NDArray[np.int64]:
+        """For each trained channel the random one whose map is most like it, ``(C,)``."""
+        return self.partners_of(len(self.correlations))
+
+    def partners_of(self, tried: int) -> NDArray[np.int64]:
+        """Return the most similar of the first `tried` random channels to each trained one."""
+        return self.correlations[:, :tried].argmax(1).astype(np.int64)
+
+    @property
+    def alike(self) -> Correlations:
+        """How alike each trained channel and its partner are, ``(C,)``."""
+        best: Correlations = self.correlations.max(1)
+        return best
 
     @property
     def most_alike(self) -> int:
@@ -45,16 +70,49 @@ def trained_and_untrained(scene: LessonScene, options: Options) -> TrainedAndUnt
         ModelError: the weights are random already, or can't be drawn anew.
     """
     layer = layer_of(scene, options["layer"])
-    nbytes = 8 * int(np.prod(layer.output_shape))
+    nbytes = 8 * int(np.prod(layer.output_shape)) + 16 * layer.output_shape[0] ** 2
     return scene.cached(("untrained", layer.name), lambda: _compute(scene, layer), nbytes)
+
+
+def best_of(correlations: Correlations, tried: int) -> float:
+    """Return the mean of the highest of `tried` numbers of a row, over all choices and rows.
+
+    Of n numbers in order, the i-th is the highest of comb(i - 1, tried - 1) of the comb(n, tried)
+    choices.
+
+    Args:
+        correlations: ``(rows, n)``.
+        tried: how many of a row are chosen, 1 … n.
+    """
+    count = correlations.shape[1]
+    choices = math.comb(count, tried)
+    weights = [math.comb(below, tried - 1) / choices for below in range(count)]
+    return float((np.sort(correlations, 1) @ weights).mean())
+
+
+def counts_to_try(channels: int) -> Sequence[int]:
+    """Return how many random channels can be looked through: powers of two, and all.
+
+    >>> counts_to_try(48)
+    (1, 2, 4, 8, 16, 32, 48)
+    """
+    powers = (2**power for power in range(channels.bit_length()))
+    return (*(count for count in powers if count < channels), channels)
+
+
+def tried_of(options: Options, channels: int) -> int:
+    """Return how many random channels the options say are looked through; all without a word."""
+    return min(int(options.get(TRIED, channels)), channels)
 
 
 def _compute(scene: LessonScene, layer: LayerInfo) -> TrainedAndUntrained:
     ours = capture(scene.model, scene.model_input, layer.name, cache=scene.cache)[layer.name]
     blank = untrained(scene.model)
     theirs = capture(blank, scene.model_input, layer.name, logits=False)[layer.name]
-    alike = np.abs(_standard(ours).T @ _standard(theirs))
-    return TrainedAndUntrained(layer, ours, theirs, alike.argmax(1).astype(np.int64), alike.max(1))
+    trained, random = _standard(ours), _standard(theirs)
+    among = np.abs(random.T @ random)
+    others = among[~np.eye(len(among), dtype=bool)].reshape(len(among), -1)
+    return TrainedAndUntrained(layer, ours, theirs, np.abs(trained.T @ random), others)
 
 
 def _standard(maps: Activation) -> NDArray[np.float64]:
@@ -70,11 +128,17 @@ def _standard(maps: Activation) -> NDArray[np.float64]:
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     pair = trained_and_untrained(scene, options)
-    channel = pair.most_alike
+    channel, channels = pair.most_alike, len(pair.correlations)
+    tried = tried_of(options, channels)
+    others = min(tried, pair.chance.shape[1])
     return {
         "layer": pair.layer.name,
-        "channels": len(pair.alike),
-        "alike": float(pair.alike.mean()),
+        "channels": channels,
+        "tried": tried,
+        "alike": best_of(pair.correlations, tried),
+        "one": best_of(pair.correlations, 1),
+        "others": others,
+        "chance": best_of(pair.chance, others) if others else 0.0,
         "channel": channel,
         "partner": int(pair.partners[channel]),
         "most_alike": float(pair.alike[channel]),
@@ -89,7 +153,8 @@ PART = Part(
     name="untrained",
     sentence=mark(
         "The channels of a layer beside those of the same network with random weights; a click on "
-        "one shows the untrained channel that is most like it."
+        "one shows the untrained channel that is most like it, of as many as are looked through; a "
+        "chart shows what chance alone gives for so many."
     ),
     options=(Option("layer", "first", mark("The conv layer, by its name or place.")),),
     facts=_facts,
