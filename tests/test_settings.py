@@ -7,7 +7,7 @@ import pytest
 
 from hookviz.errors import SettingError, UnknownNameError
 from hookviz.machine import memory
-from hookviz.settings import ASSETS, MEGABYTE, Settings, host_names, read_settings
+from hookviz.settings import ASSETS, MEGABYTE, Settings, host_names, is_own_address, read_settings
 
 GIGABYTE = 1024 * MEGABYTE
 
@@ -16,6 +16,25 @@ def test_defaults_and_choices() -> None:
     assert read_settings({"PATH": "/bin"}, 64 * GIGABYTE) == Settings(cache_mb=1024, models_mb=3072)
     chosen = read_settings({"HOOKVIZ_SESSION_MB": " 12 ", "HOOKVIZ_WEIGHTS_URL": "http://x/"})
     assert (chosen.session_mb, chosen.weights_url) == (12, "http://x/")
+
+
+def test_lines_of_ones_own_run_nowhere_unless_it_is_said() -> None:
+    assert read_settings({}, GIGABYTE).code == 0
+    assert read_settings({"HOOKVIZ_CODE": "1"}, GIGABYTE).code == 1
+    with pytest.raises(SettingError, match="HOOKVIZ_CODE=2 is neither 0 nor 1"):
+        read_settings({"HOOKVIZ_CODE": "2"}, GIGABYTE)
+
+
+@pytest.mark.parametrize(
+    ("address", "own"),
+    [
+        *(("localhost", True), ("127.0.0.1", True), ("127.3.2.1", True), ("::1", True)),
+        *(("[::1]", True), ("0.0.0.0", False), ("192.168.0.2", False), ("", False)),  # noqa: S104
+        *(("localhost.example.org", False), ("127.0.0.1.nip.io", False)),
+    ],
+)
+def test_what_a_machine_calls_itself(address: str, own: bool) -> None:
+    assert is_own_address(address) == own
 
 
 @pytest.mark.parametrize("value", ["", "0", "-3", "many", "1.5", "²"])

@@ -100,6 +100,11 @@ class OwnRun:
                 folder.joinpath("set_up.py").write_text(set_up, "utf-8")
                 folder.joinpath("lines.py").write_text(self.lines, "utf-8")
                 self._result = self._apart(folder)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            self._result = OwnResult(
+                fault=say("The files could not be written: {reason}", reason=reason)
+            )
         finally:
             self._ended.set()
 

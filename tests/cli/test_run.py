@@ -108,6 +108,33 @@ def test_lessons_reach_the_server_or_are_refused_at_once(tmp_path: Path) -> None
     assert "no folder" in mistake("run", "--lessons", tmp_path / "none")
 
 
+CODE = 'import os, sys\nprint("code:", os.environ.get("HOOKVIZ_CODE"))\nsys.exit(7)\n'
+
+
+@pytest.mark.parametrize(
+    ("address", "variables", "code"),
+    [
+        ("localhost", {}, "1"),
+        ("127.0.0.1", {}, "1"),
+        ("0.0.0.0", {}, "None"),  # noqa: S104
+        ("192.168.7.7", {}, "None"),
+        ("localhost", {"HOOKVIZ_CODE": "0"}, "0"),
+        ("localhost", {"HOOKVIZ_HOSTS": "cnn.example.org"}, "None"),
+        ("localhost", {"HOOKVIZ_CLASS_CODE": "a secret"}, "None"),
+        ("localhost", {"HOOKVIZ_LOGIN": "1"}, "None"),
+    ],
+)
+def test_lines_of_ones_own_run_where_nobody_else_can_come(
+    address: str,
+    variables: dict[str, str],
+    code: str,
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "streamlit.py").write_text(CODE)
+    done = process(*("run", "--address", address), cwd=tmp_path, environment=variables)
+    assert f"code: {code}" in done.stdout
+
+
 def test_the_variable_is_the_one_that_the_server_reads() -> None:
     assert f'"{"HOOKVIZ_MODEL"}"' in (ROOT / "hookviz" / "cli" / "run.py").read_text("utf-8")
 

@@ -1,30 +1,50 @@
 """A script as a part of a lesson: its facts are its own, and a name that is none is refused."""
 
+import json
+
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
-from hookviz.lessons.parts.hook_code import PART
-from hookviz.lessons.scripts import read_script, run_script
+import hookviz
+from hookviz.lessons.parts.hook_code import CHOICES, EDITED, PART, chosen_script, run
 from tests.lessons.parts.scenes import star, with_defaults
 
 
 def test_facts_are_what_the_names_of_the_script_hold() -> None:
     facts = PART.facts(star(), with_defaults(PART, script="see"))
-    assert (facts["channels"], facts["rows"], facts["columns"]) == (8, 30, 30)
-    assert facts["channel"] == 0
+    layer = facts["layer"]
+    assert layer == star().trace.convs[0].name
+    values = hookviz.capture(star().model, star().model_input, layer)[layer].values
+    assert (facts["channels"], facts["rows"], facts["columns"]) == values.shape
+    assert facts["channel"] == int(values.flatten(1).amax(1).argmax())
+
+
+def test_facts_are_those_of_what_was_chosen_and_of_what_was_edited() -> None:
+    last = star().trace.convs[-1]
+    chosen = {CHOICES: json.dumps({"LAYER": last.name, "CHANNEL": 3, "GONE": 1})}
+    facts = PART.facts(star(), {**with_defaults(PART, script="see"), **chosen})
+    assert (facts["layer"], facts["channel"], facts["channels"]) == (
+        *(last.name, 3),
+        last.output_shape[0],
+    )
+    edited = {EDITED: json.dumps({"channels": 2})}
+    assert PART.facts(star(), {**with_defaults(PART, script="see"), **edited})["channels"] == 2
+
+
+def test_a_layer_of_another_network_in_a_link_is_left_aside() -> None:
+    chosen = {CHOICES: json.dumps({"LAYER": "features.0", "CHANNEL": 60})}
+    facts = PART.facts(star(), {**with_defaults(PART, script="see"), **chosen})
+    assert facts["layer"] == star().trace.convs[0].name
 
 
 def test_the_lowest_value_that_is_told_is_that_of_the_map_that_is_drawn() -> None:
     """A hook that keeps a reference: the text said −1.07 beside a map from −0.251 up."""
     facts = PART.facts(star(), with_defaults(PART, script="in_place"))
-    torch.manual_seed(0)
-    conv = nn.Conv2d(1, 8, 3)
-    image = torch.zeros(1, 1, 32, 32)
-    image[..., 8:24, 8:24] = 1
-    drawn = run_script(read_script("in_place"), {}).pictures["as put out"]
-    expected = conv(image)[0, 0].detach().numpy()
+    first = star().trace.convs[0].name
+    values = hookviz.capture(star().model, star().model_input, first)[first].values
+    expected = values[int(facts["channel"])].numpy()
+    script, choices = chosen_script("in_place", star(), {})
+    drawn = run(script, star(), choices).pictures["as put out"]
     np.testing.assert_allclose(drawn, expected, atol=1e-6)
     assert facts["true_lowest"] == pytest.approx(expected.min(), abs=1e-6)
     assert facts["lowest"] == 0

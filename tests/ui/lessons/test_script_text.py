@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 
 from hookviz.lessons.scripts import read_script, script_names
-from hookviz.ui.lessons.parts.hook_code import script_html
+from hookviz.ui.lessons.script_text import folded_html, script_html
 
 
 @pytest.mark.parametrize("name", script_names())
@@ -24,3 +24,9 @@ def test_what_looks_like_html_is_text() -> None:
     html = script_html('print("<b>&amp;")  # <script>\n', (), "code")
     assert "&lt;b&gt;&amp;amp;" in html
     assert "<script>" not in html
+
+
+def test_what_is_folded_is_the_code_below_a_line_that_opens_it() -> None:
+    html = folded_html("a = 1\nb = 2\n", "<Set-up>")
+    assert html.startswith('<details class="hv-script-folded"><summary>&lt;Set-up&gt; <span>(2)<')
+    assert "a = 1\nb = 2" in html

@@ -1,0 +1,130 @@
+"""Edited lines run apart: what comes back, what is said of faults, and that all of it ends."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hookviz.lessons import own_code
+from hookviz.lessons.own_code import OwnResult, OwnRun
+
+SET_UP = "import torch\nvalue = 3\n"
+PLAIN = "value = 3\n"
+"""Without torch, which takes seconds to come."""
+
+
+def nothing(_folder: Path) -> None:
+    """No files."""
+
+
+def result(lines: str, set_up: str = PLAIN, **limits: float) -> OwnResult:
+    run = OwnRun(set_up, lines, nothing, **limits)  # type: ignore[arg-type]
+    assert run.wait(120)
+    assert run.result is not None
+    return run.result
+
+
+def test_what_lines_print_compute_and_draw_comes_back() -> None:
+    lines = (
+        'print("on", value)\nmean, word, hidden = value / 2, "yes", [1]\n'
+        'pictures = {"a map": torch.arange(6.0).reshape(2, 3), "no map": torch.ones(3)}\n'
+    )
+    came = result(lines, SET_UP)
+    assert came.fault == ""
+    assert came.printed == ("on 3",)
+    assert came.facts == {"value": 3, "mean": 1.5, "word": "yes"}
+    assert list(came.pictures) == ["a map"]
+    np.testing.assert_array_equal(came.pictures["a map"], [[0, 1, 2], [3, 4, 5]])
+
+
+@pytest.mark.parametrize(
+    ("lines", "fault"),
+    [
+        ("a = 1\nprint(b)\n", "Line 2: NameError: name 'b' is not defined"),
+        ("a = 1\n\ndef f(:\n", "Line 3: SyntaxError: invalid syntax"),
+        ("def f():\n    return 1 / 0\n\nf()\n", "Line 2: ZeroDivisionError: division by zero"),
+        ("import json\n\njson.loads('x')\n", "Line 3: JSONDecodeError: Expecting value"),
+        ("assert value == 4", "Line 1: AssertionError"),
+    ],
+)
+def test_a_fault_is_one_sentence_with_the_line_that_one_wrote(lines: str, fault: str) -> None:
+    said = result(lines).fault
+    assert said.startswith(fault)
+    assert "Traceback" not in said
+    assert "\n" not in said
+
+
+def test_what_was_printed_before_a_fault_is_there() -> None:
+    came = result("print('so far')\nraise ValueError('no')\n")
+    assert came.printed == ("so far",)
+    assert came.fault == "Line 2: ValueError: no"
+
+
+def test_a_loop_without_an_end_is_ended_and_what_it_printed_stays() -> None:
+    came = result("print('begun')\nwhile True:\n    pass\n", seconds=0.5)
+    assert came.printed == ("begun",)
+    assert came.fault == "It was ended after 0 seconds: a loop without an end, perhaps?"
+
+
+def test_prints_without_an_end_are_cut_and_not_kept() -> None:
+    came = result("while True:\n    print('x' * 70)\n", seconds=1)
+    assert 50 < len(came.printed) < 200
+
+
+def test_too_much_memory_is_refused_by_the_system() -> None:
+    came = result("kept = [bytearray(10**8) for _ in range(20)]\n", megabytes=300)
+    assert came.fault.startswith("There was not enough memory")
+
+
+def test_a_process_that_ends_itself_is_told() -> None:
+    assert result("import os\nos.abort()\n").fault == "Python itself ended, with status -6."
+
+
+def test_the_set_ups_own_fault_has_no_line_of_yours() -> None:
+    assert result("a = 1\n", "raise OSError('no file')\n").fault == (
+        "The set-up failed: OSError: no file"
+    )
+
+
+def test_lines_are_stopped_and_their_process_and_folder_are_gone() -> None:
+    folders: list[Path] = []
+    run = OwnRun(PLAIN, "while True:\n    pass\n", folders.append)
+    while not folders or not (folders[0] / "begun").exists():
+        assert not run.wait(0.01)
+    run.stop()
+    assert run.wait(20)
+    assert run.result is not None
+    assert run.result.fault == "It was stopped."
+    assert not folders[0].exists()
+    held = [each for each in Path("/proc").glob("[0-9]*/cwd") if _is_in(each, folders[0])]
+    assert held == []
+
+
+def _is_in(link: Path, folder: Path) -> bool:
+    try:
+        return str(link.readlink()).startswith(str(folder))
+    except OSError:  # of another user, or gone
+        return False
+
+
+def test_very_long_lines_are_refused_before_anything_is_started() -> None:
+    came = result("#" * (own_code._LONGEST + 1))
+    assert came.fault == "These lines are too long to be run."
+
+
+def test_files_that_can_not_be_written_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+    def full(_folder: Path) -> None:
+        raise OSError("No space left on device")
+
+    fill: Callable[[Path], None] = full
+    run = OwnRun(PLAIN, "a = 1", fill)
+    assert run.wait(20)
+    assert run.result is not None
+    assert run.result.fault == "The files could not be written: No space left on device"
+    assert capsys.readouterr().err == ""
+
+
+def test_the_lines_find_no_hookviz_of_ours_and_nothing_of_the_programs() -> None:
+    came = result("import sys\nfound = str([n for n in sys.modules if 'hookviz' in n])\n")
+    assert came.facts["found"] == "[]"
