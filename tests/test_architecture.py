@@ -136,11 +136,14 @@ SHOWN_ELSEWHERE = {
     "declarations, and what is said of every broken file in lessons/test_reading.py": ""
     "lessons/lesson lessons/lesson_error",
     "its marks and fonts are printed in lessons/test_sheet.py": "lessons/sheet_text",
+    "edited, run, stopped and refused in a browser in e2e/test_lesson_traps.py, and what is run in "
+    "lessons/test_own_code.py and test_script_scene.py": "ui/lessons/script_editor "
+    "lessons/own_files lessons/own_code_process",
     "every lesson is gone through in a browser in e2e/test_lessons.py": "ui/components/lesson_list "
     "ui/components/lesson_steps ui/components/question ui/components/pixels "
     "ui/components/riddle ui/lessons/hunt "
     "ui/lessons/lesson_scene ui/lessons/sheet_menu ui/lessons/maps ui/lessons/class_bars "
-    + " ".join(name[:-3] for name in MODULES if _PART.fullmatch(name) and "hook_code" not in name),
+    + " ".join(name[:-3] for name in MODULES if _PART.fullmatch(name)),
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
     "atlas/test_making.py": "atlas/cutting atlas/part_folder atlas/patch_file",
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
