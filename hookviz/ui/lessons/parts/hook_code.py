@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.panels import ChartPanel
-from hookviz.language.saying import say
+from hookviz.language.saying import mark, say
 from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.hook_code import CHOICES, EDITED, chosen_script, run
 from hookviz.lessons.script_scene import after_set_up, can_run_apart, set_up_of
@@ -26,6 +26,13 @@ from hookviz.ui.state import plain
 from hookviz.ui.theme import diverging
 from hookviz.wording import number
 
+_TITLES = frozenset(
+    {
+        *(mark("image"), mark("what it put out"), mark("as kept"), mark("as put out")),
+        *(mark("as it was"), mark("changed"), mark("gradient"), mark("guided")),
+    }
+)
+"""What our scripts call their pictures, said in the page's language."""
 _IMAGE = "image"  # what a script calls the picture that it looks at; all others share one scale
 _BUTTONS = 5  # values; more are a slider
 _SLIDER = 200  # pixels
@@ -175,14 +182,15 @@ def _show_pictures(pictures: Mapping[str, NDArray[np.float32]]) -> None:
         with st.container(width=_WIDE):
             grid = _drawn(values, title, size, signed=signed)
             magnified = max(1, _WIDE // max(values.shape))
-            alt = f"{title}: {grid.legend}"
+            said = say(title) if title in _TITLES else title
+            alt = f"{said}: {grid.legend}"
             st.image(grid.channel_png(0, magnified), width=_WIDE, alt=alt)
             span = say(
                 "from {low} to {high}",
                 low=number(float(values.min())),
                 high=number(float(values.max())),
             )
-            st.caption(f"{plain(title)}: {span}")
+            st.caption(f"{plain(said)}: {span}")
 
 
 def _drawn(values: NDArray[np.float32], title: str, size: float, *, signed: bool) -> Grid:
