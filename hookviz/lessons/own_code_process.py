@@ -78,7 +78,7 @@ def result_of(held: dict[str, Any]) -> dict[str, Any]:
         for key, value in held.items()
         if key.islower() and not key.startswith("_") and type(value) in (str, int, float)
     }
-    titles = []
+    titles: list[str] = []
     drawn = held.get("pictures")
     for title, values in drawn.items() if isinstance(drawn, dict) else ():
         picture = numbers_of(values)

@@ -15,7 +15,7 @@ from hookviz.lessons.parts.untrained import TRIED
 from hookviz.wording import percent
 from scripts.servers import Server, serve
 from tests.e2e.screen import new_context, without_errors
-from tests.lessons.parts.scenes import cat, with_defaults
+from tests.lessons.parts.scenes import cat, star, with_defaults
 
 READING, HOOKS = "/?lesson=reading-maps", "/?lesson=a-hooks-life"
 OPTIONS = with_defaults(blind_test.PART)
@@ -112,7 +112,7 @@ def test_what_chance_gives_follows_the_number_looked_through(page: Page, server:
     expect(text).to_contain_text(f"the best of 16 by {fewer['alike']:.2f}")
     expect(text).to_contain_text(f"chance alone gives {fewer['chance']:.2f}")
     expect(page.get_by_text("most alike of the first 16")).to_be_visible()
-    page.get_by_role("button", name="all of them").click()
+    page.get_by_role("radio", name="all of them").click()
     expect(page.get_by_text("percent of all pairs")).to_be_visible()
 
 
@@ -141,12 +141,12 @@ def test_the_layer_and_channel_that_are_chosen_are_in_the_code_and_in_the_text(
 ) -> None:
     page.goto(f"{server}{HOOKS}&model=ShapesNet&sample=star")
     expect(page.locator("pre.hv-script").first).to_contain_text("stem.first.conv")
-    page.get_by_role("combobox").last.click()
-    page.get_by_role("option", name="stage3.second.conv").click()
-    expect(page.locator("pre.hv-script").first).to_contain_text('LAYER = "stage3.second.conv"')
-    model = hookviz.load_model("shapesnet")
-    shape = hookviz.capture(model, cat().image)["stage3.second.conv"].values.shape
-    line = "stage3.second.conv put out {} maps of {} × {} cells".format(*shape)
+    last = star().trace.convs[-1].name
+    page.locator("[class*=st-key-hv-live] [data-testid=stSelectbox]").click()
+    page.get_by_role("option", name=last).click()
+    expect(page.locator("pre.hv-script").first).to_contain_text(f'LAYER = "{last}"')
+    shape = hookviz.capture(star().model, star().model_input)[last].values.shape
+    line = "{} put out {} maps of {} × {} cells".format(last, *shape)
     expect(page.locator(".hv-lesson-text", has_text=line)).to_be_visible()
     page.reload()
     expect(page.locator(".hv-lesson-text", has_text=line)).to_be_visible()
