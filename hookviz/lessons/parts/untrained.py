@@ -49,7 +49,8 @@ class TrainedAndUntrained:
 
     def partners_of(self, tried: int) -> NDArray[np.int64]:
         """Return the most similar of the first `tried` random channels to each trained one."""
-        return self.correlations[:, :tried].argmax(1).astype(np.int64)
+        partners: NDArray[np.int64] = self.correlations[:, :tried].argmax(1).astype(np.int64)
+        return partners
 
     @property
     def alike(self) -> Correlations:
