@@ -98,7 +98,8 @@ def _verdict(test: BlindTest, answers: str, at: int) -> str:
         else say("Map {number} is channel {channel} with random weights.", **facts)
     )
     right = shown.trained == (answers[at] == TRAINED)
-    return f"{say('Right.') if right else say('Not quite.')} {was}"
+    verdict = say("Right.") if right else say("Not quite.")
+    return f"{verdict} {was}"
 
 
 def _row_html(test: BlindTest, answers: str, grids: dict[bool, Grid]) -> str:

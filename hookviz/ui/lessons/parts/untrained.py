@@ -119,7 +119,7 @@ def _show_chart(pair: TrainedAndUntrained, key: str) -> None:
             places=say("correlation, from"),
         )
     chart(panel, f"{key} drawn", None)
-    st.caption(plain(f"{say('Along the bottom')}: {panel.places}"))
+    st.caption(plain(say("Along the bottom: {places}.", places=panel.places)))
 
 
 def _shares(correlations: NDArray[np.float64]) -> NDArray[np.float64]:
