@@ -9,10 +9,12 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
-from hookviz.classroom.question import Question, tally
+from hookviz.classroom.poll import Poll
+from hookviz.classroom.question import Question
+from hookviz.classroom.seats import ALONE_THERE, ATTENTION, HERE, Follower, Score, Seat
 from hookviz.classroom.shared_state import SharedState
 from hookviz.errors import ClassroomError
 from hookviz.language.saying import say
@@ -23,31 +25,6 @@ LASTS, ALONE = 4 * 3600.0, 15 * 60.0
 
 ENDED, ELSEWHERE = "ended", "elsewhere"
 """Reasons why a connection is over: with the class, or since the same page has another one."""
-
-
-@dataclass(eq=False, slots=True)
-class _Follower:
-    """Session that joined, with its vote."""
-
-    secret: str
-    owner: str
-    seat: "Seat | None" = None
-    vote: int | None = None
-
-
-@dataclass(eq=False, slots=True)
-class Seat:
-    """Connection's place in a class.
-
-    Attributes:
-        wake: called, in whatever thread, when its view may have changed.
-        follower: who sits there; None for the teacher.
-        over: why the connection is over; empty while it is not.
-    """
-
-    wake: Callable[[], None]
-    follower: _Follower | None = None
-    over: str = field(default="")
 
 
 class SchoolClass:
@@ -65,10 +42,11 @@ class SchoolClass:
         self._secret = secrets.token_urlsafe(24)
         self._most, self._now = most, now
         self._lock = threading.Lock()
-        self._followers: dict[str, _Follower] = {}
+        self._followers: dict[str, Follower] = {}
         self._teacher: Seat | None = None
         self._state: SharedState | None = None
-        self._question: Question | None = None
+        self._poll: Poll | None = None
+        self._score = Score()
         self._over = False
         self._ends_at, self._alone_since = now() + LASTS, now()
 
@@ -93,7 +71,7 @@ class SchoolClass:
     def question(self) -> Question | None:
         """Question that is open."""
         with self._lock:
-            return self._question
+            return self._poll.question if self._poll is not None and self._poll.is_open else None
 
     def admit(self, owner: str) -> str:
         """Give a session that knows the code its pass, the same one each time.
@@ -111,7 +89,7 @@ class SchoolClass:
                     say("{limit} follow this class, which is the most.", limit=self._most)
                 )
             name, secret = secrets.token_hex(8), secrets.token_urlsafe(24)
-            self._followers[name] = _Follower(secret, owner)
+            self._followers[name] = Follower(name, secret, owner)
             return f"{name}.{secret}"
 
     def session_ended(self, owner: str) -> None:
@@ -134,6 +112,8 @@ class SchoolClass:
         with self._lock:
             gone = [name for name, each in self._followers.items() if each.owner == owner]
             seats = [self._followers.pop(name).seat for name in gone]
+            for name in gone if self._poll is not None else ():
+                self._poll.forget(name)
         for seat in filter(None, seats):
             self._end(seat, ELSEWHERE)
         if gone:
@@ -157,8 +137,10 @@ class SchoolClass:
                     return None
                 earlier = self._follower_of(before)
                 if earlier is not None and earlier is not follower:
-                    follower.vote = earlier.vote if follower.vote is None else follower.vote
-                    del self._followers[before.partition(".")[0]]
+                    follower.score = earlier.score
+                    if self._poll is not None:
+                        self._poll.move(earlier.name, follower.name)
+                    del self._followers[earlier.name]
                 seat.follower = follower
                 replaced, follower.seat = follower.seat, seat
         if replaced is not None:
@@ -166,7 +148,7 @@ class SchoolClass:
         self._wake_teacher()
         return seat
 
-    def _follower_of(self, token: str) -> _Follower | None:
+    def _follower_of(self, token: str) -> Follower | None:
         name, _, secret = token.partition(".")
         follower = self._followers.get(name)
         return follower if follower is not None and _are_same(secret, follower.secret) else None
@@ -183,20 +165,36 @@ class SchoolClass:
     def view(self, seat: Seat) -> dict[str, Any]:
         """Return what can be seen from a seat, by what it is about."""
         with self._lock:
-            question, state = self._question, self._state
-            shown: dict[str, Any] | None = None if question is None else asdict(question)
-            view: dict[str, Any] = {"over": seat.over}
-            if seat.follower is None:
-                followers = list(self._followers.values())
-                view["followers"] = sum(follower.seat is not None for follower in followers)
-                if question is not None and shown is not None:
-                    shown["tally"] = tally(question, (follower.vote for follower in followers))
+            poll, state, follower = self._poll, self._state, seat.follower
+            view: dict[str, Any] = {"over": seat.over, "beat": seat.beats}
+            if follower is None:
+                seats = [each.seat for each in self._followers.values() if each.seat is not None]
+                view["followers"] = sum(each.attention == HERE for each in seats)
+                view["alone"] = sum(each.attention == ALONE_THERE for each in seats)
             else:
-                if shown is not None:
-                    shown["mine"] = seat.follower.vote
                 view["state"] = None if state is None else asdict(state)
-            view["question"] = shown
+                view["points"] = asdict(follower.score)
+            view["class"] = self._shown_score()
+            view["question"] = None
+            if poll is not None:
+                theirs = poll.view_of_teacher() if follower is None else poll.view_of(follower.name)
+                view["question"] = theirs
+            view["pictures"] = None if poll is None else poll.pictures()
             return view
+
+    def _shown_score(self) -> float | None:
+        """Return the share of the class's answers to riddles that were right; None without any."""
+        return self._score.right / self._score.answered if self._score.answered else None
+
+    def attend(self, seat: Seat, attention: str) -> None:
+        """Note what a page says of itself, and answer it, so that both know of the line."""
+        if attention not in ATTENTION:
+            return
+        changed, seat.attention = seat.attention != attention, attention
+        seat.beats += 1
+        _wake(seat)
+        if changed:
+            self._wake_teacher()
 
     def publish(self, seat: Seat, state: SharedState) -> None:
         """Show this to all who follow; ignored from any seat but the teacher's."""
@@ -206,28 +204,70 @@ class SchoolClass:
             self._state = state
         self._wake_followers()
 
-    def ask(self, question: Question) -> None:
-        """Ask all who follow; the question before is closed."""
-        self._put(question)
+    def ask(self, question: Question, *, is_first: bool = False) -> None:
+        """Ask all who follow; the question before is gone.
+
+        Args:
+            question: what is asked.
+            is_first: whether a game begins with it, in which nobody has points yet.
+        """
+        with self._lock:
+            if self._over:
+                return
+            self._poll = Poll(question)
+            if is_first:
+                self._score = Score()
+                for follower in self._followers.values():
+                    follower.score = Score()
+        self._wake_followers()
+        self._wake_teacher()
 
     def close(self, seat: Seat, number: int) -> None:
         """Close the question of that number; ignored from any seat but the teacher's."""
-        question = self.question
-        if seat is self._teacher and question is not None and question.number == number:
-            self._put(None)
+        self._lead(seat, number, Poll.close)
 
-    def vote(self, seat: Seat, number: int, answer: int) -> None:
-        """Choose an answer of the open question, instead of the one before.
+    def mark(self, seat: Seat, number: int, text: str) -> None:
+        """Count an answer that was written as right, or no longer; of the teacher alone."""
+        self._lead(seat, number, lambda poll: poll.mark(text))
+
+    def reveal(self, seat: Seat, number: int) -> None:
+        """Show all screens the right answer of a closed question; of the teacher alone."""
+        self._lead(seat, number, self._reveal)
+
+    def put_away(self, seat: Seat, number: int) -> None:
+        """Take the question of that number off all screens; of the teacher alone."""
+        self._lead(seat, number, self._put_away)
+
+    def _lead(self, seat: Seat, number: int, step: Callable[[Poll], None]) -> None:
+        """Do this with the question of that number where its teacher's seat asks for it."""
+        with self._lock:
+            poll = self._poll if seat is self._teacher else None
+            if poll is None or poll.question.number != number:
+                return
+            step(poll)
+        self._wake_followers()
+        self._wake_teacher()
+
+    def _reveal(self, poll: Poll) -> None:
+        for name, is_right in poll.reveal().items():
+            self._score.count(is_right)
+            if name in self._followers:
+                self._followers[name].score.count(is_right)
+
+    def _put_away(self, _poll: Poll) -> None:
+        self._poll = None
+
+    def vote(self, seat: Seat, number: int, answer: int | str) -> None:
+        """Answer the open question, instead of the answer before.
 
         Nothing happens where that question is not open, or has no such answer.
         """
         with self._lock:
-            question, follower = self._question, seat.follower
-            if question is None or follower is None or follower.seat is not seat:
+            poll, follower = self._poll, seat.follower
+            if poll is None or follower is None or follower.seat is not seat:
                 return
-            if question.number != number or not 0 <= answer < len(question.answers):
+            if poll.question.number != number or not poll.vote(follower.name, answer):
                 return
-            follower.vote = answer
         seat.wake()
         self._wake_teacher()
 
@@ -238,19 +278,9 @@ class SchoolClass:
             seats.append(self._teacher)
             self._over = True
             self._followers, self._teacher = {}, None
-            self._state = self._question = None
+            self._state = self._poll = None
         for seat in filter(None, seats):
             self._end(seat, ENDED)
-
-    def _put(self, question: Question | None) -> None:
-        with self._lock:
-            if self._over:
-                return
-            self._question = question
-            for each in self._followers.values():
-                each.vote = None
-        self._wake_followers()
-        self._wake_teacher()
 
     def _wake_followers(self) -> None:
         with self._lock:

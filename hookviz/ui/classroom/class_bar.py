@@ -10,7 +10,7 @@ from hookviz.classroom.shared_state import OF_ONE
 from hookviz.errors import ClassroomError
 from hookviz.language.saying import mark, say
 from hookviz.language.speaking import current
-from hookviz.ui.classroom import membership
+from hookviz.ui.classroom import guess_game, membership
 from hookviz.ui.classroom.class_code import code_menu
 from hookviz.ui.components.class_bars import follower_bar, teacher_bar
 from hookviz.ui.languages import in_link
@@ -21,6 +21,7 @@ from hookviz.ui.state import plain
 
 _FAREWELLS = {
     "ended": mark("The class has ended. What you look at is yours now."),
+    "taught": mark("The class has ended."),
     "unknown": mark("The class is over, or this page is not of it any more."),
 }
 
@@ -83,14 +84,39 @@ def _show_follower(code: str, token: str) -> None:
                 "question": say("A question to the class"),
                 "choose": say("Choose an answer."),
                 "chosen": say("Your answer is counted. You can change it."),
+                "write": say("Your answer, in a word or two"),
+                "send": say("Send"),
+                "sent": say("Your answer is sent. You can change it."),
+                "closed": say("Closed. Your teacher reveals it."),
+                "over": say("This is what the class answered."),
+                "none": say("You gave no answer this time."),
+                "won": say("You were right."),
+                "missed": say("Not this time."),
+                "you": say("You: {right} of {answered}"),
+                **_card_words(),
             },
         },
         on_over=membership.leave,
     )
 
 
+def _card_words() -> dict[str, str]:
+    """Return what the card of a question says on every screen."""
+    return {
+        "guess": say("What excites this channel?"),
+        "patches": say("What excites the channel most"),
+        "where": say("Channel {channel} of {layer}"),
+        "right": say("right"),
+        "mine": say("your answer"),
+        "all": say("class: {share}"),
+        "and": say(", "),
+    }
+
+
 def _show_teacher() -> None:
     taught = membership.taught()
+    if taught is not None:
+        guess_game.ask_next_if_asked()
     held, secret = taught if taught is not None else (None, "")
     teacher_bar(
         {
@@ -105,19 +131,33 @@ def _show_teacher() -> None:
                     "many": say("{count} screens follow"),
                 },
                 "answered": {"one": say("{count} answer"), "many": say("{count} answers")},
+                "alone": {
+                    "one": say("{count} looks alone"),
+                    "many": say("{count} look alone"),
+                },
                 "close": say("Close the question"),
+                "cover": say("Hide the votes"),
+                "uncover": say("Show the votes"),
+                "reveal": say("Reveal"),
+                "next": say("Next channel"),
+                "open": say("Show it large"),
+                "finish": say("End the game"),
+                "away": say("Take it away"),
+                "pick": say("click those that are right"),
                 "question": say("What the class answers"),
+                **_card_words(),
                 "lost": say("The line to the server is lost. It is tried again."),
                 "elsewhere": say("This class is taught in another window now."),
             },
         },
         on_over=membership.stop_teaching,
         on_taken=membership.take_up,
+        on_next=guess_game.go_on,
     )
     if held is not None:
         hint = say("A question on the screens of all who follow")
         ask_menu = Menu(say("Ask"), "help", "hv-class-ask", _show_question_form, hint)
-        show_menus(code_menu(held.code), ask_menu)
+        show_menus(code_menu(held.code), ask_menu, guess_game.guess_menu())
 
 
 def _show_question_form() -> None:
@@ -129,11 +169,23 @@ def _show_question_form() -> None:
             height=170,
             key="hv-question-answers",
         )
+        right = st.selectbox(
+            say("The right one"),
+            range(MOST + 1),
+            format_func=lambda line: say("line {number}", number=line) if line else say("none"),
+            key="hv-question-right",
+        )
+        hides = st.checkbox(
+            say("Hide the votes until I close the question"), key="hv-question-hides"
+        )
         sent = st.form_submit_button(say("Ask the class"), type="primary")
     if sent:
         taught = membership.taught()
+        lines = [line for line in answers.splitlines() if line.strip()]
         try:
-            question = read_question(words, answers.splitlines())
+            question = read_question(
+                words, lines, right=right - 1 if right else None, is_hidden=hides
+            )
         except ClassroomError as error:
             st.error(plain(str(error)), icon=":material/error:")
             return

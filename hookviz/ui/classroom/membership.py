@@ -83,7 +83,10 @@ def take_up(secret: str) -> None:
 def stop_teaching(why: str) -> None:
     """Forget the class that this session taught, which goes on until it is ended."""
     if _TAUGHT in st.session_state:
-        st.session_state[_FAREWELL] = why  # first: a click may end this run anywhere
+        # What a teacher looks at was theirs all along.
+        st.session_state[_FAREWELL] = (
+            "taught" if why == "ended" else why
+        )  # first: a click may end this run anywhere
     st.session_state.pop(_TAUGHT, None)
     update_link(**{TEACH: None})
 

@@ -20,7 +20,10 @@ def follower_bar(facts: Mapping[str, Any], on_over: Callable[[str], None]) -> No
 
 
 def teacher_bar(
-    facts: Mapping[str, Any], on_over: Callable[[str], None], on_taken: Callable[[str], None]
+    facts: Mapping[str, Any],
+    on_over: Callable[[str], None],
+    on_taken: Callable[[str], None],
+    on_next: Callable[[], None],
 ) -> None:
     """Show the bar of who teaches: the shared link, how many follow, what they answer.
 
@@ -29,10 +32,12 @@ def teacher_bar(
             not know it), ``shown``, the ``language`` of numbers, and the words.
         on_over: as of `follower_bar`.
         on_taken: gets the token that the browser has kept.
+        on_next: called for the next channel of a game.
     """
     show(
         *("teacher", "hv-teacher", facts),
         files={"js": "class_teacher.js", "css": "class_bar.css"},
         over=lambda sent: on_over(str(sent)),
         taken=lambda sent: on_taken(str(sent)),
+        next=lambda sent: on_next() if sent is not None else None,
     )

@@ -2,7 +2,9 @@
 // A new state is gone to as the browser's Back goes: the link changes, and the page follows it.
 
 import { frame, make, unpacked } from "../../explorer/client/shared.js";
-import { keepOfClass, keptOfClass, openClass, polls } from "./class_wire.js";
+import { CARD, drawQuestion } from "./class_card.js";
+import { makeRoom } from "./class_room.js";
+import { keepOfClass, keptOfClass, openClass } from "./class_wire.js";
 
 const followers = new WeakMap(); // bars and what runs on them
 
@@ -15,11 +17,7 @@ const FOLLOWER = `
       <button type="button" class="apart" hidden></button>
       <button type="button" class="leave"><span></span></button>
     </div>
-    <section class="card" hidden><details open>
-      <summary></summary>
-      <div class="answers" role="group"></div>
-      <p class="voted" role="status"></p>
-    </details></section>
+    ${CARD}
   </section>`;
 
 // The link of who follows: the teacher's choices, and of one's own what nobody shares.
@@ -46,8 +44,8 @@ const alike = (one, other) => {
 const followTeacher = (root, find) => {
   /** @type {any} what the server said last, what calls it, the line to the class, and its news */
   let data, trigger, wire, state, question;
-  /** @type {number | null} */
-  let mine = null;
+  /** @type {any} what of a question comes apart from it */
+  let [pictures, points, share] = [null, null, null];
   let [apart, astray, acted, lost] = [false, false, false, false];
   const [card, answers] = [find(".card"), find(".answers")];
 
@@ -68,41 +66,72 @@ const followTeacher = (root, find) => {
     window.hookvizGo(next.toString(), "replace");
   };
 
+  // A new question, whose buttons stay while it is open: a vote must not take the focus from them.
   const ask = () => {
-    card.hidden = !question;
-    polls(Boolean(question));
-    if (!question) return;
     find("details").open = true;
-    find("summary").textContent = question.words;
-    answers.setAttribute("aria-label", question.words);
+    const offered = question.phase === "open" ? question.answers : [];
+    answers.setAttribute("aria-label", question.game ? words("guess") : question.words);
     answers.replaceChildren(
-      ...question.answers.map((answer, index) => {
+      ...offered.map((answer, index) => {
         const onclick = () => wire?.say({ vote: index, question: question.number });
-        return make("button", { type: "button", "aria-pressed": mine === index, onclick }, answer);
+        return make("button", { type: "button", onclick }, answer);
       }),
     );
+    answers.hidden = !offered.length;
+    const form = find("form");
+    form.hidden = question.phase !== "open" || question.answers.length > 0;
+    form.firstElementChild.value = typeof question.mine === "string" ? question.mine : "";
+  };
+
+  const told = () => {
+    const answered = question.mine !== null;
+    if (question.phase === "open") {
+      if (!question.answers.length) return words(answered ? "sent" : "write");
+      return words(answered ? "chosen" : "choose");
+    }
+    if (question.phase === "closed") return words("closed");
+    if (!answered) return words(question.right === null && !question.texts ? "over" : "none");
+    if (question.texts) {
+      const alike = question.texts.some(([text]) => text.toLowerCase() === question.mine.toLowerCase());
+      return words(alike ? "won" : "missed");
+    }
+    if (question.right === null) return words("over");
+    return words(question.mine === question.right ? "won" : "missed");
   };
 
   const mark = () => {
     for (const [index, button] of [...answers.children].entries()) {
-      button.setAttribute("aria-pressed", String(mine === index));
+      button.setAttribute("aria-pressed", String(question.mine === index));
     }
-    find(".voted").textContent = words(mine === null ? "choose" : "chosen");
+    find(".voted").textContent = told();
+    drawQuestion(find, question, { data, pictures, points, share });
+  };
+
+  const showQuestion = (before) => {
+    card.hidden = !question;
+    if (question) {
+      if (before?.number !== question.number || before?.phase !== question.phase) ask();
+      mark();
+    }
+    makeRoom(question ? card : null);
   };
 
   const news = (view) => {
-    if ("question" in view) {
-      const another = view.question?.number !== question?.number;
-      [question, mine] = [view.question, view.question?.mine ?? null];
-      if (another) ask();
-      if (question) mark();
-    }
+    const before = question;
+    if ("pictures" in view) pictures = view.pictures;
+    if ("points" in view) points = view.points;
+    if ("class" in view) share = view.class;
+    if ("question" in view) question = view.question;
+    if (["question", "pictures", "points", "class"].some((name) => name in view)) showQuestion(before);
     if ("state" in view) {
       state = view.state;
       if (!apart) go();
     }
     show();
   };
+
+  // What the page says of itself to be counted: whether it shows what the teacher shows.
+  const here = () => (document.hidden ? "away" : apart ? "alone" : "follows");
 
   // A page that was loaded again has another pass, and its vote goes with it.
   const connect = () => {
@@ -113,6 +142,7 @@ const followTeacher = (root, find) => {
       { ...data, before },
       {
         news,
+        here,
         state: (now, why) => {
           lost = now === "lost";
           if (now === "over") {
@@ -127,6 +157,7 @@ const followTeacher = (root, find) => {
   const goApart = (chosen) => {
     apart = chosen;
     keepOfClass({ code: data.code, token: data.token, apart });
+    wire?.say({ here: here() });
     if (!apart) go();
     show();
     find(apart ? ".back" : ".apart").focus();
@@ -144,6 +175,11 @@ const followTeacher = (root, find) => {
   };
   const acts = ["pointerdown", "keydown"];
 
+  find("form").onsubmit = (event) => {
+    event.preventDefault();
+    const text = find("form input").value.trim();
+    if (text) wire?.say({ guess: text, question: question.number });
+  };
   find(".apart").onclick = () => goApart(true);
   find(".back").onclick = () => goApart(false);
   find(".leave").onclick = () => {
@@ -161,7 +197,7 @@ const followTeacher = (root, find) => {
 
   const stop = () => {
     wire?.close();
-    polls(false);
+    makeRoom(null);
     removeEventListener("hookviz:link", strayed);
     for (const kind of acts) removeEventListener(kind, act, true);
     followers.delete(root);
@@ -180,6 +216,9 @@ const followTeacher = (root, find) => {
     for (const name of ["apart", "back", "leave span"]) find(`.${name}`).textContent = words(name.split(" ")[0]);
     find(".leave").title = words("leave");
     card.setAttribute("aria-label", words("question"));
+    find("form input").setAttribute("aria-label", words("write"));
+    find("form input").placeholder = words("write");
+    find("form button").textContent = words("send");
     if (other) wire.close();
     if (first || other) connect();
     show();

@@ -2,7 +2,9 @@
 // counted, and the answers to a question too. A page that was loaded again takes its class up.
 
 import { frame, make, unpacked } from "../../explorer/client/shared.js";
-import { keepOfClass, keptOfClass, openClass, polls } from "./class_wire.js";
+import { CARD, drawQuestion } from "./class_card.js";
+import { makeRoom } from "./class_room.js";
+import { keepOfClass, keptOfClass, openClass } from "./class_wire.js";
 
 const teachers = new WeakMap(); // bars and what runs on them
 const SHARE_PAUSE = 40; // milliseconds in which several changes of the link are one
@@ -14,56 +16,115 @@ const TEACHER = `
       <span class="code"></span>
       <span class="says" role="status"></span>
     </div>
-    <section class="card" hidden><details open>
-      <summary></summary>
-      <ol class="tally"></ol>
-      <div class="end"><p class="votes" role="status"></p><button type="button" class="close"></button></div>
-    </details></section>
+    ${CARD}
   </section>`;
 
 const teach = (root, find) => {
   /** @type {any} what the server said last, what calls it, the line to the class, and its news */
   let data, trigger, wire, question;
+  /** @type {any} what of a question comes apart from it */
+  let [pictures, share] = [null, null];
   /** @type {number | undefined} */
   let timer;
-  let [followers, lost] = [0, false];
+  let [followers, alone, lost, covered] = [0, 0, false, false];
 
   const counted = (name, count) => {
     const kind = new Intl.PluralRules(data.language).select(count) === "one" ? "one" : "many";
     return data.words[name][kind].replace("{count}", count.toLocaleString(data.language));
   };
 
-  const show = () => {
-    root.dataset.followers = followers;
-    find(".says").textContent = lost ? data.words.lost : counted("follow", followers);
-    find(".card").hidden = !question;
-    polls(Boolean(question));
-    if (!question) return;
-    const votes = question.tally.reduce((sum, each) => sum + each, 0);
-    const most = Math.max(1, ...question.tally);
-    find("summary").textContent = question.words;
-    find(".votes").textContent = counted("answered", votes);
-    find(".tally").replaceChildren(
-      ...question.answers.map((answer, index) => {
-        const count = question.tally[index];
-        const bar = make("span", { className: "part", style: `width: ${(100 * count) / most}%` });
-        const track = make("span", { className: "track" }, bar);
-        return make("li", {}, make("span", {}, answer), track, make("b", {}, String(count)));
-      }),
-    );
+  // Who follows and who looks alone; nobody who is away.
+  const here = () => {
+    const both = [counted("follow", followers)];
+    if (alone) both.push(counted("alone", alone));
+    return both.join(data.words.and);
   };
 
-  const share = () => wire?.say({ state: location.search });
+  const shows = () => !covered || question.phase !== "open";
+
+  // The buttons by what can be done with a question now; the same ones stay while that is the same.
+  const lead = () => {
+    const { phase, number, game, answers } = question;
+    const say = (kind) => () => wire?.say({ [kind]: number });
+    const steps = {
+      open: [["close", say("close")], ...(answers.length ? [[covered ? "uncover" : "cover", cover]] : [])],
+      closed: [["reveal", say("reveal")]],
+      revealed: [
+        ...(game
+          ? [
+              ["next", () => trigger("next", number)],
+              ["open", openChannel],
+            ]
+          : []),
+      ],
+    }[phase];
+    if (phase !== "open") steps.push([game ? "finish" : "away", say("away")]);
+    const names = steps.map(([name]) => name).join();
+    const end = find(".end");
+    if (end.dataset.names === `${number} ${names}`) return;
+    end.dataset.names = `${number} ${names}`;
+    const wasThere = end.contains(end.getRootNode().activeElement);
+    end.replaceChildren(
+      ...steps.map(([name, onclick]) => make("button", { type: "button", className: name, onclick }, data.words[name])),
+    );
+    if (wasThere) end.firstElementChild?.focus();
+  };
+
+  // Whether the votes that come in are shown is the teacher's to change at any time.
+  const cover = () => {
+    covered = !covered;
+    show();
+  };
+
+  const openChannel = () => {
+    const next = new URLSearchParams(location.search);
+    const { layer, channel } = question.where;
+    for (const name of ["lens", "lesson", "step", "cell", "after", "moved"]) next.delete(name);
+    next.set("layer", layer);
+    next.set("channel", channel);
+    window.hookvizGo(next.toString(), "push");
+    find("details").open = false;
+  };
+
+  const show = () => {
+    root.dataset.followers = followers;
+    root.dataset.state = lost ? "lost" : "follows";
+    find(".says").textContent = lost ? data.words.lost : here();
+    find(".card").hidden = !question;
+    if (question) {
+      const onMark = (text) => wire?.say({ mark: text, question: question.number });
+      drawQuestion(find, question, { data, pictures, points: null, share, shows: shows(), onMark });
+      const listed = question.phase === "closed" && !question.answers.length;
+      find(".voted").textContent = [
+        counted("answered", question.answered),
+        ...(question.answered && listed ? [data.words.pick] : []),
+      ].join(data.words.and);
+      lead();
+    }
+    makeRoom(question ? find(".card") : null);
+  };
+
+  const shareNow = () => wire?.say({ state: location.search });
   const shareSoon = () => {
     clearTimeout(timer);
-    timer = setTimeout(share, SHARE_PAUSE);
+    timer = setTimeout(shareNow, SHARE_PAUSE);
   };
 
   const connect = () => {
     wire = openClass(data, {
+      here: () => "follows",
       news: (view) => {
         if ("followers" in view) followers = view.followers;
-        if ("question" in view) question = view.question;
+        if ("alone" in view) alone = view.alone;
+        if ("class" in view) share = view.class;
+        if ("pictures" in view) pictures = view.pictures;
+        if ("question" in view) {
+          if (view.question && view.question.number !== question?.number) {
+            covered = view.question.hidden;
+            find("details").open = true;
+          }
+          question = view.question;
+        }
         show();
       },
       state: (now, why) => {
@@ -73,18 +134,16 @@ const teach = (root, find) => {
           trigger("over", why);
         } else if (now === "over") find(".says").textContent = data.words.elsewhere;
         else {
-          if (now === "open") share();
+          if (now === "open") shareNow();
           show();
         }
       },
     });
   };
 
-  find(".close").onclick = () => question && wire?.say({ close: question.number });
-
   const stop = () => {
     wire?.close();
-    polls(false);
+    makeRoom(null);
     clearTimeout(timer);
     removeEventListener("hookviz:link", shareSoon);
     teachers.delete(root);
@@ -103,7 +162,6 @@ const teach = (root, find) => {
     root.hidden = !data.token;
     if (!data.token) return before || takeUp();
     find(".code").textContent = data.shown;
-    find(".close").textContent = data.words.close;
     find(".card").setAttribute("aria-label", data.words.question);
     keepOfClass({ code: data.code, token: data.token });
     if (before?.token !== data.token) {

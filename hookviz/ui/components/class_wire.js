@@ -3,24 +3,47 @@
 const CLASS_PAUSES = [500, 1000, 2000, 4000, 8000]; // milliseconds before it is tried again
 const CLASS_GIVEN_UP = [4401, 4403, 4430]; // codes after which trying again is no use
 
-// `on` has news(view) with what is new, and state("open" | "lost" | "over", why).
+const CLASS_BEAT = 10_000; // milliseconds after which a page says again that it is there
+const CLASS_SILENCE = 26_000; // and after which a line on which nothing is answered is none any more
+
+// `on` has news(view) with what is new, state("open" | "lost" | "over", why), and here(), which says
+// whether somebody looks at the page.
 export const openClass = ({ path, code, token, before = "" }, on) => {
   /** @type {WebSocket} */
   let socket;
   /** @type {number | undefined} */
   let timer;
-  let [tries, ended] = [0, false];
+  let [tries, ended, heard] = [0, false, Date.now()];
+  const say = (message) => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message));
   const over = (why) => {
-    ended = true;
+    stop();
     on.state("over", why);
+  };
+  // A socket that is let go is heard no more: its line may take minutes to end.
+  const drop = () => {
+    const dropped = socket;
+    dropped.onopen = dropped.onmessage = dropped.onclose = null;
+    dropped.close();
+  };
+  const lose = () => {
+    drop();
+    on.state("lost");
+    tries = Math.min(Math.max(tries, 0) + 1, CLASS_PAUSES.length);
+    clearTimeout(timer);
+    timer = setTimeout(connect, CLASS_PAUSES[tries - 1] * (1 + Math.random() / 2));
   };
   const connect = () => {
     const url = new URL(path, location.origin);
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+    heard = Date.now();
     socket = new WebSocket(url);
-    socket.onopen = () => socket.send(JSON.stringify({ code, token, before }));
+    socket.onopen = () => {
+      socket.send(JSON.stringify({ code, token, before }));
+      say({ here: on.here() });
+    };
     socket.onmessage = ({ data }) => {
       const view = JSON.parse(data);
+      heard = Date.now();
       if (tries !== -1) on.state("open");
       tries = -1;
       if (view.over) over(view.over);
@@ -29,20 +52,40 @@ export const openClass = ({ path, code, token, before = "" }, on) => {
     socket.onclose = ({ code: closed }) => {
       if (ended) return;
       if (CLASS_GIVEN_UP.includes(closed)) return over("unknown");
-      on.state("lost");
-      tries = Math.min(Math.max(tries, 0) + 1, CLASS_PAUSES.length);
-      timer = setTimeout(connect, CLASS_PAUSES[tries - 1] * (1 + Math.random() / 2));
+      lose();
     };
   };
-  connect();
-  return {
-    say: (message) => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message)),
-    close: () => {
-      ended = true;
-      clearTimeout(timer);
-      socket.close();
-    },
+  // A browser tells at once that its network is gone, and a line that is cut elsewhere says nothing.
+  const beat = () => {
+    if (!document.hidden && socket.readyState <= WebSocket.OPEN && Date.now() - heard > CLASS_SILENCE) lose();
+    else say({ here: on.here() });
   };
+  const retry = () => {
+    clearTimeout(timer);
+    if (socket.readyState > WebSocket.OPEN) connect();
+  };
+  const shown = () => {
+    if (!document.hidden) {
+      heard = Math.max(heard, Date.now() - CLASS_SILENCE + 5000); // the page slept, and hears now
+      retry();
+    }
+    say({ here: on.here() });
+  };
+  const beating = setInterval(beat, CLASS_BEAT);
+  const stop = () => {
+    ended = true;
+    clearTimeout(timer);
+    clearInterval(beating);
+    removeEventListener("offline", lose);
+    removeEventListener("online", retry);
+    document.removeEventListener("visibilitychange", shown);
+    drop();
+  };
+  addEventListener("offline", lose);
+  addEventListener("online", retry);
+  document.addEventListener("visibilitychange", shown);
+  connect();
+  return { say, close: stop };
 };
 
 // What was said of a class in this tab, which a reload keeps and other tabs do not have.
@@ -55,15 +98,6 @@ export const keptOfClass = (code) => {
     return {};
   }
 };
-/**
- * Tell the page whether a question stands on it, so that it can make room.
- * @param {boolean} is
- */
-export const polls = (is) => {
-  if (document.documentElement.classList.toggle("hv-polls", is) !== wasPolled) dispatchEvent(new Event("resize"));
-  wasPolled = is;
-};
-let wasPolled = false;
 
 export const keepOfClass = (kept) => {
   try {

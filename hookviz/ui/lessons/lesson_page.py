@@ -262,4 +262,5 @@ def _offer_to_ask(question: Question, text: Callable[[str], str], *, key: str) -
     )
     if clicked:
         answers = (text(answer.words) for answer in question.answers)
-        teaching[0].ask(read_question(text(question.words), answers))
+        right = next((at for at, each in enumerate(question.answers) if each.right), None)
+        teaching[0].ask(read_question(text(question.words), answers, right=right))

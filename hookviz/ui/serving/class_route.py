@@ -4,8 +4,10 @@ Whoever connects says in JSON which class it is and shows a token: the teacher's
 pass that a page gave to a pupil (``code``, ``token``, and the pass ``before`` a page was loaded
 again). From then on it is told what is new in its
 view (`hookviz.classroom.school_class`), the newest of it. A teacher's page tells its link
-(``state``) and closes a question (``close``); a pupil's chooses an answer (``vote``). Nothing of it
-is logged.
+(``state``), closes a question (``close``), says which of the answers that were written are right
+(``mark``), reveals what is right (``reveal``) and takes the question away (``away``); a pupil's
+answers (``vote``, ``guess``). Each says now and then that it is there, and whether somebody looks
+(``here``), and is answered; who has said so and falls silent is gone. Nothing of it is logged.
 """
 
 import asyncio
@@ -18,7 +20,8 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from hookviz.classroom.classes import classes
-from hookviz.classroom.school_class import ALONE, SchoolClass, Seat
+from hookviz.classroom.school_class import ALONE, SchoolClass
+from hookviz.classroom.seats import AWAY, Seat
 from hookviz.classroom.shared_state import LONGEST, read_state
 from hookviz.errors import ClassroomError
 from hookviz.ui.serving.messages import MessageReader
@@ -37,6 +40,7 @@ _MOST_PENDING = 300  # connections that have not said yet whose they are
 _BEAT = 30.0  # seconds after which it is looked whether the class is due
 _PAUSE = 0.05  # seconds between two messages to one connection
 _BURST, _RATE = 60, 20.0  # messages of a connection at once, and a second after them
+_SILENCE = 35.0  # seconds after which a page that says it is there, and then nothing, is gone
 
 
 class _CloseConnection(Exception):  # noqa: N818 - an end, and no error
@@ -157,22 +161,60 @@ async def _receive(attended: SchoolClass, seat: Seat, incoming: MessageReader) -
     """
     bucket = TokenBucket(_BURST, _RATE)
     while True:
-        message = await incoming.next()
+        # A page that nobody looks at sleeps, and says nothing.
+        is_awake = seat.beats and seat.attention != AWAY
+        message = await incoming.within(_SILENCE if is_awake else None)
+        if message is None:
+            raise _CloseConnection(SILENT)
         if message["type"] != "websocket.receive":
             return
         if bucket.take() > 0:
             raise _CloseConnection(TOO_FAST)
         content = _read(message.get("text"))
         match content:
-            case {"state": str(query)} if seat.follower is None:
-                with suppress(ClassroomError):  # such a view isn't shared; the one before stays
-                    attended.publish(seat, read_state(query))
-            case {"close": int(number)} if seat.follower is None:
-                attended.close(seat, number)
-            case {"vote": int(answer), "question": int(number)} if seat.follower is not None:
-                attended.vote(seat, number, answer)
+            case {"here": str(attention)}:
+                attended.attend(seat, attention)
+            case _ if seat.follower is None:
+                _hear_teacher(attended, seat, content)
             case _:
-                raise _CloseConnection(STRANGE)
+                _hear_pupil(attended, seat, content)
+
+
+def _hear_teacher(attended: SchoolClass, seat: Seat, content: dict[str, Any]) -> None:
+    """Do what a teacher's page asks.
+
+    Raises:
+        _CloseConnection: it is nothing that a teacher's page says.
+    """
+    match content:
+        case {"state": str(query)}:
+            with suppress(ClassroomError):  # such a view isn't shared; the one before stays
+                attended.publish(seat, read_state(query))
+        case {"close": int(number)}:
+            attended.close(seat, number)
+        case {"mark": str(text), "question": int(number)}:
+            attended.mark(seat, number, text)
+        case {"reveal": int(number)}:
+            attended.reveal(seat, number)
+        case {"away": int(number)}:
+            attended.put_away(seat, number)
+        case _:
+            raise _CloseConnection(STRANGE)
+
+
+def _hear_pupil(attended: SchoolClass, seat: Seat, content: dict[str, Any]) -> None:
+    """Do what a pupil's page asks.
+
+    Raises:
+        _CloseConnection: it is nothing that a pupil's page says.
+    """
+    match content:
+        case {"vote": int(answer), "question": int(number)}:
+            attended.vote(seat, number, answer)
+        case {"guess": str(text), "question": int(number)}:
+            attended.vote(seat, number, text)
+        case _:
+            raise _CloseConnection(STRANGE)
 
 
 def _read(text: str | None) -> dict[str, Any]:
