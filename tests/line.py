@@ -22,6 +22,7 @@ class Line:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self.cuts = 0
+        self._is_down = False
         self._left: int | None = None  # bytes to the visitor until the line is cut
         self._changed = threading.Lock()
         self._open: set[tuple[socket.socket, socket.socket]] = set()
@@ -31,6 +32,15 @@ class Line:
         """Cut every connection, once, when so many bytes more have come from the server."""
         with self._changed:
             self._left = size
+
+    def go_down(self) -> None:
+        """Cut every connection, and every new one at once, until it comes up again."""
+        self._is_down = True
+        self._cut()
+
+    def come_up(self) -> None:
+        """Carry again."""
+        self._is_down = False
 
     def close(self) -> None:
         """Take no more connections, and cut those that there are."""
@@ -52,6 +62,9 @@ class Line:
         with suppress(OSError):  # closed
             while True:
                 visitor, _ = self._listener.accept()
+                if self._is_down:
+                    visitor.close()
+                    continue
                 pair = (visitor, socket.create_connection(self._server))
                 with self._changed:
                     self._open.add(pair)

@@ -18,8 +18,10 @@ from hookviz.capturing.engine import capture
 from hookviz.classroom.question import check_answers, one_line
 from hookviz.classroom.riddle import Riddle
 from hookviz.drawing import overlay
-from hookviz.drawing.grid import make_grid
 from hookviz.errors import ClassroomError
+from hookviz.explorer.look import look_of
+from hookviz.explorer.subject import Colours
+from hookviz.explorer.view import View
 from hookviz.images import reading
 from hookviz.language.saying import say
 from hookviz.markup import data_url
@@ -148,6 +150,7 @@ def make_riddle(
     atlas: Atlas,
     *,
     today: tuple[InputImage, ModelInput],
+    colours: Colours,
     cache: ByteCache | None = None,
 ) -> Riddle:
     """Make a riddle of a channel, with its map on today's image.
@@ -158,17 +161,24 @@ def make_riddle(
         model: the network.
         atlas: where the channel was found.
         today: the image, and what the network is given of it.
+        colours: of its map.
         cache: keeps the map.
     """
     image, model_input = today
-    grid = make_grid(capture(model, model_input, found.layer, cache=cache)[found.layer])
-    colours = grid.channel_pixels(found.channel)
+    activation = capture(model, model_input, found.layer, cache=cache)[found.layer]
+    grid = look_of(View(), colours, activation.values.shape[0]).draw(activation, None)
+    drawn = grid.channel_pixels(found.channel)
     return Riddle(
         patches=tuple(filter(None, (_picture(each, atlas) for each in found.strongest))),
         names=names[0] if names else (),
         right=names[1] if names else None,
-        where={"model": model.title, "layer": found.layer, "channel": found.channel},
-        map=_jpeg(overlay.over_image(model_input, image, colours), _MAP),
+        where={
+            "model": model.title,
+            "layer": found.layer,
+            "channel": found.channel,
+            "signed": bool((grid.stats.minimum < 0).any()),
+        },
+        map=_jpeg(overlay.over_image(model_input, image, drawn), _MAP),
     )
 
 

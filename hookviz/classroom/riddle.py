@@ -11,8 +11,8 @@ class Riddle:
         patches: pictures of what excites it most, as URLs that hold their bytes.
         names: to choose one of; none where the class answers in its own words.
         right: the position of the right name; None without names.
-        where: the network's ``model``, the ``layer`` and the ``channel``, and what the names' right
-            one is by (``share`` of the strongest images that are of its class), shown at the end.
+        where: the network's ``model``, the ``layer``, the ``channel``, and whether the map has two
+            colours, since some of the layer is below zero (``signed``).
         map: the channel's map on an image, as a URL that holds its bytes.
     """
 

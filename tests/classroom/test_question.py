@@ -1,6 +1,12 @@
 import pytest
 
-from hookviz.classroom.question import LONGEST_ANSWER, LONGEST_QUESTION, read_question, tally
+from hookviz.classroom.question import (
+    LONGEST_ANSWER,
+    LONGEST_GUESS,
+    LONGEST_QUESTION,
+    read_guess,
+    read_question,
+)
 from hookviz.errors import ClassroomError
 
 
@@ -31,7 +37,15 @@ def test_what_can_not_be_asked_is_told(words: str, answers: list[str], said: str
         read_question(words, answers)
 
 
-def test_answers_are_counted() -> None:
-    question = read_question("?", "abc")
-    assert tally(question, [0, 2, None, 2, 1, 2]) == [1, 1, 3]
-    assert tally(question, []) == [0, 0, 0]
+def test_the_right_answer_is_one_of_those_that_there_are() -> None:
+    assert read_question("?", ["a", "", "b"], right=1).right == 1
+    assert read_question("?", "ab").right is None
+    for number in (-1, 2):
+        with pytest.raises(ClassroomError, match=f"no answer {number + 1} that could be right"):
+            read_question("?", "ab", right=number)
+
+
+def test_a_guess_is_one_short_line() -> None:
+    assert read_guess("  cat\near\u202e s ") == "cat ear s"
+    assert read_guess("\u200b \n") == ""
+    assert len(read_guess("x" * 5000)) == LONGEST_GUESS

@@ -6,8 +6,10 @@ from random import Random
 
 import pytest
 
-from hookviz.classroom.question import read_question
-from hookviz.classroom.school_class import ALONE, ELSEWHERE, ENDED, LASTS, SchoolClass, Seat
+from hookviz.classroom.question import ask_riddle, read_question
+from hookviz.classroom.riddle import Riddle
+from hookviz.classroom.school_class import ALONE, ELSEWHERE, ENDED, LASTS, SchoolClass
+from hookviz.classroom.seats import Seat
 from hookviz.classroom.shared_state import SharedState
 from hookviz.errors import ClassroomError
 
@@ -32,7 +34,8 @@ def teacher_of(school_class: SchoolClass) -> Seat:
 def test_who_follows_sees_what_the_teacher_shows_last() -> None:
     school_class = SchoolClass("ABCDEF")
     pupil, teacher = seated(school_class), teacher_of(school_class)
-    assert school_class.view(pupil) == {"over": "", "state": None, "question": None}
+    seen = school_class.view(pupil)
+    assert (seen["over"], seen["state"], seen["question"]) == ("", None, None)
     school_class.publish(teacher, SharedState("layer=one"))
     school_class.publish(teacher, SharedState("layer=two", sample=False))
     assert school_class.view(pupil)["state"] == {"query": "layer=two", "sample": False}
@@ -93,6 +96,14 @@ def test_one_vote_each_that_can_be_changed() -> None:
     school_class.close(teacher, question.number - 1)  # of a question that is not open any more
     assert school_class.question is question
     school_class.close(teacher, question.number)
+    assert school_class.question is None  # and what the class answered stands on all screens
+    for seat in (one, other, teacher):
+        assert school_class.view(seat)["question"]["tally"] == [0, 1, 1]
+    school_class.vote(one, question.number, 0)
+    assert school_class.view(one)["question"]["mine"] == 1
+    school_class.put_away(one, question.number)
+    assert school_class.view(other)["question"] is not None
+    school_class.put_away(teacher, question.number)
     assert school_class.view(one)["question"] is school_class.view(teacher)["question"] is None
     school_class.ask(read_question("Again?", "ab"))
     assert school_class.view(teacher)["question"]["tally"] == [0, 0]
@@ -170,10 +181,10 @@ def test_nothing_is_kept_when_it_ends_and_everybody_is_told() -> None:
         assert school_class.view(seat)["over"] == ENDED
     kept = vars(school_class)
     assert not kept["_followers"]
-    assert kept["_state"] is kept["_question"] is kept["_teacher"] is None
+    assert kept["_state"] is kept["_poll"] is kept["_teacher"] is None
     assert school_class.sit(school_class.secret_for_the_teacher(), nothing) is None
     school_class.ask(read_question("?", "ab"))
-    assert kept["_question"] is None
+    assert kept["_poll"] is None
 
 
 def test_whoever_joins_votes_and_leaves_at_once_the_numbers_are_right() -> None:
@@ -214,3 +225,105 @@ def test_whoever_joins_votes_and_leaves_at_once_the_numbers_are_right() -> None:
         votes.count(answer) for answer in range(6)
     ]
     assert votes.count(None) == 10
+
+
+def test_the_number_that_follow_is_of_those_who_do() -> None:
+    school_class = SchoolClass("ABCDEF")
+    teacher, *pupils = (
+        teacher_of(school_class),
+        *(seated(school_class, name) for name in "abcd"),
+    )
+
+    def counted() -> tuple[int, int]:
+        view = school_class.view(teacher)
+        return view["followers"], view["alone"]
+
+    assert counted() == (4, 0)
+    school_class.attend(pupils[0], "alone")
+    school_class.attend(pupils[1], "away")  # its page is hidden
+    assert counted() == (2, 1)
+    school_class.rise(pupils[2])  # its line was cut
+    assert counted() == (1, 1)
+    school_class.attend(pupils[1], "follows")
+    school_class.attend(pupils[0], "teaches")  # which is nothing that a page says
+    assert counted() == (2, 1)
+    school_class.admit("has not come")
+    assert counted() == (2, 1)
+
+
+def test_whoever_says_that_it_is_there_is_answered() -> None:
+    woken: list[str] = []
+    school_class = SchoolClass("ABCDEF")
+    pupil = school_class.sit(school_class.admit("pupil"), lambda: woken.append(""))
+    assert pupil is not None
+    before = school_class.view(pupil)["beat"]
+    school_class.attend(pupil, "follows")
+    assert woken
+    assert school_class.view(pupil)["beat"] == before + 1
+
+
+RIDDLE = Riddle(("data:a", "data:b"), ("dots", "star"), 1, {"layer": "x", "channel": 7}, "data:map")
+
+
+def test_a_riddle_has_points_without_names_that_a_reload_keeps() -> None:
+    school_class = SchoolClass("ABCDEF")
+    teacher = teacher_of(school_class)
+    passes = [school_class.admit(name) for name in "abc"]
+    seats = [school_class.sit(each, nothing) for each in passes]
+    right, wrong, silent = (seat for seat in seats if seat is not None)
+    for number in range(2):
+        question = ask_riddle(RIDDLE)
+        school_class.ask(question, is_first=number == 0)
+        school_class.vote(right, question.number, 1)
+        school_class.vote(wrong, question.number, 0)
+        school_class.reveal(teacher, question.number)  # which is open still
+        assert school_class.view(right)["question"]["phase"] == "open"
+        for pupil in (right, wrong):
+            school_class.close(pupil, question.number)
+            school_class.reveal(pupil, question.number)
+        school_class.close(teacher, question.number)
+        for _ in range(2):  # it counts once
+            school_class.reveal(teacher, question.number)
+    assert school_class.view(right)["points"] == {"right": 2, "answered": 2}
+    assert school_class.view(wrong)["points"] == {"right": 0, "answered": 2}
+    assert school_class.view(silent)["points"] == {"right": 0, "answered": 0}
+    assert school_class.view(teacher)["class"] == school_class.view(silent)["class"] == 0.5
+    assert "points" not in school_class.view(teacher)
+    again = school_class.sit(school_class.admit("a, loaded again"), nothing, passes[0])
+    assert again is not None
+    assert school_class.view(again)["points"] == {"right": 2, "answered": 2}
+    school_class.ask(ask_riddle(RIDDLE), is_first=True)  # another game
+    assert school_class.view(again)["points"] == {"right": 0, "answered": 0}
+    assert school_class.view(teacher)["class"] is None
+
+
+def test_nothing_of_the_answer_is_told_before_it_is_revealed() -> None:
+    school_class = SchoolClass("ABCDEF")
+    teacher, pupil = teacher_of(school_class), seated(school_class)
+    question = ask_riddle(RIDDLE)
+    school_class.ask(question)
+    for step in (nothing, lambda: school_class.close(teacher, question.number)):
+        step()
+        for seat in (teacher, pupil):
+            view = school_class.view(seat)
+            assert not {"right", "where"} & set(view["question"])
+            assert view["pictures"]["map"] == ""
+    school_class.reveal(teacher, question.number)
+    view = school_class.view(pupil)
+    assert view["question"]["right"] == 1
+    assert view["question"]["where"] == {"layer": "x", "channel": 7}
+    assert view["pictures"]["map"] == "data:map"
+    school_class.ask(read_question("?", "ab", right=0))
+    assert "right" not in school_class.view(pupil)["question"]
+
+
+def test_a_new_question_forgets_the_votes_of_the_one_before() -> None:
+    school_class = SchoolClass("ABCDEF")
+    teacher, pupil = teacher_of(school_class), seated(school_class)
+    first, second = read_question("?", "ab"), read_question("!", "ab")
+    school_class.ask(first)
+    school_class.vote(pupil, first.number, 1)
+    school_class.ask(second)
+    school_class.vote(pupil, first.number, 0)  # it was on its way
+    assert school_class.view(pupil)["question"]["mine"] is None
+    assert school_class.view(teacher)["question"]["tally"] == [0, 0]

@@ -105,7 +105,9 @@ def _card_words() -> dict[str, str]:
     return {
         "guess": say("What excites this channel?"),
         "patches": say("What excites the channel most"),
-        "where": say("Channel {channel} of {layer}"),
+        # their facts are the riddle's
+        "where": say("Channel {channel} of {layer}, on today's image"),
+        "signed": say("Channel {channel} of {layer}, on today's image: red where it is excited"),
         "right": say("right"),
         "mine": say("your answer"),
         "all": say("class: {share}"),

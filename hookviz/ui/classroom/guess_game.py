@@ -31,6 +31,7 @@ from hookviz.ui.menu import Menu
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.state import ModelChoice, choose, chosen_sample, plain
+from hookviz.ui.theme import colours
 
 OPEN = "hv-class-guess"
 """Key of the menu."""
@@ -179,7 +180,10 @@ def _play(
         cache = resources.sample_cache(choice) if choice is not None else None
         with turn(say("The channel's map"), model=model.name, layer=channel.layer):
             riddle = make_riddle(
-                channel, names, model, atlas, today=(image, model_input), cache=cache
+                *(channel, names, model, atlas),
+                today=(image, model_input),
+                colours=colours(),
+                cache=cache,
             )
         game.known.add(channel.key)
         taught[0].ask(ask_riddle(riddle, is_hidden=game.hides), is_first=is_first)

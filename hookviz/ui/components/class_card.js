@@ -34,14 +34,15 @@ const row = (words, right, mine, texts, track) => {
   const said = make("span", {}, words);
   if (mine) said.append(make("i", {}, texts.mine));
   const item = make("li", { className: right ? "right" : "" }, said, ...track);
-  if (right) said.prepend(make("b", { className: "sign-right", role: "img", ariaLabel: texts.right }, "✓"));
+  if (right) said.prepend(make("span", { className: "sign-right", role: "img", ariaLabel: texts.right }, "✓"));
   return item;
 };
 
-const bars = (question, texts) => {
+const bars = (question, texts, shows) => {
   const most = Math.max(1, ...question.tally);
   return question.answers.map((answer, index) => {
     const count = question.tally[index];
+    if (!shows) return row(answer, false, false, texts, [make("span"), make("b")]);
     const bar = make("span", { className: "part", style: `width: ${(100 * count) / most}%` });
     const track = make("span", { className: "track" }, bar);
     const mine = question.mine === index;
@@ -72,7 +73,7 @@ const showPictures = (find, question, pictures, data) => {
   const where = question.where;
   find(".map").hidden = !(theirs.map && where);
   if (!theirs.map || !where) return;
-  const said = filled(data.words.where, where);
+  const said = filled(where.signed ? data.words.signed : data.words.where, where);
   find(".map img").src = theirs.map;
   find(".map img").alt = said;
   find(".map figcaption").textContent = said;
@@ -93,7 +94,7 @@ export const drawQuestion = (find, question, { data, pictures, points, share, sh
   find("summary").textContent = question.game ? words.guess : question.words;
   showPictures(find, question, pictures, data);
   const isOpen = question.phase === "open";
-  const tally = shows && question.tally ? bars(question, words) : [];
+  const tally = question.tally ? bars(question, words, shows) : [];
   find(".tally").replaceChildren(...tally, ...(question.texts ? written(question, words, onMark) : []));
   find(".tally").hidden = !find(".tally").children.length;
   const scores = [];

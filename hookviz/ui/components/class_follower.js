@@ -4,7 +4,7 @@
 import { frame, make, unpacked } from "../../explorer/client/shared.js";
 import { CARD, drawQuestion } from "./class_card.js";
 import { makeRoom } from "./class_room.js";
-import { keepOfClass, keptOfClass, openClass } from "./class_wire.js";
+import { keepOfClass, keptOfClass, openClass, tellOfLine } from "./class_wire.js";
 
 const followers = new WeakMap(); // bars and what runs on them
 
@@ -54,6 +54,8 @@ const followTeacher = (root, find) => {
     const says = lost ? "lost" : apart ? "alone" : "follows";
     find(".says").textContent = words(says);
     root.dataset.state = says;
+    tellOfLine(lost);
+    if (question) find(".voted").textContent = told();
     find(".back").hidden = !(apart || astray);
     find(".apart").hidden = apart;
   };
@@ -84,6 +86,7 @@ const followTeacher = (root, find) => {
   };
 
   const told = () => {
+    if (lost) return words("lost");
     const answered = question.mine !== null;
     if (question.phase === "open") {
       if (!question.answers.length) return words(answered ? "sent" : "write");
@@ -198,6 +201,7 @@ const followTeacher = (root, find) => {
   const stop = () => {
     wire?.close();
     makeRoom(null);
+    tellOfLine(false);
     removeEventListener("hookviz:link", strayed);
     for (const kind of acts) removeEventListener(kind, act, true);
     followers.delete(root);

@@ -4,7 +4,7 @@
 import { frame, make, unpacked } from "../../explorer/client/shared.js";
 import { CARD, drawQuestion } from "./class_card.js";
 import { makeRoom } from "./class_room.js";
-import { keepOfClass, keptOfClass, openClass } from "./class_wire.js";
+import { keepOfClass, keptOfClass, openClass, tellOfLine } from "./class_wire.js";
 
 const teachers = new WeakMap(); // bars and what runs on them
 const SHARE_PAUSE = 40; // milliseconds in which several changes of the link are one
@@ -45,10 +45,10 @@ const teach = (root, find) => {
   // The buttons by what can be done with a question now; the same ones stay while that is the same.
   const lead = () => {
     const { phase, number, game, answers } = question;
-    const say = (kind) => () => wire?.say({ [kind]: number });
+    const tell = (kind) => () => wire?.say({ [kind]: number });
     const steps = {
-      open: [["close", say("close")], ...(answers.length ? [[covered ? "uncover" : "cover", cover]] : [])],
-      closed: [["reveal", say("reveal")]],
+      open: [["close", tell("close")], ...(answers.length ? [[covered ? "uncover" : "cover", cover]] : [])],
+      closed: [["reveal", tell("reveal")]],
       revealed: [
         ...(game
           ? [
@@ -58,7 +58,7 @@ const teach = (root, find) => {
           : []),
       ],
     }[phase];
-    if (phase !== "open") steps.push([game ? "finish" : "away", say("away")]);
+    if (phase !== "open") steps.push([game ? "finish" : "away", tell("away")]);
     const names = steps.map(([name]) => name).join();
     const end = find(".end");
     if (end.dataset.names === `${number} ${names}`) return;
@@ -89,6 +89,7 @@ const teach = (root, find) => {
   const show = () => {
     root.dataset.followers = followers;
     root.dataset.state = lost ? "lost" : "follows";
+    tellOfLine(lost);
     find(".says").textContent = lost ? data.words.lost : here();
     find(".card").hidden = !question;
     if (question) {
@@ -144,6 +145,7 @@ const teach = (root, find) => {
   const stop = () => {
     wire?.close();
     makeRoom(null);
+    tellOfLine(false);
     clearTimeout(timer);
     removeEventListener("hookviz:link", shareSoon);
     teachers.delete(root);

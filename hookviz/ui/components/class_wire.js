@@ -88,6 +88,12 @@ export const openClass = ({ path, code, token, before = "" }, on) => {
   return { say, close: stop };
 };
 
+/**
+ * Have the page know that the bar tells of a line that is cut, so that Streamlit's dialog need not.
+ * @param {boolean} isCut
+ */
+export const tellOfLine = (isCut) => document.documentElement.classList.toggle("hv-class-cut", isCut);
+
 // What was said of a class in this tab, which a reload keeps and other tabs do not have.
 const CLASS_KEPT = "hookviz-class";
 export const keptOfClass = (code) => {
