@@ -9,12 +9,13 @@ from starlette.routing import Route
 
 import hookviz.ui
 from hookviz.classroom.classes import classes
-from hookviz.classroom.question import read_question
+from hookviz.classroom.question import ask_riddle, read_question
+from hookviz.classroom.riddle import Riddle
 from hookviz.errors import ClassroomError
 from hookviz.ui.serving import backpressure, class_route, connections, lifecycle
 
 backpressure.SEND_TIMEOUT = 2.0
-class_route._PATIENCE = 1.0
+class_route._PATIENCE = class_route._SILENCE = 1.0
 
 
 async def begin(_request: Request) -> JSONResponse:
@@ -40,6 +41,17 @@ async def ask(request: Request) -> JSONResponse:
     held = classes().by_code(request.query_params["code"])
     assert held is not None
     held.ask(read_question(request.query_params["words"], request.query_params.getlist("answer")))
+    return JSONResponse({})
+
+
+async def riddle(request: Request) -> JSONResponse:
+    """A channel for a class to guess, of two names, the second of which is right."""
+    held = classes().by_code(request.query_params["code"])
+    assert held is not None
+    pictures = ("data:,patch " * 2_000,) * 4
+    where: dict[str, str | int] = {"layer": "secret.layer", "channel": 7}
+    made = Riddle(pictures, ("dots", "star"), 1, where, "data:,secret map")
+    held.ask(ask_riddle(made), is_first=True)
     return JSONResponse({})
 
 
@@ -71,6 +83,6 @@ app = st.App(
     on_script_error=lifecycle.on_script_error,
     routes=[
         *lifecycle.ROUTES,
-        *(Route(f"/{each.__name__}", each) for each in (begin, admit, ask, end, probe)),
+        *(Route(f"/{each.__name__}", each) for each in (begin, admit, ask, riddle, end, probe)),
     ],
 )

@@ -83,6 +83,10 @@ def test_forty_screens_get_each_state_and_count_once_each(
         while (teacher.view.get("question") or {}).get("tally") != [10, 30, 0]:
             await teacher.hear()
         await teacher.say(close=question["number"])
+        for pupil in pupils:
+            while pupil.view["question"].get("tally") != [10, 30, 0]:
+                await pupil.hear()
+        await teacher.say(away=question["number"])
         await asyncio.gather(*(pupil.until(question=None) for pupil in pupils))
         await asyncio.to_thread(asked, server, "end", code=begun["code"])
         assert set(await asyncio.gather(*(pupil.end() for pupil in pupils))) == {1000}
@@ -120,6 +124,79 @@ def test_a_pupil_is_no_teacher_and_a_teacher_no_pupil(
         ]
 
     assert taught(server, begun, 3, pose) == [1007, 1007, 0]
+
+
+@pytest.mark.parametrize("name", ["close", "reveal", "away"])
+def test_a_pupil_who_leads_the_class_is_sent_away(
+    server: Server, begun: dict[str, str], name: str
+) -> None:
+    async def pose(_teacher: ClassSeat, pupils: list[ClassSeat]) -> tuple[int, int]:
+        await pupils[0].say(**{name: 1})
+        await pupils[1].say(mark="dots", question=1)
+        return await pupils[0].end(), await pupils[1].end()
+
+    assert taught(server, begun, 2, pose) == (1007, 1007)
+
+
+def test_nothing_on_the_wire_tells_the_answer_before_it_is_revealed(
+    server: Server, begun: dict[str, str]
+) -> None:
+    heard: list[str] = []
+
+    async def hear(seat: ClassSeat, done: Callable[[dict[str, Any]], bool]) -> None:
+        while not done(seat.view):
+            heard.append(json.dumps(await seat.hear()))
+
+    async def play(teacher: ClassSeat, pupils: list[ClassSeat]) -> None:
+        await asyncio.to_thread(asked, server, "riddle", code=begun["code"])
+        for seat in (teacher, *pupils):
+            await hear(seat, lambda view: bool(view.get("question") and view.get("pictures")))
+        number = teacher.view["question"]["number"]
+        for pupil, answer in zip(pupils, (1, 0), strict=True):
+            for vote in (0, answer, answer):  # one vote each, whatever is sent
+                await pupil.say(vote=vote, question=number)
+        await hear(teacher, lambda view: view["question"]["tally"] == [1, 1])
+        await teacher.say(close=number)
+        for seat in (teacher, *pupils):
+            await hear(seat, lambda view: view["question"]["phase"] == "closed")
+        said = "".join(heard)
+        assert "patch" in said
+        assert "secret" not in said
+        assert '"right": 1' not in said
+        assert said.count("patch patch") < 3 * 4 * 2_000  # the pictures came once to each
+        await teacher.say(reveal=number)
+        for seat in pupils:
+            await hear(seat, lambda view: view["question"]["phase"] == "revealed")
+            assert seat.view["question"]["where"]["layer"] == "secret.layer"
+            assert seat.view["question"]["tally"] == [1, 1]
+        scores = [pupil.view["points"]["right"] for pupil in pupils]
+        assert scores == [1, 0]
+        assert pupils[0].view["class"] == 0.5
+
+    taught(server, begun, 2, play)
+
+
+def test_who_follows_is_counted_by_what_its_page_says_and_who_falls_silent_is_gone(
+    server: Server, begun: dict[str, str]
+) -> None:
+    async def attend(teacher: ClassSeat, pupils: list[ClassSeat]) -> int:
+        apart, hidden, silent = pupils
+        await apart.say(here="alone")
+        await teacher.until(followers=2, alone=1)
+        await hidden.say(here="away")
+        await teacher.until(followers=1, alone=1)
+        await apart.say(here="follows")
+        await teacher.until(followers=2, alone=0)
+        await apart.say(here="away")  # who sleeps may be silent
+        await silent.say(here="follows")
+        await silent.until(beat=1)
+        code = await silent.end()
+        await teacher.until(followers=0, alone=0)
+        await apart.say(here="follows")
+        await teacher.until(followers=1)
+        return code
+
+    assert taught(server, begun, 3, attend) == 4408
 
 
 def first_words(server: Server, *words: str | bytes, origin: str = "") -> int:
@@ -183,6 +260,10 @@ def test_whoever_says_nothing_is_sent_away(server: Server) -> None:
     [
         ({"state": 5}, 1007),
         ({"vote": "0", "question": 1}, 1007),
+        ({"vote": 0, "question": 1}, 1007),  # which is a pupil's
+        ({"guess": "cat", "question": 1}, 1007),
+        ({"mark": 1, "question": 1}, 1007),
+        ({"here": 5}, 1007),
         ({}, 1007),
         ({"state": "x" * 5000}, 4413),
     ],
