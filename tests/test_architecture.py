@@ -120,6 +120,9 @@ SHOWN_ELSEWHERE = {
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"
     "classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
     "ui/classroom/membership ui/components/class_bars",
+    "a class guesses channels in browsers in e2e/test_class_game.py": "ui/classroom/guess_game",
+    "seats and riddles are used in classroom/test_school_class.py": "classroom/seats "
+    "classroom/riddle",
     "every way that ends there is gone in synthesis/test_maximizing.py": "synthesis/zero_gradient",
     "a lens's ablation is looked at as B in a browser in e2e/test_silenced.py": ""
     "ui/explorer/compare_buttons",

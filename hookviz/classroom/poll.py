@@ -50,9 +50,9 @@ class Poll:
         if vote is not None:
             self._votes.setdefault(now, vote)
 
-    def forget(self, who: str) -> None:
-        """Drop the vote of one who leaves while votes are taken; later ones stand as counted."""
-        if self.is_open:
+    def forget(self, *gone: str) -> None:
+        """Drop the votes of who leaves while votes are taken; later they stand as counted."""
+        for who in gone if self.is_open else ():
             self._votes.pop(who, None)
 
     def close(self) -> None:

@@ -8,13 +8,12 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
 from hookviz.classroom.poll import Poll
 from hookviz.classroom.question import Question
-from hookviz.classroom.seats import ALONE_THERE, ATTENTION, HERE, Follower, Score, Seat
+from hookviz.classroom.seats import ALONE_THERE, ATTENTION, HERE, Follower, Score, Seat, wake
 from hookviz.classroom.shared_state import SharedState
 from hookviz.errors import ClassroomError
 from hookviz.language.saying import say
@@ -112,8 +111,8 @@ class SchoolClass:
         with self._lock:
             gone = [name for name, each in self._followers.items() if each.owner == owner]
             seats = [self._followers.pop(name).seat for name in gone]
-            for name in gone if self._poll is not None else ():
-                self._poll.forget(name)
+            if self._poll is not None:
+                self._poll.forget(*gone)
         for seat in filter(None, seats):
             self._end(seat, ELSEWHERE)
         if gone:
@@ -174,7 +173,7 @@ class SchoolClass:
             else:
                 view["state"] = None if state is None else asdict(state)
                 view["points"] = asdict(follower.score)
-            view["class"] = self._shown_score()
+            view["class"] = self._score.share
             view["question"] = None
             if poll is not None:
                 theirs = poll.view_of_teacher() if follower is None else poll.view_of(follower.name)
@@ -182,17 +181,13 @@ class SchoolClass:
             view["pictures"] = None if poll is None else poll.pictures()
             return view
 
-    def _shown_score(self) -> float | None:
-        """Return the share of the class's answers to riddles that were right; None without any."""
-        return self._score.right / self._score.answered if self._score.answered else None
-
     def attend(self, seat: Seat, attention: str) -> None:
         """Note what a page says of itself, and answer it, so that both know of the line."""
         if attention not in ATTENTION:
             return
         changed, seat.attention = seat.attention != attention, attention
         seat.beats += 1
-        _wake(seat)
+        wake(seat)
         if changed:
             self._wake_teacher()
 
@@ -286,24 +281,19 @@ class SchoolClass:
         with self._lock:
             seats = [each.seat for each in self._followers.values()]
         for seat in filter(None, seats):
-            _wake(seat)
+            wake(seat)
 
     def _wake_teacher(self) -> None:
         seat = self._teacher
         if seat is not None:
-            _wake(seat)
+            wake(seat)
 
     @staticmethod
     def _end(seat: Seat, why: str) -> None:
         seat.over = why
-        _wake(seat)
+        wake(seat)
 
 
 def _are_same(guess: str, secret: str) -> bool:
     """Compare in constant time, so that nobody learns how much of a guess is right."""
     return secrets.compare_digest(guess.encode(errors="replace"), secret.encode())
-
-
-def _wake(seat: Seat) -> None:
-    with suppress(RuntimeError):  # its loop has ended, and its connection with it
-        seat.wake()

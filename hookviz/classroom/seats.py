@@ -1,6 +1,7 @@
 """Hold who sits in a class: sessions that joined with their points, and their connections."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 HERE, ALONE_THERE, AWAY = "follows", "alone", "away"
@@ -14,6 +15,11 @@ class Score:
 
     right: int = 0
     answered: int = 0
+
+    @property
+    def share(self) -> float | None:
+        """Share of the answers that was right; None without any."""
+        return self.right / self.answered if self.answered else None
 
     def count(self, is_right: bool) -> None:
         """Count one more answer."""
@@ -49,3 +55,9 @@ class Seat:
     over: str = field(default="")
     attention: str = HERE
     beats: int = 0
+
+
+def wake(seat: Seat) -> None:
+    """Wake a connection, if it is there still."""
+    with suppress(RuntimeError):  # its loop has ended, and its connection with it
+        seat.wake()

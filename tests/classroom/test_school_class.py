@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from hookviz.classroom.question import ask_riddle, read_question
+from hookviz.classroom.question import Question, ask_riddle, read_question
 from hookviz.classroom.riddle import Riddle
 from hookviz.classroom.school_class import ALONE, ELSEWHERE, ENDED, LASTS, SchoolClass
 from hookviz.classroom.seats import Seat
@@ -29,6 +29,10 @@ def teacher_of(school_class: SchoolClass) -> Seat:
     assert seat is not None
     assert seat.follower is None
     return seat
+
+
+def asked(school_class: SchoolClass) -> Question | None:
+    return school_class.question
 
 
 def test_who_follows_sees_what_the_teacher_shows_last() -> None:
@@ -94,9 +98,9 @@ def test_one_vote_each_that_can_be_changed() -> None:
         school_class.vote(one, number, answer)
     assert school_class.view(teacher)["question"]["tally"] == [0, 1, 1]
     school_class.close(teacher, question.number - 1)  # of a question that is not open any more
-    assert school_class.question is question
+    assert asked(school_class) is question
     school_class.close(teacher, question.number)
-    assert school_class.question is None  # and what the class answered stands on all screens
+    assert asked(school_class) is None  # and what the class answered stands on all screens
     for seat in (one, other, teacher):
         assert school_class.view(seat)["question"]["tally"] == [0, 1, 1]
     school_class.vote(one, question.number, 0)

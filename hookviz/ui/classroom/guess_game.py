@@ -125,7 +125,7 @@ def _type_names(game: Game) -> None:
     if found is None:
         return
     pictures = [each.patch for each in found.strongest if each.patch is not None]
-    st.image(pictures, width=72)  # type: ignore[arg-type]
+    st.image(pictures, width=72)
     with st.form("hv-guess-names", border=False):
         typed = st.text_area(
             say("Four names, one a line, the right one first: they are mixed"),

@@ -1,0 +1,183 @@
+"""Guess the channel with a real class: a teacher, and pupils on phones, one of them in Chinese."""
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+import hookviz
+from hookviz.atlas.known_atlases import FOLDER
+from scripts.browsing import wait_for_grid
+from tests.e2e.screen import at_rest
+from tests.e2e.test_accessibility import serious
+from tests.e2e.test_classroom import PHONE, WIDE, begin, follows, screen
+
+__all__ = ["screen"]  # a fixture
+
+ATLAS = hookviz.read_atlas(FOLDER / "shapesnet.atlas")
+Screen = Callable[..., Page]
+
+
+def begin_game(page: Page, way: str = "", layer: str = "") -> None:
+    page.get_by_role("button", name="Guess the channel").click()
+    if layer:
+        page.get_by_label("Layer", exact=True).click()
+        page.get_by_role("option", name=layer).click()
+    if way:
+        page.get_by_role("radio", name=way).click()
+        at_rest(page)
+    page.get_by_role("button", name="Begin the game").click()
+    expect(page.locator(".patches img")).to_have_count(ATLAS.top)
+    page.keyboard.press("Escape")
+
+
+def right_of(page: Page) -> tuple[str, str, int]:
+    """What is called right on a screen, and the layer and the channel."""
+    said = page.locator(".map figcaption").inner_text()
+    channel, layer = re.findall(r"Channel (\d+) of ([\w.]+),", said)[0]
+    right = page.locator(".tally .right > span").first.inner_text()
+    return right.removeprefix("✓").strip(), layer, int(channel)
+
+
+def test_phones_guess_a_channel_by_four_names_and_have_points(screen: Screen, server: str) -> None:
+    teacher, first, chinese = screen(WIDE), screen(PHONE), screen(PHONE)
+    code = begin(teacher, server)
+    first.goto(f"{server}/?follow={code}")
+    chinese.goto(f"{server}/?follow={code}&lang=zh-CN")
+    for page in (first, chinese):
+        wait_for_grid(page)
+    begin_game(teacher, layer="stage3.second.conv")
+    for page in (first, chinese):
+        expect(page.locator(".patches img")).to_have_count(ATLAS.top)
+        expect(page.locator(".answers button")).to_have_count(4)
+        card = page.locator(".card").bounding_box()
+        assert card is not None
+        assert card["x"] >= 0
+        assert card["x"] + card["width"] <= PHONE[0]
+        assert card["y"] >= 0
+        assert card["y"] + card["height"] <= PHONE[1]
+        assert page.locator(".card").evaluate("card => card.scrollHeight - card.clientHeight") <= 1
+    expect(chinese.locator(".card summary")).to_have_text("什么最能使这个通道兴奋？")
+    names = first.locator(".answers button").all_inner_texts()
+    assert set(names) <= set(ATLAS.classes)
+    expect(teacher.locator(".tally li")).to_have_text(names)  # and no votes yet
+    assert serious(first) == []
+
+    # by keyboard, and the focus stays; one changes its mind
+    first.locator(".answers button").nth(1).focus()
+    first.keyboard.press("Enter")
+    expect(teacher.locator(".card .voted")).to_have_text("1 answer")
+    first.keyboard.press("Shift+Tab")
+    first.keyboard.press("Space")
+    expect(first.locator(".answers [aria-pressed=true]")).to_have_text(names[0])
+    chinese.locator(".answers button").nth(1).click()
+    expect(teacher.locator(".card .voted")).to_have_text("2 answers")
+    teacher.get_by_role("button", name="Close the question").click()
+    for page in (teacher, first, chinese):
+        expect(page.locator(".tally b")).to_have_text(["1", "1", "0", "0"])
+        expect(page.locator(".tally .right")).to_have_count(0)
+        expect(page.locator(".map")).not_to_be_visible()
+    teacher.get_by_role("button", name="Reveal").click()
+    for page in (teacher, first, chinese):
+        expect(page.locator(".map img")).to_be_visible()
+    right, layer, channel = right_of(teacher)
+    best = ATLAS.top_activations(layer, channel)
+    classes = [each.image.category for each in best]
+    assert layer == "stage3.second.conv"
+    assert classes.count(right) == len(best)
+    won = [names[at] == right for at in (0, 1)]
+    expect(first.locator(".points")).to_have_text(
+        f"You: {int(won[0])} of 1, class: {50 * sum(won)}%"
+    )
+    expect(chinese.locator(".points")).to_contain_text(f"全班：{50 * sum(won)}%")
+    for page in (teacher, first, chinese):
+        assert serious(page) == []
+
+    # the next one, all right; and the points stay when the page is loaded again
+    teacher.get_by_role("button", name="Next channel").click()
+    expect(teacher.get_by_role("button", name="Close the question")).to_be_visible()
+    for page in (first, chinese):
+        page.locator(".answers button").first.click()
+    expect(teacher.locator(".card .voted")).to_have_text("2 answers")
+    teacher.get_by_role("button", name="Close the question").click()
+    teacher.get_by_role("button", name="Reveal").click()
+    expect(first.locator(".points")).to_contain_text("of 2")
+    points = first.locator(".points").inner_text()
+    assert right_of(teacher)[2] != channel
+    first.reload()
+    expect(first.locator(".points")).to_have_text(points)
+
+    # the channel itself, on all screens
+    teacher.get_by_role("button", name="Show it large").click()
+    _, layer, channel = right_of(first)
+    for page in (teacher, first, chinese):
+        follows(page, channel=str(channel), layer=layer)
+    teacher.locator(".card summary").click()
+    teacher.get_by_role("button", name="End the game").click()
+    for page in (teacher, first, chinese):
+        expect(page.locator(".card")).not_to_be_visible()
+
+
+def test_words_of_their_own_are_listed_for_the_teacher_alone(screen: Screen, server: str) -> None:
+    teacher, first, second = screen(WIDE), screen(PHONE), screen(PHONE)
+    code = begin(teacher, server)
+    for page in (first, second):
+        page.goto(f"{server}/?follow={code}")
+    begin_game(teacher, way="Their own words")
+    for page, words in ((first, "<b>Dots</b>"), (second, "rude " * 12)):
+        page.get_by_label("Your answer, in a word or two").fill(words)
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("Your answer is sent.")).to_be_visible()
+    expect(teacher.locator(".card .voted")).to_have_text("2 answers")
+    expect(teacher.locator(".tally li")).to_have_count(0)
+    teacher.get_by_role("button", name="Close the question").click()
+    expect(teacher.locator(".tally button")).to_have_text(["<b>Dots</b>", ("rude " * 8).strip()])
+    expect(first.locator(".tally li")).to_have_count(0)
+    teacher.locator(".tally button").first.click()
+    expect(teacher.locator(".tally button").first).to_have_attribute("aria-pressed", "true")
+    assert serious(teacher) == []
+    teacher.get_by_role("button", name="Reveal").click()
+    for page in (first, second):
+        expect(page.locator(".tally li")).to_have_count(1)
+        expect(page.locator(".tally li")).to_contain_text("<b>Dots</b>")
+        assert "rude" not in page.locator(".card").inner_text()
+    expect(first.locator(".points")).to_have_text("You: 1 of 1, class: 50%")
+    expect(second.locator(".points")).to_have_text("You: 0 of 1, class: 50%")
+    expect(first.get_by_text("You were right.")).to_be_visible()
+    expect(second.get_by_text("Not this time.")).to_be_visible()
+
+
+def test_a_teacher_names_the_channel_that_she_is_shown(screen: Screen, server: str) -> None:
+    teacher, pupil = screen(WIDE), screen(PHONE)
+    code = begin(teacher, server)
+    pupil.goto(f"{server}/?follow={code}")
+    teacher.get_by_role("button", name="Guess the channel").click()
+    teacher.get_by_role("radio", name="Names of my own").click()
+    teacher.get_by_role("button", name="Show me a channel").click()
+    typed = teacher.get_by_label("Four names, one a line")
+    typed.fill("right one\nother\nthird")
+    teacher.get_by_role("button", name="Ask the class").click()
+    expect(teacher.get_by_text("A riddle has 4 names, one a line; this one has 3.")).to_be_visible()
+    typed.fill("right one\nother\nthird\nlast")
+    teacher.get_by_role("button", name="Ask the class").click()
+    pupil.get_by_role("button", name="right one").click()
+    teacher.keyboard.press("Escape")
+    expect(teacher.locator(".card .voted")).to_have_text("1 answer")
+    teacher.get_by_role("button", name="Close the question").click()
+    teacher.get_by_role("button", name="Reveal").click()
+    expect(pupil.locator(".points")).to_have_text("You: 1 of 1, class: 100%")
+
+
+def test_a_network_without_an_atlas_leads_to_the_nearest_that_has_one(
+    screen: Screen, server: str
+) -> None:
+    teacher = screen(WIDE)
+    begin(teacher, server, "?model=ShapesViT (drawings)")
+    teacher.get_by_role("button", name="Guess the channel").click()
+    expect(
+        teacher.get_by_text("ShapesViT (drawings) with these weights has no atlas")
+    ).to_be_visible()
+    teacher.get_by_role("button", name="Take ShapesNet").click()
+    follows(teacher, model="ShapesNet")
+    wait_for_grid(teacher)
+    begin_game(teacher)
