@@ -22,7 +22,7 @@ def begin_game(page: Page, way: str = "", layer: str = "") -> None:
     page.get_by_role("button", name="Guess the channel").click()
     if layer:
         page.get_by_label("Layer", exact=True).click()
-        page.get_by_role("option", name=layer).click()
+        page.get_by_role("option", name=layer, exact=True).click()
     if way:
         page.get_by_role("radio", name=way).click()
         at_rest(page)

@@ -43,6 +43,7 @@ T = TypeVar("T")
 
 # Keys of session_state that no widget has can't be set from outside.
 _GAME, _NEXT, _FOUND = "_guess-game", "_guess-next", "_guess-found"
+_TAKEN = "_guess-taken"
 
 
 @dataclass(slots=True)
@@ -85,6 +86,8 @@ def ask_next_if_asked() -> None:
 
 
 def _show_choices() -> None:
+    if st.session_state.pop(_TAKEN, False):
+        st.rerun()  # the page with the other network, and not the menu alone
     choice = _choice_now()
     atlas = None if choice is None else _listed_atlas(choice)
     if choice is None or atlas is None:
@@ -270,17 +273,16 @@ def _say_nearest(choice: ModelChoice | None) -> None:
     st.info(plain(_no_atlas(choice)), icon=":material/extension_off:")
     spec = nearest(choice)
     if spec is not None:
-        taken = st.button(
+        st.button(
             say("Take {model}", model=spec.title),
             on_click=_take,
             args=(spec.title,),
             type="primary",
             key="hv-guess-take",
         )
-        if taken:
-            st.rerun()
 
 
 def _take(title: str) -> None:
+    st.session_state[_TAKEN] = True
     choose(model=title, weights="pretrained")
     update_link(**dict.fromkeys(("layer", "after", "channel", "cell")))
