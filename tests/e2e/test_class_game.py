@@ -7,6 +7,10 @@ from playwright.sync_api import Page, expect
 
 import hookviz
 from hookviz.atlas.known_atlases import FOLDER
+from hookviz.language.naming import class_label
+from hookviz.language.saying import say
+from hookviz.language.speaking import speaking
+from hookviz.models.shapesnet import CATEGORIES
 from scripts.browsing import wait_for_grid
 from tests.e2e.screen import at_rest
 from tests.e2e.test_accessibility import serious
@@ -18,10 +22,12 @@ ATLAS = hookviz.read_atlas(FOLDER / "shapesnet.atlas")
 Screen = Callable[..., Page]
 
 
-def begin_game(page: Page, way: str = "", layer: str = "") -> None:
-    page.get_by_role("button", name="Guess the channel").click()
+def begin_game(page: Page, way: str = "", layer: str = "", *, is_open: bool = False) -> None:
+    """Begin the game, in the menu that may be open already."""
+    if not is_open:
+        page.get_by_role("button", name="Guess the channel").click()
     if layer:
-        page.get_by_label("Layer", exact=True).click()
+        page.get_by_test_id("stPopoverBody").get_by_role("combobox", name="Layer").click()
         page.get_by_role("option", name=layer, exact=True).click()
     if way:
         page.get_by_role("radio", name=way).click()
@@ -59,6 +65,12 @@ def test_phones_guess_a_channel_by_four_names_and_have_points(screen: Screen, se
         assert page.locator(".card").evaluate("card => card.scrollHeight - card.clientHeight") <= 1
     expect(chinese.locator(".card summary")).to_have_text("什么最能使这个通道兴奋？")
     names = first.locator(".answers button").all_inner_texts()
+    with speaking("zh_CN"):
+        said = [
+            class_label(CATEGORIES.index(name), CATEGORIES) if name in CATEGORIES else say(name)
+            for name in names
+        ]
+    expect(chinese.locator(".answers button")).to_have_text(said)
     assert set(names) <= set(ATLAS.classes)
     expect(teacher.locator(".tally li")).to_have_text(names)  # and no votes yet
     assert serious(first) == []
@@ -179,5 +191,4 @@ def test_a_network_without_an_atlas_leads_to_the_nearest_that_has_one(
     ).to_be_visible()
     teacher.get_by_role("button", name="Take ShapesNet").click()
     follows(teacher, model="ShapesNet")
-    wait_for_grid(teacher)
-    begin_game(teacher)
+    begin_game(teacher, is_open=True)

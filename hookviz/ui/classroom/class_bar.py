@@ -74,6 +74,8 @@ def _show_follower(code: str, token: str) -> None:
             "token": token,
             "ofOne": sorted(OF_ONE),
             "ownImages": list(OWN_IMAGES),
+            "language": in_link(current()),
+            "names": guess_game.said_names(),
             "words": {
                 "follows": say("You follow your teacher."),
                 "alone": say("You look on your own."),
@@ -127,6 +129,7 @@ def _show_teacher() -> None:
             "token": secret,
             "shown": shown_code(held.code) if held else "",
             "language": in_link(current()),
+            "names": guess_game.said_names(),
             "words": {
                 "follow": {
                     "one": say("{count} screen follows"),

@@ -173,8 +173,7 @@ def _play(
         channel = found or _find(atlas, game)
         names = None
         if game.way == NAMES:
-            said, right = four_names(atlas, channel, rng)
-            names = tuple(map(_spoken, said)), right
+            names = four_names(atlas, channel, rng)
         elif game.way == TYPED:
             names = typed_names(typed, rng)
         image = reading.read(chosen_sample().path)  # nobody's own photograph
@@ -200,11 +199,14 @@ def _find(atlas: Atlas, game: Game) -> Found:
     return find_channel(atlas, game.layer, SystemRandom(), game.known)
 
 
-def _spoken(name: str) -> str:
-    """Say a class of an atlas as the page does; another's names stay as they are."""
-    if name in CATEGORIES:
-        return class_label(CATEGORIES.index(name), CATEGORIES)
-    return say(name) if name == PHOTOGRAPH else name
+def said_names() -> dict[str, str]:
+    """Return how this screen says the classes of the atlases in the box, where it does otherwise.
+
+    The names of a riddle come as the atlas has them, since a class may speak two languages.
+    """
+    said = {name: class_label(number, CATEGORIES) for number, name in enumerate(CATEGORIES)}
+    said[PHOTOGRAPH] = say(PHOTOGRAPH)
+    return {name: own for name, own in said.items() if own != name}
 
 
 def _choice_now() -> ModelChoice | None:

@@ -30,6 +30,12 @@ const percent = (share, language) => share.toLocaleString(language, { style: "pe
 // Which answers are right, by what is told of it: nothing before that.
 const isRight = (question, index) => question.right === index;
 
+// The names of a riddle, as this screen says them.
+export const saidOf =
+  (question, { names }) =>
+  (answer) =>
+    (question.game && names[answer]) || answer;
+
 const row = (words, right, mine, texts, track) => {
   const said = make("span", {}, words);
   if (mine) said.append(make("i", {}, texts.mine));
@@ -38,15 +44,17 @@ const row = (words, right, mine, texts, track) => {
   return item;
 };
 
-const bars = (question, texts, shows) => {
+const bars = (question, data, shows) => {
+  const texts = data.words;
+  const said = saidOf(question, data);
   const most = Math.max(1, ...question.tally);
   return question.answers.map((answer, index) => {
     const count = question.tally[index];
-    if (!shows) return row(answer, false, false, texts, [make("span"), make("b")]);
+    if (!shows) return row(said(answer), false, false, texts, [make("span"), make("b")]);
     const bar = make("span", { className: "part", style: `width: ${(100 * count) / most}%` });
     const track = make("span", { className: "track" }, bar);
     const mine = question.mine === index;
-    return row(answer, isRight(question, index), mine, texts, [track, make("b", {}, String(count))]);
+    return row(said(answer), isRight(question, index), mine, texts, [track, make("b", {}, String(count))]);
   });
 };
 
@@ -94,7 +102,7 @@ export const drawQuestion = (find, question, { data, pictures, points, share, sh
   find("summary").textContent = question.game ? words.guess : question.words;
   showPictures(find, question, pictures, data);
   const isOpen = question.phase === "open";
-  const tally = question.tally ? bars(question, words, shows) : [];
+  const tally = question.tally ? bars(question, data, shows) : [];
   find(".tally").replaceChildren(...tally, ...(question.texts ? written(question, words, onMark) : []));
   find(".tally").hidden = !find(".tally").children.length;
   const scores = [];

@@ -2,7 +2,7 @@
 // A new state is gone to as the browser's Back goes: the link changes, and the page follows it.
 
 import { frame, make, unpacked } from "../../explorer/client/shared.js";
-import { CARD, drawQuestion } from "./class_card.js";
+import { CARD, drawQuestion, saidOf } from "./class_card.js";
 import { makeRoom } from "./class_room.js";
 import { keepOfClass, keptOfClass, openClass, tellOfLine } from "./class_wire.js";
 
@@ -71,7 +71,7 @@ const followTeacher = (root, find) => {
   // A new question, whose buttons stay while it is open: a vote must not take the focus from them.
   const ask = () => {
     find("details").open = true;
-    const offered = question.phase === "open" ? question.answers : [];
+    const offered = question.phase === "open" ? question.answers.map(saidOf(question, data)) : [];
     answers.setAttribute("aria-label", question.game ? words("guess") : question.words);
     answers.replaceChildren(
       ...offered.map((answer, index) => {
