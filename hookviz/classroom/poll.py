@@ -125,7 +125,7 @@ class Poll:
         view = self.view() | {"answered": len(self._votes), "hidden": self.question.is_hidden}
         if self.question.answers:
             view["tally"] = self._tally()
-        elif not self.is_open:
+        elif self.phase == "closed":  # later her screen too shows the right ones alone
             view["texts"] = [
                 [text, count, _alike(text) in self._right_texts] for text, count in self._listed()
             ]

@@ -218,7 +218,7 @@ def test_a_pupil_lets_go_and_comes_back(
     ask(teacher, "Which <img src=x onerror=alert(1)> map?", "<b>bold</b>", "vertical")
     card = phone.get_by_role("region", name="A question to the class")
     expect(card.get_by_text("Which <img src=x onerror=alert(1)> map?")).to_be_visible()
-    assert card.locator("img, b").count() == 0
+    assert card.locator("summary *, .answers button *").count() == 0
     phone.get_by_role("button", name="<b>bold</b>").click()
     expect(teacher.locator(".tally b")).to_have_text(["1", "0"])
     assert serious(phone) == []
