@@ -395,6 +395,8 @@ class LayerInfo:
             ``(N, T, C)``, of the map; ``"unknown"`` where nobody knows which of its axes are rows
             and columns, so that there is no map; empty of what has one axis, or none.
         prefix_tokens: how many of its tokens stand for no cell, such as a class token.
+        is_function: whether it is no module, but a function that a block's code calls, such as
+            `torch.relu`; `kind` is then the class of module that does the same.
     """
 
     name: str
@@ -413,6 +415,7 @@ class LayerInfo:
     bias: bool = False
     layout: str = ""
     prefix_tokens: int = 0
+    is_function: bool = False
 
     @property
     def multiply_adds(self) -> int:

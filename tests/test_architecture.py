@@ -206,6 +206,7 @@ OF_SEVERAL = {
     "capturing/test_timm_transformers.py",
     "explaining/test_attention_of_networks.py",
     "explaining/test_maps_of_networks.py",
+    "explorer/test_functions.py",
     "explorer/test_order.py",
     "lenses/test_edits_of_tokens.py",
     "explorer/test_whole_of_any_network.py",

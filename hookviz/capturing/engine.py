@@ -154,13 +154,13 @@ class _CacheEntries:
 
         The conv layers; where another layer is wanted, all that put out maps, in half the cache.
         """
-        convs, maps = ({layer.name for layer in infos} for infos in (seen.convs, seen.maps))
+        convs, maps = ({layer.name for layer in infos} for infos in (seen.convs, seen.shown))
         choices = [(convs.union(wanted), self.cache.limit)]
         if not convs.issuperset(wanted):
             choices.insert(0, (convs.union(maps, wanted), self.cache.limit // 2))
         for every, room in choices:
             if sum(seen.nbytes[name] for name in every) <= room:
-                return tuple(name for name in seen.calls if name in every)
+                return tuple(name for name in seen.recordable if name in every)
         return wanted
 
     def keep(self, recording: Recording) -> None:

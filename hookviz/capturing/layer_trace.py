@@ -13,6 +13,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.capturing import layers
 from hookviz.capturing.axes import arranged, laid_out
+from hookviz.capturing.function_trace import FunctionTrace, function_trace
 from hookviz.capturing.returned_call import (
     Path,
     ReturnedCall,
@@ -55,6 +56,7 @@ class LayerTrace:
         scores: how many class scores the network puts out; 0 where it puts out something else.
         is_pure: whether every image takes this very way, and version counters tell every
             write (see `hookviz.hooking.purity`).
+        functions: activations and poolings that are no modules: functions that the code calls.
     """
 
     calls: Mapping[str, int]
@@ -74,6 +76,30 @@ class LayerTrace:
     unlike: Mapping[str, str]
     scores: int
     is_pure: bool
+    functions: FunctionTrace
+
+    @cached_property
+    def shown(self) -> tuple[LayerInfo, ...]:
+        """`maps`, and functions that put out maps among them: all that can be looked at."""
+        return self.functions.among(self.maps, self.functions.maps, blocks=True)
+
+    @cached_property
+    def listed(self) -> tuple[LayerInfo, ...]:
+        """`layers`, and functions among them."""
+        return self.functions.among(self.layers, self.functions.layers, blocks=False)
+
+    @cached_property
+    def shown_outputs(self) -> Mapping[str, tuple[Address, ...]]:
+        """`map_outputs` of `shown`."""
+        return {**self.map_outputs, **self.functions.map_outputs}
+
+    @cached_property
+    def recordable(self) -> Mapping[str, int]:
+        """How often each module and each function runs, by name in order of first return."""
+        if not self.functions.layers:
+            return self.calls
+        calls = {**self.calls, **self.functions.calls}
+        return {name: calls[name] for name in self.functions.names}
 
     @cached_property
     def usual(self) -> tuple[LayerInfo, ...]:
@@ -115,6 +141,11 @@ class LayerTrace:
             counts[name] += 1
         return turns
 
+    @cached_property
+    def order(self) -> Mapping[tuple[str, int], int]:
+        """`turns` of modules and functions together."""
+        return {call: turn for turn, call in enumerate(self.functions.order)}
+
 
 _traces: MutableMapping[nn.Module, dict[tuple[int, ...] | str, LayerTrace]] = WeakIdKeyDictionary()
 _lock = threading.Lock()
@@ -139,32 +170,6 @@ def layer_trace(model: Model, shape: tuple[int, ...]) -> LayerTrace:
         purity.record_purity(model.network, is_pure=watched.is_pure)
         calls = arranged(model, shape, watched.calls)
         return _remember(known, shape, _trace(model.network, replace(watched, calls=calls)))
-
-
-def steps_after(trace: LayerTrace, layer: str) -> tuple[Address, ...]:
-    """Return the calls of layers between a conv layer's first call and the next conv layer's.
-
-    Those that put out maps, ``(C, H, W)``, of as many channels: batch norm, activation, pooling,
-    dropout, as the pass runs them. What a network computes between modules, such as the sum with a
-    shortcut, shows in the next of them. Of a linear layer they are those that put their channels
-    last, as it does, up to the next layer of weights.
-    """
-    layers = {info.name: info for info in trace.layers}
-    last = trace.layouts.get(Address(layer), UNKNOWN).last
-    ends = {info.name for info in (trace.convs_and_linears if last else trace.convs)}
-    if (layer, 0) not in trace.turns or len(layers[layer].output_shape) != 3:
-        return ()
-    calls = list(trace.turns)
-    steps = []
-    for name, call in calls[trace.turns[layer, 0] + 1 :]:
-        if name in ends:
-            break
-        shape = layers[name].output_shape if name in layers else ()
-        step = Address(name, call)
-        is_alike = trace.layouts.get(step, UNKNOWN).last == last
-        if len(shape) == 3 and shape[0] == layers[layer].output_shape[0] and is_alike:
-            steps.append(step)
-    return tuple(steps)
 
 
 def input_trace(model: Model, model_input: ModelInput) -> LayerTrace:
@@ -245,9 +250,11 @@ def _trace(network: nn.Module, watched: WatchedPass) -> LayerTrace:
             map_outputs[name] = (*map_outputs.get(name, ()), *found)
     numbered = layers.numbered(listed, calls)
     begun = layers.in_order_of_beginning(call.layer for call in seen)
+    sequence = tuple(call.layer for call in seen)
+    functions = function_trace(sequence, watched.functions, watched.dimensions)
     return LayerTrace(
         MappingProxyType(calls),
-        MappingProxyType(nbytes),
+        MappingProxyType({**nbytes, **functions.nbytes}),
         numbered,
         layers.numbered((layer for layer in numbered if layer.name in kept), calls),
         layers.numbered(
@@ -258,14 +265,15 @@ def _trace(network: nn.Module, watched: WatchedPass) -> LayerTrace:
         layers.numbered(sorted(with_blocks, key=lambda layer: begun[layer.name]), calls),
         MappingProxyType(map_outputs),
         watched.overwritten,
-        tuple(call.layer for call in seen),
+        sequence,
         watched.passed_on,
-        MappingProxyType(layouts),
-        MappingProxyType(shapes),
-        MappingProxyType(taken),
+        MappingProxyType({**layouts, **functions.layouts}),
+        MappingProxyType({**shapes, **functions.shapes}),
+        MappingProxyType({**taken, **functions.taken}),
         MappingProxyType({call.layer: call.unlike for call in reversed(seen) if call.unlike}),
         watched.scores,
         watched.is_pure,
+        functions,
     )
 
 

@@ -56,6 +56,21 @@ def names_outside_of_layers(network: nn.Module) -> frozenset[str]:
     )
 
 
+def quiet_names(network: nn.Module) -> frozenset[str]:
+    """Return the names of layers whose own functions are part of them.
+
+    So are those of torch's own blocks. Not those of a person's block
+    that holds weights beside its layers: what its code calls stands between them.
+    """
+    return frozenset(
+        name
+        for name in names_outside_of_layers(network)
+        if _is_whole(module := network.get_submodule(name))
+        or not any(module.children())
+        or (type(module).__module__.startswith("torch.nn.") and not isinstance(module, CONTAINERS))
+    )
+
+
 def _is_whole(module: nn.Module) -> bool:
     return isinstance(module, _ConvNd | ScriptModule) or is_parametrized(module)
 
@@ -83,6 +98,9 @@ def parameters_inside(module: nn.Module) -> int:
     """Count the parameters of a layer or a block with all its parts, each tensor once."""
     return sum(parameter.numel() for parameter in module.parameters())
 
+
+CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
+"""Blocks of torch's own that only hold what a person puts into them."""
 
 CHANNELS_FIRST = (
     *(_ConvNd, nn.modules.batchnorm._NormBase, nn.GroupNorm, pooling._AdaptiveAvgPoolNd),

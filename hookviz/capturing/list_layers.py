@@ -23,7 +23,8 @@ def list_layers(
             these, and blocks too where a network has few of them, as a transformer has, ``"all"``
             for every layer without parts, ``"maps"`` for whatever puts out maps, ``(C, H, W)``:
             layers, and blocks of them, such as ``layer1``, which stand before their parts and count
-            all their parameters.
+            all their parameters. In both, what a block's code calls as a function, such as
+            `torch.relu`, stands where it is called: ``"relu() after conv1"``.
         input_shape: ``(C, H, W)`` of the input; the model's own input shape by default.
 
     Raises:
@@ -44,6 +45,6 @@ def list_layers(
     return {
         "conv": trace.convs,
         "usual": trace.usual,
-        "maps": trace.maps,
-        "all": trace.layers,
+        "maps": trace.shown,
+        "all": trace.listed,
     }[kind]

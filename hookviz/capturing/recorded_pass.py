@@ -1,18 +1,21 @@
 """Run one pass that records what the wanted layers are given and put out."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hookviz.capturing.layer_trace import LayerTrace
+from hookviz.capturing.layers import quiet_names
 from hookviz.capturing.layouts import is_unbatched
 from hookviz.capturing.unsupported_outputs import meta_output_error
 from hookviz.errors import ModelError, SettingError, UnknownLayerError, shorten
 from hookviz.hooking import hooks, purity
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
+from hookviz.hooking.function_calls import observe_functions
 from hookviz.hooking.recorder import Recorded, Recorder
 from hookviz.language.saying import say
 from hookviz.types import UNKNOWN, Activation, Address, Model, ModelInput, Progress
@@ -51,7 +54,7 @@ def wanted_layers(
                     name=type(name).__name__,
                 )
             )
-        if name in seen.calls:
+        if name in seen.recordable:
             continue
         if name in dict(model.network.named_modules(remove_duplicate=False)):
             raise ModelError(
@@ -62,17 +65,17 @@ def wanted_layers(
                     model=model.title,
                 )
             )
-        raise UnknownLayerError(say("layer in {model}", model=model.title), name, seen.calls)
-    return tuple(name for name in seen.calls if name in asked)
+        raise UnknownLayerError(say("layer in {model}", model=model.title), name, seen.recordable)
+    return tuple(name for name in seen.recordable if name in asked)
 
 
 def in_order(seen: LayerTrace, activations: Iterable[Activation]) -> tuple[Activation, ...]:
     """Sort activations by when their calls returned; calls that the trace did not see come last."""
-    last = len(seen.turns)
+    last = len(seen.order)
     return tuple(
         sorted(
             activations,
-            key=lambda activation: seen.turns.get(
+            key=lambda activation: seen.order.get(
                 (activation.address.layer, activation.address.call), last
             ),
         )
@@ -155,7 +158,8 @@ def _taken(
         told.add(call)
         values = _numbers(record.tensor)
         if not whole:
-            if not is_unbatched(record.tensor, modules[record.address.layer]):
+            module = modules.get(record.address.layer)  # None of a function
+            if module is None or not is_unbatched(record.tensor, module):
                 values = without_batch(values)
             layout = layout.of(tuple(values.shape))
         yield Activation(record.address, values, layout)
@@ -195,9 +199,11 @@ class _Watch:
     ) -> None:
         self.recorder = Recorder(copy)
         self.inputs = Recorder(copy=names)  # the layer itself may write into them
-        self.taking = names if inputs else ()
+        self.taking = [name for name in names if name not in seen.functions.calls] * inputs
+        self._takes = inputs
         self._wanted = frozenset(names)
-        self._calls_to_come = sum(seen.calls[name] for name in names)
+        self.functions = self._wanted.intersection(seen.functions.calls)
+        self._calls_to_come = sum(seen.recordable[name] for name in names)
         self._stop_early = stop_early
         self._counted = frozenset(layer.name for layer in seen.layers if progress)
         self.reporter = ProgressReporter(progress, sum(layer.calls for layer in seen.layers))
@@ -205,11 +211,16 @@ class _Watch:
     @property
     def layers(self) -> frozenset[str]:
         """Layers that need a hook."""
-        return self._wanted | self._counted
+        return (self._wanted - self.functions) | self._counted
 
     def take(self, call: hooks.Call) -> None:
         """Record what a layer is given, before it can write into it."""
         self.inputs.see(replace(call, output=call.inputs))
+
+    def take_function(self, call: hooks.Call) -> None:
+        """Record what a function is given, where it is one of those wanted."""
+        if self._takes and call.layer in self.functions:
+            self.take(call)
 
     def see(self, call: hooks.Call) -> None:
         """Record one call of a hooked layer."""
@@ -228,8 +239,17 @@ def _forward(model: Model, model_input: ModelInput, watch: _Watch) -> Any:
         private_replica(model) as replica,
         hooks.before(replica, watch.taking, watch.take),
         hooks.observe(replica, watch.layers, watch.see),
+        _functions_seen(replica, watch),
     ):
         return forward_pass(model, replica, model_input.tensor, watch.reporter)
+
+
+def _functions_seen(replica: nn.Module, watch: _Watch) -> AbstractContextManager[object]:
+    """Return a block in which functions are seen, where any are wanted: it costs every layer."""
+    if not watch.functions:
+        return nullcontext()
+    quiet = quiet_names(replica)
+    return observe_functions(replica, quiet, watch.see, watch.take_function)
 
 
 def without_batch(values: Tensor) -> Tensor:

@@ -6,9 +6,12 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from hookviz.capturing import layers
+from hookviz.capturing.function_trace import FunctionCall, seen_function
 from hookviz.capturing.layouts import Layouts
 from hookviz.capturing.returned_call import Outputs, ReturnedCall, check_same_way, returned_call
 from hookviz.hooking import hooks, purity
+from hookviz.hooking.function_calls import observe_functions
 from hookviz.hooking.recorder import Recorder
 from hookviz.hooking.torch_functions import not_followed
 
@@ -21,6 +24,7 @@ class WatchedPass:
         calls: of all modules, in order of return.
         passed_on, overwritten, scores, is_pure: as `LayerTrace` has them.
         dimensions: how many axes the input has, its batch included.
+        functions: calls of activations and poolings between the modules, in order.
     """
 
     calls: tuple[ReturnedCall, ...]
@@ -29,6 +33,7 @@ class WatchedPass:
     scores: int
     dimensions: int
     is_pure: bool = False
+    functions: tuple[FunctionCall, ...] = ()
 
     @property
     def way(self) -> tuple[tuple[str, int], ...]:
@@ -67,6 +72,11 @@ def watch(
     seen: list[ReturnedCall] = []
     recorder, outputs, passed_on = Recorder(), Outputs(), set[int]()
     layouts = Layouts()
+    functions: list[FunctionCall] = []
+
+    def see_function(call: hooks.Call) -> None:
+        recorder.see(call)
+        functions.append(seen_function(call, len(seen), layouts))
 
     def see(call: hooks.Call) -> None:
         with not_followed():
@@ -77,9 +87,17 @@ def watch(
             if outputs.passes_on(call.output):
                 passed_on.add(len(seen) - 1)
 
-    with hooks.observe(network, modules, see):
+    with (
+        hooks.observe(network, modules, see),
+        observe_functions(network, layers.quiet_names(network), see_function),
+    ):
         output = (run or network)(images)
     scores = output.shape[1] if isinstance(output, Tensor) and output.ndim == 2 else 0
     return WatchedPass(
-        tuple(seen), frozenset(passed_on), recorder.overwritten_layers(), scores, images.ndim
+        tuple(seen),
+        frozenset(passed_on),
+        recorder.overwritten_layers(),
+        scores,
+        images.ndim,
+        functions=tuple(functions),
     )

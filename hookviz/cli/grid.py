@@ -103,6 +103,5 @@ def _activation(
     model: Model, picture: ImageFile, layer: str, *, size: int | None, whole: bool
 ) -> Activation:
     """Capture a layer's output for a picture; `layer` may name a call and a part: ``relu#1[0]``."""
-    named = Address.read(layer).layer
-    name = named if named in dict(model.network.named_modules()) else layer
+    name = layer if layer in dict(model.network.named_modules()) else Address.read(layer).layer
     return capture(model, picture, name, size=size, whole=whole, logits=False)[layer]

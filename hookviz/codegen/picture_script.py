@@ -3,10 +3,14 @@
 >>> code = picture_script(picture_facts_of(model, "cat.jpg", grid))  # doctest: +SKIP
 """
 
+from textwrap import indent
+
 from hookviz.codegen.facts import PictureFacts, picture_facts_of
+from hookviz.codegen.function_capture import function_capture
 from hookviz.codegen.script_head import assembled
 from hookviz.codegen.wording import as_maps, file_name, quoted
 from hookviz.drawing.colormaps import LEVELS
+from hookviz.hooking.function_calls import is_function
 
 __all__ = ["PictureFacts", "picture_facts_of", "picture_script"]
 _MAP_SIDE = 512  # pixels that one channel's map is magnified to at most
@@ -35,9 +39,12 @@ def _capture(facts: PictureFacts) -> str:
     path, call = facts.address.path, facts.address.call
     which = "its first call" if call == 0 else f"its call {call}, counted from 0,"
     keys = ", ".join(map(quoted, path)) + ("," if len(path) == 1 else "")
-    return _CAPTURE.format(
-        part=_PART.format(keys=keys) if path else "",
-        layer=quoted(facts.address.layer),
+    part, layer = _PART.format(keys=keys) if path else "", facts.address.layer
+    if is_function(layer):
+        kept = function_capture(layer, indent(part, " " * 8))
+    else:
+        kept = _HOOK.format(part=part, layer=quoted(layer))
+    return kept + _MAPS.format(
         call=call,
         which=which,
         maps=as_maps(facts.layout),
@@ -46,7 +53,7 @@ def _capture(facts: PictureFacts) -> str:
     )
 
 
-_CAPTURE = """\
+_HOOK = """\
 # A forward hook sees what a layer puts out. It keeps a copy, since an in-place ReLU that follows
 # would write over the original.
 outputs = []
@@ -60,6 +67,8 @@ handle = model.get_submodule({layer}).register_forward_hook(keep)
 with torch.no_grad():  # no training, so nothing has to be kept for gradients
     model(batch)
 handle.remove()
+"""
+_MAPS = """\
 # What {which} put out for the only image: (channels, height, width).
 {moved}maps = outputs[{call}]{maps}[0]{slice}.numpy()
 assert np.isfinite(maps).all(), "HookViz draws NaN and infinity, this script does not"\

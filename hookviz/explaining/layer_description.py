@@ -19,6 +19,15 @@ def describe_layer(model: Model, layer: LayerInfo) -> str:
     Raises:
         AttributeError: the network has no layer of that name.
     """
+    if layer.is_function:
+        return say(
+            "{function}, a function in the code of the network, does what a {kind} layer does: "
+            "{input_shape} in, {output_shape} out.",
+            function=layer.name.rpartition(".")[2].partition(" ")[0],
+            kind=layer.kind,
+            input_shape=times(layer.input_shape),
+            output_shape=times(layer.output_shape),
+        )
     module: Any = model.network.get_submodule(layer.name)
     describe = next(
         (describe for kind, describe in _PHRASES.items() if _is_plain(module, kind)), None

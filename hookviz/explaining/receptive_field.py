@@ -29,6 +29,7 @@ from torch import Tensor, nn
 from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.capturing.layer_trace import input_trace, layer_trace
+from hookviz.capturing.layers import quiet_names
 from hookviz.errors import SettingError
 from hookviz.explaining.receptive_attention import WINDOWS
 from hookviz.explaining.receptive_budget import Budget
@@ -36,6 +37,7 @@ from hookviz.explaining.receptive_extent import Edges, Extent
 from hookviz.explaining.receptive_tracer import Tracer
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import forward_pass, private_replica
+from hookviz.hooking.function_calls import observe_functions
 from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.hooking.torch_functions import not_followed
 from hookviz.language.saying import say
@@ -203,7 +205,12 @@ def trace_fields(
                     budget.keep(extent)
 
     names = [name for name, _ in network.named_modules() if name]
-    with torch.no_grad(), hooks.observe(network, names, record), tracer:
+    with (
+        torch.no_grad(),
+        hooks.observe(network, names, record),
+        tracer,
+        observe_functions(network, quiet_names(network), record),
+    ):
         (run or network)(image)
     return fields
 

@@ -36,7 +36,7 @@ def answer_field(
     numbers = {layer.name: layer.index + 1 for layer in subject.trace.convs}
     is_conv = looked.layer.name in numbers
     if not is_conv:
-        numbers = {layer.name: layer.index + 1 for layer in subject.trace.maps}
+        numbers = {layer.name: layer.index + 1 for layer in subject.trace.shown}
     sentence = say(
         "{kind} {number} of {layer_count} · {facts}",
         kind=say("conv layer") if is_conv else say("layer"),

@@ -10,7 +10,8 @@ from typing import Literal, NamedTuple
 import torch
 
 from hookviz.capturing import engine
-from hookviz.capturing.layer_trace import LayerTrace, steps_after
+from hookviz.capturing.layer_trace import LayerTrace
+from hookviz.capturing.steps import steps_after
 from hookviz.drawing.dimensions import middle_maps
 from hookviz.errors import HookVizError, nearest_names, shorten
 from hookviz.explorer.subject import Subject
@@ -66,13 +67,13 @@ def resolve(subject: Subject, view: View) -> Looked:
     """
     trace, asked, offered = subject.trace, view.layer, subject.offered
     listed = None if offered else list_of(trace, asked, view.layers)
-    layers = offered or (trace.usual if listed == "conv" else trace.maps)
+    layers = offered or (trace.usual if listed == "conv" else trace.shown)
     if not layers:
         raise HookVizError(no_layer(subject.model, trace))
     by_name = {layer.name: layer for layer in layers}
-    name = before(asked, tuple(trace.calls), by_name) or subject.begins_at or layers[0].name
+    name = before(asked, tuple(trace.recordable), by_name) or subject.begins_at or layers[0].name
     if offered:
-        warning = "" if asked in trace.calls else why_another(asked, trace, by_name)
+        warning = "" if asked in trace.recordable else why_another(asked, trace, by_name)
         return Looked(by_name[name], Address(name), listed, layers, warning, view.frame)
     steps = steps_of(trace, by_name[name])
     chosen = view.after if steps.word == "after" else view.output
@@ -84,7 +85,7 @@ def resolve(subject: Subject, view: View) -> Looked:
 def list_of(trace: LayerTrace, asked: str | None, layers: str | None) -> Listed:
     """Return the list that a link means: of all with maps where `asked` is beyond the usual."""
     usual = {layer.name for layer in trace.usual}
-    beyond = asked in {layer.name for layer in trace.maps} - usual or not usual
+    beyond = asked in {layer.name for layer in trace.shown} - usual or not usual
     return "maps" if beyond or layers == "maps" else "conv"
 
 
@@ -108,9 +109,9 @@ def steps_of(trace: LayerTrace, layer: LayerInfo) -> Steps:
     by kind; of another layer or a block each of its calls, and each part of what it puts out.
     """
     if all(conv.name != layer.name for conv in trace.convs):
-        outputs = trace.map_outputs[layer.name]
+        outputs = trace.shown_outputs[layer.name]
         return Steps("output", {call_words(address): address for address in outputs})
-    kinds = {info.name: info.kind for info in trace.layers}
+    kinds = {info.name: info.kind for info in trace.listed}
     steps = {layer.kind: Address(layer.name)}
     for address in steps_after(trace, layer.name):
         steps[_unique(kinds[address.layer], steps)] = address
@@ -216,11 +217,11 @@ def not_here(parameter: str, asked: str, known: Collection[str]) -> str:
 
 def why_another(asked: str | None, trace: LayerTrace, names: Collection[str]) -> str:
     """Say why the layer that was asked for is not the one that is shown; empty where it is."""
-    if asked is None or asked in trace.map_outputs:
+    if asked is None or asked in trace.shown_outputs:
         return ""
-    if asked not in trace.calls:
+    if asked not in trace.recordable:
         return not_here("layer", asked, names)
-    shape = next((layer.output_shape for layer in trace.layers if layer.name == asked), ())
+    shape = next((layer.output_shape for layer in trace.listed if layer.name == asked), ())
     return say(
         "{layer} puts out {output}: this is the layer before it. Summary and other lenses ",
         layer=asked,
@@ -236,7 +237,7 @@ def _what_is_no_map(shape: tuple[int, ...]) -> str:
 
 def no_layer(model: Model, trace: LayerTrace) -> str:
     """Say that a network runs no layer that could be shown, or none at all."""
-    if trace.layers:
+    if trace.listed:
         return say(
             "{model} runs no layer whose channels could be shown. Lenses such as Step by "
             "step and Summary look at its other layers.",

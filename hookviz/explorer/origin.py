@@ -74,6 +74,8 @@ def call_or_why_not(subject: Subject, looked: Looked) -> LayerCall | NormCall | 
     Raises:
         HookVizError: as `layer_call`, but where the layer is no such sum.
     """
+    if looked.layer.is_function:
+        return describe_layer(subject.model, looked.layer)
     module = subject.model.network.get_submodule(looked.layer.name)
     is_norm = isinstance(module, nn.LayerNorm)
     if not (looked.layer.kernel_size or is_norm or isinstance(module, nn.Linear)):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hookviz.drawing.pictures import encode_jpeg, enlarged
+from hookviz.errors import HookVizError
 from hookviz.explorer.asked import asked_number, is_below, written
 from hookviz.explorer.layers import Looked, maps, resolve
 from hookviz.explorer.question import Answer, QuestionError, Report
@@ -116,6 +117,14 @@ def answer_stopped(
 def _wanted(subject: Subject, looked: Looked, facts: Mapping[str, Any]) -> _Wanted:
     seed = _asked(facts, "seed", 0, _MOST_SEED)
     channel = asked_number(facts, "channel", len(maps(subject, looked)), looked.step)
+    if looked.step.layer in subject.trace.functions.calls:
+        raise HookVizError(
+            say(
+                "{layer} is a function in the network's code: pictures are made for layers. "
+                "Show the layer before it.",
+                layer=looked.step.layer,
+            )
+        )
     return _Wanted(subject, looked.step.layer, channel, seed)
 
 

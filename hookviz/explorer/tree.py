@@ -51,7 +51,7 @@ def _previews(subject: Subject, *, of_all: bool) -> Previews | None:
     """
     model, model_input, cache = subject.model, subject.model_input, subject.cache
     trace, offered = subject.trace, {layer.name for layer in subject.offered}
-    listed = (layer.name for layer in (trace.maps if of_all else trace.usual))
+    listed = (layer.name for layer in (trace.shown if of_all else trace.usual))
     names = [name for name in listed if not offered or name in offered]
     if not names:
         return None
@@ -67,7 +67,7 @@ def _previews(subject: Subject, *, of_all: bool) -> Previews | None:
             capture = engine.capture(
                 model, model_input, names, logits=False, cache=cache, progress=run.limit.within()
             )
-    first = [str(trace.map_outputs[name][0]) for name in names]
+    first = [str(trace.shown_outputs[name][0]) for name in names]
     small = np.stack([_small(capture[address].values.numpy()) for address in first])
     pictures = previews_of(make_grid(small, scale="channel", aspect=1.0), names)
     cache.put(key, pictures, len(pictures.picture))

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.capturing.layer_trace import steps_after
+from hookviz.capturing.steps import steps_after
 from hookviz.capturing.unsupported_outputs import check_can_intervene
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
@@ -248,7 +248,7 @@ def _cut(subject: Subject, layer: str, edit: _Edit) -> str:
     channels = list(edit.channels)
     steps = steps_after(subject.trace, layer)
     passed = subject.capture([step.layer for step in steps]) if steps else {}
-    kinds = {info.name: info.kind for info in subject.trace.layers}
+    kinds = {info.name: info.kind for info in subject.trace.listed}
     for step in steps:
         if not _by_channel(passed[str(step)])[channels].any():
             one = len(channels) == 1

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 from hookviz.capturing.engine import capture
-from hookviz.capturing.layer_trace import steps_after
+from hookviz.capturing.steps import steps_after
 from hookviz.errors import HookVizError, UnknownLayerError
 from hookviz.explaining.receptive_field import ReceptiveField, receptive_fields
 from hookviz.language.saying import say
@@ -52,7 +52,7 @@ def _larger_than_a_cell(convs: Sequence[LayerInfo]) -> Sequence[LayerInfo]:
 
 def activation_of(scene: LessonScene, layer: LayerInfo) -> str:
     """Return the address of the ReLU behind a conv layer; the layer's own where there is none."""
-    kinds = {info.name: info.kind for info in scene.trace.layers}
+    kinds = {info.name: info.kind for info in scene.trace.listed}
     relus = (
         str(step) for step in steps_after(scene.trace, layer.name) if "ReLU" in kinds[step.layer]
     )

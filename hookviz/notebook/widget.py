@@ -93,7 +93,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         widget = cls.__new__(cls)
         about = subject_given(model, capture.model_input)
         engine.keep(capture, about.cache)
-        with_maps = {layer.name for layer in about.trace.maps}
+        with_maps = {layer.name for layer in about.trace.shown}
         first = next((part.layer for part in capture.activations if part.layer in with_maps), None)
         widget._begin(about, about.model_input, view=View(layer=first))
         return widget
@@ -195,7 +195,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         return channels, rows, columns
 
     def _known_layer(self, name: str) -> str:
-        layers = [layer.name for layer in self._about.trace.maps]
+        layers = [layer.name for layer in self._about.trace.shown]
         if name not in layers:
             raise UnknownLayerError(say("layer with maps"), name, layers)
         return name

@@ -179,7 +179,7 @@ def _layers(
         names = set(_named(say("captured layer"), names, asked))
     trace = subject.trace
     convs = tuple(layer for layer in trace.convs if layer.name in names)
-    maps = tuple(layer for layer in trace.maps if layer.name in names)
+    maps = tuple(layer for layer in trace.shown if layer.name in names)
     if not maps:
         raise HookVizError(
             say("This capture of {model} has no layer that puts out maps.", model=capture.model)

@@ -5,7 +5,8 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.capturing.layer_trace import layer_trace, steps_after
+from hookviz.capturing.layer_trace import layer_trace
+from hookviz.capturing.steps import steps_after
 from hookviz.hooking.forward_pass import own_shape
 from hookviz.types import Model
 from tests.networks import Tiny, as_model, seeded

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from hookviz.capturing.layer_trace import steps_after
+from hookviz.capturing.steps import steps_after
 from hookviz.errors import HookVizError
 from hookviz.language.saying import mark, say
 from hookviz.lessons.layers import layer_of
@@ -74,7 +74,7 @@ def stages(before: Map, pool: str, window: int) -> Stages:
 
 def before_relu(scene: LessonScene, layer: str) -> Address:
     """Return the address of what a conv layer's ReLU is given: its norm's output, else its own."""
-    kinds = {info.name: info.kind for info in scene.trace.layers}
+    kinds = {info.name: info.kind for info in scene.trace.listed}
     address = Address(layer)
     for step in steps_after(scene.trace, layer):
         if "Norm" not in kinds[step.layer]:

@@ -68,7 +68,7 @@ def show_rows(handed_over: Scene, subject: Subject, *, has_look: bool = False) -
     seen: set[str] = st.session_state.setdefault(_SEEN, set())
     if view.layer not in seen:  # and not where another model was chosen here
         warn(looked.warning)
-    if view.layer is not None and view.layer not in subject.trace.calls:
+    if view.layer is not None and view.layer not in subject.trace.recordable:
         update_link(layer=None)
     seen.add(looked.layer.name)
     layers = answer(subject, view, Question("layers")).facts

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
-from hookviz.capturing.layer_trace import LayerTrace, steps_after
+from hookviz.capturing.layer_trace import LayerTrace
+from hookviz.capturing.steps import steps_after
 from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.language.naming import names_in_links
@@ -110,7 +111,7 @@ def _shown_at(trace: LayerTrace, layer: str) -> tuple[str, str | None] | None:
 
     That is the conv layer that the layer followed, or the layer itself.
     """
-    layers = {info.name: info for info in trace.layers}
+    layers = {info.name: info for info in trace.listed}
     maps = {info.name: info for info in trace.maps}
     if layer not in maps:
         return None

@@ -1,0 +1,157 @@
+"""Trace the activations and poolings that a network's code calls as functions.
+
+They are listed beside the modules, by the names that `hookviz.hooking.function_calls` gives them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+from torch import nn
+
+from hookviz.capturing import layers
+from hookviz.capturing.axes import laid_out
+from hookviz.capturing.layouts import Layouts
+from hookviz.capturing.returned_call import ReturnedCall, Shape, returned_call
+from hookviz.hooking import hooks
+from hookviz.hooking.function_calls import kind_of_function
+from hookviz.types import UNKNOWN, Address, LayerInfo, Layout
+
+
+class FunctionCall(NamedTuple):
+    """One call of a function as it returned, behind so many calls of modules."""
+
+    behind: int
+    returned: ReturnedCall
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionTrace:
+    """Functions of a pass that stand between its modules; the attributes as `LayerTrace` has them.
+
+    Attributes:
+        layers: each of them, by the shapes of its first call, in order.
+        maps: those of them that put out maps.
+        calls, nbytes, map_outputs, layouts, shapes, taken: by name, or by address.
+        order: modules and functions by name and call, in order of return.
+    """
+
+    layers: tuple[LayerInfo, ...]
+    maps: tuple[LayerInfo, ...]
+    calls: Mapping[str, int]
+    nbytes: Mapping[str, int]
+    map_outputs: Mapping[str, tuple[Address, ...]]
+    layouts: Mapping[Address, Layout]
+    shapes: Mapping[Address, Shape]
+    taken: Mapping[Address, Layout]
+    order: tuple[tuple[str, int], ...]
+
+    @property
+    def names(self) -> Iterable[str]:
+        """Names of modules and functions in order of their first return."""
+        return dict.fromkeys(name for name, _ in self.order)
+
+    def among(
+        self, listed: Sequence[LayerInfo], functions: Sequence[LayerInfo], *, blocks: bool
+    ) -> tuple[LayerInfo, ...]:
+        """Return layers with functions among them, numbered anew, `blocks` before their parts."""
+        if not functions:
+            return tuple(listed)
+        every = (*listed, *functions)
+        order: Mapping[str, int] = {name: place for place, name in enumerate(self.names)}
+        if blocks:
+            order = layers.in_order_of_beginning(name for name, _ in self.order)
+        calls = {layer.name: layer.calls for layer in every}
+        return layers.numbered(sorted(every, key=lambda layer: order[layer.name]), calls)
+
+
+def seen_function(call: hooks.Call, behind: int, layouts: Layouts) -> FunctionCall:
+    """Describe a call of a function, as far as the layers of a pass tell.
+
+    Args:
+        call: as it was seen.
+        behind: how many calls of modules had returned.
+        layouts: of this pass, which are told of the call.
+    """
+    kind = kind_of_function(call.layer)
+    # Of the axes a pooling says as much as its module does; an activation leaves them.
+    module = getattr(nn, kind)(1) if "Pool" in kind else nn.Identity()
+    return FunctionCall(behind, returned_call(call, module, layouts))
+
+
+def function_trace(
+    modules: Sequence[str], functions: Sequence[FunctionCall], dimensions: int
+) -> FunctionTrace:
+    """List the functions that a pass called.
+
+    Args:
+        modules: the module of every call, in order of return.
+        functions: every call of a function, in order.
+        dimensions: how many axes the network's input has, its batch included.
+    """
+    calls, nbytes = Counter[str](), Counter[str]()
+    infos: dict[str, LayerInfo] = {}
+    maps: dict[str, tuple[Address, ...]] = {}
+    layouts: dict[Address, Layout] = {}
+    shapes: dict[Address, Shape] = {}
+    taken: dict[Address, Layout] = {}
+    for call in laid_out([each.returned for each in functions], {}):
+        name = call.layer
+        addresses = {path: Address(name, calls[name], path) for path in call.layouts}
+        taken[Address(name, calls[name])] = call.taken_layout
+        calls[name] += 1
+        nbytes[name] += call.nbytes
+        layouts |= {addresses[path]: layout for path, layout in call.layouts.items()}
+        shapes |= {addresses[path]: call.map_shape(path) for path in call.layouts}
+        found = call.maps(dimensions)
+        if found:
+            maps[name] = (*maps.get(name, ()), *(addresses[path] for path in found))
+        infos.setdefault(name, _described(call))
+    listed = layers.numbered(infos.values(), calls)
+    return FunctionTrace(
+        listed,
+        tuple(info for info in listed if info.name in maps),
+        MappingProxyType(calls),
+        MappingProxyType(nbytes),
+        MappingProxyType(maps),
+        MappingProxyType(layouts),
+        MappingProxyType(shapes),
+        MappingProxyType(taken),
+        tuple(_in_order(modules, functions)),
+    )
+
+
+def _described(call: ReturnedCall) -> LayerInfo:
+    path = next(iter(call.shapes), None)
+    layout = UNKNOWN if path is None else call.layouts[path]
+    shape = () if path is None else call.map_shape(path)
+    return LayerInfo(
+        name=call.layer,
+        kind=kind_of_function(call.layer),
+        index=0,
+        stage="",
+        calls=1,
+        input_shape=call.input_shape,
+        output_shape=shape,
+        parameters=0,
+        layout=layout.word if len(shape) > 1 else "",
+        prefix_tokens=layout.prefix_tokens,
+        is_function=True,
+    )
+
+
+def _in_order(
+    modules: Sequence[str], functions: Sequence[FunctionCall]
+) -> Iterable[tuple[str, int]]:
+    """Yield every call by name and number, functions where they stand between modules."""
+    counts = Counter[str]()
+    waiting = list(functions)
+    for turn in range(len(modules) + 1):
+        names = []
+        while waiting and waiting[0].behind <= turn:
+            names.append(waiting.pop(0).returned.layer)
+        for name in (*names, *modules[turn : turn + 1]):
+            yield name, counts[name]
+            counts[name] += 1
