@@ -37,7 +37,7 @@ def picture_script(facts: PictureFacts) -> str:
 def _capture(facts: PictureFacts) -> str:
     """Write ``maps``, what the layer put out for the image."""
     path, call = facts.address.path, facts.address.call
-    which = "its first call" if call == 0 else f"its call {call}, counted from 0,"
+    which = "its first call" if call == 0 else f"its call {call + 1}"
     keys = ", ".join(map(quoted, path)) + ("," if len(path) == 1 else "")
     part, layer = _PART.format(keys=keys) if path else "", facts.address.layer
     if is_function(layer):

@@ -244,7 +244,7 @@ _OUT_OF_RANGE = {
     "channel": mark("{layer} has no channel {index}: its channels are 0 to {last}."),
     "row": mark("{layer} has no row {index}: its rows are 0 to {last}."),
     "column": mark("{layer} has no column {index}: its columns are 0 to {last}."),
-    "call": mark("{layer} has no call {index}: its calls are 0 to {last}."),
+    "call": mark("{layer} has no call {index}: its calls are 1 to {last}."),
 }
 
 
@@ -255,7 +255,9 @@ def check_range(layer: str, axis: str, index: int, count: int) -> None:
         SettingError: it names the range.
     """
     if not 0 <= index < count:
-        raise SettingError(say(_OUT_OF_RANGE[axis], layer=layer, index=index, last=count - 1))
+        shift = int(axis == "call")  # which people count from 1
+        said = say(_OUT_OF_RANGE[axis], layer=layer, index=index + shift, last=count - 1 + shift)
+        raise SettingError(said)
 
 
 def map_of(tensor: Tensor, layout: Layout = CONVOLUTIONS) -> Tensor:

@@ -58,12 +58,10 @@ def layer_io(
     if not 0 <= call < calls[layer]:
         raise SettingError(
             say_count(
-                "call={call}: {layer} runs {calls} time in a pass, and its calls are counted "
-                "from 0.",
-                "call={call}: {layer} runs {calls} times in a pass, and its calls are "
-                "counted from 0.",
+                "{layer} has no call {call}: it runs {calls} time in a pass.",
+                "{layer} has no call {call}: it runs {calls} times in a pass.",
                 calls[layer],
-                call=call,
+                call=call + 1,
                 layer=layer,
                 calls=calls[layer],
             )
@@ -78,8 +76,8 @@ def layer_io(
     if recorder.tensors is None:
         raise HookVizError(
             say(
-                "This pass did not run call {call} of {layer}. Its call 0 comes first.",
-                call=call,
+                "This pass did not run call {call} of {layer}. Its call 1 comes first.",
+                call=call + 1,
                 layer=layer,
             )
         )

@@ -55,7 +55,7 @@ class _Part:
 
 
 def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
-    """Show one call of a layer: its inputs, copied before it ran, beside its outputs.
+    """Show one call of a layer, from 1: its inputs, copied before it ran, beside its outputs.
 
     Colours are shared where the values mean the same on both sides: by default for layers without
     weights, such as activations and pooling. Statistics are over all finite values; "zeros" is the
@@ -67,14 +67,16 @@ def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
         HookVizError: the layer took in and put out nothing that can be drawn.
     """
     info = next(info for info in subject.trace.every if info.name == layer)
-    tensors = layer_io(subject.model, subject.model_input, layer, call, subject.progress)
+    tensors = layer_io(subject.model, subject.model_input, layer, call - 1, subject.progress)
     module = subject.model.network.get_submodule(layer)
     known = subject.trace.layouts
-    layouts = {path: known.get(Address(layer, call, path), UNKNOWN) for path, _ in tensors.outputs}
+    layouts = {
+        path: known.get(Address(layer, call - 1, path), UNKNOWN) for path, _ in tensors.outputs
+    }
     by_shape = {tuple(tensor.shape): layouts[path] for path, tensor in tensors.outputs}
     if tensors.inputs:
         first = tuple(tensors.inputs[0][1].shape)
-        by_shape[first] = subject.trace.taken.get(Address(layer, call), UNKNOWN)
+        by_shape[first] = subject.trace.taken.get(Address(layer, call - 1), UNKNOWN)
     input_layouts = {
         path: by_shape.get(tuple(each.shape), UNKNOWN) for path, each in tensors.inputs
     }
@@ -222,8 +224,8 @@ def _share(part: float) -> str:
 
 def script(facts: LensFacts) -> LensCode:
     """Write one call of the layer, its tensors copied at that moment."""
-    call = {"call": "counted from 0"} if facts.chosen["call"] else {}
-    which = "CALL" if call else "0"
+    call = {"call": "counted from 1"} if facts.chosen["call"] > 1 else {}
+    which = "CALL - 1" if call else "0"
     lines = constants(facts, layer="", **call)
     if set(facts.values) == {"input", "output"}:
         return in_order(lines, _ONE_TENSOR), {
@@ -304,10 +306,10 @@ LENS = Lens(
         WholeNumber(
             name="call",
             label=mark("Call"),
-            help=mark("Which run of a layer that runs more than once, from 0."),
-            low=0,
+            help=mark("Which run of a layer that runs more than once, from 1."),
+            low=1,
             high=9_999,
-            default=0,
+            default=1,
         ),
         OneOf(
             name="scale",

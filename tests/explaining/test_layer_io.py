@@ -29,7 +29,7 @@ def test_a_later_call_is_another_one(tiny: Model, noise: Tensor) -> None:
 
 
 def test_calls_and_layers_that_are_not_there_are_refused(tiny: Model, noise: Tensor) -> None:
-    with pytest.raises(hookviz.SettingError, match="call=2: relu runs 2 times in a pass"):
+    with pytest.raises(hookviz.SettingError, match="relu has no call 3: it runs 2 times in a pass"):
         layer_io(tiny, prepare(tiny, noise), "relu", 2)
     with pytest.raises(hookviz.UnknownLayerError, match="conv1"):
         layer_io(tiny, prepare(tiny, noise), "conv11")

@@ -272,7 +272,7 @@ def test_each_call_of_a_shared_layer_is_its_own() -> None:
     assert second.steps == ()
     assert first.agrees
     assert second.agrees
-    with pytest.raises(hookviz.SettingError, match="no call 2: its calls are 0 to 1"):
+    with pytest.raises(hookviz.SettingError, match="no call 3: its calls are 1 to 2"):
         recorded_cell(model, image, "conv", 0, 0, 0, call=2)
 
 

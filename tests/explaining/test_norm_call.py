@@ -136,5 +136,5 @@ def test_what_is_no_norm_or_has_no_maps_is_refused() -> None:
     with pytest.raises(hookviz.UnknownLayerError, match="'2'"):
         record_norm_call(model, random_input(0), "2")
     case = TOKEN_NETWORKS["timm's Swin"]
-    with pytest.raises(hookviz.SettingError, match="no call 1: its calls are 0 to 0"):
+    with pytest.raises(hookviz.SettingError, match="no call 2: its calls are 1 to 1"):
         record_norm_call(case.model(), case.image(), case.layers[0], 1)

@@ -16,7 +16,7 @@ from tests.networks import as_model, hook_count, random_input, seeded
 
 SCRIPTS = (
     ScriptCase(),
-    ScriptCase({"layer": "layer2.1.relu", "call": 1}, RESNET),
+    ScriptCase({"layer": "layer2.1.relu", "call": 2}, RESNET),
     ScriptCase({"layer": "features.1"}, SQUEEZENET),
 )
 
@@ -69,14 +69,14 @@ def rows(result: LensResult) -> dict[str, tuple[str | int | float, ...]]:
     return {str(row[0]): row[1:] for row in table.rows}
 
 
-@pytest.mark.parametrize("call", [0, 1])
+@pytest.mark.parametrize("call", [1, 2])
 def test_the_input_is_copied_before_an_in_place_layer_writes_over_it(
     tiny: hookviz.Model, call: int
 ) -> None:
     result = look(tiny, "relu", call=call)
     weights = dict(tiny.network.named_parameters())
     values = F.conv2d(random_input(3), weights["conv1.weight"], weights["conv1.bias"], padding=1)
-    if call:
+    if call == 2:
         values = F.conv2d(F.relu(values), weights["conv2.weight"], weights["conv2.bias"], stride=2)
     values = values.detach()
     torch.testing.assert_close(torch.tensor(result.values["input"]), values)
@@ -214,8 +214,8 @@ def test_an_empty_tensor_is_a_row_and_no_picture() -> None:
 
 
 def test_a_call_that_does_not_take_place(tiny: hookviz.Model) -> None:
-    with pytest.raises(hookviz.SettingError, match="relu runs 2 times"):
-        look(tiny, "relu", call=2)
+    with pytest.raises(hookviz.SettingError, match="relu has no call 3: it runs 2 times"):
+        look(tiny, "relu", call=3)
 
 
 def test_what_progress_raises_comes_out_as_it_is(tiny: hookviz.Model) -> None:

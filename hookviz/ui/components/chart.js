@@ -16,6 +16,7 @@ const FRAME = `
 
 const LETTER = 7; // pixels that a letter of a name takes
 const MOST_NAMES = 40;
+const MOST_LETTERS = 34; // of a name; of a longer one the end stands there, which tells it from others
 const watching = new WeakMap();
 
 /**
@@ -105,6 +106,11 @@ export const drawChart = (parent, data, pick) => {
     }),
   );
 
+  const nameOf = (label) => {
+    const name = part("span", "name", label.length > MOST_LETTERS ? `…${label.slice(1 - MOST_LETTERS)}` : label);
+    name.title = label;
+    return name;
+  };
   const arrange = () => {
     const room = names.clientWidth / count;
     const longest = Math.max(...data.labels.map((label) => label.length));
@@ -114,7 +120,7 @@ export const drawChart = (parent, data, pick) => {
     names.classList.toggle("none", !listed);
     names.replaceChildren(
       ...(listed
-        ? data.labels.map((label) => part("span", "name", label))
+        ? data.labels.map(nameOf)
         : [part("span", "name", "1"), part("span", "name", data.places), part("span", "name", count)]),
     );
   };
