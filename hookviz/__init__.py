@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from hookviz.hooking.gradients import Gradient, LayerGradients, on_gradients
     from hookviz.hooking.hooks import Call
     from hookviz.hooking.observe_and_edit import before, edit, observe
+    from hookviz.hooking.pausing import pause_at
     from hookviz.hooking.replace_parameters import replace_parameters
     from hookviz.hooking.verbose_pass import verbose
     from hookviz.images.reading import read as read_image
@@ -170,6 +171,7 @@ __all__ = [
     "maximize",
     "observe",
     "on_gradients",
+    "pause_at",
     "prepare",
     "prune",
     "read_atlas",
@@ -215,6 +217,7 @@ _HOMES = {
     "hooking.gradients": ("Gradient", "LayerGradients", "on_gradients"),
     "hooking.hooks": ("Call",),
     "hooking.observe_and_edit": ("before", "edit", "observe"),
+    "hooking.pausing": ("pause_at",),
     "hooking.replace_parameters": ("replace_parameters",),
     "hooking.verbose_pass": ("verbose",),
     "images.reading": ("read_image",),

@@ -118,6 +118,7 @@ def decorated(make: Callable[[nn.Module], Any]) -> Callable[[nn.Module], None]:
 
 
 OWN: dict[str, list[Callable[[nn.Module], Any]]] = {
+    "pause_at": [block(lambda net: hookviz.pause_at(net, None, theirs))],
     "observe": [
         block(lambda net: hookviz.observe(net, None, theirs)),
         block(lambda net: hookviz.observe(net, None, theirs, always_call=True)),
