@@ -91,7 +91,7 @@ def test_every_recipe_that_was_promised_is_there() -> None:
         *("Record", "Compare forward with hook", "Change inputs: the pre-hook"),
         *("Change an output", "Change parameters", "A tensor hook", "Gradients of a layer"),
         *("Clamp gradients", "Verbose", "A feature extractor", "Guided backward", "A NaN hunt"),
-        *("Prune", "Watch training"),
+        *("Prune", "Watch training", "Why hooks, and which", "Freeze a pass"),
     }
     text = PAGE.read_text("utf-8")
     assert "register_backward_hook" in text
