@@ -81,18 +81,22 @@ class WeightGradients:
 
 
 class ClipAt:
-    """Clips the gradient at a layer's output, on its way back to all layers before.
+    """Clips the gradient at a layer's output or input, on its way back to all layers before.
 
-    Each tensor by itself, as `hookviz.clip_gradients(at="outputs")` does.
+    Each tensor by itself, as `hookviz.clip_gradients(at=...)` does.
 
     Attributes:
         before, after: the norm of the gradient there, before and after clipping; 0 where there was
             none.
+        needed: whether anything there needs a gradient. An image does not: a backward hook of the
+            first layer has None in its ``grad_input``.
     """
 
-    def __init__(self, layer: str, clipping: str, limit: float) -> None:
-        """Clip at the outputs of `layer`, as in `WeightGradients.clipped`."""
+    def __init__(self, layer: str, clipping: str, limit: float, *, side: str = "outputs") -> None:
+        """Clip at the `side` of `layer`, as in `WeightGradients.clipped`."""
         self.before = self.after = 0.0
+        self.needed = False
+        self._side = side
         self._layer, self._clipping, self._limit = layer, clipping, limit
 
     @contextmanager
@@ -100,13 +104,20 @@ class ClipAt:
         """Clip for a block, in which both passes have to run."""
         with hooks.on_gradients(lambda _name, gradient: self._clip(gradient)) as gradients:
 
-            def watch_output(call: hooks.Call) -> None:
-                for _, tensor in hooks.tensors_in(call.output):
+            def watch(call: hooks.Call) -> None:
+                for _, tensor in hooks.tensors_in(
+                    call.inputs if self._side == "inputs" else call.output
+                ):
                     if tensor.requires_grad:
+                        self.needed = True
                         gradients.add(call.layer, tensor)
 
-            with hooks.observe(replica, [self._layer], watch_output):
-                yield
+            if self._side == "inputs":  # before the layer can write into them
+                with hooks.before(replica, [self._layer], watch):
+                    yield
+            else:
+                with hooks.observe(replica, [self._layer], watch):
+                    yield
 
     def _clip(self, gradient: Tensor) -> Tensor:
         clipped = clip(gradient, self._clipping, self._limit)

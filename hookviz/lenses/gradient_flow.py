@@ -57,7 +57,7 @@ _HEAD = (
 
 
 def run(
-    subject: Subject, *, target: int, clipping: str, limit: float, at: str | None
+    subject: Subject, *, target: int, clipping: str, limit: float, at: str | None, at_side: str
 ) -> LensOutput:
     """Return the gradients of the weights of every conv and linear layer, in order of execution.
 
@@ -73,8 +73,8 @@ def run(
 
     Clipping is over all parameters, biases and norms included: by value each g becomes
     min(max(g, −limit), limit); by norm every g is multiplied by min(1, limit / (‖all g‖₂ + 10⁻⁶)).
-    With `at` the gradient at what that layer puts out is clipped instead, by itself and on its way
-    back, and the layers before it get what comes of that.
+    With `at` the gradient at what that layer puts out, or by `at_side` is given, is clipped
+    instead, by itself and on its way back, and the layers before it get what comes of that.
 
     Values, one per layer: ``norm``, ``largest`` (max |g|), ``zeros`` (the share of exact 0),
     ``strength``; with clipping ``norm_clipped`` and ``largest_clipped``, with `at` ``changed`` too;
@@ -83,7 +83,7 @@ def run(
     Raises:
         ModelError: no layer has weights of its own, or the network can't be differentiated.
     """
-    clip_at = ClipAt(at, clipping, limit) if at and clipping != "none" else None
+    clip_at = ClipAt(at, clipping, limit, side=at_side) if at and clipping != "none" else None
     passes = 2 if clip_at else 1
     gradients = weight_gradients(
         subject.model,
@@ -118,7 +118,7 @@ def run(
             values["changed"] = np.array(list(map(differs, by_layer, clipped)))
             values["norm_at"] = np.array(clip_at.before)
             values["norm_at_clipped"] = np.array(clip_at.after)
-            said = _upstream(str(at), gradients, values)
+            said = _upstream(clip_at, str(at), at_side, gradients, values)
         values["norm_clipped"] = np.array(list(map(norm, clipped)))
         values["largest_clipped"] = np.array(list(map(largest, clipped)))
         panels.append(said)
@@ -207,15 +207,35 @@ def _clipping(gradients: WeightGradients, clipping: str, limit: float) -> TextPa
     )
 
 
-def _upstream(at: str, gradients: WeightGradients, values: dict[str, Floats]) -> TextPanel:
+def _upstream(
+    clip_at: ClipAt, at: str, side: str, gradients: WeightGradients, values: dict[str, Floats]
+) -> TextPanel:
     """Say what clipping at a layer does there, and to the layers before it."""
     before, after = float(values["norm_at"]), float(values["norm_at_clipped"])
+    of_inputs = side == "inputs"
+    if of_inputs and not clip_at.needed:
+        return TextPanel(
+            say(
+                "What {layer} is given needs no gradient, as an image needs none, so there is none "
+                "to clip. A backward hook there has None in its grad_input, and "
+                "grad_input[0].clamp(…) fails.",
+                layer=at,
+            )
+        )
+    if not before and of_inputs:
+        return TextPanel(
+            say("The gradient at what {layer} is given is 0: there is nothing to clip.", layer=at)
+        )
     if not before:
         return TextPanel(
             say("No gradient comes to what {layer} puts out, so there is none to clip.", layer=at)
         )
-    there = say(
-        "At the output of {layer} the gradient's norm is {norm}", layer=at, norm=number(before)
+    there = (
+        say("At the input of {layer} the gradient's norm is {norm}", layer=at, norm=number(before))
+        if of_inputs
+        else say(
+            "At the output of {layer} the gradient's norm is {norm}", layer=at, norm=number(before)
+        )
     )
     if before == after:
         return TextPanel(
@@ -336,9 +356,12 @@ def script(facts: LensFacts) -> LensCode:
     }
     if clipping != "none":
         says = "of that gradient" if at else "of the gradients"
-        comments = {"at": "whose output's gradient is clipped"} if at else {}
+        of_inputs = facts.chosen.get("at_side") == "inputs"
+        whose = "whose input's gradient is clipped" if of_inputs else _WHOSE_OUTPUTS
+        comments = {"at": whose} if at else {}
         lines += [constants(facts, **comments, limit=says)]
-        lines += [_AT.format(clipping=quoted(clipping)) if at else _CLIP[clipping]]
+        hook = _AT_INPUTS if of_inputs else _AT_OUTPUTS
+        lines += [_AT.format(clipping=quoted(clipping), hook=hook) if at else _CLIP[clipping]]
         functions += [clip_factor, clip, differs] if at else []
         values["norm_clipped"] = "[norm(gradient) for gradient in clipped]"
         values["largest_clipped"] = "[largest(gradient) for gradient in clipped]"
@@ -390,16 +413,28 @@ def clip_there(gradient):
     return gradient  # what goes on to the layers before
 
 
+{hook}
+nn.functional.cross_entropy(model(batch), torch.tensor([TARGET])).backward()
+handle.remove()
+clipped = [weight.grad for weight in weights]"""
+_AT_OUTPUTS = """\
 def clip_at(module, inputs, output):
     output.register_hook(clip_there)
     return output.clone()  # an in-place ReLU that follows would write over the original
 
 
 model.zero_grad()
-handle = model.get_submodule(AT).register_forward_hook(clip_at)
-nn.functional.cross_entropy(model(batch), torch.tensor([TARGET])).backward()
-handle.remove()
-clipped = [weight.grad for weight in weights]"""
+handle = model.get_submodule(AT).register_forward_hook(clip_at)"""
+_AT_INPUTS = """\
+def clip_at(module, inputs):
+    for each in inputs:
+        if each.requires_grad:  # an image does not: no gradient comes to it
+            each.register_hook(clip_there)
+
+
+model.zero_grad()
+handle = model.get_submodule(AT).register_forward_pre_hook(clip_at)"""
+_WHOSE_OUTPUTS = "whose output's gradient is clipped"
 
 
 LENS = Lens(
@@ -437,6 +472,13 @@ LENS = Lens(
                 "Clip the gradient at what this layer puts out, and see what comes of it in "
                 "the layers before; else the gradients of all parameters."
             ),
+        ),
+        OneOf(
+            name="at_side",
+            label=mark("On its side"),
+            choices=(mark("outputs"), mark("inputs")),
+            matters_for=("at", ()),
+            help=mark("At what the layer puts out, or at what it is given."),
         ),
     ),
 )

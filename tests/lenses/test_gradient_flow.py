@@ -18,6 +18,10 @@ SCRIPTS = (
     ScriptCase({"clipping": "by value", "limit": 1e-3, "target": 1}, SQUEEZENET),
     ScriptCase({"clipping": "by value", "limit": 1e-4, "at": "layer2.0.conv1"}, RESNET),
     ScriptCase({"clipping": "by norm", "limit": 1e-2, "at": "stage2.first.conv"}, SHAPESNET),
+    ScriptCase(
+        {"clipping": "by value", "limit": 1e-4, "at": "stage2.second.conv", "at_side": "inputs"},
+        SHAPESNET,
+    ),
     ScriptCase({"clipping": "by norm", "limit": 1e-2}, SHAPESNET, 1e-6),  # torch's is in float32
 )
 
@@ -183,6 +187,49 @@ def test_clipping_at_a_layer_is_a_tensor_hook_s(
     table = result.panels[-1]
     assert isinstance(table, TablePanel)
     assert [row[0] for row in table.rows if row[-2] == "changed"] == changed
+
+
+@pytest.mark.parametrize("clipping", ["by norm", "by value"])
+@pytest.mark.parametrize(("at", "upstream"), [("conv2", ["conv1"]), ("head", ["conv1", "conv2"])])
+def test_clipping_at_the_input_is_a_tensor_hook_s(
+    at: str, upstream: list[str], clipping: str
+) -> None:
+    network, image = seeded(Tiny).eval(), random_input(4)
+    chosen = {"target": 3, "clipping": clipping, "limit": 1e-3, "at": at, "at_side": "inputs"}
+    result = hookviz.run_lens("gradient-flow", as_model(network), image, **chosen)
+
+    def clip(gradient: Tensor) -> Tensor:
+        if clipping == "by value":
+            return gradient.clamp(-1e-3, 1e-3)
+        return gradient * min(1.0, 1e-3 / (float(gradient.norm()) + 1e-6))
+
+    hooked = copy.deepcopy(network)
+    hooked.relu.inplace = False
+    hooked.get_submodule(at).register_forward_pre_hook(
+        lambda _module, inputs: inputs[0].register_hook(clip) and None
+    )
+    names = ["conv1", "conv2", "head"]
+    after = gradients(trained(hooked, image, 3), names)
+    norms = [np.linalg.norm(each) for each in after]
+    np.testing.assert_allclose(result.values["norm_clipped"], norms, rtol=1e-4)
+    changed = [name for name, each in zip(names, result.values["changed"], strict=True) if each]
+    assert changed == upstream
+    assert isinstance(result.panels[1], TextPanel)
+    assert f"At the input of {at} the gradient's norm is" in result.panels[1].text
+
+
+def test_an_image_needs_no_gradient_to_clip(tiny: Model, noise: Tensor) -> None:
+    result = hookviz.run_lens(
+        *("gradient-flow", tiny, noise),
+        target=0,
+        clipping="by value",
+        at="conv1",
+        at_side="inputs",
+    )
+    assert isinstance(result.panels[1], TextPanel)
+    assert "None in its grad_input" in result.panels[1].text
+    assert not result.values["changed"].any()
+    assert result.values["norm_at"] == 0
 
 
 def test_a_layer_without_a_gradient_has_none_to_clip() -> None:
