@@ -1,5 +1,6 @@
 """Copy every input and output tensor of one layer call, at the moment of the call."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +36,13 @@ class LayerIO:
 
 
 def layer_io(
-    model: Model, model_input: ModelInput, layer: str, call: int = 0, progress: Progress = ignore
+    model: Model,
+    model_input: ModelInput,
+    layer: str,
+    call: int = 0,
+    progress: Progress = ignore,
+    *,
+    change: Callable[[Tensor], Tensor] | None = None,
 ) -> LayerIO:
     """Record the inputs and outputs of one layer call, in a pass that ends with it.
 
@@ -45,6 +52,7 @@ def layer_io(
         layer: name of a layer or a block.
         call: which of its calls, from 0.
         progress: called with the share done after every layer; what it raises ends the run.
+        change: what a pre-hook makes of the first input, which the layer gets in its place.
 
     Raises:
         UnknownLayerError: a pass runs no layer of that name.
@@ -66,7 +74,7 @@ def layer_io(
                 calls=calls[layer],
             )
         )
-    recorder = _IORecorder(layer, call, ProgressReporter(progress, sum(calls.values())))
+    recorder = _IORecorder(layer, call, ProgressReporter(progress, sum(calls.values())), change)
     with (
         private_replica(model) as replica,
         hooks.before(replica, [layer], recorder.before),
@@ -87,18 +95,29 @@ def layer_io(
 class _IORecorder:
     """Copies the wanted call's inputs and outputs, and ends the pass after it."""
 
-    def __init__(self, layer: str, call: int, reporter: ProgressReporter) -> None:
+    def __init__(
+        self,
+        layer: str,
+        call: int,
+        reporter: ProgressReporter,
+        change: Callable[[Tensor], Tensor] | None,
+    ) -> None:
+        self._change = change
         self.tensors: LayerIO | None = None
         self.reporter = reporter
         self._wanted = (layer, call)
         self._inputs: Copies = ()
         self._versions: list[int] = []
 
-    def before(self, call: hooks.Call) -> None:
-        """Copy the inputs of the wanted call before it runs."""
-        if (call.layer, call.index) == self._wanted:
-            self._inputs = _copies(call.inputs)
-            self._versions = _versions(call.inputs)
+    def before(self, call: hooks.Call) -> Any:
+        """Copy the inputs of the wanted call before it runs, changed where that is wanted."""
+        if (call.layer, call.index) != self._wanted:
+            return None
+        inputs = call.inputs
+        if self._change is not None:
+            inputs = (self._change(inputs[0]), *inputs[1:])
+        self._inputs, self._versions = _copies(inputs), _versions(inputs)
+        return None if self._change is None else inputs
 
     def after(self, call: hooks.Call) -> None:
         """Copy the outputs of the wanted call, and end the pass."""

@@ -3,12 +3,13 @@
 Over 300 lines: tensors of any number and shape, as pictures, in numbers, in words and as a script.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import constants, in_order
@@ -17,13 +18,17 @@ from hookviz.drawing.panels import GridPanel, Panel, TablePanel, TextPanel
 from hookviz.drawing.scales import Limits, quantise
 from hookviz.errors import HookVizError
 from hookviz.explaining.layer_io import Copies, LayerIO, layer_io
+from hookviz.explaining.scoring import class_scores
 from hookviz.explaining.tensor_maps import tensor_maps
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import private_replica
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Subject
-from hookviz.lenses.contract.parameters import LayerChoice, OneOf, WholeNumber
+from hookviz.lenses.contract.parameters import LayerChoice, OneOf, RealNumber, WholeNumber
 from hookviz.types import UNKNOWN, Address, LayerInfo, Layout
 from hookviz.wording import number, times
 
+_CHANGES = {mark("plus"): torch.add, mark("times"): torch.mul}
 _MOST_GRIDS = 2  # drawn per side; further tensors are rows of the table alone
 _HEAD = (
     mark("tensor"),
@@ -54,12 +59,15 @@ class _Part:
     read: str
 
 
-def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
+def run(
+    subject: Subject, *, layer: str, call: int, scale: str, change: str, amount: float
+) -> LensOutput:
     """Show one call of a layer, from 1: its inputs, copied before it ran, beside its outputs.
 
     Colours are shared where the values mean the same on both sides: by default for layers without
     weights, such as activations and pooling. Statistics are over all finite values; "zeros" is the
-    share of values that are exactly 0.
+    share of values that are exactly 0. With `change` a pre-hook hands the call its first input plus
+    or times `amount`, and that is what is shown.
 
     Raises:
         SettingError: the layer has no such call.
@@ -68,6 +76,10 @@ def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
     """
     info = next(info for info in subject.trace.every if info.name == layer)
     tensors = layer_io(subject.model, subject.model_input, layer, call - 1, subject.progress)
+    said = []
+    if change != "none":
+        tensors, words = _changed(subject, layer, call, tensors, change=change, amount=amount)
+        said.append(TextPanel(words, "note"))
     module = subject.model.network.get_submodule(layer)
     known = subject.trace.layouts
     layouts = {
@@ -95,7 +107,65 @@ def run(subject: Subject, *, layer: str, call: int, scale: str) -> LensOutput:
         )
     table = TablePanel(say("In numbers"), _HEAD, tuple(map(_row, (*before, *after))))
     values = {part.name.replace(" ", "_"): part.values for part in (*before, *after)}
-    return (TextPanel(_says(info, tensors, before, after)), *grids, table), values
+    return (TextPanel(_says(info, tensors, before, after)), *said, *grids, table), values
+
+
+def _changed(
+    subject: Subject, layer: str, call: int, plain: LayerIO, *, change: str, amount: float
+) -> tuple[LayerIO, str]:
+    """Return the call with another input, and what comes of it, there and in the scores."""
+    if not plain.inputs or plain.inputs[0][0] != ("0",) or plain.inputs[0][1].is_complex():
+        raise HookVizError(
+            say("The first input of {layer} is no tensor of numbers to change.", layer=layer)
+        )
+
+    def changed(given: Tensor) -> Tensor:
+        return _CHANGES[change](given, amount).to(given.dtype)
+
+    run_on = (subject.model, subject.model_input, layer, call - 1)
+    tensors = layer_io(*run_on, subject.progress, change=changed)
+    moved = [
+        (one - other).abs().double()
+        for (_, one), (_, other) in zip(plain.outputs, tensors.outputs, strict=False)
+        if one.shape == other.shape and one.numel()
+    ]
+    words = say(
+        "A pre-hook hands {layer} its input {change} {amount}.",
+        layer=layer,
+        change=say(change),
+        amount=number(amount),
+    )
+    if moved:
+        every = torch.cat([each.flatten() for each in moved])
+        words += say(
+            " {share} of what it puts out changes, by {largest} at most.",
+            share=_share(float((every > 0).double().mean())),
+            largest=number(float(every.max())),
+        )
+    return tensors, words + _verdict(subject, layer, call, changed)
+
+
+def _verdict(subject: Subject, layer: str, call: int, changed: Callable[[Tensor], Tensor]) -> str:
+    """Say what becomes of the likeliest class; nothing where there are no scores."""
+    if not subject.trace.scores:
+        return ""
+
+    def hand_over(given: hooks.Call) -> Tensor | None:
+        return changed(given.inputs[0]) if given.index == call - 1 else None
+
+    images = subject.model_input.tensor
+    with private_replica(subject.model) as replica:
+        before = class_scores(subject.model, replica, images)[0].double().softmax(0)
+        with hooks.before(replica, [layer], hand_over):
+            after = class_scores(subject.model, replica, images)[0].double().softmax(0)
+    old, new = int(before.argmax()), int(after.argmax())
+    return say(
+        " The network then says {new_label} ({new_share}); without it says {label} ({share}).",
+        new_label=subject.label(new),
+        new_share=_share(float(after[new])),
+        label=subject.label(old),
+        share=_share(float(before[old])),
+    )
 
 
 def _parts(
@@ -226,25 +296,39 @@ def script(facts: LensFacts) -> LensCode:
     """Write one call of the layer, its tensors copied at that moment."""
     call = {"call": "counted from 1"} if facts.chosen["call"] > 1 else {}
     which = "CALL - 1" if call else "0"
-    lines = constants(facts, layer="", **call)
+    change = facts.chosen["change"]
+    amount = {"amount": "of the change"} if change != "none" else {}
+    lines = constants(facts, layer="", **call, **amount)
+    handed, returned = "", ""
+    if amount:
+        sign = {"plus": "+", "times": "*"}[change]
+        handed = _HANDED.format(call=which, sign=sign)
+        returned = "\n    return inputs, named"
     if set(facts.values) == {"input", "output"}:
-        return in_order(lines, _ONE_TENSOR), {
+        one = _ONE_TENSOR.format(handed=handed, returned=returned.removesuffix(", named"))
+        return in_order(lines, one), {
             "input": f"taken_in[{which}].float().numpy()",
             "output": f"put_out[{which}].float().numpy()",
         }
     several = sum(name.partition("_")[0] == "input" for name in facts.values) > 1
-    code = _TENSORS.format(path="path" if several else "path[1:]", call=which)
+    code = _TENSORS.format(
+        path="path" if several else "path[1:]", call=which, handed=handed, returned=returned
+    )
     return in_order(lines, code), {
         name: f'tensors["{name}"].float().numpy()' for name in facts.values
     }
 
 
+_HANDED = """\
+    if len(taken_in) == {call}:  # what a pre-hook returns takes the place of the inputs
+        inputs = (inputs[0] {sign} AMOUNT, *inputs[1:])
+"""
 _ONE_TENSOR = """\
 taken_in, put_out = [], []
 
 
 def before(module, inputs):
-    taken_in.append(inputs[0].clone())  # a copy: the layer may work in place
+{handed}    taken_in.append(inputs[0].clone())  # a copy: the layer may work in place{returned}
 
 
 def after(module, inputs, output):
@@ -277,7 +361,8 @@ taken_in, put_out = [], []
 
 
 def before(module, inputs, named):
-    taken_in.append(tensors_in((*inputs, *named.values())))  # now: it may work in place
+{handed}    # Copied now: the layer may work in place.
+    taken_in.append(tensors_in((*inputs, *named.values()))){returned}
 
 
 def after(module, inputs, output):
@@ -316,6 +401,20 @@ LENS = Lens(
             label=mark("Colours"),
             choices=(mark("automatic"), mark("shared"), mark("own")),
             help=mark("Whether input and output have the same colours; layers without weights do."),
+        ),
+        OneOf(
+            name="change",
+            label=mark("Change the input"),
+            choices=(mark("none"), *_CHANGES),
+            help=mark("What a pre-hook hands the layer in place of its first input."),
+        ),
+        RealNumber(
+            name="amount",
+            label=mark("By"),
+            matters_for=("change", tuple(_CHANGES)),
+            low=-1e6,
+            high=1e6,
+            default=2,
         ),
     ),
 )

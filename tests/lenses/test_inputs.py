@@ -1,3 +1,4 @@
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -11,12 +12,14 @@ import hookviz
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.panels import GridPanel, TablePanel, TextPanel
 from hookviz.lenses.contract.result import LensResult
+from hookviz.wording import number
 from tests.codegen.script_cases import RESNET, SQUEEZENET, ScriptCase
 from tests.networks import as_model, hook_count, random_input, seeded
 
 SCRIPTS = (
     ScriptCase(),
     ScriptCase({"layer": "layer2.1.relu", "call": 2}, RESNET),
+    ScriptCase({"layer": "layer2.1.relu", "call": 2, "change": "plus", "amount": 0.5}, RESNET),
     ScriptCase({"layer": "features.1"}, SQUEEZENET),
 )
 
@@ -211,6 +214,40 @@ def test_an_empty_tensor_is_a_row_and_no_picture() -> None:
     result = look(model)
     assert len(grids(result)) == 1
     assert rows(result)["output"] == ("1×0×16×16", "–", "–", "–", "–")
+
+
+@pytest.mark.parametrize(("change", "amount"), [("plus", 1.0), ("times", -2.0)])
+@pytest.mark.parametrize("call", [1, 2])
+def test_an_input_is_changed_as_a_pre_hook_changes_it(
+    tiny: hookviz.Model, change: str, amount: float, call: int
+) -> None:
+    result = hookviz.run_lens(
+        *("inputs", tiny, random_input(3)),
+        layer="relu",
+        call=call,
+        change=change,
+        amount=amount,
+    )
+    network, calls, given = copy.deepcopy(tiny.network), [], []
+
+    def hand_over(_module: nn.Module, inputs: tuple[Tensor, ...]) -> Tensor:
+        calls.append(inputs[0].clone())
+        changed = inputs[0] + amount if change == "plus" else inputs[0] * amount
+        given.append(changed.clone())
+        return changed if len(calls) == call else inputs[0]
+
+    network.get_submodule("relu").register_forward_pre_hook(hand_over)
+    with torch.no_grad():
+        scores = network(random_input(3)).softmax(1)[0]
+        plain = tiny.network(random_input(3)).softmax(1)[0]
+    torch.testing.assert_close(torch.tensor(result.values["input"]), given[call - 1])
+    torch.testing.assert_close(torch.tensor(result.values["output"]), F.relu(given[call - 1]))
+    note = result.panels[1]
+    assert isinstance(note, TextPanel)
+    moved = (F.relu(given[call - 1]) - F.relu(calls[call - 1])).abs()
+    assert f"by {number(float(moved.max()))} at most" in note.text
+    assert f"({number(100 * float(scores.max()))} %); without" in note.text
+    assert f"({number(100 * float(plain.max()))} %)." in note.text
 
 
 def test_a_call_that_does_not_take_place(tiny: hookviz.Model) -> None:
