@@ -28,7 +28,7 @@ from hookviz.lenses.contract.parameters import LayerChoice, OneOf, RealNumber, W
 from hookviz.types import UNKNOWN, Address, LayerInfo, Layout
 from hookviz.wording import number, times
 
-_CHANGES = {mark("plus"): torch.add, mark("times"): torch.mul}
+_CHANGES: dict[str, Callable[..., Tensor]] = {mark("plus"): torch.add, mark("times"): torch.mul}
 _MOST_GRIDS = 2  # drawn per side; further tensors are rows of the table alone
 _HEAD = (
     mark("tensor"),

@@ -195,7 +195,13 @@ def test_clipping_at_the_input_is_a_tensor_hook_s(
     at: str, upstream: list[str], clipping: str
 ) -> None:
     network, image = seeded(Tiny).eval(), random_input(4)
-    chosen = {"target": 3, "clipping": clipping, "limit": 1e-3, "at": at, "at_side": "inputs"}
+    chosen: dict[str, Any] = {
+        "target": 3,
+        "clipping": clipping,
+        "limit": 1e-3,
+        "at": at,
+        "at_side": "inputs",
+    }
     result = hookviz.run_lens("gradient-flow", as_model(network), image, **chosen)
 
     def clip(gradient: Tensor) -> Tensor:
