@@ -277,8 +277,8 @@ def _charts(
     labels = tuple(gradients.by_layer)
     series = {"‖g‖": values["norm"], say("max |g|"): values["largest"]}
     if "norm_clipped" in values:
-        series["‖g‖ clipped"] = values["norm_clipped"]
-        series["max |g| clipped"] = values["largest_clipped"]
+        series[say("‖g‖ clipped")] = values["norm_clipped"]
+        series[say("max |g| clipped")] = values["largest_clipped"]
     sizes = ChartPanel(
         say("Gradient of each layer's weights"),
         labels,

@@ -277,12 +277,12 @@ def _says(
         )
         changed = 1 - float(np.mean(same)) if same.size else 0.0
         says.append(
-            f"{_share(changed)} of the values come out changed."
+            say("{share} of the values come out changed.", share=_share(changed))
             if changed
-            else "Every value comes out as it went in."
+            else say("Every value comes out as it went in.")
         )
     if tensors.in_place:
-        says.append("It works in place: it writes its output over its input.")
+        says.append(say("It works in place: it writes its output over its input."))
     if tensors.others:
         says.append(f"It is also given {', '.join(tensors.others)}, which can't be drawn.")
     return " ".join(says)
