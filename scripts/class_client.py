@@ -29,12 +29,14 @@ class ClassSeat:
 
     Attributes:
         view: all that was said of it so far, the newest of each.
+        frames: of the teacher's camera, as they came.
     """
 
     def __init__(self, opened: ClientConnection) -> None:
         """Speak over a connection that is open."""
         self.socket = opened
         self.view: dict[str, Any] = {}
+        self.frames: list[bytes] = []
 
     async def say(self, **message: Any) -> None:
         """Send a message."""
@@ -42,7 +44,11 @@ class ClassSeat:
 
     async def hear(self) -> dict[str, Any]:
         """Wait for the next news, which are in the view too."""
-        news: dict[str, Any] = json.loads(await asyncio.wait_for(self.socket.recv(), PATIENCE))
+        heard = await asyncio.wait_for(self.socket.recv(), PATIENCE)
+        if isinstance(heard, bytes):
+            self.frames.append(heard)
+            return {}
+        news: dict[str, Any] = json.loads(heard)
         self.view |= news
         return news
 

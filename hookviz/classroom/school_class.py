@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
+from hookviz.classroom.live_frame import LiveShare
 from hookviz.classroom.poll import Poll
 from hookviz.classroom.question import Question
 from hookviz.classroom.seats import ALONE_THERE, ATTENTION, HERE, Follower, Score, Seat, wake
@@ -38,6 +39,7 @@ class SchoolClass:
     ) -> None:
         """Begin with nobody who follows."""
         self.code = code
+        self.live = LiveShare(now)
         self._secret = secrets.token_urlsafe(24)
         self._most, self._now = most, now
         self._lock = threading.Lock()
@@ -159,6 +161,8 @@ class SchoolClass:
                 self._teacher, self._alone_since = None, self._now()
             elif seat.follower is not None and seat.follower.seat is seat:
                 seat.follower.seat = None
+        if self._teacher is None and self.live.take(None):
+            self._wake_followers()
         self._wake_teacher()
 
     def view(self, seat: Seat) -> dict[str, Any]:
@@ -198,6 +202,14 @@ class SchoolClass:
                 return
             self._state = state
         self._wake_followers()
+
+    def show_live(self, seat: Seat, told: str | bytes | None) -> None:
+        """Show who follows what `told` says of the teacher's camera, see `LiveShare.take`.
+
+        Ignored from any seat but the teacher's.
+        """
+        if seat is self._teacher and self.live.take(told):
+            self._wake_followers()
 
     def ask(self, question: Question, *, is_first: bool = False) -> None:
         """Ask all who follow; the question before is gone.
@@ -274,6 +286,7 @@ class SchoolClass:
             self._over = True
             self._followers, self._teacher = {}, None
             self._state = self._poll = None
+            self.live.take(None)
         for seat in filter(None, seats):
             self._end(seat, ENDED)
 

@@ -31,36 +31,45 @@ def answer(
 
     ==========  =======================================================================
     frame       its number
-    blobs       bytes of each picture: the grid's sprite, and the picked channel's map
-    grid        `tile_facts` of the sprite; ``title``, ``legend`` and ``shown`` in words
+    blobs       bytes of each picture: the grid's sprite, and the picked channel's map; where its
+                values are wanted, those alone
+    grid        `tile_facts` of the sprite; ``title``, ``legend`` and ``shown`` in words; null where
+                values are wanted
     scores      label and probability of the five likeliest classes; empty without
     picked      of the picked channel, see `_picked`; null without
+    values      of the picked channel's map as numbers, see `_values`; null without
     maxima      the highest value of every channel, in the order of the layer
     ms          milliseconds that each part took
     ==========  =======================================================================
     """
-    grid, capture = drawn.grid, drawn.capture
+    capture, channel = drawn.capture, options.channel
     with timer.measure("encode"):
-        alt = say(
-            "{channels} of layer {layer} for this frame.", channels=grid.shown, layer=grid.title
-        )
-        facts = tile_facts(grid, alt[0].upper() + alt[1:], grid.sprite)
-        facts |= {"title": grid.title, "legend": grid.legend, "shown": grid.shown}
-        pictures = [grid.sprite]
-        picked = None
-        if options.channel is not None and options.channel < grid.shape[0]:
-            picked = _picked(drawn, model, options.channel, options.cell)
-            pictures.append(_map(drawn, options.channel))
+        picked = values = grid = None
+        pictures = []
+        if channel is not None and channel < drawn.grid.shape[0]:
+            picked = _picked(drawn, model, channel, options.cell)
+            values, levels = _values(drawn, channel) if options.values else (None, b"")
+            pictures.append(levels or _map(drawn, channel))
+        if values is None:
+            grid = _grid(drawn)
+            pictures.insert(0, drawn.grid.sprite)
         top = () if capture.logits is None else capture.likeliest(5)
-        scores = [[class_label(index, capture.categories), chance] for index, chance in top]
         facts = {
             "frame": number,
-            "grid": facts,
-            "scores": scores,
+            "grid": grid,
+            "scores": [[class_label(index, capture.categories), chance] for index, chance in top],
             "picked": picked,
-            "maxima": json_numbers(grid.stats.maximum),
+            "values": values,
+            "maxima": json_numbers(drawn.grid.stats.maximum),
         }
     return packed({**facts, "ms": timer.ms}, pictures)
+
+
+def _grid(drawn: DrawnFrame) -> dict[str, Any]:
+    grid = drawn.grid
+    alt = say("{channels} of layer {layer} for this frame.", channels=grid.shown, layer=grid.title)
+    facts = tile_facts(grid, alt[0].upper() + alt[1:], grid.sprite)
+    return facts | {"title": grid.title, "legend": grid.legend, "shown": grid.shown}
 
 
 def packed(facts: dict[str, Any], pictures: Sequence[bytes]) -> bytes:
@@ -72,20 +81,22 @@ def packed(facts: dict[str, Any], pictures: Sequence[bytes]) -> bytes:
 def _picked(
     drawn: DrawnFrame, model: Model, channel: int, cell: tuple[int, int] | None
 ) -> dict[str, Any]:
-    """Describe the picked channel: its maximum and where that is, and the value at `cell`.
+    """Describe the picked channel: its mean, its maximum and where that is, the value at `cell`.
 
     ``frame_box`` is what the strongest cell sees: top, left, bottom, right in pixels of the frame;
     null where that is not known.
     """
     values, stats = drawn.maps[channel].numpy(), drawn.grid.stats
     row, column = divmod(int(strongest_cells(values[None])[0]), values.shape[1])
-    highest, lowest = json_numbers(np.array([stats.maximum[channel], stats.minimum[channel]]))
+    numbers = np.array([each[channel] for each in (stats.maximum, stats.minimum, stats.mean)])
+    highest, lowest, mean = json_numbers(numbers)
     within = cell is not None and cell[0] < values.shape[0] and cell[1] < values.shape[1]
     at = values[cell] if within else np.float32(np.nan)
     return {
         "channel": channel,
         "max": highest,
         "min": lowest,
+        "mean": mean,
         "cell": [row, column],
         "frame_box": _frame_box(drawn, model, row, column),
         "at": list(cell) if cell is not None and within else None,
@@ -108,3 +119,17 @@ def _map(drawn: DrawnFrame, channel: int) -> bytes:
     one = slice(channel, channel + 1)
     levels = quantise(values, limits.low[one], limits.high[one])
     return palette_png(levels[0], drawn.grid.palette)
+
+
+def _values(drawn: DrawnFrame, channel: int) -> tuple[dict[str, Any], bytes]:
+    """Return the channel's map as a byte a cell, row by row, and what the bytes mean.
+
+    0 is ``low`` and 255 ``high``, its lowest and highest finite value; others stand as ``low``.
+    """
+    values = drawn.maps[channel].numpy().astype(np.float64)
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    shares = np.nan_to_num((values - low) / (high - low or 1.0), nan=0.0, posinf=0.0, neginf=0.0)
+    rows, columns = values.shape
+    facts = {"rows": rows, "columns": columns, "low": low, "high": high}
+    return facts, np.round(shares * 255).astype(np.uint8).tobytes()

@@ -45,11 +45,13 @@ class StreamOptions:
         channel: the channel that is picked up, if one is.
         hold: whether the colours stay as they were when this became true.
         cell: row and column of a cell of the channel whose value is wanted, if any.
+        values: whether the picked channel's map is wanted as numbers, in place of the grid.
     """
 
     channel: int | None = None
     hold: bool = False
     cell: tuple[int, int] | None = None
+    values: bool = False
 
 
 def read_stream_options(text: str) -> StreamOptions:
@@ -64,11 +66,12 @@ def read_stream_options(text: str) -> StreamOptions:
         message = None
     if not isinstance(message, dict):
         raise _unknown_message(text)
-    match message.get("channel"), message.get("hold", False), message.get("cell"):
-        case (channel, bool(hold), [row, column]) if all(map(_is_index, (row, column))):
-            options = StreamOptions(channel, hold, (row, column))
-        case (channel, bool(hold), None):
-            options = StreamOptions(channel, hold)
+    channel, cell = message.get("channel"), message.get("cell")
+    match message.get("hold", False), message.get("values", False), cell:
+        case (bool(hold), bool(values), [row, column]) if all(map(_is_index, (row, column))):
+            options = StreamOptions(channel, hold, (row, column), values)
+        case (bool(hold), bool(values), None):
+            options = StreamOptions(channel, hold, values=values)
         case _:
             raise _unknown_message(text)
     if options.channel is not None and not _is_index(options.channel):

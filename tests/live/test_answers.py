@@ -78,6 +78,7 @@ def test_the_picked_channel_has_its_map_its_strongest_cell_and_what_that_sees(
         "channel": channel,
         "max": float(f"{values.max():.8g}"),
         "min": float(f"{values.min():.8g}"),
+        "mean": pytest.approx(float(values.mean(dtype=np.float64)), rel=1e-5),
         "cell": [row, column],
         "frame_box": list(on_picture(box, model_input.crop, image, (128, 172))),
         "at": [3, 4],
@@ -109,3 +110,36 @@ def test_numbers_that_json_has_not_are_null_and_no_scores_are_none() -> None:
     assert reply.facts["maxima"][:2] == [None, None]
     assert reply.facts["picked"]["max"] is None
     assert reply.facts["picked"]["cell"] == [0, 0]
+
+
+def test_where_values_are_wanted_the_channel_s_map_comes_as_numbers_and_no_grid() -> None:
+    model, data, channel = shapesnet(), frame(4), 5
+    reply = answered(data, model, subject_of(model), StreamOptions(channel, values=True))
+    values = hookviz.capture(model, data, STEP)[STEP].values[channel].numpy()
+    facts = reply.facts["values"]
+    assert (facts["rows"], facts["columns"]) == values.shape
+    assert (facts["low"], facts["high"]) == (values.min(), values.max())
+    (sent,) = reply.blobs
+    levels = np.frombuffer(sent, np.uint8).reshape(values.shape)
+    read = facts["low"] + levels / 255 * (facts["high"] - facts["low"])
+    assert np.abs(read - values).max() <= (values.max() - values.min()) / 510 + 1e-6
+    assert reply.facts["grid"] is None
+    assert reply.facts["picked"]["max"] == float(f"{values.max():.8g}")
+
+
+def test_values_of_no_channel_are_the_grid_and_what_is_not_finite_is_the_lowest() -> None:
+    model = shapesnet()
+    reply = answered(frame(), model, subject_of(model), StreamOptions(values=True))
+    assert reply.facts["grid"]["order"]
+    assert reply.facts["values"] is None
+    module = seeded(lambda: nn.Sequential(nn.Conv2d(3, 1, 1)))
+    with torch.no_grad():
+        bias = module[0].bias
+        assert isinstance(bias, Tensor)
+        bias.fill_(float("inf"))
+    infinite = as_model(module)
+    wanted = StreamOptions(0, values=True)
+    subject = subject_of(infinite, step="0")
+    reply = answered(encoded(picture(1, 16, 16)), infinite, subject, wanted)
+    assert (reply.facts["values"]["low"], reply.facts["values"]["high"]) == (0.0, 0.0)
+    assert set(reply.blobs[0]) == {0}

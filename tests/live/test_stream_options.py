@@ -13,6 +13,7 @@ from hookviz.live.stream_options import LONGEST, StreamOptions, read_stream_opti
             StreamOptions(12, hold=True, cell=(3, 4)),
         ),
         ('{"channel": null, "hold": false, "cell": null}', StreamOptions()),
+        ('{"channel": 3, "values": true}', StreamOptions(3, values=True)),
         ('{"channel": 0, "what a later page adds": 1}', StreamOptions(0)),
     ],
 )
@@ -35,6 +36,7 @@ def test_what_a_page_picks_is_read(text: str, options: StreamOptions) -> None:
         '{"channel": 99999999999}',
         '{"hold": 1}',
         '{"hold": null}',
+        '{"values": 1}',
         '{"cell": [1]}',
         '{"cell": [1, -2]}',
         '{"cell": [1, 2, 3]}',

@@ -4,7 +4,8 @@ Whoever connects says in JSON which class it is and shows a token: the teacher's
 pass that a page gave to a pupil (``code``, ``token``, and the pass ``before`` a page was loaded
 again). From then on it is told what is new in its
 view (`hookviz.classroom.school_class`), the newest of it. A teacher's page tells its link
-(``state``), closes a question (``close``), says which of the answers that were written are right
+(``state``), says of a live camera whether it is shared (``live``) and in bytes what is seen of it,
+which pupils get (`hookviz.classroom.live_frame`), closes a question (``close``), says which of the answers that were written are right
 (``mark``), reveals what is right (``reveal``) and takes the question away (``away``); a pupil's
 answers (``vote``, ``guess``). Each says now and then that it is there, and whether somebody looks
 (``here``), and is answered; who has said so and falls silent is gone. Nothing of it is logged.
@@ -20,6 +21,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from hookviz.classroom.classes import classes
+from hookviz.classroom.live_frame import MOST_BYTES
 from hookviz.classroom.school_class import ALONE, SchoolClass
 from hookviz.classroom.seats import AWAY, Seat
 from hookviz.classroom.shared_state import LONGEST, read_state
@@ -135,9 +137,12 @@ async def _serve(
 async def _send_news(attended: SchoolClass, seat: Seat, woken: asyncio.Event, send: Send) -> None:
     """Send what is new of the view, the newest of it, until it is over."""
     sent: dict[str, Any] = {}
+    seen = 0  # the frame of the teacher's camera that was sent last
     while True:
         woken.clear()
         view = attended.view(seat)
+        if seat.follower is not None:
+            view["live"] = attended.live.kind
         news = {
             name: value for name, value in view.items() if sent.get(name, _CloseConnection) != value
         }
@@ -146,6 +151,10 @@ async def _send_news(attended: SchoolClass, seat: Seat, woken: asyncio.Event, se
             sent |= news
         if view["over"]:
             raise _CloseConnection(1000)
+        frame = attended.live.frame if seat.follower is not None else None
+        if frame is not None and frame.number != seen:
+            await send({"type": "websocket.send", "bytes": frame.data})
+            seen = frame.number
         await asyncio.sleep(_PAUSE)
         try:
             await asyncio.wait_for(woken.wait(), _BEAT)
@@ -170,6 +179,9 @@ async def _receive(attended: SchoolClass, seat: Seat, incoming: MessageReader) -
             return
         if bucket.take() > 0:
             raise _CloseConnection(TOO_FAST)
+        if message.get("bytes") is not None:
+            _show_frame(attended, seat, message["bytes"])
+            continue
         content = _read(message.get("text"))
         match content:
             case {"here": str(attention)}:
@@ -190,6 +202,8 @@ def _hear_teacher(attended: SchoolClass, seat: Seat, content: dict[str, Any]) ->
         case {"state": str(query)}:
             with suppress(ClassroomError):  # such a view isn't shared; the one before stays
                 attended.publish(seat, read_state(query))
+        case {"live": str() | None as kind}:
+            attended.show_live(seat, kind)
         case {"close": int(number)}:
             attended.close(seat, number)
         case {"mark": str(text), "question": int(number)}:
@@ -215,6 +229,21 @@ def _hear_pupil(attended: SchoolClass, seat: Seat, content: dict[str, Any]) -> N
             attended.vote(seat, number, text)
         case _:
             raise _CloseConnection(STRANGE)
+
+
+def _show_frame(attended: SchoolClass, seat: Seat, data: bytes) -> None:
+    """Show a class what its teacher's camera sees.
+
+    Raises:
+        _CloseConnection: it is no frame of ours, too large, or from another seat.
+    """
+    if seat.follower is not None:
+        raise _CloseConnection(STRANGE)
+    try:
+        attended.show_live(seat, data)
+    except ClassroomError as error:
+        is_large = len(data) > MOST_BYTES
+        raise _CloseConnection(TOO_LARGE if is_large else STRANGE) from error
 
 
 def _read(text: str | None) -> dict[str, Any]:

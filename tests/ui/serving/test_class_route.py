@@ -11,6 +11,7 @@ import pytest
 
 from scripts.class_client import CLASS_APP, ClassSeat, asked, knock, sit
 from scripts.servers import ROOT, Server, serve
+from tests.classroom.test_live_frame import framed, jpeg
 from tests.loops import in_a_loop_of_its_own
 
 TWO = {"HOOKVIZ_CLASSES": "2", "PYTHONPATH": str(ROOT), "HOOKVIZ_LOG": "json"}
@@ -109,6 +110,69 @@ def test_states_that_come_faster_than_they_are_read_are_skipped(
         return heard
 
     assert taught(server, begun, 1, teach) <= 40
+
+
+def test_pupils_get_a_camera_that_is_shared_and_nothing_of_one_that_is_not(
+    server: Server, begun: dict[str, str]
+) -> None:
+    frame = framed(jpeg(), layer="stem.first.conv")
+
+    async def teach(teacher: ClassSeat, pupils: list[ClassSeat]) -> None:
+        await teacher.say(live="private")
+        await asyncio.gather(*(pupil.until(live="private") for pupil in pupils))
+        await teacher.socket.send(frame)  # a page does not; none of it goes on
+        await teacher.say(live="shared")
+        await asyncio.gather(*(pupil.until(live="shared") for pupil in pupils))
+        assert all(pupil.frames == [] for pupil in pupils)
+        await teacher.socket.send(frame)
+        for pupil in pupils:
+            while not pupil.frames:
+                await pupil.hear()
+            assert pupil.frames == [frame]
+        assert "live" not in teacher.view
+        await teacher.socket.close()
+        await asyncio.gather(*(pupil.until(live=None) for pupil in pupils))
+
+    taught(server, begun, 3, teach)
+
+
+@pytest.mark.parametrize(("seat", "data"), [(0, framed(jpeg())), (1, b"no frame"), (1, b"")])
+def test_frames_of_pupils_and_what_is_none_end_the_connection(
+    server: Server, begun: dict[str, str], seat: int, data: bytes
+) -> None:
+    async def send(teacher: ClassSeat, pupils: list[ClassSeat]) -> int:
+        sender = (pupils[0], teacher)[seat]
+        await sender.socket.send(data)
+        return await sender.end()
+
+    assert taught(server, begun, 1, send) == 1007
+
+
+def test_a_frame_that_is_too_large_ends_the_connection(
+    server: Server, begun: dict[str, str]
+) -> None:
+    async def send(teacher: ClassSeat, _pupils: list[ClassSeat]) -> int:
+        await teacher.socket.send(b"\0" * 60_001)
+        return await teacher.end()
+
+    assert taught(server, begun, 1, send) == 4413
+
+
+@pytest.mark.sweep("by day three pupils: the test above")
+def test_forty_pupils_get_a_frame_a_second(server: Server, begun: dict[str, str]) -> None:
+    frames = [framed(jpeg(), number=number) for number in range(4)]
+
+    async def teach(teacher: ClassSeat, pupils: list[ClassSeat]) -> None:
+        await teacher.say(live="shared")
+        for number, frame in enumerate(frames):
+            await teacher.socket.send(frame)
+            for pupil in pupils:
+                while len(pupil.frames) <= number:
+                    await pupil.hear()
+            await asyncio.sleep(0.6)  # what the server lets through
+        assert all(pupil.frames == frames for pupil in pupils)
+
+    taught(server, begun, 40, teach)
 
 
 def test_a_pupil_is_no_teacher_and_a_teacher_no_pupil(
