@@ -34,6 +34,8 @@ interface Window {
   hookvizSlides?: any;
   /** live.js: what a stream keeps over the runs of the page. */
   hookvizLive?: any;
+  /** live_share.js: what a teacher's camera shows to the class; `hookviz:camera` tells of a change. */
+  hookvizCamera?: { kind: string | null; bytes: Uint8Array | null };
   /** explorer_tree.js: where the tree of layers is to stand. */
   hookvizTree?: HTMLElement | ShadowRoot;
   /** terms.js is there. */

@@ -3,6 +3,7 @@
 
 import { frame, make, unpacked } from "../../explorer/client/shared.js";
 import { CARD, drawQuestion, saidOf } from "./class_card.js";
+import { CAMERA, seesCamera } from "./class_live.js";
 import { makeRoom } from "./class_room.js";
 import { keepOfClass, keptOfClass, openClass, tellOfLine } from "./class_wire.js";
 
@@ -16,7 +17,7 @@ const FOLLOWER = `
       <button type="button" class="back" hidden></button>
       <button type="button" class="apart" hidden></button>
       <button type="button" class="leave"><span></span></button>
-    </div>
+    </div>${CAMERA}
     ${CARD}
   </section>`;
 
@@ -48,6 +49,8 @@ const followTeacher = (root, find) => {
   let [pictures, points, share] = [null, null, null];
   let [apart, astray, acted, lost] = [false, false, false, false];
   const [card, answers] = [find(".card"), find(".answers")];
+
+  const camera = seesCamera(find);
 
   const words = (name) => data.words[name];
   const show = () => {
@@ -126,6 +129,7 @@ const followTeacher = (root, find) => {
     if ("class" in view) share = view.class;
     if ("question" in view) question = view.question;
     if (["question", "pictures", "points", "class"].some((name) => name in view)) showQuestion(before);
+    if ("live" in view) camera.kind(view.live);
     if ("state" in view) {
       state = view.state;
       if (!apart) go();
@@ -146,6 +150,7 @@ const followTeacher = (root, find) => {
       {
         news,
         here,
+        frame: camera.frame,
         state: (now, why) => {
           lost = now === "lost";
           if (now === "over") {
@@ -159,6 +164,7 @@ const followTeacher = (root, find) => {
 
   const goApart = (chosen) => {
     apart = chosen;
+    camera.apart(apart);
     keepOfClass({ code: data.code, token: data.token, apart });
     wire?.say({ here: here() });
     if (!apart) go();
@@ -200,6 +206,7 @@ const followTeacher = (root, find) => {
 
   const stop = () => {
     wire?.close();
+    camera.stop();
     makeRoom(null);
     tellOfLine(false);
     removeEventListener("hookviz:link", strayed);
@@ -213,6 +220,7 @@ const followTeacher = (root, find) => {
     [data, trigger] = [newest, setTriggerValue];
     if (first) {
       apart = keptOfClass(data.code).apart === true;
+      camera.apart(apart);
       addEventListener("hookviz:link", strayed);
       for (const kind of acts) addEventListener(kind, act, true);
       showThePage();

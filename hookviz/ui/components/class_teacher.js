@@ -3,6 +3,7 @@
 
 import { frame, make, unpacked } from "../../explorer/client/shared.js";
 import { CARD, drawQuestion } from "./class_card.js";
+import { tellsCamera } from "./class_live.js";
 import { makeRoom } from "./class_room.js";
 import { keepOfClass, keptOfClass, openClass, tellOfLine } from "./class_wire.js";
 
@@ -106,6 +107,7 @@ const teach = (root, find) => {
   };
 
   const shareNow = () => wire?.say({ state: location.search });
+  const camera = tellsCamera(() => wire);
   const shareSoon = () => {
     clearTimeout(timer);
     timer = setTimeout(shareNow, SHARE_PAUSE);
@@ -135,7 +137,10 @@ const teach = (root, find) => {
           trigger("over", why);
         } else if (now === "over") find(".says").textContent = data.words.elsewhere;
         else {
-          if (now === "open") shareNow();
+          if (now === "open") {
+            shareNow();
+            camera.opened();
+          }
           show();
         }
       },
@@ -144,6 +149,7 @@ const teach = (root, find) => {
 
   const stop = () => {
     wire?.close();
+    camera.stop();
     makeRoom(null);
     tellOfLine(false);
     clearTimeout(timer);

@@ -6,15 +6,21 @@ const CLASS_GIVEN_UP = [4401, 4403, 4430]; // codes after which trying again is 
 const CLASS_BEAT = 10_000; // milliseconds after which a page says again that it is there
 const CLASS_SILENCE = 26_000; // and after which a line on which nothing is answered is none any more
 
-// `on` has news(view) with what is new, state("open" | "lost" | "over", why), and here(), which says
-// whether somebody looks at the page.
+// `on` has news(view) with what is new, frame(buffer) with a picture of the teacher's camera,
+// state("open" | "lost" | "over", why), and here(), which says whether somebody looks at the page.
 export const openClass = ({ path, code, token, before = "" }, on) => {
   /** @type {WebSocket} */
   let socket;
   /** @type {number | undefined} */
   let timer;
   let [tries, ended, heard] = [0, false, Date.now()];
-  const say = (message) => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message));
+  const isOpen = () => socket.readyState === WebSocket.OPEN;
+  const say = (message) => {
+    if (isOpen()) socket.send(JSON.stringify(message));
+    return isOpen();
+  };
+  // Bytes, where no more than so many wait already.
+  const send = (bytes, most) => isOpen() && socket.bufferedAmount <= most && socket.send(bytes);
   const over = (why) => {
     stop();
     on.state("over", why);
@@ -37,13 +43,15 @@ export const openClass = ({ path, code, token, before = "" }, on) => {
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
     heard = Date.now();
     socket = new WebSocket(url);
+    socket.binaryType = "arraybuffer";
     socket.onopen = () => {
       socket.send(JSON.stringify({ code, token, before }));
       say({ here: on.here() });
     };
     socket.onmessage = ({ data }) => {
-      const view = JSON.parse(data);
       heard = Date.now();
+      if (typeof data !== "string") return on.frame?.(data);
+      const view = JSON.parse(data);
       if (tries !== -1) on.state("open");
       tries = -1;
       if (view.over) over(view.over);
@@ -85,7 +93,7 @@ export const openClass = ({ path, code, token, before = "" }, on) => {
   addEventListener("online", retry);
   document.addEventListener("visibilitychange", shown);
   connect();
-  return { say, close: stop };
+  return { say, send, close: stop };
 };
 
 /**

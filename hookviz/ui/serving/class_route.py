@@ -5,10 +5,11 @@ pass that a page gave to a pupil (``code``, ``token``, and the pass ``before`` a
 again). From then on it is told what is new in its
 view (`hookviz.classroom.school_class`), the newest of it. A teacher's page tells its link
 (``state``), says of a live camera whether it is shared (``live``) and in bytes what is seen of it,
-which pupils get (`hookviz.classroom.live_frame`), closes a question (``close``), says which of the answers that were written are right
-(``mark``), reveals what is right (``reveal``) and takes the question away (``away``); a pupil's
-answers (``vote``, ``guess``). Each says now and then that it is there, and whether somebody looks
-(``here``), and is answered; who has said so and falls silent is gone. Nothing of it is logged.
+which pupils get (`hookviz.classroom.live_frame`), closes a question (``close``), says which of the
+answers that were written are right (``mark``), reveals what is right (``reveal``) and takes the
+question away (``away``); a pupil's answers (``vote``, ``guess``). Each says now and then that it is
+there, and whether somebody looks (``here``), and is answered; who has said so and falls silent is
+gone. Nothing of it is logged.
 """
 
 import asyncio
