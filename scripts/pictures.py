@@ -165,8 +165,11 @@ def take_live(path: str, address: str) -> None:
             page.wait_for_timeout(12_000)  # until the strip of the last seconds is full
             page.mouse.move(720, 1)
             page.screenshot(path=FOLDER / "live.png")
+            page.keyboard.press("m")
+            page.locator(".live .moments li").nth(3).wait_for()
+            page.screenshot(path=FOLDER / "mirror.png")
             page.close()
-    print(FOLDER.name, "live.png")
+    print(FOLDER.name, "live.png", "mirror.png")
 
 
 def write_film(file: BinaryIO, photograph: Path, frames: int = 90, side: int = 480) -> None:

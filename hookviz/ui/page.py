@@ -20,6 +20,7 @@ from hookviz.markup import data_url
 from hookviz.models.sources import source_of
 from hookviz.serving import out_of_memory
 from hookviz.types import Capture, Model, ModelInput
+from hookviz.ui.classroom import membership
 from hookviz.ui.classroom.class_bar import show_class
 from hookviz.ui.classroom.class_code import link_of_taught
 from hookviz.ui.classroom.class_menu import offer_class
@@ -213,9 +214,12 @@ def _show_explorer(scene: ExplorerScene, model: Model, header: DeltaGenerator) -
 def _show_live(scene: ExplorerScene, model: Model) -> None:
     """Draw the stream in place of the channels of one image."""
     handed_over = scene.handed_over(model, is_compared=False)
-    layer, step, *_ = show_rows(handed_over, subject_now(handed_over, model), has_look=True)
-    look = look_of(view_in_link(), colours(), layer.output_shape[0])
-    show_stream(model, scene.choice, step, look, size=scene.size, whole=scene.whole)
+    looked = show_rows(handed_over, subject_now(handed_over, model), has_look=True)
+    look = look_of(view_in_link(), colours(), looked.layer.output_shape[0])
+    teaches = membership.taught() is not None
+    show_stream(
+        *(model, scene.choice, looked, look), size=scene.size, whole=scene.whole, teaches=teaches
+    )
 
 
 def _show_through(lens: Lens, scene: ExplorerScene, model: Model, header: DeltaGenerator) -> None:

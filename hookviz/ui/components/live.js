@@ -7,8 +7,10 @@ import { frame, say, unpacked } from "../../explorer/client/shared.js";
 import { FRAME } from "./live_frame.js";
 import { pressed } from "./live_keys.js";
 import { channelInLink } from "./live_link.js";
+import { mirror } from "./live_mirror.js";
 import { offerCameras, playerBar } from "./live_player.js";
 import { watch } from "./live_screen.js";
+import { sharing } from "./live_share.js";
 import { shooter } from "./live_shots.js";
 import { openCamera, openFile } from "./live_source.js";
 import { LONGEST_WAIT, openWire } from "./live_wire.js";
@@ -37,7 +39,7 @@ const run = (root, find) => {
     if (state.textContent !== words) state.textContent = words;
   };
 
-  const told = () => ({ channel: screen.picked, hold: hold.checked, cell: null });
+  const told = () => ({ channel: screen.picked, hold: hold.checked, cell: null, values: glass.isOn });
   const speak = () => {
     wire?.say(told());
     spoke = performance.now();
@@ -51,12 +53,13 @@ const run = (root, find) => {
   // Sends a frame where there is a new one, or where the last would be drawn otherwise now.
   const pump = () => {
     for (const [number, { at }] of onItsWay) {
-      if (performance.now() - at > LONGEST_WAIT) settle(number)?.bitmap.close();
+      if (performance.now() - at > LONGEST_WAIT) settle(number)?.close();
     }
     if (frozen || trouble || onItsWay.size || !wire?.isOpen() || !source?.picture()) return;
     if (source.count === sent && !changed) return;
     [sent, changed] = [source.count, false];
     const shot = shoot(source, data.side);
+    if (glass.isOn) shot.large = glass.copy(source.picture(), source.width, source.height);
     const number = next++;
     onItsWay.set(number, shot);
     wire.send(number, shot.bytes);
@@ -65,9 +68,9 @@ const run = (root, find) => {
 
   const settle = (number) => {
     const shot = onItsWay.get(number);
-    for (const [other, { bitmap }] of onItsWay) {
+    for (const [other, late] of onItsWay) {
       if (other > number) continue;
-      if (other < number) bitmap.close();
+      if (other < number) late.close();
       onItsWay.delete(other);
     }
     return shot;
@@ -78,14 +81,26 @@ const run = (root, find) => {
     const line = wire;
     pump();
     if (!shot) return;
+    if (screen.picked >= answer.maxima.length && glass.isOn) link.pick(answer.maxima.length - 1); // of another layer
+    if (answer.values) {
+      if (wire === line && !frozen && glass.isOn) {
+        glass.show(answer, answer.blobs[0], shot);
+        painted(shot);
+      } else shot.close();
+      return;
+    }
     const pictures = answer.blobs.map((bytes) => createImageBitmap(new Blob([bytes], { type: "image/png" })));
     const [sprite, map = null] = await Promise.all(pictures);
     // The tab may have been hidden, or the stream have ended, while the pictures were unpacked.
     if (wire !== line || frozen || (screen.shown && screen.shown.answer.frame > answer.frame)) {
-      for (const each of [sprite, map, shot.bitmap]) each?.close();
+      for (const each of [sprite, map, shot]) each?.close();
       return;
     }
     screen.show({ answer, sprite, map, frame: shot }, data.seen);
+    painted(shot);
+  };
+
+  const painted = (shot) => {
     freeze.disabled = false;
     root.classList.add("runs");
     report(say("Live"));
@@ -95,7 +110,8 @@ const run = (root, find) => {
     while (paints[0] < now - 2000 && paints.length > 2) [paints.shift(), delays.shift()];
     root.dataset.delay = Math.round(delays.reduce((sum, each) => sum + each, 0) / delays.length);
     root.dataset.rate = paints.length > 1 ? ((1000 * (paints.length - 1)) / (now - paints[0])).toFixed(1) : 0;
-    find(".note").textContent = "";
+    complain("");
+    share.run(true);
   };
 
   const fail = (kind, words = "") => {
@@ -104,13 +120,14 @@ const run = (root, find) => {
     showTrouble(find, kind, words);
     freeze.disabled = true;
     report("");
+    share.run(false);
     disconnect();
   };
 
   const disconnect = () => {
     wire?.close();
     wire = null;
-    for (const { bitmap } of onItsWay.values()) bitmap.close();
+    for (const shot of onItsWay.values()) shot.close();
     onItsWay.clear();
   };
   const connect = () => {
@@ -124,8 +141,8 @@ const run = (root, find) => {
       },
       answer: (answer) => answered(answer).catch((error) => fail("broken", error.message)),
       refused: (words) => {
-        for (const number of [...onItsWay.keys()].slice(0, 1)) settle(number)?.bitmap.close();
-        find(".note").textContent = words;
+        for (const number of [...onItsWay.keys()].slice(0, 1)) settle(number)?.close();
+        complain(words);
         setTimeout(pump, 200);
       },
       end: (kind, words) => fail(kind, words),
@@ -139,6 +156,7 @@ const run = (root, find) => {
     if (source?.player) kept.at = source.player.at;
     source?.stop();
     source = null;
+    glass.from(null);
     find(".player").hidden = true;
   };
 
@@ -159,7 +177,9 @@ const run = (root, find) => {
       if (own === opened) fail(trouble.kind ?? "broken", trouble.kind ? "" : trouble.message);
       return;
     }
+    glass.from(source);
     source.onpicture = () => {
+      glass.pictured();
       pump();
       showPlayer();
     };
@@ -176,23 +196,54 @@ const run = (root, find) => {
   const link = channelInLink(
     (channel) => {
       screen.pick(channel, data.seen);
+      glass.pick(channel);
       tell();
     },
     (channel) => trigger("picked", { channel }),
   );
 
+  const glass = mirror(find, root, kept, {
+    pick: (channel) => link.pick(channel, LINK_PAUSE),
+    layer: (name) => trigger("layer", name),
+    freeze: () => takeOut(),
+    turned: tell,
+  });
+  const linked = (/** @type {unknown} */ event) => {
+    link.follow();
+    glass.follow(screen.shown?.answer.maxima, !event);
+  };
+  const complain = (words) => {
+    find(".note").textContent = words;
+    if (words && glass.isOn) find(".told").textContent = words;
+  };
+  const share = sharing(root, kept, () => {
+    const shown = glass.isOn ? glass.shown : screen.shown;
+    const photo = glass.isOn ? glass.picture(960) : shown?.frame.bitmap;
+    if (!shown || !photo) return null;
+    const facts = {
+      layer: data.layer,
+      channel: screen.picked,
+      score: data.random ? null : (shown.answer.scores[0] ?? null),
+    };
+    return {
+      facts: { ...facts, count: shown.answer.frame },
+      photo,
+      tiles: glass.isOn ? [] : [find(".board"), find(".marks")],
+    };
+  });
+
   const takeOut = () => {
-    if (!screen.shown || frozen || freeze.disabled) return;
-    const { answer, frame } = screen.shown;
+    const shown = glass.isOn ? glass.shown : screen.shown;
+    if (!shown || frozen || freeze.disabled) return;
+    const { answer, frame } = shown;
     if (frame.bytes.byteLength > data.mostBytes) {
-      find(".note").textContent = say("This frame is too large to be kept. Choose a smaller input size.");
-      return;
+      return complain(say("This frame is too large to be kept. Choose a smaller input size."));
     }
     frozen = true;
     link.stop();
     report(say("Opening this frame…"));
     const of = answer.picked?.channel === screen.picked ? answer.picked : null;
-    const { tile } = answer.grid.geometry;
+    const tile = answer.grid?.geometry.tile ?? [answer.values.rows, answer.values.columns];
     trigger("frozen", {
       file: frame.file,
       at: new Date().toTimeString().slice(0, 8),
@@ -243,8 +294,11 @@ const run = (root, find) => {
   };
   const press = pressed({
     " ": takeOut,
-    Escape: () => (screen.picked === null ? false : link.pick(null)),
+    m: () => glass.toggle(),
+    M: () => glass.toggle(),
+    Escape: () => (glass.isOn ? glass.toggle(false) : screen.picked === null ? false : link.pick(null)),
     move: (across, down) => {
+      if (glass.isOn) return glass.turn(across - down);
       const to = screen.neighbour(across, down);
       if (to !== null) link.pick(to, LINK_PAUSE);
     },
@@ -254,6 +308,7 @@ const run = (root, find) => {
     if (document.hidden) {
       release();
       disconnect();
+      share.run(false);
       if (!trouble) report(say("Stopped while this tab is hidden."));
     } else if (!trouble) begin();
   };
@@ -270,8 +325,8 @@ const run = (root, find) => {
     if (performance.now() - spoke > SIGN_OF_LIFE) speak();
     pump();
   }, 500);
-  const observer = new ResizeObserver(() => screen.again(data.seen));
-  const resized = () => screen.again(data.seen);
+  const resized = () => (glass.isOn ? glass.layOut() : screen.again(data.seen));
+  const observer = new ResizeObserver(resized);
 
   const stop = () => {
     if (stopped) return;
@@ -280,9 +335,11 @@ const run = (root, find) => {
     disconnect();
     clearInterval(tick);
     link.stop();
+    glass.stop();
+    share.stop();
     observer.disconnect();
     window.removeEventListener("resize", resized);
-    window.removeEventListener("hookviz:link", link.follow);
+    window.removeEventListener("hookviz:link", linked);
     document.removeEventListener("keydown", press);
     document.removeEventListener("visibilitychange", shown);
     lives.delete(root);
@@ -295,13 +352,15 @@ const run = (root, find) => {
     if (redrawn && newest.layer !== data.layer) screen.moments = [];
     [data, trigger] = [newest, setTriggerValue];
     find(".random").hidden = !data.random;
+    glass.update(data);
+    share.update(data.teaches);
     if (first) {
-      link.follow();
+      linked(null);
       window.addEventListener("resize", resized);
-      window.addEventListener("hookviz:link", link.follow);
+      window.addEventListener("hookviz:link", linked);
       document.addEventListener("keydown", press);
       document.addEventListener("visibilitychange", shown);
-      observer.observe(find(".tiles"));
+      for (const each of [find(".tiles"), root]) observer.observe(each);
       if (!document.hidden) begin();
     } else if (other && (source || /^\d|gone/.test(trouble ?? ""))) {
       if (trouble) begin();

@@ -10,6 +10,7 @@ def live(
     stream: Mapping[str, Any],
     on_pick: Callable[[int | None], None],
     on_freeze: Callable[[Any], None],
+    on_layer: Callable[[str], None],
     *,
     key: str = "live",
 ) -> None:
@@ -19,9 +20,12 @@ def live(
         stream: where frames go (``path``, ``token``), the pixels of their shorter side (``side``),
             the pixels to ask a camera for (``cameraWidth``), the most bytes of a frame that is kept
             (``mostBytes``), the share of it that the network sees (``seen``), what is drawn of them
-            in a word that changes with it (``subject``), the layer's name, and whether the weights
-            are random.
+            in a word that changes with it (``subject``), and one that changes with the channels'
+            values alone (``levels``), the step's name (``layer``), the layers that can be chosen
+            (``layers``) and the one that is (``at``), whether the weights are random, and whether
+            the page teaches a class (``teaches``).
         on_pick: gets the channel that a person picks up, None where it is put down.
+        on_layer: gets the name of the layer that a person chooses.
         on_freeze: gets a frame as the browser hands it over, which is anything.
         key: of the component in Streamlit's state.
     """
@@ -33,7 +37,11 @@ def live(
             case {"channel": None}:
                 on_pick(None)
 
+    def chosen(sent: object) -> None:
+        if isinstance(sent, str):
+            on_layer(sent)
+
     def run_again(_sent: object) -> None:
         """Do nothing more: the page runs, and offers the stream anew."""
 
-    show("live", key, stream, picked=picked, frozen=on_freeze, again=run_again)
+    show("live", key, stream, picked=picked, layer=chosen, frozen=on_freeze, again=run_again)

@@ -1,8 +1,10 @@
 // What the screen of a stream is made of.
 
+import { MIRROR } from "./live_mirror_frame.js";
+
 export const FRAME = `
   <section class="live" aria-label="Live">
-    <video muted playsinline tabindex="-1" aria-hidden="true"></video>
+    <video muted playsinline tabindex="-1" aria-hidden="true"></video>${MIRROR}
     <div class="strip">
       <canvas class="photo" role="img" aria-label="The frame that is drawn; the square is what the network sees"></canvas>
       <div class="says">
@@ -11,6 +13,7 @@ export const FRAME = `
       </div>
       <div class="controls">
         <div class="row">
+          <button type="button" class="looking-glass" title="The camera as large as the window, the picked channel glowing on it (M)">Mirror <kbd>M</kbd></button>
           <button type="button" class="freeze" disabled title="Look at this very frame in the explorer (space bar)">Freeze <kbd>space</kbd></button>
           <label class="hold"><input type="checkbox"> Hold colours</label>
         </div>
@@ -21,6 +24,8 @@ export const FRAME = `
           <input type="file" class="file" accept="video/*,.mp4,.webm,.mov,.gif,image/gif" hidden aria-label="A video file">
           <span class="speed"></span>
         </div>
+        <label class="share" hidden><input type="checkbox"> Show my camera to the class</label>
+        <span class="shared" hidden></span>
       </div>
     </div>
     <div class="player" role="group" aria-label="Video" hidden>

@@ -21,10 +21,17 @@ export const shooter = () => {
     const at = performance.now();
     const file = canvas.toDataURL("image/jpeg", QUALITY).split(",")[1];
     second.drawImage(canvas, 0, 0);
+    const bitmap = copy.transferToImageBitmap();
     return {
       at,
       file,
-      bitmap: copy.transferToImageBitmap(),
+      bitmap,
+      /** @type {ImageBitmap | null} a larger copy, where one is wanted */
+      large: null,
+      close() {
+        this.bitmap.close();
+        this.large?.close();
+      },
       bytes: Uint8Array.from(atob(file), (letter) => letter.charCodeAt(0)),
     };
   };

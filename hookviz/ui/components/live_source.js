@@ -8,6 +8,8 @@
 import { openAnimation } from "./live_animation.js";
 import { CAMERA_TROUBLES, Trouble } from "./live_words.js";
 
+const SHARP = 1280; // pixels across of a camera that fills the window
+
 const followVideo = (video, source) => {
   let on = true;
   let last = 0;
@@ -56,6 +58,8 @@ export const openCamera = async (video, device, pixels) => {
     for (const each of stream.getTracks()) each.stop();
     if (video.srcObject === stream) video.srcObject = null;
   };
+  // More pixels where the picture is as large as the window; a camera that has none goes on as it is.
+  source.sharpen = (on) => track.applyConstraints({ ...size, width: { ideal: on ? SHARP : pixels } }).catch(() => {});
   video.srcObject = stream;
   video.play().catch(() => {}); // where another one takes its place meanwhile
   return source;

@@ -5,7 +5,7 @@ import { TROUBLES } from "./live_words.js";
 export const LONGEST_WAIT = 10000; // milliseconds after which a frame without an answer is given up
 
 // An answer: a text in JSON that says how long each of the blobs after it is.
-const readAnswer = (buffer) => {
+export const readAnswer = (buffer) => {
   const end = 4 + new DataView(buffer).getUint32(0, true);
   const answer = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, end - 4)));
   let from = end;

@@ -6,18 +6,19 @@ from functools import partial
 import streamlit as st
 
 from hookviz.classroom.link_parameters import LIVE
+from hookviz.explorer.layers import Looked
 from hookviz.explorer.look import Look
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
 from hookviz.live.frames import CAMERA_WIDTH, MOST_BYTES
 from hookviz.live.stream_options import Subject
 from hookviz.live.streams import streams
-from hookviz.types import Address, Model, Preprocess
+from hookviz.types import Model, Preprocess
 from hookviz.ui.components.live import live
 from hookviz.ui.live.frozen_frame import freeze
 from hookviz.ui.serving import live_route, resources
 from hookviz.ui.serving.queue_wait import session
-from hookviz.ui.state import ModelChoice, choose_channel
+from hookviz.ui.state import ModelChoice, choose, choose_channel
 from hookviz.ui.streamlit_internals import XSRF_COOKIE_NAME
 
 _SIDE = 256  # pixels of a frame for a network that prepares its images by a function of its own
@@ -42,22 +43,25 @@ def say_no_lens() -> None:
 def show_stream(
     model: Model,
     choice: ModelChoice,
-    step: Address,
+    looked: Looked,
     look: Look,
     *,
     size: int | None,
     whole: bool,
+    teaches: bool,
 ) -> None:
-    """Show the stream, and `step` of the network as it sees the frames.
+    """Show the stream, and what is looked at of the network as it sees the frames.
 
     Args:
         model: the network, loaded.
         choice: the same, as it was chosen.
-        step: whose output is drawn.
+        looked: the step whose output is drawn, and the layers beside its own.
         look: how it is drawn.
         size: side of the input in pixels; None for the model's own.
         whole: whether the input is the whole frame.
+        teaches: whether the page teaches a class, to which the camera may be shown.
     """
+    step, layers = looked.step, [layer.name for layer in looked.layers]
     subject = Subject(
         use_model=partial(resources.use_model, choice),
         size=size,
@@ -69,7 +73,7 @@ def show_stream(
     cookie = st.context.cookies.get(XSRF_COOKIE_NAME, "")  # the stream's socket has it too
     token = streams().offer(session(), cookie, subject)
     st.session_state[_OFFERED] = True
-    drawn = (model.name, model.digest, size, whole, step, look, current())
+    seen_by = (model.name, model.digest, size, whole, step)
     side, seen = frame_geometry(model, size=size, whole=whole)
     live(
         {
@@ -79,13 +83,22 @@ def show_stream(
             "cameraWidth": CAMERA_WIDTH,
             "mostBytes": MOST_BYTES,
             "seen": seen,
-            "subject": hashlib.blake2b(repr(drawn).encode(), digest_size=8).hexdigest(),
+            "subject": _digest(*seen_by, look, current()),
+            "levels": _digest(*seen_by),
             "layer": str(step),
+            "layers": layers,
+            "at": looked.layer.name,
+            "teaches": teaches,
             "random": model.weights.partition(",")[0] == "random",
         },
         on_pick=choose_channel,
         on_freeze=freeze,
+        on_layer=lambda name: choose(layer=name) if name in layers else None,
     )
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.blake2b(repr(parts).encode(), digest_size=8).hexdigest()
 
 
 def leave() -> None:

@@ -80,7 +80,8 @@
     if (key === "f" && (event.shiftKey || !said().has("a"))) return event.repeat ? true : (toggle() ?? true);
     if (!isOn()) return false;
     if (key === "Escape") {
-      if (document.querySelector(OVER)?.checkVisibility()) return false;
+      // A mirror is left before the view is.
+      if (root.classList.contains("hv-mirror") || document.querySelector(OVER)?.checkVisibility()) return false;
       return toggle(false) ?? true;
     }
     if (key === "r" && !event.shiftKey) return point() ?? true;
