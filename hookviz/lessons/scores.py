@@ -1,6 +1,6 @@
 """Compute class scores for live parts: as the network is, without channels, of changed pictures."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -42,6 +42,13 @@ class Scores:
     def best(self) -> int:
         """The likeliest class."""
         return int(self.scores.argmax())
+
+    def moved(self, changes: Mapping[int, float]) -> "Scores":
+        """Return the scores with some of them changed, by the number of their class."""
+        scores = self.scores.copy()
+        for target, score in changes.items():
+            scores[target] = score
+        return Scores(scores, self.names)
 
     def first(self, count: int) -> list[int]:
         """Return the likeliest classes, in order."""

@@ -14,12 +14,16 @@ from hookviz.lessons.layers import layer_of
 from hookviz.lessons.maps import STRONGEST, Map, channel_of, check_channel, maps_of
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice, whole_number
 from hookviz.types import Address
+from hookviz.wording import number
 
 POOLS = {"max": mark("Largest"), "average": mark("Average")}
 """The kinds of pooling, as a lesson writes them and as people read them."""
 
 SHOWN = ("before", "relu", "pool")
 """How far a map can be followed."""
+
+CELL = "cell"
+"""Among the options the cell that a learner picked, ``"row,column"``; a lesson's file has none."""
 
 LARGEST = 6
 """Cells along a window's side, at most."""
@@ -40,6 +44,22 @@ class Stages:
     rectified: Map = field(repr=False)
     pooled: Map = field(repr=False)
     window: int
+
+    @property
+    def first_cell(self) -> tuple[int, int]:
+        """The cell that is picked at first: below zero, so that ReLU changes it, if any is.
+
+        It is the lowest of the highest window that has both signs; else the lowest of all.
+        """
+        for at in np.argsort(-self.pooled, axis=None, kind="stable").tolist():
+            row, column = divmod(at, self.pooled.shape[1])
+            window, _ = self.cells(row, column)
+            if window.min() < 0 < window.max():
+                down, across = divmod(int(window.argmin()), self.window)
+                return row * self.window + down, column * self.window + across
+        lowest = self.before.argmin() if (self.before < 0).any() else self.before.argmax()
+        row, column = divmod(int(lowest), self.before.shape[1])
+        return row, column
 
     def cells(self, row: int, column: int) -> tuple[Map, Map]:
         """Return the cells of a pooled one, before and after ReLU, ``(window, window)`` each."""
@@ -72,6 +92,15 @@ def stages(before: Map, pool: str, window: int) -> Stages:
     return Stages(before, rectified.numpy(), pooled.numpy(), window)
 
 
+def picked_or_first(of_map: Stages, text: str) -> tuple[int, int]:
+    """Return the cell that a link names as ``"row,column"``, else the first."""
+    parts = text.split(",")
+    if len(parts) != 2 or not all(part.isdecimal() for part in parts):
+        return of_map.first_cell
+    rows, columns = of_map.before.shape
+    return min(int(parts[0]), rows - 1), min(int(parts[1]), columns - 1)
+
+
 def before_relu(scene: LessonScene, layer: str) -> Address:
     """Return the address of what a conv layer's ReLU is given: its norm's output, else its own."""
     kinds = {info.name: info.kind for info in scene.trace.listed}
@@ -89,7 +118,12 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     channel = channel_of(maps, options["channel"])
     of_map = stages(maps[channel], options["pool"], int(options["window"]))
     rows, columns = of_map.before.shape
+    cell = picked_or_first(of_map, options.get(CELL, ""))
     return {
+        "row": cell[0],
+        "column": cell[1],
+        "cell_before": number(float(of_map.before[cell])),
+        "cell_after": number(float(of_map.rectified[cell])),
         "layer": layer.name,
         "channel": channel,
         "channels": len(maps),

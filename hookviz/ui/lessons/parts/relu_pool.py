@@ -4,18 +4,25 @@ from collections.abc import Callable
 from functools import partial
 from html import escape
 
-import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 
 from hookviz.language.saying import say
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.maps import Map, channel_of, maps_of
 from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.relu_pool import LARGEST, POOLS, Stages, before_relu, stages
+from hookviz.lessons.parts.relu_pool import (
+    CELL,
+    LARGEST,
+    POOLS,
+    Stages,
+    before_relu,
+    picked_or_first,
+    stages,
+)
 from hookviz.ui.components.map import show_map
 from hookviz.ui.lessons.maps import grid_of
-from hookviz.ui.lessons.picks import choose, pick, picked_cell, remember_link, remember_shown, slide
+from hookviz.ui.lessons.number_table import number_table
+from hookviz.ui.lessons.picks import choose, pick, picked, remember_link, remember_shown, slide
 from hookviz.ui.state import Cell
 from hookviz.wording import number, times
 
@@ -26,11 +33,15 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     maps = maps_of(scene, before_relu(scene, layer.name))
     channel = channel_of(maps, options["channel"])
     pools = options["shown"] == "pool"
-    kind, window = _controls(options, key, maps.shape[1:]) if pools else ("max", 1)
-    if pools:
-        remember_shown(key, {"pool": kind, "window": str(window)}, options)
+    kind, window = (
+        _controls(options, key, maps.shape[1:]) if pools else ("max", int(options["window"]))
+    )
     of_map = stages(maps[channel], kind, window)
-    cell = picked_cell(key, of_map.before)
+    first = of_map.first_cell
+    cell = picked_or_first(of_map, ",".join(map(str, picked(key, "cell", first))))
+    start = {**options, CELL: ",".join(map(str, first))}
+    moved = {"pool": kind, "window": str(window)} if pools else {}
+    remember_shown(key, {**moved, CELL: ",".join(map(str, cell))}, start)
     remember_link(
         key,
         {
@@ -128,24 +139,8 @@ def _show_window(of_map: Stages, cell: Cell, kind: str) -> None:
     taken = int(window.argmax()) if kind == "max" else -1
     st.html(
         '<div class="hv-came-from">'
-        + _table(before_window, say("Before"), gone=before_window < 0)
+        + number_table(before_window, say("Before"), gone=before_window < 0)
         + '<span aria-hidden="true">→</span>'
-        + _table(window, say("After ReLU"), taken=taken)
+        + number_table(window, say("After ReLU"), taken=taken)
         + f'<span aria-hidden="true">→</span><b>{escape(result)}</b></div>'
     )
-
-
-def _table(
-    values: Map, title: str, *, taken: int = -1, gone: NDArray[np.bool_] | None = None
-) -> str:
-    """Return numbers as they lie in the window, as HTML; what ReLU removes is struck through."""
-    rows = []
-    for row, line in enumerate(values):
-        cells = ""
-        for column, value in enumerate(line):
-            is_gone = gone is not None and bool(gone[row, column])
-            kind = "taken" if row * len(line) + column == taken else "gone" if is_gone else ""
-            cells += f'<td class="{kind}">{number(float(value))}</td>'
-        rows.append(f"<tr>{cells}</tr>")
-    caption = f"<caption>{escape(title)}</caption>"
-    return f'<table class="hv-weights">{caption}{"".join(rows)}</table>'

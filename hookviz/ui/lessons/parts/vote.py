@@ -1,5 +1,6 @@
 """Draw the last channels' vote for a class as bars, and the softmax of the scores."""
 
+from collections.abc import Mapping
 from functools import partial
 from html import escape
 
@@ -11,12 +12,26 @@ from hookviz.drawing.panels import ChartPanel
 from hookviz.explaining.class_vote import ClassVote
 from hookviz.language.naming import class_label, listed_label
 from hookviz.language.saying import say
+from hookviz.lessons.maps import strongest_first
 from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.vote import PICKED, class_of, scores_of, vote_of
+from hookviz.lessons.parts.vote import (
+    CHANNEL,
+    DRAGGED,
+    MOST_CLASSES,
+    PICKED,
+    class_of,
+    last_maps,
+    moved_scores,
+    scores_of,
+    vote_of,
+)
 from hookviz.lessons.pictures import photograph
 from hookviz.lessons.scores import Scores
+from hookviz.types import Pixels
 from hookviz.ui.components.chart import chart
+from hookviz.ui.components.class_scores import show_class_scores
 from hookviz.ui.components.map import show_map
+from hookviz.ui.components.mosaic import mosaic
 from hookviz.ui.lessons.maps import grid_of
 from hookviz.ui.lessons.picks import (
     choose,
@@ -26,19 +41,31 @@ from hookviz.ui.lessons.picks import (
     remember_link,
     remember_shown,
 )
-from hookviz.wording import number, percent
+from hookviz.wording import number
 
 _MOST_BARS = 14  # channels that have a bar of their own
-_MOST_CLASSES = 6
+_MOST_MAPS = 12
+_MAPS_HEIGHT = 170  # pixels of their grid
+_BESIDE = (2, 3)  # of the image, and of a chart beside it
+_PHOTOGRAPH = (1, 4)
 _WIDTHS = (4, 4, 5)  # of a channel's map, of that on the image, and of its numbers
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """Draw the vote, or the scores and the softmax; the latter too where there is no such vote."""
-    scores = scores_of(scene)
-    if options["shown"] == "softmax":
-        _show_softmax(scores)
-        return
+    """Draw the last maps, their vote, or the scores: these too where there is no such vote."""
+    scores, shown = scores_of(scene), options["shown"]
+    if shown == "means":
+        _show_means(scene, key)
+    elif shown == "scores":
+        _show_scores(scene, scores, key)
+    elif shown == "softmax":
+        _show_softmax(scene, scores, key)
+    else:
+        _show_vote(scene, scores, options, key)
+
+
+def _show_vote(scene: LessonScene, scores: Scores, options: Options, key: str) -> None:
+    """Draw what each channel adds to a class's score; the scores alone where it is no such sum."""
     vote = vote_of(scene)
     if vote is None:
         st.info(
@@ -49,7 +76,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
             ),
             icon=":material/info:",
         )
-        _show_softmax(scores)
+        _show_scores(scene, scores, key)
         return
     target, start = _pick_class(scores, options, key), class_of(scores, options["target"])
     remember_shown(key, {PICKED: str(target)}, {PICKED: str(start)})
@@ -63,6 +90,47 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     _show_bars(parts, own, others, bias, key)
     _show_sum(parts[own].sum(), others, bias, float(vote.scores[target]))
     _show_channel(scene, vote, target, channel, key)
+
+
+def _show_means(scene: LessonScene, key: str) -> None:
+    """Show the strongest of the last maps, and how the picked one becomes one number."""
+    layer, maps = last_maps(scene)
+    strongest = strongest_first(maps, _MOST_MAPS)
+    channel = min(picked(key, "channel", strongest[0]), len(maps) - 1)
+    remember_shown(key, {CHANNEL: str(channel)}, {CHANNEL: str(strongest[0])})
+    remember_link(key, {"layer": layer, "channel": str(channel)})
+    mosaic(
+        grid_of(maps, layer, top=_MOST_MAPS),
+        say("The strongest channels of layer {layer}.", layer=layer),
+        lambda number, _cell: pick(key, "channel", number),
+        key=f"{key}-grid",
+        height=_MAPS_HEIGHT,
+        chosen=channel,
+    )
+    values = maps[channel]
+    grid = grid_of(values[None])
+    left, middle, right = st.columns(_WIDTHS, gap="small", wrap=False)
+    with left:
+        st.caption(say("Channel {channel}", channel=channel))
+        cell = picked_cell(key, values)
+        show_map(grid, 0, values, cell, partial(pick, key, "cell"), key=f"{key}-map")
+    with middle:
+        _show_on_image(scene, grid.channel_pixels(0), channel)
+    with right:
+        words = say("The mean of its {count} cells", count=values.size)
+        st.html(
+            f'<p class="hv-one-number">{escape(words)}<b>{number(float(values.mean()))}</b></p>'
+        )
+
+
+def _show_on_image(scene: LessonScene, colours: Pixels, channel: int) -> None:
+    st.caption(say("On the image"))
+    st.image(
+        photograph(scene, colours),
+        width="stretch",
+        output_format="JPEG",
+        alt=say("The map of channel {channel} laid over the image.", channel=channel),
+    )
 
 
 def _pick_class(scores: Scores, options: Options, key: str) -> int:
@@ -126,13 +194,7 @@ def _show_channel(scene: LessonScene, vote: ClassVote, target: int, channel: int
         st.caption(say("Channel {channel}", channel=channel))
         show_map(grid, 0, values, cell, partial(pick, key, "cell"), key=f"{key}-map")
     with middle:
-        st.caption(say("On the image"))
-        st.image(
-            photograph(scene, grid.channel_pixels(0)),
-            width="stretch",
-            output_format="JPEG",
-            alt=say("The map of channel {channel} laid over the image.", channel=channel),
-        )
+        _show_on_image(scene, grid.channel_pixels(0), channel)
     with right:
         mean, weight = float(vote.means[channel]), float(vote.weights[target, channel])
         rows_of = {
@@ -148,16 +210,35 @@ def _show_channel(scene: LessonScene, vote: ClassVote, target: int, channel: int
         st.html(f'<div class="hv-numbers">{cells}</div>')
 
 
-def _show_softmax(scores: Scores) -> None:
-    """Show the highest scores, and the chances that the softmax makes of them."""
-    chances = scores.chances
-    heads = (say("class"), say("score"), say("probability"))
-    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
-    rows = "".join(
-        f"<tr><th>{escape(scores.name(target))}</th>"
-        f"<td>{number(float(scores.scores[target]))}</td>"
-        f'<td>{escape(percent(chances[target]))}</td><td class="track">'
-        f'<span class="bar" style="width:{chances[target]:.2%}"></span></td></tr>'
-        for target in scores.first(_MOST_CLASSES)
+def _show_scores(scene: LessonScene, scores: Scores, key: str) -> None:
+    """Show the image and the highest scores of its classes as bars, before any softmax."""
+    first = scores.first(MOST_CLASSES)
+    panel = ChartPanel(
+        title=say("The highest scores"),
+        labels=tuple(scores.name(target) for target in first),
+        series={say("score"): scores.scores[first]},
+        unit=say("score"),
     )
-    st.html(f'<table class="hv-softmax"><tr>{head}<td></td></tr>{rows}</table>')
+    left, right = st.columns(_BESIDE, gap="small", wrap=False)
+    with left:
+        st.image(photograph(scene), width="stretch", output_format="JPEG", alt=say("The image"))
+    with right:
+        st.caption(say("The highest scores"))
+        chart(panel, f"{key}-scores", None)
+
+
+def _show_softmax(scene: LessonScene, scores: Scores, key: str) -> None:
+    """Show the highest scores to be dragged, and the probabilities that follow at once."""
+    kept = moved_scores(picked(key, "scores", ""), len(scores.scores))
+
+    def take(moves: Mapping[int, float]) -> None:
+        text = ",".join(f"{target}:{score:.2f}" for target, score in moves.items())
+        pick(key, "scores", text)
+
+    dragged = ",".join(f"{target}:{score:.2f}" for target, score in kept.items())
+    remember_shown(key, {DRAGGED: dragged}, {DRAGGED: ""})
+    left, right = st.columns(_PHOTOGRAPH, gap="small", wrap=False)
+    with left:
+        st.image(photograph(scene), width="stretch", output_format="JPEG", alt=say("The image"))
+    with right:
+        show_class_scores(scores, MOST_CLASSES, kept, take, key=f"{key}-softmax")

@@ -1,0 +1,33 @@
+"""Show what the network says of several samples, each with its likeliest class."""
+
+from collections.abc import Mapping
+
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
+from hookviz.lessons.sample_scores import CHOICES, UNKNOWN, verdicts
+
+_SURE = 0.5
+
+
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
+    found = verdicts(scene, options["pictures"])
+    sure = sum(float(each.scores.chances.max()) > _SURE for each in found)
+    return {
+        "pictures": len(found),
+        "sure": sure,
+        "classes": len(found[0].scores.scores) if found else 0,
+    }
+
+
+PART = Part(
+    name="each-sample",
+    sentence="Samples with the class that the network finds likeliest in each.",
+    options=(
+        Option(
+            "pictures",
+            UNKNOWN,
+            "mixed photographs and drawings, or those unknown to the network.",
+            choice(CHOICES),
+        ),
+    ),
+    facts=_facts,
+)

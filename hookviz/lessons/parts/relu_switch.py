@@ -1,0 +1,106 @@
+"""Switch off every ReLU of the network, and compare the classes before and after."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hookviz.explaining.without_relu import without_relu
+from hookviz.language.saying import say, say_count
+from hookviz.lessons.chances import chance
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
+from hookviz.lessons.sample_scores import MIXED, verdicts
+from hookviz.lessons.scores import Scores, own_scores
+
+ON, OFF = STATES = ("on", "off")
+"""Whether the network has its ReLUs."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SwitchedOff:
+    """The class scores without ReLU.
+
+    Attributes:
+        scores: of the scene's image.
+        found: how many of each kind were switched off, by what it is called.
+    """
+
+    scores: Scores
+    found: Mapping[str, int]
+
+    @property
+    def count(self) -> int:
+        """How many were switched off."""
+        return sum(self.found.values())
+
+    @property
+    def kinds(self) -> str:
+        """What they are called; ``"ReLU"`` where there are none."""
+        return ", ".join(self.found) or "ReLU"
+
+
+def switched_off(scene: LessonScene) -> SwitchedOff:
+    """Return the scene's class scores with every ReLU an identity.
+
+    Raises:
+        ModelError: the network puts out no class scores.
+    """
+    found: SwitchedOff = scene.cached(("switched off",), lambda: _switched_off(scene), 10_000)
+    return found
+
+
+def _switched_off(scene: LessonScene) -> SwitchedOff:
+    off = without_relu(scene.model, scene.model_input)
+    scores = Scores(off.scores.double().numpy(), scene.model.categories)
+    return SwitchedOff(scores, off.switched_off)
+
+
+def outcome(scene: LessonScene, state: str) -> str:
+    """Return a sentence on what the network says in this state."""
+    own, off = own_scores(scene), switched_off(scene)
+    if not off.count:
+        return say("In {model} no ReLU can be found to switch off.", model=scene.model.title)
+    if state == ON:
+        return say(
+            "With {kind} the network says {label}, {chance}.",
+            kind=off.kinds,
+            label=own.name(own.best),
+            chance=chance(float(own.chances[own.best])),
+        )
+    alike = Counter(each.scores.best for each in verdicts(scene, MIXED, relu=False))
+    most, count = alike.most_common(1)[0]
+    said = say(
+        "Without them it says {label}, {chance}; {before} has {left}.",
+        label=off.scores.name(off.scores.best),
+        chance=chance(float(off.scores.chances[off.scores.best])),
+        before=own.name(own.best),
+        left=chance(float(off.scores.chances[own.best])),
+    )
+    told = say_count(
+        "And in {count} of {pictures} pictures it sees the same: {label}.",
+        "And in {count} of {pictures} pictures it sees the same: {label}.",
+        count,
+        pictures=alike.total(),
+        label=own.name(most),
+    )
+    return f"{said} {told}"
+
+
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
+    own, off = own_scores(scene), switched_off(scene)
+    return {
+        "state": options["relu"],
+        "relus": off.count,
+        "kind": off.kinds,
+        "label": own.name(own.best),
+        "chance": chance(float(own.chances[own.best])),
+        "outcome": outcome(scene, options["relu"]),
+    }
+
+
+PART = Part(
+    name="relu-switch",
+    sentence="A switch for every ReLU of the network, the likeliest classes with them and without, "
+    "and what it then sees in other pictures.",
+    options=(Option("relu", ON, "Whether they are on at first: on or off.", choice(STATES)),),
+    facts=_facts,
+)
