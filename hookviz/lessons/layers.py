@@ -35,7 +35,7 @@ def layer_of(scene: LessonScene, value: str) -> LayerInfo:
         if value not in layers:
             raise UnknownLayerError("layer", value, (*layers, *PLACES))
         return layers[value]
-    convs = _larger_than_a_cell(scene.trace.convs)
+    convs = convs_of(scene)
     if not convs:
         raise HookVizError(
             say("{model} has no conv layer, which this part needs.", model=scene.model.title)
@@ -43,6 +43,11 @@ def layer_of(scene: LessonScene, value: str) -> LayerInfo:
     last = len(convs) - 1
     index = {"first": 0, "second": min(1, last), "last": last}.get(value)
     return convs[round(_SHARES[value] * last) if index is None else index]
+
+
+def convs_of(scene: LessonScene) -> Sequence[LayerInfo]:
+    """Return the conv layers in order of execution, as places among them are counted."""
+    return _larger_than_a_cell(scene.trace.convs)
 
 
 def _larger_than_a_cell(convs: Sequence[LayerInfo]) -> Sequence[LayerInfo]:

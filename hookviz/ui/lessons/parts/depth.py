@@ -1,114 +1,146 @@
-"""Draw layers of different depth: strongest channels, what a cell sees, what else excites it."""
+"""Draw the slider through the layers, and what else excites the channel that is picked."""
 
-from functools import partial
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
 import streamlit as st
 
+from hookviz.capturing import engine
+from hookviz.drawing.pictures import Resampling, encode_jpeg, enlarged, resize
 from hookviz.errors import HookVizError
 from hookviz.explorer.excites import patches_of
-from hookviz.language.saying import mark, say
-from hookviz.lessons.maps import maps_of, strongest_first
+from hookviz.language.saying import say
+from hookviz.language.speaking import current
+from hookviz.lessons.maps import Map, maps_of, strongest_first
 from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.depth import Level, levels
-from hookviz.lessons.pictures import photograph
-from hookviz.types import Model
-from hookviz.ui.components.map import show_map
-from hookviz.ui.components.mosaic import mosaic
+from hookviz.lessons.parts.depth import AT, Level, levels, start_of
+from hookviz.lessons.pictures import picture_of
+from hookviz.markup import data_url
+from hookviz.types import Model, Pixels
+from hookviz.ui.components.depth_scrub import ScrubLevel, depth_scrub
 from hookviz.ui.explorer.atlas_choice import shown_atlas
 from hookviz.ui.lessons.maps import grid_of
-from hookviz.ui.lessons.picks import choose, pick, picked, picked_cell, remember_link
+from hookviz.ui.lessons.picks import pick, picked, remember_link, remember_shown
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import Cell, plain
+from hookviz.wording import times
 
 _STRONGEST = 12  # channels that are shown of a layer
-_HEIGHT = 190  # pixels of their grid
-_WIDTHS = (2, 3)  # of the map, and of the photograph, which most often is wider than high
-_TITLES = {
-    "first": mark("First layer"),
-    "second": mark("Second layer"),
-    "early": mark("Early layer"),
-    "middle": mark("Middle layer"),
-    "late": mark("Late layer"),
-    "last": mark("Last layer"),
-}
+_PHOTOGRAPH = 336  # pixels of what the network gets
+_SIDE = 64  # pixels of a map in the strip of a layer
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """Draw the chosen one of the layers; below its strongest channels the picked one."""
-    known = {level.place: level for level in levels(scene, options)}
-    place = choose(
-        st.segmented_control,
-        say("Layer"),
-        list(known),
-        key,
-        "place",
-        first=next(iter(known)),
-        format_func=lambda name: say(_TITLES[name]) if name in _TITLES else name,
-        required=True,
-        label_visibility="collapsed",
-    )
-    level = known[place]
-    of_layer = f"{key}-{level.place}"
-    maps = maps_of(scene, level.layer.name)
-    strongest = strongest_first(maps, _STRONGEST)
-    channel = picked(of_layer, "channel", strongest[0])
-    channel = channel if channel in strongest else strongest[0]
-    rows, columns = maps.shape[1:]
-    cell = picked_cell(of_layer, maps[channel])
+    """Draw all layers, and below them what excites the picked channel."""
+    found = levels(scene, options)
+    shown = _scrub_levels(scene, found)
+    first = start_of(scene, options, found)
+    names = [level.layer for level in shown]
+    name = picked(key, "layer", names[first])
+    at = names.index(name) if name in names else first
+    level = shown[at]
+    channel = picked(key, "channel", level.channels[0])
+    tile = level.channels.index(channel) if channel in level.channels else 0
+    channel = level.channels[tile]
+    row, column = level.best[tile]
+    row, column = picked(key, "cell", (row, column))
+    cell = min(row, level.rows - 1), min(column, level.columns - 1)
+
+    def take(at: int, tile: int, cell: Cell) -> None:
+        pick(key, "layer", names[at])
+        pick(key, "channel", shown[at].channels[tile])
+        pick(key, "cell", cell)
+
+    remember_shown(key, {AT: names[at]}, {AT: names[first]})
     remember_link(
         key,
         {
-            "layer": level.layer.name,
+            "layer": level.layer,
             "channel": str(channel),
-            "cell": ",".join(map(str, (*cell, rows, columns))),
+            "cell": ",".join(map(str, (*cell, level.rows, level.columns))),
         },
     )
-    grid = grid_of(maps, level.layer.name, top=_STRONGEST)
-
-    def take(number: int, _at: Cell | None) -> None:
-        pick(of_layer, "channel", number)
-        at = divmod(int(np.argmax(maps[number])), columns)
-        pick(of_layer, "cell", at)
-
-    mosaic(
-        grid,
-        say("The strongest channels of layer {layer}.", layer=level.layer.name),
+    depth_scrub(
+        shown,
+        data_url(encode_jpeg(enlarged(picture_of(scene), _PHOTOGRAPH), quality=88), "jpeg"),
+        (at, tile, cell),
         take,
-        key=f"{of_layer}-grid",
-        height=_HEIGHT,
-        chosen=channel,
+        key=f"{key}-scrub",
     )
-    left, right = st.columns(_WIDTHS, gap="small", wrap=False)
-    with left:
-        st.caption(say("Channel {channel}: pick a cell", channel=channel))
-        pick_cell = partial(pick, of_layer, "cell")
-        show_map(grid, channel, maps[channel], cell, pick_cell, key=f"{of_layer}-map")
-    with right:
-        _show_field(scene, level, cell)
-    _show_excitations(scene.model, level, channel)
+    _show_excitations(scene.model, level.layer, channel)
 
 
-def _show_field(scene: LessonScene, level: Level, cell: Cell) -> None:
-    """Show the image with what the cell sees framed."""
-    st.caption(say("What it sees: {size}", size=level.sees))
-    box = None if level.field is None else level.field.box(*cell)
-    st.image(
-        photograph(scene, box=box),
-        width="stretch",
-        output_format="JPEG",
-        alt=say(
-            "The image; framed is what the cell in row {row}, column {column} sees.",
-            row=cell[0],
-            column=cell[1],
+def _scrub_levels(scene: LessonScene, found: Sequence[Level]) -> tuple[ScrubLevel, ...]:
+    """Return the layers as the browser draws them, computed once for an image and a theme."""
+    names = tuple(level.layer.name for level in found)
+    shown: tuple[ScrubLevel, ...] = scene.cached(
+        ("depth", names, current(), st.context.theme.type),
+        lambda: _compute_levels(scene, found),
+        lambda each: sum(len(level.strip) for level in each),
+    )
+    return shown
+
+
+def _compute_levels(scene: LessonScene, found: Sequence[Level]) -> tuple[ScrubLevel, ...]:
+    names = [level.layer.name for level in found]
+    engine.capture(scene.model, scene.model_input, names, cache=scene.cache)  # in one pass
+    return tuple(_scrub_level(scene, level) for level in found)
+
+
+def _scrub_level(scene: LessonScene, level: Level) -> ScrubLevel:
+    maps = maps_of(scene, level.layer.name)
+    channels = strongest_first(maps, _STRONGEST)
+    rows, columns = maps.shape[1:]
+    return ScrubLevel(
+        layer=level.layer.name,
+        sees=level.sees,
+        size=say(
+            "{channels} channels of {size} cells", channels=len(maps), size=times(maps.shape[1:])
         ),
+        channels=channels,
+        rows=rows,
+        columns=columns,
+        best=[list(divmod(int(maps[channel].argmax()), columns)) for channel in channels],
+        edges=_edges(scene, level),
+        strip=data_url(encode_jpeg(_strip(maps[channels]), quality=88), "jpeg"),
     )
 
 
-def _show_excitations(model: Model, level: Level, channel: int) -> None:
+def _strip(maps: Map) -> Pixels:
+    """Draw maps ``(N, H, W)`` side by side, and below them how high they are, dark to light."""
+    grid = grid_of(maps)
+    tops, bottoms = [], []
+    for number, values in enumerate(maps):
+        tops.append(_tile(grid.channel_pixels(number)))
+        above = np.clip(np.nan_to_num(values), 0, None)
+        levels = (255 * above / (above.max() or 1)).astype(np.uint8)
+        bottoms.append(resize(levels[..., None].repeat(3, 2), (_SIDE, _SIDE), Resampling.BILINEAR))
+    return np.vstack([np.hstack(tops), np.hstack(bottoms)])
+
+
+def _tile(picture: Pixels) -> Pixels:
+    larger = max(picture.shape[:2]) > _SIDE
+    return resize(picture, (_SIDE, _SIDE), Resampling.BOX if larger else Resampling.NEAREST)
+
+
+def _edges(scene: LessonScene, level: Level) -> list[list[float]]:
+    """Return what rows and columns of cells see, as shares of the input; nothing where unknown."""
+    if level.field is None:
+        return []
+    height, width = scene.model_input.tensor.shape[-2:]
+    top, left, bottom, right = level.field.boxes
+    return [
+        (top.min(1) / height).tolist(),
+        (bottom.max(1) / height).tolist(),
+        (left.min(0) / width).tolist(),
+        (right.max(0) / width).tolist(),
+    ]
+
+
+def _show_excitations(model: Model, name: str, channel: int) -> None:
     """Show what excites the channel most among the images of the model's atlas, if it has one."""
-    atlas, name = shown_atlas(model), level.layer.name
+    atlas = shown_atlas(model)
     if atlas is None or name not in atlas.layers:
         return
     try:
