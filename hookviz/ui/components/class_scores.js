@@ -1,7 +1,10 @@
 // The highest class scores as sliders, and what the softmax makes of them while one drags.
 
 import { frame, inSigns, make, unpacked } from "../../explorer/client/shared.js";
+import { ahead } from "./ahead.js";
 import { chanceText, softmax } from "./softmax.js";
+
+const QUIET = 350; // milliseconds without a key, after which the server is told
 
 const FRAME = `
   <div class="class-scores" role="group">
@@ -25,7 +28,9 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const [root, rows, together, reset] = [".class-scores", ".score-rows", ".together input", ".reset"].map(find);
   const { words } = data;
   const [low, high, step] = data.ends;
-  const scores = [...data.scores];
+  const subject = `${data.names} ${data.own}`;
+  const mine = ahead(root, subject, data.scores, (all) => setTriggerValue("moved", all));
+  const scores = mine.value;
   let shift = 0; // of all scores together, which only this slider knows
   root.setAttribute("aria-label", words.label);
 
@@ -51,7 +56,6 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     });
     reset.disabled = !shift && scores.every((score, at) => score === data.own[at]);
   };
-  const tell = () => setTriggerValue("moved", scores);
   const quiet = (slider) => {
     slider.onkeydown = (event) => event.stopPropagation(); // arrows would leave the step
   };
@@ -69,9 +73,10 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     slider.setAttribute("aria-label", words.score.replace("{name}", data.names[at]));
     slider.oninput = () => {
       scores[at] = Math.round(Number(slider.value) * 100) / 100;
+      mine.keep(scores);
       draw();
     };
-    slider.onchange = tell;
+    slider.onchange = () => mine.tell(scores);
     slider.onkeydown = (event) => {
       event.stopPropagation();
       const by = { ArrowRight: step, ArrowUp: step, ArrowLeft: -step, ArrowDown: -step }[event.key];
@@ -79,12 +84,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
       event.preventDefault(); // "any" has no step of its own
       slider.value = String(Number(slider.value) + by * (event.shiftKey ? 10 : 1));
       slider.oninput();
-      slider.dataset.moved = "1";
-    };
-    slider.onkeyup = () => {
-      if (!slider.dataset.moved) return;
-      delete slider.dataset.moved;
-      tell();
+      mine.tell(scores, QUIET);
     };
   });
   find(".together span").textContent = words.all;
@@ -103,7 +103,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
       rows.children[at].querySelector("input").value = score;
     });
     draw();
-    tell();
+    mine.tell(scores);
   };
   draw();
 }

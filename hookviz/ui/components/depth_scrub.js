@@ -2,6 +2,7 @@
 // the image, and what one of its cells sees there. It all happens in the browser while one drags.
 
 import { frame, make, penOf, unpacked } from "../../explorer/client/shared.js";
+import { ahead } from "./ahead.js";
 
 const FRAME = `
   <div class="depth-scrub" role="group">
@@ -17,6 +18,7 @@ const FRAME = `
     </div>
   </div>`;
 
+const QUIET = 250; // milliseconds after the last move, when the server is told
 const SIDE = 64; // pixels of a tile in the strip
 const DARK = 0.85; // how dark the image is where a channel is silent
 const SOFT = 0.6; // below 1, so that half as strong is more than half as bright
@@ -50,7 +52,8 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     ".depth-photo canvas",
     ".depth-photo i",
   ].map(find);
-  let [at, tile, row, column] = data.chosen;
+  const mine = ahead(root, data.photograph, data.chosen, (all) => setTriggerValue("picked", all));
+  let [at, tile, row, column] = mine.value;
   root.setAttribute("aria-label", words.label);
   slider.setAttribute("aria-label", words.slider);
   slider.max = levels.length - 1;
@@ -117,15 +120,16 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     frameField();
     shine();
   };
-  const tell = () => setTriggerValue("picked", [at, tile, row, column]);
+  const tell = (wait = 0) => mine.tell([at, tile, row, column], wait);
   const go = (level) => {
     [at, tile] = [level, 0];
     [row, column] = levels[at].best[0];
+    mine.keep([at, tile, row, column]);
     draw();
   };
 
   slider.oninput = () => go(Number(slider.value));
-  slider.onchange = tell;
+  slider.onchange = () => tell(QUIET);
   slider.onkeydown = (event) => event.stopPropagation(); // arrows would leave the step
   tiles.onclick = (event) => {
     const button = event.target.closest("button");
@@ -135,7 +139,6 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     draw();
     tell();
   };
-  let moved = false;
   const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
   tiles.onkeydown = (event) => {
     const step = steps[event.key];
@@ -150,12 +153,8 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     const far = event.shiftKey ? 5 : 1;
     row = clamp(row + far * step[0], levels[at].rows - 1);
     column = clamp(column + far * step[1], levels[at].columns - 1);
-    moved = true;
     draw();
-  };
-  tiles.onkeyup = () => {
-    if (moved) tell();
-    moved = false;
+    tell(QUIET);
   };
   draw();
   for (const level of levels) strip(level.strip);

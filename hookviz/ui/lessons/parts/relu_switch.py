@@ -47,5 +47,5 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         st.image(photograph(scene), width="stretch", output_format="JPEG", alt=say("The image"))
     with right:
         show_before_and_after(own, now, titles=(say("With them"), say("Now")), written=chance)
-    st.caption(say("What it says of other pictures now"))
+    st.caption(say("What it says of these pictures now"))
     show_strip(verdicts(scene, MIXED, relu=state == ON))
