@@ -5,7 +5,7 @@ const PATIENCE = 4000; // milliseconds after which the server's word counts agai
 
 /**
  * The value that is shown, and how it is moved on.
- * @template {unknown[]} Value
+ * @template {number[]} Value
  * @param {Element} root stays over the runs
  * @param {string} subject what it is of: of another one nothing is kept
  * @param {Value} given by the server
@@ -23,7 +23,7 @@ export const ahead = (root, subject, given, send) => {
   if (state.moved && (late || JSON.stringify(state.moved) === JSON.stringify(given))) state.moved = null;
   return {
     /** @type {Value} */
-    value: [...(state.moved ?? given)],
+    value: /** @type {any} */ ([...(state.moved ?? given)]),
     /** Keep a value that is on its way, as while one drags. @param {Value} value */
     keep: (value) => Object.assign(state, { moved: [...value], sentAt: 0 }),
     /** Tell the server of a value, after `wait` milliseconds without a newer one. @param {Value} value */
