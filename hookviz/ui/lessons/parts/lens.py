@@ -65,5 +65,6 @@ def _result(lens: Lens, scene: LessonScene, chosen: dict[str, Any]) -> LensResul
 
 
 def _is_shown(panel: Panel, kinds: str) -> bool:
-    kind = type(panel).__name__.removesuffix("Panel").lower()
-    return not isinstance(panel, FilePanel) and (not kinds or kind in split_names(kinds))
+    """Return whether a panel is of one of the kinds: an overlay is an image, too."""
+    own = {kind.__name__.removesuffix("Panel").lower() for kind in type(panel).__mro__}
+    return not isinstance(panel, FilePanel) and (not kinds or bool(own & set(split_names(kinds))))
