@@ -64,7 +64,7 @@ def told(scene: LessonScene, found: tuple[Pooling, ...], at: int) -> str:
         count=len(found),
         number=at + 1,
     )
-    return f"{where} {described(found[at])}"
+    return say("{sentence} {another}", sentence=where, another=described(found[at]))
 
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:

@@ -82,7 +82,7 @@ def outcome(scene: LessonScene, state: str) -> str:
         pictures=alike.total(),
         label=own.name(most),
     )
-    return f"{said} {told}"
+    return say("{sentence} {another}", sentence=said, another=told)
 
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
