@@ -163,8 +163,8 @@ def test_every_control_of_the_teacher_moves_the_pupils_screen(
         assert shared(pupil) == shared(teacher) == chosen
 
 
-def _place(page: Page) -> None:
-    page.locator(LIVE).get_by_role("radio").last.click()
+def _depth(page: Page) -> None:
+    page.locator(LIVE).locator(".depth-slider").press("End")
 
 
 def _class(page: Page) -> None:
@@ -184,9 +184,9 @@ def _channel(page: Page) -> None:
 LIVE = "[class*=st-key-hv-live]"
 IN_LESSONS: Mapping[tuple[str, int], Callable[[Page], object]] = {
     ("convolution", 1): _number,
-    ("depth", 1): _place,
+    ("depth", 1): _depth,
     ("from-maps-to-a-class", 2): _class,
-    ("from-maps-to-a-class", 5): _class,  # of a lens
+    ("from-maps-to-a-class", 6): _class,  # of a lens
     ("channels", 3): _channel,
 }
 """A control of each kind, in a step of a lesson that waits for no answer."""

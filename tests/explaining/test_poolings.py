@@ -22,7 +22,8 @@ class Pools(nn.Module):
         x = self.pool(self.conv(x))
         x = F.avg_pool2d(x, (2, 3))
         x = F.adaptive_max_pool2d(x, 3)
-        return self.head(F.adaptive_avg_pool2d(x, 1).flatten(1))
+        scores: Tensor = self.head(F.adaptive_avg_pool2d(x, 1).flatten(1))
+        return scores
 
 
 def test_every_pooling_is_found_with_its_windows() -> None:

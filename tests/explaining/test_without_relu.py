@@ -1,6 +1,7 @@
 """ReLUs switched off, against the same networks rewritten without any by hand."""
 
 import copy
+from typing import Any
 
 import pytest
 import torch
@@ -24,7 +25,7 @@ class Mixed(nn.Module):
         self.head = nn.Linear(3, 4)
 
     def forward(self, x: Tensor) -> Tensor:
-        steps = (
+        steps: tuple[Any, ...] = (
             *(self.relu, self.written, F.relu, Tensor.relu, self.six),
             lambda value: value.clamp(min=0),
         )
@@ -32,7 +33,8 @@ class Mixed(nn.Module):
             x = conv(x)
             x = step(x) if self.rectified else x
         x = x.clamp(-9, 9)  # no ReLU
-        return self.head(torch.sigmoid(x).mean((2, 3)))
+        scores: Tensor = self.head(torch.sigmoid(x).mean((2, 3)))
+        return scores
 
 
 def wrapped(network: nn.Module) -> tuple[Model, ModelInput]:

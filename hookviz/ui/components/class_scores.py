@@ -41,9 +41,10 @@ def show_class_scores(
     def take(sent: object) -> None:
         match sent:
             case [*values] if len(values) == len(first):
-                if all(isinstance(value, int | float) for value in values):
-                    pairs = zip(first, values, own, strict=True)
-                    on_move({at: float(new) for at, new, old in pairs if new != old})
+                numbers = [float(each) for each in values if isinstance(each, int | float)]
+                if len(numbers) == len(first):
+                    pairs = zip(first, numbers, own, strict=True)
+                    on_move({at: new for at, new, old in pairs if new != old})
 
     data = {
         "names": [scores.name(target) for target in first],

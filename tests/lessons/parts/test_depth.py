@@ -2,7 +2,8 @@
 
 import pytest
 
-from hookviz.lessons.parts.depth import PART, levels
+from hookviz.lessons.maps import maps_of
+from hookviz.lessons.parts.depth import AT, PART, levels, start_of
 from tests.lessons.parts.scenes import cat, star, with_defaults
 
 
@@ -33,6 +34,37 @@ def test_places_that_are_one_layer_stand_once() -> None:
 
 @pytest.mark.parametrize("value", ["early", "early,,late", "first, second, early, late", ""])
 def test_other_numbers_of_layers_are_refused(value: str) -> None:
-    (option,) = PART.options
+    option = next(each for each in PART.options if each.name == "layers")
     assert option.check(value)
     assert not option.check(option.default or "")
+
+
+def test_all_layers_are_every_convolution_and_of_many_some() -> None:
+    found = levels(cat(), with_defaults(PART, layers="all"))
+    assert [level.layer.name for level in found] == [conv.name for conv in cat().trace.convs]
+
+
+@pytest.mark.parametrize(
+    ("start", "at"),
+    [("features.10.expand3x3, late", 18), ("nowhere, last", 25), ("first", 0), ("", 0)],
+)
+def test_the_slider_begins_at_the_first_layer_that_is_there(start: str, at: int) -> None:
+    options = with_defaults(PART, layers="all", start=start)
+    found = levels(cat(), options)
+    assert start_of(cat(), options, found) == at
+    facts = PART.facts(cat(), options)
+    assert facts["at_number"] == at + 1
+    assert facts["start_layer"] == facts["at_layer"] == found[at].layer.name
+    moved = PART.facts(cat(), {**options, AT: "features.0"})
+    assert (moved["at_number"], moved["at_sees"]) == (1, "3×3 pixels")
+    assert moved["start_layer"] == found[at].layer.name
+
+
+def test_the_channel_that_opens_the_lesson_is_strongest_at_an_eye() -> None:
+    """The cat's eyes are about (80, 70) and (100, 190) of 224 × 224 pixels."""
+    layer = "features.10.expand3x3"
+    facts = PART.facts(cat(), with_defaults(PART, layers="all", start=layer))
+    values = maps_of(cat(), layer)[int(facts["start_strongest"])]
+    row, column = divmod(int(values.argmax()), values.shape[1])
+    assert (row + 0.5) / values.shape[0] * 224 == pytest.approx(80, abs=25)
+    assert (column + 0.5) / values.shape[1] * 224 == pytest.approx(70, abs=25)

@@ -5,7 +5,8 @@ import pytest
 
 import hookviz
 from hookviz.errors import HookVizError
-from hookviz.lessons.parts.relu_pool import PART, before_relu, stages
+from hookviz.lessons.parts.relu_pool import CELL, PART, before_relu, stages
+from hookviz.wording import number
 from tests.lessons.parts.scenes import cat, star, with_defaults
 
 
@@ -58,3 +59,32 @@ def test_options_are_checked(name: str, value: str) -> None:
     option = next(each for each in PART.options if each.name == name)
     assert option.check(value)
     assert not option.check(option.default or "")
+
+
+def test_the_first_cell_is_below_zero_in_a_window_with_both_signs() -> None:
+    before = np.random.default_rng(2).normal(size=(9, 8)).astype(np.float32)
+    found = stages(before, "max", 2)
+    row, column = found.first_cell
+    assert before[row, column] < 0 == found.rectified[row, column]
+    raw, _ = found.cells(row // 2, column // 2)
+    assert raw.max() == found.pooled.max()  # no window of both signs is stronger
+    assert raw.min() == before[row, column]
+
+
+@pytest.mark.parametrize(("sign", "at"), [(-1, (0, 0)), (1, (5, 5))])
+def test_the_first_cell_of_a_map_of_one_sign(sign: int, at: tuple[int, int]) -> None:
+    """Of one below zero its lowest; where ReLU changes nothing its highest."""
+    before = np.linspace(3, 1, 36, dtype=np.float32)[:: -sign if sign > 0 else 1].reshape(6, 6)
+    before = np.ascontiguousarray(before) * sign
+    assert stages(before, "max", 2).first_cell == at
+
+
+def test_the_picked_cell_is_told() -> None:
+    scene = star()
+    options = with_defaults(PART)
+    capture = hookviz.capture(scene.model, scene.model_input, ["stem.first.norm"])
+    facts = PART.facts(scene, {**options, CELL: "3,5"})
+    value = float(capture["stem.first.norm"].values[int(facts["channel"]), 3, 5])
+    assert (facts["row"], facts["column"]) == (3, 5)
+    assert facts["cell_before"] == number(value)
+    assert facts["cell_after"] == number(max(0.0, value))

@@ -8,8 +8,18 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from hookviz.lessons.parts.vote import PART, class_of, scores_of, vote_of
+from hookviz.lessons.parts.vote import (
+    CHANNEL,
+    DRAGGED,
+    PART,
+    class_of,
+    last_maps,
+    moved_scores,
+    scores_of,
+    vote_of,
+)
 from hookviz.lessons.scores import Scores
+from hookviz.wording import number
 from tests.lessons.parts.scenes import cat, star, with_defaults
 
 
@@ -63,3 +73,24 @@ def test_of_another_ending_the_scores_are_told_and_no_vote() -> None:
 def test_a_class_that_the_network_does_not_know_is_the_likeliest() -> None:
     scores = scores_of(star())
     assert class_of(scores, "goldfish") == int(scores.scores.argmax())
+
+
+def test_dragged_scores_are_read_and_the_facts_follow() -> None:
+    scene = star()
+    classes = len(scene.model.categories)
+    ring = scene.model.categories.index("ring")
+    assert moved_scores(f"{ring}:9.50,x,99:1,2:1e5,3:-2000", classes) == {ring: 9.5, 3: -1000.0}
+    facts: Mapping[str, Any] = PART.facts(scene, {**with_defaults(PART), DRAGGED: f"{ring}:9.50"})
+    scores = scores_of(scene).scores.copy()
+    scores[ring] = 9.5
+    shares = np.exp(scores) / np.exp(scores).sum()
+    assert (facts["likeliest"], facts["second"]) == ("ring", "star")
+    assert facts["lead"] == pytest.approx(9.5 - np.sort(scores)[-2])
+    assert f"The probability of ring is {100 * shares[ring]:.1f} %" in facts["compared"]
+
+
+def test_the_mean_of_a_map_is_told() -> None:
+    layer, maps = last_maps(star())
+    facts = PART.facts(star(), {**with_defaults(PART), CHANNEL: "5"})
+    assert (facts["last_layer"], facts["map_channel"]) == (layer, 5)
+    assert facts["map_mean"] == number(float(maps[5].mean()))

@@ -86,7 +86,7 @@ def test_channels_that_are_switched_off_and_a_question_that_was_asked() -> None:
 
 
 def test_pooling_in_larger_windows() -> None:
-    page = move(at_step("relu-and-pooling", 4), " window", 5)
+    page = move(at_step("relu-and-pooling", 5), " window", 5)
     captions = texts(page.caption)
     pooled = re.search(r"Pooled\W+(\d+)\W+(\d+)", captions)
     assert pooled

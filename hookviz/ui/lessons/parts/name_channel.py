@@ -76,11 +76,15 @@ def _show_patches(scene: LessonScene, this: Round) -> None:
     assert atlas is not None  # there would be no round
     found = patches_of(session_cache(), atlas, this.layer, this.channel)
     pictures = "".join(
-        f'<img src="{patch.picture}" alt="{escape(say("Number {place}", place=place))}">'
+        _picture(patch.picture, say("Number {place}", place=place))
         for place, patch in enumerate(found, 1)  # without its name, which would tell
         if patch.picture
     )
     st.html(f'<div class="hv-lesson-patches hv-guessed">{pictures}</div>')
+
+
+def _picture(url: str, alt: str) -> str:
+    return f'<img src="{url}" alt="{escape(alt)}">'
 
 
 def _ask(key: str, at: int, this: Round, guesses: dict[int, str]) -> None:

@@ -64,12 +64,13 @@ def _show_maps(pooling: Pooling, cell: Cell, key: str) -> None:
         shapes = zip(picked_cell, pooling.after.shape, pooling.before.shape, strict=True)
         take(tuple(min(place * count // size, count - 1) for place, count, size in shapes))
 
+    first, second = say("Before"), say("Pooled")
     columns = st.columns(2, gap="small", wrap=False)
     with columns[0]:
-        st.caption(f"**{say('Before')}** · {times(pooling.before.shape)}")
+        st.caption(f"**{first}** · {times(pooling.before.shape)}")
         show_map(before, 0, pooling.before, at, take_before, key=f"{key}-before")
     with columns[1]:
-        st.caption(f"**{say('Pooled')}** · {times(pooling.after.shape)}")
+        st.caption(f"**{second}** · {times(pooling.after.shape)}")
         show_map(after, 0, pooling.after, cell, take, key=f"{key}-pooled")
 
 
