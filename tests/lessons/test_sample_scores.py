@@ -4,9 +4,8 @@ import pytest
 import torch
 
 from hookviz.capturing.inputs import prepare
-from hookviz.lessons.parts.each_sample import PART
 from hookviz.lessons.sample_scores import MIXED, UNKNOWN, chosen_samples, verdicts
-from tests.lessons.parts.scenes import cat, star, with_defaults
+from tests.lessons.parts.scenes import cat, star
 
 
 def test_what_is_unknown_is_no_class_of_the_network() -> None:
@@ -15,12 +14,9 @@ def test_what_is_unknown_is_no_class_of_the_network() -> None:
     assert len(chosen_samples(cat(), UNKNOWN)) == len(chosen_samples(cat(), MIXED)) == 8
 
 
-def test_scores_are_the_networks_own_and_those_that_are_sure_are_counted() -> None:
-    scene, sure = star(), 0
+def test_scores_are_the_networks_own() -> None:
+    scene = star()
     for verdict in verdicts(scene, UNKNOWN):
         with torch.no_grad():
             own = scene.model.network(prepare(scene.model, verdict.sample.path).tensor)[0]
         assert verdict.scores.scores.tolist() == pytest.approx(own.tolist(), abs=1e-4)
-        sure += float(own.softmax(0).max()) > 0.5
-    facts = PART.facts(scene, with_defaults(PART))
-    assert (facts["sure"], facts["pictures"], facts["classes"]) == (sure, 6, 20)
