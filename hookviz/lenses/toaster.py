@@ -1,0 +1,396 @@
+"""Make it a toaster: the smallest change of a picture that flips the answer, as a card to save.
+
+Over 300 lines: the search is elsewhere, and here stand the words, the panels and the script.
+"""
+
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+from torch import Tensor
+
+from hookviz.capturing.inputs import prepare
+from hookviz.codegen import optimizing
+from hookviz.codegen.function_source import source_of
+from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.lens_parts import constants, in_order
+from hookviz.codegen.lens_parts import target as target_line
+from hookviz.drawing.panels import (
+    ChartPanel,
+    FilePanel,
+    ImagePanel,
+    Panel,
+    TablePanel,
+    TextPanel,
+)
+from hookviz.drawing.picture_card import Face, picture_card
+from hookviz.drawing.pictures import encode_png, enlarged
+from hookviz.explaining.adversarial import descended
+from hookviz.explaining.other_networks import OtherAnswer, other_answer, other_names
+from hookviz.explaining.smallest_change import (
+    MOST,
+    Change,
+    class_scores_of,
+    class_to_make,
+    smallest_bound,
+    smallest_change,
+)
+from hookviz.hooking.forward_pass import ProgressReporter
+from hookviz.images.repainting import check_repaints
+from hookviz.language.naming import class_label
+from hookviz.language.saying import mark, say, say_count
+from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Preview, Subject
+from hookviz.lenses.contract.parameters import (
+    ClassChoice,
+    LensSubject,
+    Switch,
+    WholeNumber,
+)
+from hookviz.lenses.contract.watching import steps_choice
+from hookviz.types import Model, Pixels
+from hookviz.wording import percent
+
+_EVERY = 0.12  # seconds between two pictures on the way
+_FULL = 96  # levels that the largest change is enlarged to, at most
+_BARS = 3  # classes before, and as many after
+_HEADS = mark("Network"), mark("Before"), mark("With this change"), mark("A change of its own")
+
+Row = tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToasterChoice(ClassChoice):
+    """Choice of the class to make of a picture: a toaster by default, else the second likeliest."""
+
+    unchosen: ClassVar[str] = mark("{top}: choose any class")
+
+    def start(self, subject: LensSubject) -> int:
+        """Return the class where none is chosen.
+
+        Raises:
+            ModelError: the network puts out no class scores.
+        """
+        scores = subject.scored.logits
+        assert scores is not None
+        return class_to_make(subject.model, scores)
+
+
+def run(
+    subject: Subject, *, target: int, sure: int, steps: int, most: int, others: bool
+) -> LensOutput:
+    """Change the picture as little as was found to do until the network takes it for a class.
+
+    The search and its source are at `smallest_change`. Values are ``picture`` and ``difference``,
+    ``(H, W, 3)`` in levels of 255, ``bound``, ``found``, and the probabilities ``before`` and
+    ``after``, ``(classes,)``, of the picture as a PNG file holds it.
+
+    Raises:
+        HookVizError: the network takes the picture for that class already, or makes its input by a
+            function of its own.
+        ModelError: the network puts out no class scores, or can't be differentiated.
+    """
+    check_repaints(subject.model, subject.model_input)
+    names = other_names(subject.model) if others else ()
+    reporter = ProgressReporter(subject.progress, 1 + len(names))
+    search = partial(smallest_change, steps=steps, most=most, sure=sure / 100)
+    due = 0.0
+
+    def show(now: Change) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            subject.partial(_output(subject, _Found(now, steps, others)))
+            due = time.monotonic() + _EVERY
+
+    change = search(
+        subject.model, subject.model_input, target, progress=reporter.within, partial=show
+    )
+    reporter.step()
+    rows: list[Row] = []
+    for name in names:
+        answer = other_answer(name, change, search, reporter)
+        rows += [_row(answer)] if answer is not None else []
+        reporter.step()
+        subject.partial(_output(subject, _Found(change, steps, others, tuple(rows))))
+    return _output(subject, _Found(change, steps, others, tuple(rows), _opened(subject, change)))
+
+
+def _row(answer: OtherAnswer) -> Row:
+    answers = (_best(answer.model, scores) for scores in (answer.before, answer.after))
+    return answer.model.title, *answers, _own_change(answer.model, answer.own)
+
+
+def _own_change(model: Model, own: Change) -> str:
+    label = class_label(own.target, model.categories)
+    if not own.found:
+        return say("to {label}: none found", label=label)
+    return say_count(
+        "to {label}: {count} level", "to {label}: {count} levels", own.bound, label=label
+    )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Found:
+    """What there is to show: the change, other networks, and what the file gives when opened."""
+
+    change: Change
+    steps: int
+    others: bool
+    rows: tuple[Row, ...] = ()
+    opened: str = ""
+
+    @property
+    def times(self) -> int:
+        """How much the difference is enlarged: the largest to nearly the ends, and whole times."""
+        return max(1, _FULL // self.change.bound)
+
+    @property
+    def enlarged_difference(self) -> Pixels:
+        """What was added, enlarged about a middle grey, uint8 ``(H, W, 3)``."""
+        moved = self.change.difference.astype(np.int32) * self.times + 128
+        shown: Pixels = moved.clip(0, 255).astype(np.uint8)
+        return shown
+
+
+def _output(subject: Subject, found: _Found) -> LensOutput:
+    """Return the result so far; the same panels all the way."""
+    change, model = found.change, subject.model
+    before, after = (_best(model, scores) for scores in (change.before, change.after))
+    words = _words(subject, found)
+    panels: list[Panel] = [
+        TextPanel(words),
+        *(
+            ImagePanel(f"{title}: {said}" if said else title, enlarged(picture), alt=alt)
+            for title, said, picture, alt in (
+                (say("Before"), before, change.original, say("The picture before")),
+                (say("After"), after, change.picture, say("The picture after")),
+                (
+                    say("What is added, {factor}×", factor=found.times),
+                    "",
+                    found.enlarged_difference,
+                    say("The difference between both, enlarged about a middle grey"),
+                ),
+            )
+        ),
+        _chart(subject, change),
+    ]
+    if found.others:
+        own = _own_change(model, change)
+        panels.append(
+            TablePanel(
+                say("Network after network"),
+                _HEADS,
+                ((model.title, before, after, own), *found.rows),
+                say(
+                    "The change was made for the first network alone; the last column says what "
+                    "does it for each."
+                ),
+            )
+        )
+    name = f"{model.name}-{class_label(change.target, model.categories)}".replace(" ", "-")
+    panels += [
+        FilePanel(say("Save as a card"), f"{name}-card.png", partial(_card, found)),
+        FilePanel(
+            say("The changed picture"),
+            f"{name}.png",
+            lambda _model: encode_png(change.picture),
+            found.opened,
+        ),
+    ]
+    return tuple(panels), {
+        "picture": change.picture,
+        "difference": change.difference,
+        "bound": np.array(change.bound),
+        "found": np.array(change.found),
+        "before": change.before.softmax(0).numpy(),
+        "after": change.after.softmax(0).numpy(),
+    }
+
+
+def _words(subject: Subject, found: _Found) -> str:
+    change = found.change
+    label = subject.label(change.target)
+    if not change.found:
+        return say(
+            "Not {label} yet: within {bound} of 255 levels, {steps} steps took it from {old} to "
+            "{new}.",
+            label=label,
+            bound=change.bound,
+            steps=found.steps,
+            old=percent(_chance(change.before, change.target)),
+            new=percent(_chance(change.after, change.target)),
+        )
+    return say(
+        "The network took this for {old}, and now takes it for {new}. No number of the picture "
+        "moved by more than {bound} of 255, the smallest bound that was found.",
+        old=subject.label(int(change.before.argmax())),
+        new=label,
+        bound=change.bound,
+    )
+
+
+def _chart(subject: Subject, change: Change) -> ChartPanel:
+    chances = [scores.softmax(0).double().numpy() for scores in (change.before, change.after)]
+    first = [int(at) for each in chances for at in np.argsort(-each, kind="stable")[:_BARS]]
+    shown = list(dict.fromkeys((first[0], change.target, *first)))[: 2 * _BARS]
+    series = zip((say("Before"), say("After")), chances, strict=True)
+    return ChartPanel(
+        say("How likely"),
+        tuple(subject.label(at) for at in shown),
+        {name: 100 * each[shown] for name, each in series},
+        unit="%",
+    )
+
+
+def _opened(subject: Subject, change: Change) -> str:
+    """Return what the changed picture's file gives when it is opened as any photograph is."""
+    model = subject.model
+    again = prepare(model, encode_png(change.picture))
+    said = _best(model, class_scores_of(model, again))
+    if again.digest == change.model_input.digest:
+        return say("Opened here as a photograph it gives the same: {answer}.", answer=said)
+    return say(
+        "Opened here as it is, with its whole image, it gives the same. Scaled and cropped first, "
+        "as any photograph, it gives {answer}: so small a change is easily lost.",
+        answer=said,
+    )
+
+
+def _card(found: _Found, model: Model) -> bytes:
+    """Draw the card: the three pictures, their answers and the bound."""
+    change = found.change
+    old, label = int(change.before.argmax()), class_label(change.target, model.categories)
+    words = say(
+        "No number of the picture moved by more than {bound} of 255. {label} went from {before} to "
+        "{after}, in {count} passes forward and back.",
+        bound=change.moved,
+        count=change.passes,
+        label=label,
+        before=percent(_chance(change.before, change.target)),
+        after=percent(_chance(change.after, change.target)),
+    )
+    heading = say("Still {label}", label=class_label(old, model.categories))
+    if change.found:
+        heading = say("{old}? {new}!", old=class_label(old, model.categories), new=label)
+    faces = (
+        Face(change.original, say("Before"), _best(model, change.before)),
+        Face(change.picture, say("After"), _best(model, change.after)),
+        Face(
+            found.enlarged_difference,
+            say("What is added, {factor}×", factor=found.times),
+            say("at most {bound} of 255", bound=change.moved),
+        ),
+    )
+    return picture_card(heading, faces, words, f"{model.title} · HookViz").png
+
+
+def _best(model: Model, scores: Tensor) -> str:
+    """Return the likeliest class with its probability."""
+    top = int(scores.argmax())
+    return f"{class_label(top, model.categories)} {percent(_chance(scores, top))}"
+
+
+def _chance(scores: Tensor, target: int) -> float:
+    return float(scores.softmax(0)[target])
+
+
+def script(facts: LensFacts) -> LensCode:
+    """Write code that searches the smallest bound by the same two functions."""
+    grey = ".repeat(3, axis=2)" if facts.shape[0] == 1 else ""
+    lines = (
+        target_line(facts),
+        constants(
+            facts,
+            sure="percent that the class has to have at least",
+            steps="passes there and back within a bound",
+            most="the largest bound, in levels of 255",
+        ),
+        optimizing.as_input(facts),
+        source_of(descended, smallest_bound),
+        _LOOK,
+    )
+    return in_order(*lines), {
+        "picture": f"changed{grey}",
+        "difference": f"(changed.astype(np.int16) - picture){grey}",
+        "bound": "bound",
+        "found": "found",
+        "before": "chances(picture)",
+        "after": "chances(changed)",
+    }
+
+
+_LOOK = '''
+
+def input_of(picture):
+    """A picture of whole levels, (H, W, C), as the network takes it."""
+    return as_input(torch.from_numpy(picture).movedim(-1, 0)[None] / 255)
+
+
+def look(picture):
+    """Which way each number has to move for the class to get likelier, and whether it is there."""
+    inputs = input_of(picture).requires_grad_()
+    scores = model(inputs)
+    log_chances = scores.log_softmax(1)[0]
+    (gradient,) = torch.autograd.grad(log_chances[TARGET], inputs)
+    there = scores[0].argmax() == TARGET and log_chances[TARGET].exp() >= SURE / 100
+    return gradient[0].sign().movedim(0, -1).numpy(), bool(there)
+
+
+def chances(picture):
+    """The probability of each class."""
+    with torch.no_grad():
+        return model(input_of(picture))[0].softmax(0).numpy()
+
+
+shares = ((batch - low) / (high - low))[0].movedim(0, -1)  # from 0, black, to 1, white
+picture = (255 * shares).round().to(torch.uint8).numpy()
+attempt = lambda bound: descended(picture, bound, STEPS, look)  # noqa: E731
+changed, bound, found = smallest_bound(attempt, MOST)'''
+
+
+LENS = Lens(
+    slug="toaster",
+    title=mark("Make it a toaster"),
+    question=mark("How little flips the answer?"),
+    sentence=mark("The smallest change found that makes your picture another class."),
+    group=WHAT_IF,
+    preview=Preview({"others": False}, panel=1),
+    run=run,
+    script=script,
+    parameters=(
+        ToasterChoice(
+            label=mark("Make it"),
+            help=mark(
+                "Any class of the network; a toaster where nothing is chosen, if it knows it."
+            ),
+        ),
+        WholeNumber(
+            name="sure",
+            label=mark("How sure (percent)"),
+            low=0,
+            high=99,
+            default=0,
+            unset=mark("the likeliest will do"),
+            help=mark("How likely the class has to be. The surer, the larger the change."),
+        ),
+        steps_choice(40, 512, mark("Passes there and back within each bound that is tried.")),
+        Switch(
+            name="others",
+            label=mark("Network after network"),
+            default=True,
+            help=mark(
+                "The same for the other networks in the box, and what they say of this change."
+            ),
+        ),
+        WholeNumber(
+            name="most",
+            label=mark("Largest bound"),
+            low=1,
+            high=255,
+            default=MOST,
+            help=mark("Levels of 255 at which the search ends."),
+            rare=True,
+        ),
+    ),
+)
