@@ -100,7 +100,7 @@ def run(
     def show(now: Change) -> None:
         nonlocal due
         if time.monotonic() >= due:
-            subject.partial(_output(subject, _Found(now, steps, others)))
+            subject.partial(_output(subject, _Found(now, others)))
             due = time.monotonic() + _EVERY
 
     change = search(
@@ -112,8 +112,8 @@ def run(
         answer = other_answer(name, change, search, reporter)
         rows += [_row(answer)] if answer is not None else []
         reporter.step()
-        subject.partial(_output(subject, _Found(change, steps, others, tuple(rows))))
-    return _output(subject, _Found(change, steps, others, tuple(rows), _opened(subject, change)))
+        subject.partial(_output(subject, _Found(change, others, tuple(rows))))
+    return _output(subject, _Found(change, others, tuple(rows), _opened(subject, change)))
 
 
 def _row(answer: OtherAnswer) -> Row:
@@ -135,7 +135,6 @@ class _Found:
     """What there is to show: the change, other networks, and what the file gives when opened."""
 
     change: Change
-    steps: int
     others: bool
     rows: tuple[Row, ...] = ()
     opened: str = ""
@@ -157,22 +156,15 @@ def _output(subject: Subject, found: _Found) -> LensOutput:
     """Return the result so far; the same panels all the way."""
     change, model = found.change, subject.model
     before, after = (_best(model, scores) for scores in (change.before, change.after))
-    words = _words(subject, found)
+    name = f"{model.name}-{class_label(change.target, model.categories)}".replace(" ", "-")
+    added = say("What is added, {factor}×", factor=found.times)
+    bound = say("No number moved by more than {bound} of 255", bound=change.moved)
     panels: list[Panel] = [
-        TextPanel(words),
-        *(
-            ImagePanel(f"{title}: {said}" if said else title, enlarged(picture), alt=alt)
-            for title, said, picture, alt in (
-                (say("Before"), before, change.original, say("The picture before")),
-                (say("After"), after, change.picture, say("The picture after")),
-                (
-                    say("What is added, {factor}×", factor=found.times),
-                    "",
-                    found.enlarged_difference,
-                    say("The difference between both, enlarged about a middle grey"),
-                ),
-            )
-        ),
+        TextPanel(_words(subject, found)),
+        FilePanel(say("Save as a card"), f"{name}-card.png", partial(_card, found)),
+        _picture(before, change.original, say("Before")),
+        _picture(after, change.picture, say("After")),
+        _picture(added, found.enlarged_difference, bound),
         _chart(subject, change),
     ]
     if found.others:
@@ -188,16 +180,14 @@ def _output(subject: Subject, found: _Found) -> LensOutput:
                 ),
             )
         )
-    name = f"{model.name}-{class_label(change.target, model.categories)}".replace(" ", "-")
-    panels += [
-        FilePanel(say("Save as a card"), f"{name}-card.png", partial(_card, found)),
+    panels.append(
         FilePanel(
             say("The changed picture"),
             f"{name}.png",
             lambda _model: encode_png(change.picture),
             found.opened,
-        ),
-    ]
+        )
+    )
     return tuple(panels), {
         "picture": change.picture,
         "difference": change.difference,
@@ -208,16 +198,19 @@ def _output(subject: Subject, found: _Found) -> LensOutput:
     }
 
 
+def _picture(title: str, picture: Pixels, caption: str) -> ImagePanel:
+    return ImagePanel(title, enlarged(picture), alt=f"{caption}: {title}", caption=caption)
+
+
 def _words(subject: Subject, found: _Found) -> str:
     change = found.change
     label = subject.label(change.target)
     if not change.found:
         return say(
-            "Not {label} yet: within {bound} of 255 levels, {steps} steps took it from {old} to "
-            "{new}.",
+            "Not {label} yet: with no number moved by more than {bound} of 255 it went from {old} "
+            "to {new}.",
             label=label,
             bound=change.bound,
-            steps=found.steps,
             old=percent(_chance(change.before, change.target)),
             new=percent(_chance(change.after, change.target)),
         )

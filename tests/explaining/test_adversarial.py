@@ -25,7 +25,7 @@ def test_a_step_is_the_sign_of_the_gradient_of_the_loss(tiny: Model) -> None:
     assert model_input.picture is not None
     signs = gradient[0].sign().permute(1, 2, 0).numpy()
     expected = (model_input.picture + signs).clip(0, 255).astype(np.uint8)
-    fooled = adversarial_input(tiny, model_input, 2, 1)
+    fooled = adversarial_input(tiny, model_input, 2, 1, steps=1)
     assert fooled.picture is not None
     assert np.array_equal(fooled.picture, expected)
     assert not np.array_equal(fooled.picture, model_input.picture)
@@ -62,3 +62,19 @@ def test_what_progress_raises_ends_it(tiny: Model) -> None:
 
     with pytest.raises(StopError):
         adversarial_input(tiny, prepare(tiny, picture()), 0, 3, stop)
+
+
+def test_towards_a_class_is_away_from_all_others_and_more_steps_get_further(tiny: Model) -> None:
+    model_input = prepare(tiny, picture())
+
+    def chance(changed: hookviz.ModelInput) -> float:
+        logits = hookviz.capture(tiny, changed).logits
+        assert logits is not None
+        return float(logits.softmax(0)[2])
+
+    made = {
+        steps: adversarial_input(tiny, model_input, 2, 8, steps=steps, towards=True)
+        for steps in (1, 10)
+    }
+    assert chance(model_input) < chance(made[1]) <= chance(made[10])
+    assert chance(adversarial_input(tiny, model_input, 2, 8)) < chance(model_input)
