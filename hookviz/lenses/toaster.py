@@ -290,7 +290,7 @@ def _chance(scores: Tensor, target: int) -> float:
 
 def script(facts: LensFacts) -> LensCode:
     """Write code that searches the smallest bound by the same two functions."""
-    grey = ".repeat(3, axis=2)" if facts.shape[0] == 1 else ""
+    grey = ".repeat(3, axis=2)" if facts.shape[0] == 1 else ""  # shown as RGB
     lines = (
         target_line(facts),
         constants(
@@ -305,7 +305,7 @@ def script(facts: LensFacts) -> LensCode:
     )
     return in_order(*lines), {
         "picture": f"changed{grey}",
-        "difference": f"(changed.astype(np.int16) - picture){grey}",
+        "difference": f"changed{grey}.astype(np.int16) - picture{grey}",
         "bound": "bound",
         "found": "found",
         "before": "chances(picture)",
@@ -336,9 +336,13 @@ def chances(picture):
         return model(input_of(picture))[0].softmax(0).numpy()
 
 
+def attempt(bound):
+    """The picture that is reached within a bound, and whether it will do."""
+    return descended(picture, bound, STEPS, look)
+
+
 shares = ((batch - low) / (high - low))[0].movedim(0, -1)  # from 0, black, to 1, white
 picture = (255 * shares).round().to(torch.uint8).numpy()
-attempt = lambda bound: descended(picture, bound, STEPS, look)  # noqa: E731
 changed, bound, found = smallest_bound(attempt, MOST)'''
 
 

@@ -3,11 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+import torch
+
+from hookviz.capturing import engine
+from hookviz.drawing.dimensions import middle_maps
 from hookviz.drawing.statistics import Levels
 from hookviz.explaining.adversarial import adversarial_input
+from hookviz.explaining.smallest_change import class_to_make
 from hookviz.images.repainting import check_repaints, repainted
 from hookviz.language.saying import mark, say
 from hookviz.lessons.layers import layer_of
+from hookviz.lessons.maps import Map, maps_of
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice, whole_number
 from hookviz.lessons.picture_changes import brightened, noisy, shifted, turned
 from hookviz.lessons.scores import (
@@ -46,9 +53,15 @@ SLIDERS = {
     TURN: SliderRange(-180, 180, 30, 5),
     LIGHT: SliderRange(0, 200, 30, 5),
     NOISE: SliderRange(0, 64, 16),
-    FOOL: SliderRange(0, 8, 1),
+    FOOL: SliderRange(0, 16, 1),
 }
 """Of each change of a picture: pixels to the right, degrees, hundredths, levels of 255."""
+
+STEPS = SliderRange(1, 40, 20)
+"""Of a picture that is to fool the network: passes there and back."""
+
+ANYTHING = "none"
+"""The target of a picture that is to be anything but what it is."""
 
 
 def slider_of(change: str, asked: str, channels: int = 0) -> SliderRange:
@@ -63,24 +76,71 @@ def slider_of(change: str, asked: str, channels: int = 0) -> SliderRange:
     return SliderRange(known.low, known.high, min(known.high, max(known.low, start)), known.step)
 
 
-def changed_input(scene: LessonScene, change: str, amount: int) -> ModelInput:
-    """Return the scene's input with its picture changed by `amount`.
+def target_of(scene: LessonScene, asked: str) -> int | None:
+    """Return the class that a picture is made: by its name or number; None for `ANYTHING`.
+
+    Where the network has no class of that name it is the second likeliest.
+    """
+    if asked == ANYTHING:
+        return None
+    scores = own_scores(scene)
+    if asked in scores.names:
+        return scores.names.index(asked)
+    if asked.isdecimal() and int(asked) < len(scores.scores):
+        return int(asked)
+    return class_to_make(scene.model, torch.from_numpy(scores.scores))
+
+
+def steps_of(options: Options) -> int:
+    """Return how many steps a picture is changed by."""
+    return min(STEPS.high, max(STEPS.low, int(options["steps"] or STEPS.start)))
+
+
+def changed_input(scene: LessonScene, options: Options, amount: int) -> ModelInput:
+    """Return the scene's input with its picture changed by `amount`, as the options say.
 
     Raises:
         HookVizError: the model makes its input by a function of its own.
     """
+    change = options["change"]
     _, picture = check_repaints(scene.model, scene.model_input)
     if amount == {LIGHT: 100}.get(change, 0):
         return scene.model_input
     if change == FOOL:
+        target, steps = target_of(scene, options["target"]), steps_of(options)
         size = scene.model_input.tensor.nbytes + picture.nbytes
-        return scene.cached((change, amount), lambda: _fooled(scene, amount), size)
+        key = (change, amount, target, steps)
+        return scene.cached(key, lambda: _fooled(scene, amount, target, steps), size)
     changed = _CHANGED[change](picture, amount)
     return repainted(scene.model, scene.model_input, changed)
 
 
-def _fooled(scene: LessonScene, levels: int) -> ModelInput:
-    return adversarial_input(scene.model, scene.model_input, own_scores(scene).best, levels)
+def _fooled(scene: LessonScene, levels: int, target: int | None, steps: int) -> ModelInput:
+    return adversarial_input(
+        scene.model,
+        scene.model_input,
+        own_scores(scene).best if target is None else target,
+        levels,
+        steps=steps,
+        towards=target is not None,
+    )
+
+
+def maps_before_and_after(scene: LessonScene, changed: ModelInput, layer: str) -> tuple[Map, Map]:
+    """Return a layer's maps of the lesson's picture and of the changed one, ``(C, H, W)`` each.
+
+    Raises:
+        HookVizError: it puts out no maps.
+    """
+    before = maps_of(scene, layer)
+    after = engine.capture(scene.model, changed, layer, logits=False)[layer].values
+    return before, middle_maps(after).numpy()
+
+
+def moved(before: Map, after: Map) -> float:
+    """Return how far maps moved, as a share of what they are: |after − before| / |before|."""
+    size = float(np.linalg.norm(before))
+    return float(np.linalg.norm(after - before)) / size if size else 0.0
 
 
 def _shifted(picture: Pixels, amount: int) -> Pixels:
@@ -103,7 +163,7 @@ def after_change(scene: LessonScene, options: Options, amount: int, order: str) 
     if change == SILENCE:
         layer = layer_of(scene, options["layer"])
         return scores_without(scene, layer, silent_channels(scene, layer, amount, order))
-    return scores_of(scene.model, changed_input(scene, change, amount))
+    return scores_of(scene.model, changed_input(scene, options, amount))
 
 
 def difference(before: Pixels, after: Pixels, times: int) -> Levels:
@@ -151,17 +211,49 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
             "other_outcome": outcome(before, opposite),
         }
     if change == FOOL:
-        random = scores_of(scene.model, changed_input(scene, NOISE, amount))
+        random = scores_of(scene.model, changed_input(scene, {**options, "change": NOISE}, amount))
         facts |= {
             "random_chance": percent(float(random.chances[before.best])),
             "random_outcome": outcome(before, random),
+            "steps": steps_of(options),
+            "asked": _asked(before, after, target_of(scene, options["target"])),
         }
+        facts |= _moved_facts(scene, options, amount)
+    return facts
+
+
+def _asked(before: Scores, after: Scores, target: int | None) -> str:
+    """Return a sentence on what was asked of the gradient, and how far it went."""
+    asked = before.best if target is None else target
+    said = {
+        "label": before.name(asked),
+        "old": percent(float(before.chances[asked])),
+        "new": percent(float(after.chances[asked])),
+    }
+    if target is None:
+        return say("Asked for anything but {label}, it takes that from {old} to {new}.", **said)
+    return say("Asked for {label}, it takes that from {old} to {new}.", **said)
+
+
+def _moved_facts(scene: LessonScene, options: Options, amount: int) -> dict[str, Fact]:
+    """Return how far the first and the last conv layer's maps moved; dots where there are none."""
+    names = [f"{place}_{what}" for place in ("first", "last") for what in ("layer", "moved")]
+    facts: dict[str, Fact] = dict.fromkeys(names, "…")
+    changed = changed_input(scene, options, amount)
+    if not scene.trace.convs:
+        return facts
+    for place in ("first", "last"):
+        layer = layer_of(scene, place).name
+        share = moved(*maps_before_and_after(scene, changed, layer))
+        facts |= {f"{place}_layer": layer, f"{place}_moved": percent(share)}
     return facts
 
 
 def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
     if options["change"] == FOOL:
-        return {"lens": "saliency"}
+        target = target_of(scene, options["target"])
+        made = {"target": own_scores(scene).names[target]} if target is not None else {}
+        return {"lens": "toaster", **made}
     if options["change"] != SILENCE:
         return {}
     layer = layer_of(scene, options["layer"])
@@ -170,11 +262,16 @@ def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
     return {"layer": layer.name, "silenced": f"{layer.name}:{numbers_listed(silent)}"}
 
 
+def _check_steps(value: str) -> str:
+    return whole_number(STEPS.low, STEPS.high)(value) if value else ""
+
+
 PART = Part(
     name="what-if",
     sentence=mark(
         "A slider that switches channels off, or shifts, turns, darkens or disturbs the picture, "
-        "or makes a picture that fools the network; the likeliest classes before and after."
+        "or makes a picture that fools the network, into any class; the likeliest classes and a "
+        "layer's maps before and after."
     ),
     options=(
         Option(
@@ -189,7 +286,17 @@ PART = Part(
             mark("Where the slider stands at first: channels, pixels, degrees, percent or levels."),
             whole_number(-100_000, 100_000),
         ),
-        Option("layer", "late", mark("Of silence: the conv layer, by its name or place.")),
+        Option(
+            "layer",
+            "late",
+            mark("The conv layer that is silenced, or whose maps are shown, by its name or place."),
+        ),
+        Option(
+            "target",
+            ANYTHING,
+            mark("Of fool: the class to make of it, such as toaster; none for any but its own."),
+        ),
+        Option("steps", "", mark("Of fool: how many steps at first."), _check_steps),
         Option(
             "order",
             "most",

@@ -53,7 +53,8 @@ def test_those_that_matter_most_are_found_by_switching_each_off() -> None:
 @pytest.mark.parametrize("change", [change for change in CHANGES if change != SILENCE])
 def test_no_change_is_the_input_itself_and_every_change_has_facts(change: str) -> None:
     scene = star()
-    assert changed_input(scene, change, 100 if change == LIGHT else 0) is scene.model_input
+    options = with_defaults(PART, change=change)
+    assert changed_input(scene, options, 100 if change == LIGHT else 0) is scene.model_input
     facts = PART.facts(scene, with_defaults(PART, change=change))
     assert facts["label"] == "star"
     assert facts["amount"] == SLIDERS[change].start
