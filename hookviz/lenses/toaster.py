@@ -265,7 +265,7 @@ def _card(found: _Found, model: Model) -> bytes:
     )
     heading = say("Still {label}", label=class_label(old, model.categories))
     if change.found:
-        heading = say("{old}? {new}!", old=class_label(old, model.categories), new=label)
+        heading = say("From {old} to {new}", old=class_label(old, model.categories), new=label)
     faces = (
         Face(change.original, say("Before"), _best(model, change.before)),
         Face(change.picture, say("After"), _best(model, change.after)),

@@ -138,7 +138,7 @@ def maps_before_and_after(scene: LessonScene, changed: ModelInput, layer: str) -
 
 
 def moved(before: Map, after: Map) -> float:
-    """Return how far maps moved, as a share of what they are: |after − before| / |before|."""
+    """Return how far maps changed, as a share of what they were: |after − before| / |before|."""
     size = float(np.linalg.norm(before))
     return float(np.linalg.norm(after - before)) / size if size else 0.0
 

@@ -34,7 +34,9 @@ from hookviz.ui.theme import diverging
 from hookviz.wording import percent
 
 _GRID_HEIGHT = 260  # pixels
+_PICTURE = 216  # pixels at most along a picture, with the gap beside it
 _MAPS_HEIGHT = 150  # pixels of the maps before, and of those after
+_LAYER_WIDTH = 300  # pixels
 _CHANNELS = 24  # of them, the strongest before
 _ENLARGED = 16  # times, so that a change of a few levels of 255 is seen
 
@@ -48,9 +50,14 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         after = scores_of(scene.model, changed)
     before = own_scores(scene)
     show_before_and_after(before, after)
-    st.markdown(f"**{plain(what_if.outcome(before, after))}**")
-    if changed is not None and scene.trace.convs:
-        _show_maps(scene, changed, options, key)
+    said = f"**{plain(what_if.outcome(before, after))}**"
+    if changed is None or not scene.trace.convs:
+        st.markdown(said)
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(said)
+        layer = _pick_layer(scene, options, key)
+    _show_maps(scene, changed, layer, key)
 
 
 def _silence(scene: LessonScene, options: Options, key: str) -> Scores:
@@ -140,7 +147,7 @@ def _amount(change: str, amount: what_if.SliderRange, key: str) -> int:
         what_if.TURN: say("Turn (degrees)"),
         what_if.LIGHT: say("Brightness (percent)"),
         what_if.NOISE: say("Random change of every number (levels of 255)"),
-        what_if.FOOL: say("Most that any number may change (of 255)"),
+        what_if.FOOL: say("Most change (of 255)"),
     }
     return slide(
         labels[change],
@@ -186,22 +193,30 @@ def _show_pictures(scene: LessonScene, change: str, after: ModelInput) -> None:
     if change in (what_if.NOISE, what_if.FOOL):
         added = what_if.difference(picture, changed, _ENLARGED)
         pictures.append((say("What is added, {factor}×", factor=_ENLARGED), added))
-    for column, (title, shown) in zip(st.columns(len(pictures)), pictures, strict=True):
+    with st.container(width=_PICTURE * len(pictures)):  # or two would leave the maps no room
+        columns = st.columns(len(pictures), gap="small", wrap=False)
+    for column, (title, shown) in zip(columns, pictures, strict=True):
         with column:
             st.image(np.asarray(shown), width="stretch", alt=title, caption=title)
 
 
-def _show_maps(scene: LessonScene, after: ModelInput, options: Options, key: str) -> None:
-    """Draw a layer's strongest channels before and after, in the same colours."""
-    names = [layer.name for layer in scene.trace.convs]
-    layer = choose(
+def _pick_layer(scene: LessonScene, options: Options, key: str) -> str:
+    """Let the learner choose the layer whose maps are shown."""
+    return choose(
         st.selectbox,
         say("Maps of"),
-        names,
+        [layer.name for layer in scene.trace.convs],
         key,
         "maps",
         first=layer_of(scene, options["layer"]).name,
+        format_func=lambda name: say("Maps of {layer}", layer=name),
+        label_visibility="collapsed",
+        width=_LAYER_WIDTH,
     )
+
+
+def _show_maps(scene: LessonScene, after: ModelInput, layer: str, key: str) -> None:
+    """Draw a layer's strongest channels before and after, in the same colours."""
     maps = what_if.maps_before_and_after(scene, after, layer)
     channels = sorted(strongest_first(np.maximum(*maps), _CHANNELS))
     channel = picked_channel(key, len(maps[0]), channels[0])
@@ -223,8 +238,8 @@ def _show_maps(scene: LessonScene, after: ModelInput, options: Options, key: str
     st.caption(
         plain(
             say(
-                "Before and after, in the same colours. All of {layer} moved by {share} of what it "
-                "is, channel {channel} by {channel_share}.",
+                "In the same colours. All of {layer} changed by {share} of what it was, channel "
+                "{channel} by {channel_share}.",
                 layer=layer,
                 share=percent(what_if.moved(*maps)),
                 channel=channel,
