@@ -109,6 +109,7 @@ QUERIES = {
     "dream": {"sample": "cat", "layer": "features.9.expand3x3"},
     "inversion": _PHOTOGRAPH,
     "embedding": _PHOTOGRAPH,
+    "toaster": _PHOTOGRAPH,
     "attention": {"model": "ShapesViT (drawings)", "sample": "flower"},
 }
 """What a lens is shown with; a drawing where nothing is said."""

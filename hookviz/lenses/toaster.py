@@ -352,7 +352,7 @@ LENS = Lens(
     question=mark("How little flips the answer?"),
     sentence=mark("The smallest change found that makes your picture another class."),
     group=WHAT_IF,
-    preview=Preview({"others": False}, panel=1),
+    preview=Preview({"others": False}, panel=2, is_dear=True),
     run=run,
     script=script,
     parameters=(

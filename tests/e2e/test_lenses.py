@@ -24,7 +24,7 @@ LAYERS = {"Layer": "stage2.first.conv"}
 """Which layer to choose by a control's label; a later one for all others."""
 
 
-CLIMBING = ("maximize", "dream", "inversion")
+CLIMBING = ("maximize", "dream", "inversion", "toaster")
 """Lenses whose steps are passes there and back; a few will do."""
 
 

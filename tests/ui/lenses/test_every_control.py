@@ -19,7 +19,7 @@ from scripts.servers import free_port
 from tests.pictures import encoded, picture
 from tests.ui.test_page import opened, texts
 
-FEW = {"maximize": "8", "dream": "8", "inversion": "8", "integrated-gradients": "8"}
+FEW = {"toaster": "8", "maximize": "8", "dream": "8", "inversion": "8", "integrated-gradients": "8"}
 """Steps that are passes there and back; a few will do."""
 
 

@@ -75,6 +75,23 @@ def test_a_picture_that_is_changed_further(step: int, amount: int, tells: str) -
     assert of_class(page, label[1] or label[2]) in words(page)
 
 
+def test_a_picture_that_is_made_another_class() -> None:
+    page = at_step("what-if", 4)
+    said = words(page).replace("\n", " ")
+    assert f"to {of_class(page, 'toaster')}." in said
+    page = move(page, " steps", 3)
+    assert "asked 3 times" in words(page)
+    page = move(page, " amount", 4)
+    assert "further than 4 from" in words(page).replace("\n", " ")
+    page = move(page, " target", "954")
+    assert "banana" in words(page)
+    assert f"to {of_class(page, 'banana')}." in words(page).replace("\n", " ")
+    page = move(page, " target", "none")
+    assert "anything but Egyptian cat" in words(page).replace("\n", " ")
+    page = move(page, " maps", "features.0")
+    assert "All of features.0 changed by" in texts(page.caption)
+
+
 def test_channels_that_are_switched_off_and_a_question_that_was_asked() -> None:
     page = move(at_step("what-if", 3), " count", 2)
     assert "Without the 2 whose loss lowered" in words(page)

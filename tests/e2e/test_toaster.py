@@ -1,0 +1,93 @@
+"""One's own photograph becomes a toaster, and the card that is saved has that picture."""
+
+import io
+import re
+
+import numpy as np
+from PIL import Image, ImageOps
+from playwright.sync_api import Page, expect
+
+import hookviz
+from hookviz.images.samples import samples
+from scripts.servers import Server
+from tests.e2e.screen import at_rest
+
+SIDE, MARGIN, GAP, TIMES = 224, 48, 24, 2  # of the pictures on a card
+
+
+def own_photograph() -> bytes:
+    """A photograph that no sample is: a cup with its handle on the other side."""
+    cup = next(sample.path for sample in samples() if sample.name == "coffee")
+    file = io.BytesIO()
+    with Image.open(cup) as image:
+        ImageOps.mirror(image).convert("RGB").save(file, "PNG")
+    return file.getvalue()
+
+
+def saved(page: Page, name: str) -> tuple[str, np.ndarray]:
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name=name).click()
+    with Image.open(waiting.value.path()) as file:
+        return waiting.value.suggested_filename, np.asarray(file.convert("RGB"))
+
+
+def on_card(card: np.ndarray, picture: np.ndarray, place: int) -> bool:
+    """Whether a picture stands at a place of the card, pixel for pixel."""
+    left = MARGIN + place * (TIMES * SIDE + GAP)
+    column = card[:, left : left + TIMES * SIDE : TIMES]
+    rows = range(len(column) - TIMES * SIDE)
+    return any(np.array_equal(column[row : row + TIMES * SIDE : TIMES], picture) for row in rows)
+
+
+def settled(page: Page) -> None:
+    expect(page.get_by_text(re.compile(r"^took [\d,]+ ms$"))).to_be_visible(timeout=120_000)
+    at_rest(page)
+
+
+def test_ones_own_photograph_becomes_a_toaster_and_the_card_has_it(
+    page: Page, server: Server
+) -> None:
+    page.goto(f"{server}/?model=squeezenet&image=Upload&lens=toaster&toaster-others=false")
+    page.locator("input[type=file]").first.set_input_files(
+        {"name": "mine.png", "mimeType": "image/png", "buffer": own_photograph()}
+    )
+    settled(page)
+    said = page.get_by_text("The network took this for")
+    expect(said).to_contain_text("now takes it for toaster")
+    found = re.search(r"more than (\d+) of 255", said.inner_text())
+    assert found
+    bound = int(found[1])
+
+    model = hookviz.load_model("squeezenet")
+    before = hookviz.prepare(model, own_photograph()).picture
+    assert before is not None
+    name, changed = saved(page, "The changed picture")
+    assert name == "squeezenet-toaster.png"
+    assert 0 < np.abs(changed.astype(int) - before).max() <= bound
+    opened = hookviz.capture(model, Image.fromarray(changed), size=SIDE, whole=True)
+    label, chance = opened.predictions(1)[0]
+    assert label == "toaster"
+    shown = page.get_by_text(re.compile(r"^toaster [\d.]+ %$")).first.inner_text()
+    assert abs(float(shown.split()[1]) - 100 * chance) < 0.2
+
+    name, card = saved(page, "Save as a card")
+    assert name == "squeezenet-toaster-card.png"
+    assert on_card(card, before, 0)
+    assert on_card(card, changed, 1)
+    assert not on_card(card, before, 1)
+
+
+def test_any_class_can_be_chosen_by_its_name(page: Page, server: Server) -> None:
+    page.goto(f"{server}/?model=ShapesViT (drawings)&sample=star&lens=toaster")
+    settled(page)
+    table = page.get_by_role("table")
+    expect(table.get_by_role("row")).to_have_count(4)
+    expect(table).to_contain_text("SqueezeNet (photographs)")
+    box = page.get_by_role("combobox", name="Make it", exact=True)
+    box.click()
+    box.fill("heart")
+    page.get_by_role("option", name=re.compile("^heart")).first.click()
+    said = page.get_by_text("The network took this for star")
+    expect(said).to_contain_text("now takes it for heart", timeout=60_000)
+    expect(page).to_have_url(re.compile("target=heart"))
+    settled(page)
