@@ -12,7 +12,7 @@ from hookviz.drawing.statistics import channel_stats, order
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.lessons.part import LessonScene
-from hookviz.types import Address
+from hookviz.types import Address, ModelInput
 
 Map = NDArray[np.float32]
 
@@ -63,3 +63,20 @@ def correlation(one: Map, other: Map) -> float:
     a, b = (values.astype(np.float64).ravel() - values.mean() for values in (one, other))
     length = float(np.sqrt((a @ a) * (b @ b)))
     return float(a @ b) / length if length > 0 else 0.0
+
+
+def maps_before_and_after(scene: LessonScene, changed: ModelInput, layer: str) -> tuple[Map, Map]:
+    """Return a layer's maps of the lesson's picture and of the changed one, ``(C, H, W)`` each.
+
+    Raises:
+        HookVizError: it puts out no maps.
+    """
+    before = maps_of(scene, layer)
+    after = engine.capture(scene.model, changed, layer, logits=False)[layer].values
+    return before, middle_maps(after).numpy()
+
+
+def moved(before: Map, after: Map) -> float:
+    """Return how far maps changed, as a share of what they were: |after − before| / |before|."""
+    size = float(np.linalg.norm(before))
+    return float(np.linalg.norm(after - before)) / size if size else 0.0

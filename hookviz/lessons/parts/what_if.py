@@ -3,18 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 
-from hookviz.capturing import engine
-from hookviz.drawing.dimensions import middle_maps
 from hookviz.drawing.statistics import Levels
 from hookviz.explaining.adversarial import adversarial_input
 from hookviz.explaining.smallest_change import class_to_make
 from hookviz.images.repainting import check_repaints, repainted
 from hookviz.language.saying import mark, say
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.maps import Map, maps_of
+from hookviz.lessons.maps import maps_before_and_after, moved
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice, whole_number
 from hookviz.lessons.picture_changes import brightened, noisy, shifted, turned
 from hookviz.lessons.scores import (
@@ -124,23 +121,6 @@ def _fooled(scene: LessonScene, levels: int, target: int | None, steps: int) -> 
         steps=steps,
         towards=target is not None,
     )
-
-
-def maps_before_and_after(scene: LessonScene, changed: ModelInput, layer: str) -> tuple[Map, Map]:
-    """Return a layer's maps of the lesson's picture and of the changed one, ``(C, H, W)`` each.
-
-    Raises:
-        HookVizError: it puts out no maps.
-    """
-    before = maps_of(scene, layer)
-    after = engine.capture(scene.model, changed, layer, logits=False)[layer].values
-    return before, middle_maps(after).numpy()
-
-
-def moved(before: Map, after: Map) -> float:
-    """Return how far maps changed, as a share of what they were: |after − before| / |before|."""
-    size = float(np.linalg.norm(before))
-    return float(np.linalg.norm(after - before)) / size if size else 0.0
 
 
 def _shifted(picture: Pixels, amount: int) -> Pixels:

@@ -9,6 +9,7 @@ from hookviz.errors import HookVizError
 from hookviz.explaining.adversarial import adversarial_input
 from hookviz.explaining.channel_mask import mask_channels, read_channel_mask
 from hookviz.lessons.layers import layer_of
+from hookviz.lessons.maps import maps_before_and_after, moved
 from hookviz.lessons.part import LessonScene
 from hookviz.lessons.parts.what_if import (
     ANYTHING,
@@ -20,8 +21,6 @@ from hookviz.lessons.parts.what_if import (
     STEPS,
     changed_input,
     difference,
-    maps_before_and_after,
-    moved,
     slider_of,
     steps_of,
     target_of,

@@ -12,7 +12,7 @@ from hookviz.images.repainting import check_repaints
 from hookviz.language.naming import listed_label
 from hookviz.language.saying import say, say_count
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.maps import strongest_first
+from hookviz.lessons.maps import maps_before_and_after, moved, strongest_first
 from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts import what_if
 from hookviz.lessons.scores import Scores, own_scores, scores_of, scores_without
@@ -217,7 +217,7 @@ def _pick_layer(scene: LessonScene, options: Options, key: str) -> str:
 
 def _show_maps(scene: LessonScene, after: ModelInput, layer: str, key: str) -> None:
     """Draw a layer's strongest channels before and after, in the same colours."""
-    maps = what_if.maps_before_and_after(scene, after, layer)
+    maps = maps_before_and_after(scene, after, layer)
     channels = sorted(strongest_first(np.maximum(*maps), _CHANNELS))
     channel = picked_channel(key, len(maps[0]), channels[0])
     with_all = grid_of(maps[0], layer)
@@ -241,9 +241,9 @@ def _show_maps(scene: LessonScene, after: ModelInput, layer: str, key: str) -> N
                 "In the same colours. All of {layer} changed by {share} of what it was, channel "
                 "{channel} by {channel_share}.",
                 layer=layer,
-                share=percent(what_if.moved(*maps)),
+                share=percent(moved(*maps)),
                 channel=channel,
-                channel_share=percent(what_if.moved(before, changed)),
+                channel_share=percent(moved(before, changed)),
             )
         )
     )
