@@ -168,7 +168,8 @@ def _output(subject: Subject, found: _Found) -> LensOutput:
         _chart(subject, change),
     ]
     if found.others:
-        own = _own_change(model, change)
+        is_known = change.found or bool(found.opened)  # else the search goes on
+        own = _own_change(model, change) if is_known else "…"
         panels.append(
             TablePanel(
                 say("Network after network"),
