@@ -12,9 +12,9 @@ import torch
 
 import hookviz
 from hookviz.images.samples import samples
+from hookviz.lessons.drawings import SAMPLE_SEEDS, draw
 from hookviz.models.shapesnet import CATEGORIES
 from hookviz.settings import ASSETS
-from scripts.draw import SAMPLE_SEEDS, draw
 
 FOLDER = ASSETS / "atlases"
 DRAWINGS = FOLDER / "drawings"

@@ -10,8 +10,8 @@ from pathlib import Path
 from PIL import Image
 from skimage import data
 
+from hookviz.lessons.drawings import SAMPLE_SEEDS, draw
 from hookviz.settings import ASSETS
-from scripts.draw import SAMPLE_SEEDS, draw
 
 FOLDER = ASSETS / "samples"
 LIST_FILE = FOLDER / "samples.json"
@@ -109,7 +109,7 @@ _DRAWN = (
 
 def _drawing(category: str, seed: int, alt: str) -> Sample:
     file = f"{category.replace(' ', '-')}.jpg"
-    source = f"drawn by scripts/draw.py, category {category}, seed {seed}"
+    source = f"drawn by hookviz/lessons/drawings.py, category {category}, seed {seed}"
     return Sample(file, category.capitalize(), alt, "drawn", source, _CC0)
 
 
@@ -160,8 +160,8 @@ Three trained networks, each with its weights, what was measured of it, and its 
 
 `atlases/shapesnet.atlas` and `atlases/squeezenet.atlas` say what excites each channel of the two
 CNNs, among the sample images and a hundred more drawings in `atlases/drawings`, drawn by
-`scripts/draw.py` and dedicated to the public domain under CC0. Their patches are parts of these
-pictures, under the same terms. `python -m scripts.make_atlases` makes all of it again.
+`hookviz/lessons/drawings.py` and dedicated to the public domain under CC0. Their patches are parts
+of these pictures, under the same terms. `python -m scripts.make_atlases` makes all of it again.
 
 ## Sample images
 

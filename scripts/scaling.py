@@ -26,8 +26,8 @@ from hookviz.capturing.layer_trace import input_trace
 from hookviz.engines.choosing import engine_of
 from hookviz.engines.engine import Engine, ReportImages
 from hookviz.errors import HookVizError
+from hookviz.lessons.drawings import draw
 from hookviz.models.shapesnet import CATEGORIES
-from scripts.draw import draw
 
 
 def main() -> None:

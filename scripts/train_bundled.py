@@ -20,6 +20,7 @@ from torch.nn import functional
 from torch.optim.lr_scheduler import OneCycleLR
 from torch.utils.data import ConcatDataset, DataLoader, Dataset
 
+from hookviz.lessons.drawings import HARD_SEEDS, TEST_SEEDS, TRAIN_SEEDS, draw
 from hookviz.models.shapesnet import (
     CATEGORIES,
     FIGURES_FILE,
@@ -32,7 +33,6 @@ from hookviz.models.shapesnet import (
     ShapesNet,
 )
 from hookviz.settings import ASSETS
-from scripts.draw import HARD_SEEDS, TEST_SEEDS, TRAIN_SEEDS, draw
 
 CARD_FILE = ASSETS / "bundled.md"
 
@@ -335,10 +335,10 @@ that there is a network for lessons, small and wholly documented, whose data can
 
 ## Data
 
-`scripts/draw.py` draws everything with Pillow from seeds. Colours are random, a third of the pairs
-differ in hue and hardly in brightness; sizes, places, rotations, proportions, line widths,
-gradients, blotches, shadows, lighting, blur and grain vary. Pictures for training, unseen draws and
-hard draws come from ranges of seeds that share none.
+`hookviz/lessons/drawings.py` draws everything with Pillow from seeds. Colours are random, a third
+of the pairs differ in hue and hardly in brightness; sizes, places, rotations, proportions, line
+widths, gradients, blotches, shadows, lighting, blur and grain vary. Pictures for training, unseen
+draws and hard draws come from ranges of seeds that share none.
 
 - Training: {training.pictures:,} pictures, each seen once; shapes twice as often as textures.
   {DISTURBED:.0%} of them are disturbed to a random degree of up to {MOST_DISTURBED:.0%}.

@@ -22,12 +22,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader
 
+from hookviz.lessons.drawings import TRAIN_SEEDS
 from hookviz.models import shapesnet
 from hookviz.models.shapesnet import CATEGORIES, ShapesNet
 from hookviz.models.shapesvit import FIGURES_FILE, INPUT_SIZE, MIN_SIZE, WEIGHTS_FILE, ShapesViT
 from hookviz.settings import ASSETS
 from scripts import train_bundled
-from scripts.draw import TRAIN_SEEDS
 from scripts.train_bundled import (
     DISTURBED,
     LESSONS,
@@ -349,7 +349,7 @@ ShapesNet.
 
 ## Data
 
-The drawings of `scripts/draw.py`, as [ShapesNet's card](bundled.md) describes them, at
+The drawings of `hookviz/lessons/drawings.py`, as [ShapesNet's card](bundled.md) describes them, at
 {INPUT_SIZE} × {INPUT_SIZE} px. {drawn:,} were drawn for the training, shapes twice as often as
 textures, {DISTURBED:.0%} of them disturbed to a random degree of up to {MOST_DISTURBED:.0%}. Each
 was seen {REUSE} times on average, mirrored or turned by quarters (mirrored stripes get the name of

@@ -16,9 +16,9 @@ import hookviz
 from hookviz.atlas.histograms import Histograms
 from hookviz.atlas.making import AtlasProgress
 from hookviz.errors import HookVizError, ImageError, ModelError, SettingError
+from hookviz.lessons.drawings import draw
 from hookviz.models.shapesnet import CATEGORIES
 from hookviz.types import Model
-from scripts.draw import draw
 from tests.atlas.folders import by_plain_hooks, check_tops, save_folder
 from tests.every_way import EVERY_WAY
 from tests.networks import Tiny, all_hooks, as_model, random_input, seeded

@@ -10,6 +10,7 @@ from PIL import Image
 from safetensors import safe_open
 from torch import nn
 
+from hookviz.lessons.drawings import HARD_SEEDS, TEST_SEEDS, TRAIN_SEEDS
 from hookviz.models.shapesnet import (
     CATEGORIES,
     FIGURES_FILE,
@@ -20,7 +21,6 @@ from hookviz.models.shapesnet import (
     ShapesNet,
 )
 from hookviz.settings import ASSETS
-from scripts.draw import HARD_SEEDS, TEST_SEEDS, TRAIN_SEEDS
 from scripts.train_bundled import (
     CARD_FILE,
     LESSONS,

@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 import hookviz
+from hookviz.lessons.drawings import TEST_SEEDS, draw
 from hookviz.models.shapesnet import CATEGORIES
 from hookviz.models.shapesvit import (
     FIGURES_FILE,
@@ -20,7 +21,6 @@ from hookviz.models.shapesvit import (
     Attention,
     ShapesViT,
 )
-from scripts.draw import TEST_SEEDS, draw
 from scripts.train_bundled import Drawings, Figures, confusion
 from scripts.train_shapesvit import (
     CARD_FILE,

@@ -1,4 +1,4 @@
-"""Draw the bundled CNN's data: shapes and textures in every colour, size, place and light.
+"""Draw the data of the networks for drawings: shapes and textures of every colour and size.
 
 A picture follows from its category, its seed and its size alone, so nothing needs to be stored
 and the order of drawing does not matter.

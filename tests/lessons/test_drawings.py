@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from hookviz.lessons.drawings import HARD_SEEDS, SAMPLE_SEEDS, TEST_SEEDS, TRAIN_SEEDS, draw
 from hookviz.models.shapesnet import CATEGORIES, INPUT_SIZE, SHAPES, TEXTURES
-from scripts.draw import HARD_SEEDS, SAMPLE_SEEDS, TEST_SEEDS, TRAIN_SEEDS, draw
 
 
 def test_there_are_enough_classes_and_each_name_is_one_of_a_kind() -> None:

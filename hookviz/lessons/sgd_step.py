@@ -1,0 +1,131 @@
+"""Take one step of gradient descent on a copy of a network, and say what became of the loss."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from hookviz.capturing.inputs import prepare
+from hookviz.explaining.conv_kernels import Kernels, outputs_first
+from hookviz.explaining.scoring import class_scores
+from hookviz.hooking import replicas
+from hookviz.hooking.forward_pass import backward_pass
+from hookviz.images import reading
+from hookviz.images.samples import samples
+from hookviz.lessons.layers import layer_of
+from hookviz.lessons.part import LessonScene
+from hookviz.lessons.scores import Scores
+from hookviz.types import LayerInfo
+
+OTHERS = 6
+"""How many other images are asked about."""
+_KERNELS = 8  # that are kept
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Step:
+    """One step: every weight w became w − rate · ∂loss/∂w.
+
+    Attributes:
+        loss_before, loss_after: −log softmax(scores)[target] of the image.
+        before, after: the class scores.
+        norm: the length of the gradient of all weights together.
+        others: of some sample images the likeliest class before the step and after it.
+        layer: the conv layer whose first kernels are kept.
+        kernels, moved: those as they were, and what the step added,
+            ``(kernels, inputs, rows, columns)``.
+    """
+
+    loss_before: float
+    loss_after: float
+    before: Scores
+    after: Scores
+    norm: float
+    others: tuple[tuple[int, int], ...]
+    layer: LayerInfo
+    kernels: Kernels = field(repr=False)
+    moved: Kernels = field(repr=False)
+
+    @property
+    def kept(self) -> int:
+        """How many of the other images get the answer that they got before."""
+        return sum(before == after for before, after in self.others)
+
+
+def step_taken(scene: LessonScene, target: int, rate: float) -> Step:
+    """Take one step that makes `target` likelier for the scene's image; the model stays as it is.
+
+    Batch norms use their stored averages and nothing is dropped, since one image has no statistics
+    of a batch.
+
+    Raises:
+        HookVizError: the network has no conv layer or no class scores, or can't be differentiated.
+    """
+    return scene.cached(("step", target, rate), lambda: _step(scene, target, rate), 100_000)
+
+
+def _step(scene: LessonScene, target: int, rate: float) -> Step:
+    model, images = scene.model, scene.model_input.tensor
+    layer = layer_of(scene, "first")
+    copy = replicas.full_copy(model.network)
+    with torch.inference_mode(mode=False), torch.enable_grad():
+        weights = [each.requires_grad_() for each in copy.parameters() if each.is_floating_point()]
+        scores = class_scores(model, copy, images)
+        loss = _loss(scores, target)
+        gradients = backward_pass(model, loss, weights)
+    kernels = _kernels_of(copy, layer)
+    others = _other_inputs(scene)
+    answers = [_answers(scene, copy, others)]
+    with torch.inference_mode(mode=False), torch.no_grad():
+        for weight, gradient in zip(weights, gradients, strict=True):
+            if gradient is not None:
+                weight.sub_(rate * gradient)
+        later = class_scores(model, copy, images)
+    answers.append(_answers(scene, copy, others))
+    present = [each.double().norm() for each in gradients if each is not None]
+    return Step(
+        float(loss.detach()),
+        float(_loss(later, target)),
+        _named(scene, scores),
+        _named(scene, later),
+        float(torch.stack(present).norm()) if present else 0.0,
+        tuple(zip(*answers, strict=True)),
+        layer,
+        kernels,
+        _kernels_of(copy, layer) - kernels,
+    )
+
+
+def _other_inputs(scene: LessonScene) -> list[Tensor]:
+    """Return some of the samples as the network takes them, without the scene's own image."""
+    images = (reading.read(sample.path) for sample in samples())
+    others = [image for image in images if image.digest != scene.image.digest][:OTHERS]
+    return [prepare(scene.model, image).tensor for image in others]
+
+
+@torch.no_grad()
+def _answers(scene: LessonScene, network: nn.Module, images: list[Tensor]) -> list[int]:
+    """Return the likeliest class of each image."""
+    with torch.inference_mode(mode=False):
+        scores = [class_scores(scene.model, network, image) for image in images]
+    return [int(each[0].argmax()) for each in scores]
+
+
+def _loss(scores: Tensor, target: int) -> Tensor:
+    return F.cross_entropy(scores.float(), torch.tensor([target], device=scores.device))
+
+
+def _named(scene: LessonScene, scores: Tensor) -> Scores:
+    values: NDArray[np.float64] = scores.detach()[0].cpu().double().numpy()
+    return Scores(values, scene.model.categories)
+
+
+def _kernels_of(network: nn.Module, layer: LayerInfo) -> Kernels:
+    """Return the first kernels of a conv layer, as they are stored, as a copy."""
+    module = network.get_submodule(layer.name)
+    assert isinstance(module.weight, Tensor)
+    weight = module.weight.detach().to("cpu", torch.float32, copy=True)
+    return outputs_first(weight, layer.groups, bool(module.transposed))[:_KERNELS].copy()

@@ -1,0 +1,28 @@
+"""Draw the first kernels as they began beside those that training made of them."""
+
+import streamlit as st
+
+from hookviz.drawing.pictures import encode_png
+from hookviz.language.saying import say
+from hookviz.lessons.part import LessonScene, Options
+from hookviz.lessons.parts.first_kernels import first_kernels, in_colour
+from hookviz.ui.lessons.kernel_sheet import kernel_sheet
+from hookviz.ui.state import plain
+
+
+def show(scene: LessonScene, _options: Options, _key: str) -> None:
+    """Draw both sheets, each kernel at the same place in both."""
+    kernels = first_kernels(scene)
+    sheets = (
+        (say("As they began: random"), kernels.before),
+        (say("As training left them"), kernels.after),
+    )
+    for column, (title, each) in zip(st.columns(2), sheets, strict=True):
+        with column:
+            st.markdown(f"**{title}**")
+            st.image(encode_png(kernel_sheet(in_colour(each))), width="stretch", alt=title)
+    said = say(
+        "Kernels of {layer}, each by its own largest weight; grey is zero.",
+        layer=kernels.layer.name,
+    )
+    st.caption(plain(said))
