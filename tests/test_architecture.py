@@ -149,6 +149,7 @@ SHOWN_ELSEWHERE = {
     "every lesson is gone through in a browser in e2e/test_lessons.py": "ui/components/lesson_list "
     "ui/components/lesson_steps ui/components/question ui/components/pixels "
     "ui/components/riddle ui/lessons/hunt "
+    "ui/lessons/kernel_sheet "
     "ui/lessons/lesson_scene ui/lessons/sheet_menu ui/lessons/maps ui/lessons/class_bars "
     + " ".join(name[:-3] for name in MODULES if _PART.fullmatch(name)),
     "what an atlas is made with, gone through whole, stopped, killed and joined in "

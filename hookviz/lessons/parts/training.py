@@ -25,7 +25,9 @@ from hookviz.lessons.trainings import SharedTraining, training
 from hookviz.types import Pixels
 from hookviz.wording import number, percent
 
-RATES: Mapping[str, float] = {"small": 0.0003, "right": 0.03, "large": 0.3}
+WRITTEN: Mapping[str, str] = {"small": "0.0003", "right": "0.03", "large": "0.3"}
+"""Learning rates as they are written, by what they are."""
+RATES: Mapping[str, float] = {name: float(written) for name, written in WRITTEN.items()}
 """Learning rates by what they are."""
 SEEDS = (1, 2, 3)
 AT, OVER = "at", "over"
@@ -104,10 +106,8 @@ def _facts(_scene: LessonScene, options: Options) -> Mapping[str, Fact]:
         "steps": STEPS,
         "batch": BATCH,
         "guess": percent(1 / len(CLASSES)),
-        "rate": number(RATES[options["rate"]]),
-        "small": number(RATES["small"]),
-        "right": number(RATES["right"]),
-        "large": number(RATES["large"]),
+        "rate": WRITTEN[options["rate"]],
+        **WRITTEN,
         "seen": what_is_seen(options),
     }
 

@@ -139,7 +139,7 @@ def _facts_of(frame: Frame) -> dict[str, Any]:
 def _facts_of_other(training: SharedTraining) -> dict[str, Any]:
     return {
         "name": say(
-            "rate {rate}, random numbers {seed}", rate=number(training.rate), seed=training.seed
+            "rate {rate}, random numbers {seed}", rate=f"{training.rate:g}", seed=training.seed
         ),
         "curve": [[frame.step, _or_none(frame.loss)] for frame in training.frames],
         "right": _or_none(training.frames[-1].accuracy),

@@ -34,28 +34,17 @@ _OWN, _ONE = "own", "one"
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
     """Draw the controls, and the gradient at each place from the last layer to the image."""
-    chosen, is_clamped = _choose(scene, options, key)
-    ways = both_ways(scene, chosen)
-    unclamped, clamped, limit = ways
+    chosen, is_clamped, scale = _choose(scene, options, key)
+    unclamped, clamped, limit = both_ways(scene, chosen)
     at = hooked_layer(scene, chosen)
-    scale = choose(
-        st.segmented_control,
-        say("Colours"),
-        (_OWN, _ONE),
-        key,
-        "scale",
-        first=_OWN,
-        format_func={_OWN: say("each its own"), _ONE: say("one scale for all")}.__getitem__,
-        required=True,
-        width="content",
-    )
     st.html(
         f"<style>{_style()}</style>"
         + _row(clamped if is_clamped else unclamped, unclamped, at if is_clamped else None, scale)
     )
     said = say(
-        "Zero is in the middle of the colours. Of each layer that channel is shown whose gradient "
-        "is longest; of the image the sum over its three colours."
+        "Zero is in the middle of the colours, which end at the size that one cell in a hundred "
+        "exceeds. Of each layer that channel is shown whose gradient is longest; of the image the "
+        "sum over its three colours."
     )
     if is_clamped:
         said += " " + say(
@@ -66,8 +55,8 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     st.caption(plain(said))
 
 
-def _choose(scene: LessonScene, options: Options, key: str) -> tuple[Options, bool]:
-    """Show the controls; return the options as they are chosen, and whether the hook clamps."""
+def _choose(scene: LessonScene, options: Options, key: str) -> tuple[Options, bool, str]:
+    """Show the controls; return the chosen options, if the hook clamps, and the scale."""
     names = own_scores(scene)
     layers = [layer.name for layer in layers_on_the_way(scene)]
     first_at = hooked_layer(scene, options)
@@ -107,6 +96,17 @@ def _choose(scene: LessonScene, options: Options, key: str) -> tuple[Options, bo
                 first=options["limit"],
                 width=260,
             )
+        scale = choose(
+            st.segmented_control,
+            say("Colours"),
+            (_OWN, _ONE),
+            key,
+            "scale",
+            first=_OWN,
+            format_func={_OWN: say("each its own"), _ONE: say("one scale for all")}.__getitem__,
+            required=True,
+            width="content",
+        )
     start = {"limit": options["limit"], CLASS: "", AT: "", "clamp": options["clamp"]}
     shown = {
         "limit": limit,
@@ -115,7 +115,7 @@ def _choose(scene: LessonScene, options: Options, key: str) -> tuple[Options, bo
         "clamp": clamp,
     }
     remember_shown(key, shown, start)
-    return {**options, **shown}, clamp == "yes"
+    return {**options, **shown}, clamp == "yes", scale
 
 
 def _row(way: Sequence[Passed], unclamped: Sequence[Passed], hooked: str | None, scale: str) -> str:
@@ -123,13 +123,13 @@ def _row(way: Sequence[Passed], unclamped: Sequence[Passed], hooked: str | None,
     sizes = [each.norm for each in (*way, *unclamped)]
     longest = max((size for size in sizes if np.isfinite(size)), default=0.0) or 1.0
     maps = [_map(each, before) for each, before in zip(way, unclamped, strict=True)]
-    span = max((float(np.abs(each).max()) for each in maps), default=0.0) if scale == _ONE else None
+    span = max(map(_end, maps), default=0.0) if scale == _ONE else None
     figures = "".join(
         _figure(passed, before, _drawn(values, span), longest, hooked)
         for passed, before, values in zip(way, unclamped, maps, strict=True)
     )
     label = escape(say("The gradient on its way back, the last layer first"))
-    return f'<ol class="hv-way-back" aria-label="{label}">{figures}</ol>'
+    return f'<div class="hv-way"><ol class="hv-way-back" aria-label="{label}">{figures}</ol></div>'
 
 
 def _map(passed: Passed, unclamped: Passed) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
@@ -169,9 +169,15 @@ def _bar(share: float) -> str:
 
 
 def _drawn(values: np.ndarray[tuple[int, int], np.dtype[np.float32]], span: float | None) -> Grid:
-    size = float(np.abs(values).max()) if span is None else span
+    size = _end(values) if span is None else span
     ends = make_grid(np.array([[[-(size or 1.0), size or 1.0]]], np.float32))
     return make_grid(values[None], limits=ends.limits, colormap=diverging())
+
+
+def _end(values: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> float:
+    """Return the size that one cell in a hundred exceeds; the largest where nearly all are 0."""
+    sizes = np.nan_to_num(np.abs(values), posinf=0)
+    return float(np.percentile(sizes, 99)) or float(sizes.max())
 
 
 @cache

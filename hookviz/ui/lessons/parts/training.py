@@ -12,6 +12,7 @@ from hookviz.lessons.parts.training import (
     OVER,
     RATES,
     SEEDS,
+    WRITTEN,
     first_frame,
     fixed_picture,
     training_of,
@@ -21,7 +22,6 @@ from hookviz.ui.components.training import Watched, show_training
 from hookviz.ui.lessons.picks import choose, pick, picked, remember_shown
 from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.theme import diverging
-from hookviz.wording import number
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
@@ -86,7 +86,7 @@ def _choose(options: Options, key: str) -> str:
             "rate",
             first=options["rate"],
             then=forget,
-            format_func=lambda name: number(RATES[name]),
+            format_func=WRITTEN.__getitem__,
             required=True,
             width="content",
         )
@@ -118,9 +118,9 @@ def _show_button(shared: SharedTraining, running: str, *, is_running: bool) -> N
             args=(running, None),
         )
     else:
-        word = say("Go on") if shared.share > 0 else say("Train")
+        word = say("Go on") if shared.frames else say("Train")
         st.button(
-            say("Trained") if shared.is_over else word,
+            say("Trained already") if shared.is_over else word,
             icon=":material/check:" if shared.is_over else ":material/play_arrow:",
             key=f"{running} button",
             type="primary",
@@ -131,7 +131,7 @@ def _show_button(shared: SharedTraining, running: str, *, is_running: bool) -> N
 
 def _show_progress(shared: SharedTraining, *, is_running: bool) -> None:
     """Show how far a training is that runs or was stopped."""
-    if shared.is_over or not (is_running or shared.share > 0):
+    if shared.is_over or not (is_running or shared.frames):
         return
     words = say("It trains…") if shared.frames else say("The drawings are being made…")
     st.progress(shared.share, words if is_running else say("Stopped."))

@@ -1,0 +1,38 @@
+"""First kernels as they began and as they are."""
+
+import numpy as np
+import pytest
+
+import hookviz
+from hookviz.errors import ModelError
+from hookviz.lessons.parts.first_kernels import PART, first_kernels, in_colour
+from tests.lessons.conftest import scene_of
+from tests.lessons.parts.scenes import star, with_defaults
+
+
+def test_they_are_the_models_weights_and_random_ones() -> None:
+    kernels = first_kernels(star())
+    weights = star().model.network.get_submodule("stem.first.conv").weight
+    np.testing.assert_array_equal(kernels.after, weights.detach().numpy())  # type: ignore[union-attr]
+    random = hookviz.load_model("shapesnet", "random").network
+    began = random.get_submodule("stem.first.conv").weight
+    np.testing.assert_array_equal(kernels.before, began.detach().numpy())  # type: ignore[union-attr]
+    facts = PART.facts(star(), with_defaults(PART))
+    assert (facts["count"], facts["numbers"]) == (32, 147)
+    assert facts["all"] == sum(each.numel() for each in star().model.network.parameters())
+
+
+def test_grey_is_zero_and_the_largest_weight_is_at_an_end() -> None:
+    kernel = np.zeros((2, 3, 2, 2), np.float32)
+    kernel[0, 0, 0, 0], kernel[0, 2, 1, 1] = 4, -2
+    pixels = in_colour(kernel)
+    assert pixels.shape == (2, 2, 2, 3)
+    assert pixels[0, 0, 0].tolist() == [255, 128, 128]
+    assert pixels[0, 1, 1].tolist() == [128, 128, 64]
+    assert (pixels[1] == 128).all()
+
+
+def test_a_network_with_random_weights_has_nothing_beside_it() -> None:
+    scene = scene_of(hookviz.load_model("shapesnet", "random"), "star")
+    with pytest.raises(ModelError, match="random already"):
+        first_kernels(scene)

@@ -1,0 +1,68 @@
+"""What the text says of a training, and what is drawn of its frames."""
+
+import io
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from hookviz.lessons.parts.training import (
+    AT,
+    OVER,
+    PART,
+    first_frame,
+    fixed_picture,
+    kernel_pixels,
+    strip_png,
+    training_of,
+)
+from hookviz.lessons.small_network import SIDE, STEPS
+from hookviz.types import ignore
+from hookviz.wording import number, percent
+from tests.lessons.parts.scenes import star, with_defaults
+
+
+@pytest.fixture(scope="module")
+def trained() -> dict[str, str]:
+    options = {**with_defaults(PART, seed="3"), OVER: "yes"}
+    while not training_of(options).is_over:
+        training_of(options).go_on(ignore)
+    return options
+
+
+def test_before_it_is_trained_the_text_says_so_and_trains_nothing() -> None:
+    options = with_defaults(PART, seed="2", rate="small")
+    assert PART.facts(star(), options)["seen"] == "Nothing is trained yet."
+    assert training_of(options).frames == ()
+
+
+def test_the_text_follows_the_frame_that_is_looked_at(trained: dict[str, str]) -> None:
+    frames = training_of(trained).frames
+    for at in (0, 7, len(frames) - 1):
+        seen = str(PART.facts(star(), {**trained, AT: str(at)})["seen"])
+        assert f"After {frames[at].step:,} of {STEPS:,} steps" in seen
+        assert number(frames[at].loss) in seen
+        assert number(frames[0].loss) in seen
+        assert percent(frames[at].accuracy) in seen
+    last = PART.facts(star(), trained)["seen"]
+    assert last == PART.facts(star(), {**trained, AT: str(len(frames) - 1)})["seen"]
+    assert last == PART.facts(star(), {**trained, AT: "999"})["seen"]
+
+
+def test_kernels_are_drawn_each_by_its_own_largest_weight() -> None:
+    frame = first_frame(1)
+    pixels = kernel_pixels(frame)
+    weights = frame.weights["conv1.weight"].numpy()
+    largest = np.abs(weights).max((1, 2, 3), keepdims=True)
+    expected = np.round(127.5 + 127.5 * weights / largest).transpose(0, 2, 3, 1)
+    assert np.abs(pixels.astype(int) - expected).max() <= 1
+    zeros = dict(frame.weights) | {"conv1.weight": torch.zeros(8, 3, 7, 7)}
+    assert (kernel_pixels(type(frame)(0, zeros, 0.0, 0.0, ())) == 128).all()
+    strip = np.asarray(Image.open(io.BytesIO(strip_png(frame))))
+    assert strip.shape == (7, 8 * 7 + 7, 4)
+    assert np.array_equal(strip[:, :7, :3], pixels[0])
+
+
+def test_the_picture_is_the_middle_of_the_chosen_image() -> None:
+    assert fixed_picture(star()).shape == (SIDE, SIDE, 3)

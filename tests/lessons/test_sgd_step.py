@@ -1,0 +1,55 @@
+"""One step of gradient descent, against the same written out with plain torch."""
+
+import copy
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from hookviz.lessons.sgd_step import OTHERS, step_taken
+from tests.lessons.parts.scenes import cat, star
+
+
+def test_loss_scores_and_kernels_are_those_of_a_step_by_hand() -> None:
+    for scene, target, rate in ((star(), 2, 0.01), (cat(), 282, 0.0001)):
+        network = copy.deepcopy(scene.model.network).requires_grad_().eval()
+        images = scene.model_input.tensor
+        scores = network(images)
+        loss = F.cross_entropy(scores, torch.tensor([target]))
+        gradients = torch.autograd.grad(loss, list(network.parameters()))
+        with torch.no_grad():
+            for weight, gradient in zip(network.parameters(), gradients, strict=True):
+                weight.copy_(weight - rate * gradient)
+            after = network(images)
+        step = step_taken(scene, target, rate)
+        assert abs(step.loss_before - float(loss.detach())) < 1e-4
+        expected = float(F.cross_entropy(after, torch.tensor([target])))
+        assert abs(step.loss_after - expected) < 1e-3
+        np.testing.assert_allclose(step.after.scores, after[0].numpy(), atol=1e-2)
+        norm = torch.cat([each.flatten() for each in gradients]).double().norm()
+        assert abs(step.norm - float(norm)) < 1e-3 * float(norm)
+        old = dict(scene.model.network.named_parameters())[f"{step.layer.name}.weight"]
+        new = dict(network.named_parameters())[f"{step.layer.name}.weight"]
+        kept = len(step.kernels)
+        np.testing.assert_array_equal(step.kernels, old[:kept].numpy())
+        np.testing.assert_allclose(
+            step.moved, (new.detach() - old)[:kept].numpy(), rtol=1e-2, atol=1e-6
+        )
+
+
+def test_the_shared_model_stays_as_it_is() -> None:
+    scene = star()
+    before = {name: each.clone() for name, each in scene.model.network.state_dict().items()}
+    step_taken(scene, 5, 0.1)
+    after = scene.model.network.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert not any(each.requires_grad for each in scene.model.network.parameters())
+
+
+def test_a_short_step_leaves_other_images_their_answers_and_a_long_one_does_not() -> None:
+    short, long = step_taken(star(), 2, 0.0001), step_taken(star(), 2, 0.1)
+    assert len(short.others) == len(long.others) == OTHERS
+    assert short.loss_after < short.loss_before
+    assert short.kept == OTHERS
+    assert long.kept < OTHERS
+    assert [before for before, _ in short.others] == [before for before, _ in long.others]
