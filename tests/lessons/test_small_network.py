@@ -68,7 +68,7 @@ def test_it_begins_with_random_numbers_of_its_seed_and_touches_nobody_elses() ->
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    first, again, other = (random_network(seed).conv1.weight for seed in (1, 1, 2))
+    first, again, other = (random_network(seed).conv1.weight.detach() for seed in (1, 1, 2))
     assert torch.equal(torch.rand(3), expected)
     assert torch.equal(first, again)
     assert not torch.equal(first, other)

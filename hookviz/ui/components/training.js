@@ -191,7 +191,9 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     const figures = [...maps.children].slice(1);
     figures.forEach((figure, index) => {
       const [layer, channel] = index ? shown[index] : ["conv1", state.kernel];
-      const values = index ? levels(index + 1) : levels(1).subarray(state.kernel * ofFirst, (state.kernel + 1) * ofFirst);
+      const values = index
+        ? levels(index + 1)
+        : levels(1).subarray(state.kernel * ofFirst, (state.kernel + 1) * ofFirst);
       const [canvas, caption] = figure.children;
       paintMap(canvas, values);
       caption.textContent = fill(words.map, { layer, channel });
