@@ -12,11 +12,11 @@ from tests.lessons.parts.scenes import star, with_defaults
 
 def test_they_are_the_models_weights_and_random_ones() -> None:
     kernels = first_kernels(star())
-    weights = star().model.network.get_submodule("stem.first.conv").weight
-    np.testing.assert_array_equal(kernels.after, weights.detach().numpy())  # type: ignore[union-attr]
-    random = hookviz.load_model("shapesnet", "random").network
-    began = random.get_submodule("stem.first.conv").weight
-    np.testing.assert_array_equal(kernels.before, began.detach().numpy())  # type: ignore[union-attr]
+    name = "stem.first.conv.weight"
+    weights = dict(star().model.network.named_parameters())[name]
+    np.testing.assert_array_equal(kernels.after, weights.detach().numpy())
+    began = dict(hookviz.load_model("shapesnet", "random").network.named_parameters())[name]
+    np.testing.assert_array_equal(kernels.before, began.detach().numpy())
     facts = PART.facts(star(), with_defaults(PART))
     assert (facts["count"], facts["numbers"]) == (32, 147)
     assert facts["all"] == sum(each.numel() for each in star().model.network.parameters())
