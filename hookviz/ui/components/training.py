@@ -73,7 +73,7 @@ def show_training(
 
         return heard
 
-    facts, levels = _facts_and_levels(watched, picture)
+    facts, levels = facts_and_levels(watched, picture)
     facts |= {"colours": colours, "picture_url": data_url(encode_png(picture))}
     show(
         "training",
@@ -85,7 +85,7 @@ def show_training(
     )
 
 
-def _facts_and_levels(watched: Watched, picture: Pixels) -> tuple[dict[str, Any], bytes]:
+def facts_and_levels(watched: Watched, picture: Pixels) -> tuple[dict[str, Any], bytes]:
     """Return what the browser draws, and of each frame the levels of its kernels and maps."""
     maps = [maps_at(frame, picture) for frame in watched.frames]
     # Of each deeper layer the channel that varied most at the beginning, so that it stays one.
