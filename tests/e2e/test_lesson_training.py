@@ -58,7 +58,7 @@ def test_it_is_trained_stopped_scrubbed_and_kept(fresh: Server, page: Page) -> N
     with without_errors(fresh):
         page.goto(f"{fresh}{LESSON}&step=2")
         text = page.locator("#root")
-        expect(text).to_contain_text("Nothing is trained yet.")
+        expect(text).to_contain_text("What comes of it will stand here.")
         expect(page.locator(".tr-kernels canvas")).to_have_count(8)
         begun = kernels(page)
         button(page, "Train").click()
@@ -71,6 +71,7 @@ def test_it_is_trained_stopped_scrubbed_and_kept(fresh: Server, page: Page) -> N
         stopped = step(page)
         assert 0 < stopped < STEPS
         assert kernels(page) != begun
+        expect(text).to_contain_text(f"After {stopped:,} of {STEPS:,} steps")
         button(page, "Go on").click()
         expect(page.locator(".tr-all")).to_have_attribute("data-over", "true", timeout=LONG)
         expect(page.locator(".tr-all")).to_have_attribute("data-step", str(STEPS))

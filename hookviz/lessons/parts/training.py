@@ -30,8 +30,8 @@ WRITTEN: Mapping[str, str] = {"small": "0.0003", "right": "0.03", "large": "0.3"
 RATES: Mapping[str, float] = {name: float(written) for name, written in WRITTEN.items()}
 """Learning rates by what they are."""
 SEEDS = (1, 2, 3)
-AT, OVER = "at", "over"
-"""Among the options which frame is looked at, and whether the training is over; in no file."""
+AT = "at"
+"""Among the options which frame is looked at, once there are some; in no file."""
 
 _CHOICES = ("nothing", "rate", "seed")
 
@@ -77,11 +77,10 @@ def strip_png(frame: Frame) -> bytes:
 
 def what_is_seen(options: Options) -> str:
     """Return a sentence on the frame that is looked at, or on what to do before there is one."""
-    if not options.get(OVER):
-        return say("Nothing is trained yet.")
     frames = training_of(options).frames
-    at = int(options.get(AT, "") or len(frames) - 1)
-    frame = frames[min(max(at, 0), len(frames) - 1)]
+    if not options.get(AT) or not frames:
+        return say("What comes of it will stand here.")
+    frame = frames[min(int(options[AT]), len(frames) - 1)]
     return say(
         "After {step:,} of {steps:,} steps the loss is {loss}, from {first} at the beginning, and "
         "{right} of the drawings that it never saw are named right.",

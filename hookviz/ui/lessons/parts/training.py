@@ -9,7 +9,6 @@ from hookviz.language.saying import say
 from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.training import (
     AT,
-    OVER,
     RATES,
     SEEDS,
     WRITTEN,
@@ -65,13 +64,12 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         on_kernel=partial(pick, key, "kernel"),
         key=f"training-{key}",
     )
-    shown = {name: chosen[name] for name in ("rate", "seed")}
-    over = {OVER: "yes", AT: "" if at == len(frames) - 1 else str(at)}
-    shown |= over if shared.is_over else dict.fromkeys(over, "")
-    start = {**{name: options[name] for name in ("rate", "seed")}, OVER: "", AT: ""}
-    remember_shown(key, shown, start)
     if is_running and not shared.is_over:
         _again()
+    # The text tells of what there is when it does not train.
+    started = {"rate": options["rate"], "seed": options["seed"], AT: ""}
+    shown = {name: chosen[name] for name in ("rate", "seed")}
+    remember_shown(key, {**shown, AT: str(at) if shared.frames else ""}, started)
 
 
 def _choose(options: Options, key: str) -> str:
