@@ -145,7 +145,8 @@ def _figure(passed: Passed, before: Passed, grid: Grid, longest: float, hooked: 
         title = say("{layer}, channel {channel}", layer=passed.layer, channel=before.longest)
     largest = say("up to ±{largest}", largest=number(_largest(grid)))
     length = say("length {length}", length=number(passed.norm))
-    hook = f'<span class="hv-way-hook">{escape(say("the hook"))}</span>'
+    badge = escape(say("the hook"))
+    hook = f'<span class="hv-way-hook">{badge}</span>'
     bars = _bar(passed.norm / longest) + (
         f'<i class="hv-way-was" style="left:{min(1, before.norm / longest):.2%}"></i>'
         if hooked
