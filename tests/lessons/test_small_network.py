@@ -120,7 +120,7 @@ def test_the_first_frame_has_the_gradient_of_one_batch_and_no_step(drawings: Dra
         both = [gradients[f"{layer}.{part}"].flatten() for part in ("weight", "bias")]
         assert measured == pytest.approx(float(torch.cat(both).norm()), rel=1e-4)
     unseen, classes = drawings.unseen
-    found = scores(weights, unseen)
+    found = scores(weights, unseen).detach()
     assert training.frames[0].loss == pytest.approx(
         float(F.cross_entropy(found, classes)), rel=1e-4
     )
