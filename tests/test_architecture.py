@@ -142,7 +142,6 @@ SHOWN_ELSEWHERE = {
     "edited, run, stopped and refused in a browser in e2e/test_lesson_traps.py, and what is run in "
     "lessons/test_own_code.py and test_script_scene.py": "ui/lessons/script_editor "
     "lessons/own_files lessons/own_code_process",
-    "the slider through the layers and pictures with their classes are gone through in a browser in "
     "the slider through layers and pictures with classes are gone through in a browser in "
     "e2e/test_lesson_layers.py": "ui/components/depth_scrub ui/lessons/picture_strip "
     "ui/lessons/number_table",
