@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from hookviz.synthesis.maximizing import Synthesis, maximize
     from hookviz.synthesis.settings import SynthesisMethod
     from hookviz.training.clipping import clip_gradients
+    from hookviz.training.lightning_callback import lightning_callback
     from hookviz.training.recording import record
     from hookviz.training.training_log import TrainingFinding, TrainingLog, TrainingRow
     from hookviz.training.watching import BadTensor, BadTensorError, watch
@@ -160,6 +161,7 @@ __all__ = [
     "edit",
     "explore",
     "extract_features",
+    "lightning_callback",
     "linear_probe",
     "list_layers",
     "list_lenses",
@@ -233,6 +235,7 @@ _HOMES = {
     "synthesis.maximizing": ("Synthesis", "maximize"),
     "synthesis.settings": ("SynthesisMethod",),
     "training.clipping": ("clip_gradients",),
+    "training.lightning_callback": ("lightning_callback",),
     "training.recording": ("record",),
     "training.training_log": ("TrainingFinding", "TrainingLog", "TrainingRow"),
     "training.watching": ("BadTensor", "BadTensorError", "watch"),

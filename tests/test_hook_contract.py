@@ -123,6 +123,7 @@ OWN: dict[str, list[Callable[[nn.Module], Any]]] = {
         block(lambda net: hookviz.observe(net, None, theirs)),
         block(lambda net: hookviz.observe(net, None, theirs, always_call=True)),
         decorated(lambda net: hookviz.observe(net, None, theirs)),
+        block(lambda net: hookviz.observe(net, None)),
     ],
     "edit": [block(lambda net: hookviz.edit(net, "*", lambda call: call.output * 2))],
     "before": [block(lambda net: hookviz.before(net, Layer, lambda call: call.inputs[0] + 1))],
@@ -236,6 +237,7 @@ TRY_AGAIN: dict[str, list[Callable[[hookviz.Model], Any]]] = {
 RUN_NO_NETWORK = {
     *("compare", "explore", "list_lenses", "list_models", "load_model", "make_grid", "prepare"),
     *("read_atlas", "read_image", "save_weights", "wrap"),
+    "lightning_callback",  # whose trainer records, as `record` does
     "linear_probe",  # which has its features from extract_features, and runs nothing itself
     "smaller",  # whose code is followed; held to the same in explaining/test_smaller_network.py
 }

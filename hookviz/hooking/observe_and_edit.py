@@ -5,9 +5,10 @@ Unlike the rest of HookViz these work on the very module that is given, and not 
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from hookviz.hooking import hooks
 from hookviz.hooking.hooks import Call
@@ -18,12 +19,16 @@ from hookviz.hooking.selection import Layers, select
 def observe(
     network: nn.Module,
     layers: Layers,
-    see: Callable[[Call], object],
+    see: Callable[[Call], object] | None = None,
     *,
     exclude: Layers = (),
     always_call: bool = False,
-) -> Iterator[None]:
-    """Call `see` after every call of the chosen layers, in a block or a decorated function.
+    copy: bool = True,
+) -> Iterator[dict[str, Call]]:
+    """Call `see` after every call of the chosen layers, or keep the last call of each.
+
+    In a block or a decorated function. Without `see` the block gets a dictionary, which has each
+    layer's last call by its name once it ran: ``seen["layer4"].output``.
 
     The network computes what it would compute without. The hooks are gone on every way out, and
     other people's stay. Where blocks are nested, the outer one's hooks come first. A hook sits on
@@ -42,9 +47,12 @@ def observe(
         see: gets a `Call`: the layer's name, how many calls of it came before in this block, what
             it was given, also by keyword, and what it put out, by reference. A layer that works in
             place overwrites that later, so clone what you keep. What it raises ends the pass.
+            Without it calls are kept, see `copy`.
         exclude: not these; chosen in the same ways.
         always_call: look at calls that fail too; their output is None. What `see` raises then is
             but a warning of PyTorch's.
+        copy: keep copies of outputs, which nothing overwrites and gradients go through; else the
+            tensors themselves, such as for ``retain_grad()``. Inputs are kept by reference.
 
     Raises:
         UnknownLayerError: no layer has such a name, or is of such a type.
@@ -52,13 +60,37 @@ def observe(
         ModelError: `network` is no module, or it was compiled or scripted.
 
     >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
+    >>> with hookviz.observe(network, ["0"]) as seen:
+    ...     _ = network(torch.ones(1, 3, 8, 8))  # (N, C, H, W)
+    >>> seen["0"].output.shape
+    torch.Size([1, 4, 6, 6])
     >>> with hookviz.observe(network, "*", lambda call: print(call.layer, call.output.shape)):
     ...     _ = network(torch.ones(1, 3, 8, 8))  # (N, C, H, W)
     0 torch.Size([1, 4, 6, 6])
     1 torch.Size([1, 4, 6, 6])
     """
-    with hooks.observe(network, select(network, layers, exclude), see, always_call=always_call):
-        yield
+    seen: dict[str, Call] = {}
+
+    def keep(call: Call) -> None:
+        seen[call.layer] = replace(call, output=_copied(call.output)) if copy else call
+
+    chosen = select(network, layers, exclude)
+    with hooks.observe(network, chosen, see or keep, always_call=always_call):
+        yield seen
+
+
+def _copied(output: Any) -> Any:
+    """Copy every tensor of an output, in tuples, lists and dictionaries too."""
+    if isinstance(output, Tensor):
+        return output.clone()
+    if isinstance(output, dict):
+        parts = {key: _copied(part) for key, part in output.items()}
+        return parts if type(output) is dict else type(output)(parts)
+    if isinstance(output, tuple | list):
+        several = [_copied(part) for part in output]
+        is_named = hasattr(output, "_fields")
+        return type(output)(*several) if is_named else type(output)(several)
+    return output
 
 
 @contextmanager

@@ -20,7 +20,7 @@ _JUMP = 6.0  # robust z-score
 _LEAST_JUMP = 3.0  # times or a third: less is no jump, however steady it was before
 _MEMORY = 50  # recorded steps that a jump is measured against
 _FEWEST = 8
-_MEASURES = {
+MEASURES = {
     "gradient_norm": "norm of the gradient",
     "update_ratio": "update / weight",
     "mean": "mean of the output",
@@ -28,6 +28,7 @@ _MEASURES = {
     "dead": "share of dead units",
     "weight_norm": "norm of the weights",
 }
+"""Columns of the table that are numbers, and what they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class TrainingFinding:
             "jump": f"; the median before is {number(self.usual)}",
         }
         return (
-            f"{self.layer}, step {self.step}: {self.kind}, {_MEASURES[self.measure]} "
+            f"{self.layer}, step {self.step}: {self.kind}, {MEASURES[self.measure]} "
             f"{number(self.value)}{beside[self.kind]}."
         )
 
@@ -144,7 +145,7 @@ class TrainingLog:
             UnknownLayerError: nothing was recorded of a layer.
             HookVizError: nothing was recorded.
         """
-        one_of("column of the log", measure, _MEASURES)
+        one_of("column of the log", measure, MEASURES)
         lines = self._lines(measure)
         if not lines:
             raise HookVizError(f"The log has no {measure} yet: no step was recorded.")
@@ -159,13 +160,13 @@ class TrainingLog:
                 raise UnknownLayerError(f"layer with a {measure} in this log", name, lines)
         steps = sorted({row.step for row in self.rows})
         chart = Chart(
-            title=_MEASURES[measure],
+            title=MEASURES[measure],
             labels=tuple(map(str, steps)),
             series={
                 name: np.array([lines[name].get(step, nan) for step in steps]) for name in layers
             },
             kind="lines",
-            unit=_MEASURES[measure],
+            unit=MEASURES[measure],
             places="recorded step",
             log=measure in ("gradient_norm", "update_ratio", "weight_norm"),
         )
@@ -194,7 +195,7 @@ class TrainingLog:
     def write_to(self, writer: Any) -> None:
         """Write every number to a TensorBoard ``SummaryWriter``, as ``layer/column``."""
         for row in self.rows:
-            for measure in _MEASURES:
+            for measure in MEASURES:
                 value = getattr(row, measure)
                 if value is not None:
                     writer.add_scalar(f"{row.layer}/{measure}", value, row.step)

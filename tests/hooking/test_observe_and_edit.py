@@ -238,3 +238,29 @@ def test_hooks_are_gone_whatever_is_raised(
     with pytest.raises(error), block(network, None, fail):
         network(random_input(0))
     assert hook_count(network) == 0
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_without_a_function_each_layers_last_call_is_kept(copy: bool) -> None:
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(inplace=True), nn.Flatten())
+    images = torch.rand(2, 3, 6, 6)
+    with hookviz.observe(network, ["0", "2"], copy=copy) as seen:
+        assert seen == {}
+        network(torch.zeros(2, 3, 6, 6))
+        scores = network(images)
+    conv = nn.functional.conv2d(images, network[0].weight, network[0].bias)  # type: ignore[arg-type]
+    assert torch.equal(seen["0"].output, conv if copy else conv.relu())  # which was overwritten
+    assert torch.equal(seen["2"].output, scores)
+    assert (seen["0"].index, list(seen)) == (1, ["0", "2"])
+    assert seen["0"].output.requires_grad
+
+
+def test_several_outputs_are_copied_as_they_are() -> None:
+    network = nn.Sequential(nn.LSTM(3, 2, batch_first=True))
+    with hookviz.observe(network, "0") as seen:
+        rows, (hidden, cell) = network(torch.ones(1, 4, 3))
+    kept, (kept_hidden, kept_cell) = seen["0"].output
+    for ours, theirs in ((kept, rows), (kept_hidden, hidden), (kept_cell, cell)):
+        assert torch.equal(ours, theirs)
+        assert ours.data_ptr() != theirs.data_ptr()
