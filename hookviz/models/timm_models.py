@@ -20,6 +20,9 @@ from hookviz.types import ModelSpec, Preprocess
 _PREFIX = "timm/"
 
 _LIST = """
+import os
+if hasattr(os, "nice"):
+    os.nice(10)  # whoever looks at a network comes first
 import timm
 for name in timm.list_models():
     print(name, timm.models.model_entrypoint(name).__module__.rpartition(".")[2])
