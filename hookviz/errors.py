@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from hookviz.language.saying import say
+from hookviz.language.saying import joined, say
 
 
 class HookVizError(Exception):
@@ -109,7 +109,7 @@ def one_of(kind: str, given: object, known: Iterable[str]) -> str:
             kind=kind,
             name=str(given)[:80],
             hint=hint,
-            choices=", ".join(names),
+            choices=joined(names),
         )
     )
 
@@ -127,7 +127,7 @@ def _either(names: tuple[str, ...]) -> str:
     return (
         quoted[0]
         if len(quoted) == 1
-        else say("{names} or {last}", names=", ".join(quoted[:-1]), last=quoted[-1])
+        else say("{names} or {last}", names=joined(quoted[:-1]), last=quoted[-1])
     )
 
 

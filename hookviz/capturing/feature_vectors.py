@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hookviz.capturing import feature_files
 from hookviz.errors import HookVizError, SettingError, shorten
-from hookviz.language.saying import mark, say
+from hookviz.language.saying import joined, mark, say
 from hookviz.paths import path_of
 from hookviz.types import Activation
 
@@ -200,7 +200,7 @@ def check_suffix(path: Path) -> str:
             say(
                 "{path!r} ends in none of {suffixes}.",
                 path=str(path),
-                suffixes=", ".join(_SUFFIXES),
+                suffixes=joined(_SUFFIXES),
             )
         )
     return suffix

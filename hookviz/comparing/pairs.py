@@ -5,7 +5,7 @@ from itertools import product
 from typing import Any
 
 from hookviz.errors import HookVizError, UnknownLayerError
-from hookviz.language.saying import say
+from hookviz.language.saying import joined, say
 from hookviz.types import Activation, Capture
 from hookviz.wording import times
 
@@ -109,7 +109,7 @@ def _no_pairs(a: Capture, b: Capture, left_out: Mapping[str, str], asked: Iterab
     )
     suggested = _suggested(asked) or _suggested(product(a.activations, b.activations))
     if suggested:
-        named = ", ".join(
+        named = joined(
             say(
                 "A's {address_a} and B's {address_b}",
                 address_a=first.address,

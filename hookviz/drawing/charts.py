@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 from hookviz.drawing.colormaps import ABOVE, ACCENT, BELOW, CONTRAST
 from hookviz.drawing.figures import figure_file, new_figure
 from hookviz.errors import SettingError, shorten
-from hookviz.language.saying import mark, say
+from hookviz.language.saying import joined, mark, say
 from hookviz.types import Pixels
 from hookviz.wording import number
 
@@ -59,7 +59,7 @@ class Chart:
         return say(
             "Chart of {title}: {series}, over {place_count} places.",
             title=self.title,
-            series=", ".join(self.series),
+            series=joined(self.series),
             place_count=len(self.labels),
         )
 

@@ -8,7 +8,7 @@ from hookviz import markup
 from hookviz.drawing import notebook
 from hookviz.drawing.panels import Panel, PanelFile
 from hookviz.drawing.pictures import encode_png, square
-from hookviz.language.saying import say
+from hookviz.language.saying import joined, say
 from hookviz.types import Model, Pixels
 
 
@@ -72,7 +72,7 @@ class MapsPanel(Panel):
         return sum(each.picture.nbytes + each.colours.nbytes for each in self.maps)
 
     def _html(self) -> str:
-        names = ", ".join(f"{each.name} ({each.says})" for each in self.maps)
+        names = joined(f"{each.name} ({each.says})" for each in self.maps)
         caption = f"Row by row: {names}. {self.caption}"
         picture = markup.image(encode_png(self.sheet()), self.alt)
         return notebook.titled(self.title, picture, caption)

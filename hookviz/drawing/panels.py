@@ -15,6 +15,7 @@ from hookviz.drawing.charts import Chart, chart_png
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.layout import Geometry
 from hookviz.drawing.pictures import encode_png
+from hookviz.language.saying import joined
 from hookviz.types import Model, Pixels
 from hookviz.wording import text_table
 
@@ -172,7 +173,7 @@ class PicturesPanel(Panel):
 
     def _named(self) -> str:
         named = zip(self.names, self.notes, strict=True)
-        return ", ".join(f"{name} ({note})" for name, note in named)
+        return joined(f"{name} ({note})" for name, note in named)
 
     def _html(self) -> str:
         picture = markup.image(encode_png(self.strip()), self._named())

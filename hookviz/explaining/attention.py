@@ -21,7 +21,7 @@ from hookviz.hooking.attention_gradients import AttentionGradients
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.precision import device_and_dtype
-from hookviz.language.saying import say
+from hookviz.language.saying import joined, say
 from hookviz.types import Address, Model, ModelInput
 
 _MOST_NAMED = 3  # layers in a message
@@ -148,14 +148,14 @@ def _check_found(
     missing = next((name for name in sorted(asked or ()) if name not in reached), None)
     if missing is None:
         return
-    more = "" if len(attending) <= _MOST_NAMED else ", …"
+    more = "" if len(attending) <= _MOST_NAMED else say(", …")
     raise ModelError(
         say(
             "In layer {layer!r} of {model} nothing attends.{script} These do: {layers}.",
             layer=shorten(missing),
             model=model.title,
             script=script_in(model.network.get_submodule(missing)),
-            layers=", ".join(map(repr, attending[:_MOST_NAMED])) + more,
+            layers=joined(map(repr, attending[:_MOST_NAMED])) + more,
         )
     )
 

@@ -39,10 +39,9 @@ class AttributionTarget:
         channel = say("channel {channel} of {layer}", channel=self.channel, layer=self.layer)
         if self.cell is None:
             return say("the mean of {layer}", layer=self.layer if self.channel is None else channel)
-        cell = say("row {row}, column {column} of ", row=self.cell[0], column=self.cell[1])
-        return cell + (
-            say("{layer} (all channels)", layer=self.layer) if self.channel is None else channel
-        )
+        maps = say("{layer} (all channels)", layer=self.layer) if self.channel is None else channel
+        row, column = self.cell
+        return say("row {row}, column {column} of {maps}", row=row, column=column, maps=maps)
 
     def values_in(self, outputs: Tensor) -> Tensor:
         """Select the target of each input, ``(N,)``.

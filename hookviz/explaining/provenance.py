@@ -23,7 +23,7 @@ from hookviz.hooking.torch_functions import (
     not_followed,
     version,
 )
-from hookviz.language.saying import say
+from hookviz.language.saying import joined, say
 from hookviz.types import Address
 from hookviz.wording import times
 
@@ -244,7 +244,7 @@ def read_by(func: Callable[..., Any], operands: Sequence[Tensor]) -> Sequence[Te
 
 
 def _shapes(tensors: Sequence[Tensor]) -> str:
-    return ", ".join(times(tensor.shape) or say("one number") for tensor in _ordinary(tensors))
+    return joined(times(tensor.shape) or say("one number") for tensor in _ordinary(tensors))
 
 
 def _ordinary(tensors: Sequence[Tensor]) -> list[Tensor]:

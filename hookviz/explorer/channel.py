@@ -90,8 +90,8 @@ def described(
             [name, value, cells.get(name)] for name, value in numbers(grid, channel, values).items()
         ],
         "histogram": _histogram(values),
-        "dead": say("dead: every cell has the same value") if dead else "",
-        "deadHint": say(WORDS["dead channel"]) if dead else "",
+        "dead": say("constant here: every cell has the same value") if dead else "",
+        "deadHint": say(WORDS["constant channel"]) if dead else "",
         "noFinite": "",
     }
 

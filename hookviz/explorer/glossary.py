@@ -29,12 +29,12 @@ WORDS = {
         "One of a layer's detectors; its feature map says where in the image it "
         "answers, and how strongly."
     ),
+    mark("constant channel"): mark(
+        "A channel whose map has the same value everywhere on this image; one that is zero on "
+        "every image is a dead channel."
+    ),
     mark("conv layer"): mark(
         "A layer that slides small kernels over its input and puts out a feature map for each."
-    ),
-    mark("dead channel"): mark(
-        "A channel whose map has the same value everywhere on this image; one that stays "
-        "so on every image is dead for good."
     ),
     mark("depthwise"): mark(
         "Each channel has one input of its own, instead of a sum over all of them."

@@ -16,7 +16,7 @@ from hookviz.drawing.dimensions import middle_maps
 from hookviz.errors import HookVizError, nearest_names, shorten
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
-from hookviz.language.saying import say
+from hookviz.language.saying import joined, say
 from hookviz.types import Activation, Address, Capture, LayerInfo, Model
 from hookviz.wording import times
 
@@ -212,7 +212,7 @@ def not_here(parameter: str, asked: str, known: Collection[str]) -> str:
         "This link asks for the {parameter} {value!r}, which is not here.",
         parameter=say(parameter),
         value=shorten(asked, 60),
-    ) + (say(" The nearest: {names}.", names=", ".join(near)) if near else "")
+    ) + (say(" The nearest: {names}.", names=joined(near)) if near else "")
 
 
 def why_another(asked: str | None, trace: LayerTrace, names: Collection[str]) -> str:

@@ -11,7 +11,7 @@ from torch.nn.modules.pooling import _AvgPoolNd, _MaxPoolNd
 
 from hookviz.errors import shorten
 from hookviz.hooking import hooks
-from hookviz.language.saying import say, say_count
+from hookviz.language.saying import joined, say, say_count
 from hookviz.wording import times
 
 _BEFORE = 3  # calls that a message names
@@ -48,7 +48,7 @@ class FailingCall:
             else say("its own code ({kind})", kind=self.kind)
         )
         takes = say(", which takes {expected},", expected=self.expected) if self.expected else ""
-        last = ", ".join(self.before[-_BEFORE:])
+        last = joined(self.before[-_BEFORE:])
         more = (
             say(" and {count} before", count=len(self.before) - _BEFORE)
             if len(self.before) > _BEFORE

@@ -7,7 +7,7 @@ from pathlib import Path
 from hookviz.errors import ImageError
 from hookviz.images.formats import SUFFIXES
 from hookviz.images.urls import ImageUrl, expand_url, is_url
-from hookviz.language.saying import mark, say
+from hookviz.language.saying import joined, mark, say
 from hookviz.paths import path_of
 
 ImageFile = Path | ImageUrl
@@ -54,7 +54,7 @@ def expand(arguments: Iterable[str], *, inside: bool = False) -> tuple[ImageFile
                     "The {kind} {text!r} gives no image, a file that ends in {suffixes}.",
                     kind=say(kind),
                     text=text,
-                    suffixes=", ".join(sorted(SUFFIXES)),
+                    suffixes=joined(sorted(SUFFIXES)),
                 )
             )
         files += expanded

@@ -31,7 +31,7 @@ from hookviz.images.bit_depth import OTHER_BYTE, raw_mode_of, rounded
 from hookviz.images.formats import FORMATS, HEAD, find_reader
 from hookviz.images.srgb import BROKEN_METADATA, split_alpha, to_srgb
 from hookviz.images.urls import ImageUrl, is_url
-from hookviz.language.saying import say
+from hookviz.language.saying import joined, say
 from hookviz.paths import fault_of, path_of
 from hookviz.settings import settings
 from hookviz.types import InputImage, Pixels
@@ -198,7 +198,7 @@ def _no_file(path: Path) -> str:
         return say("There is no file {file}: its folder doesn't exist.", file=quoted)
     names = [entry.name for entry in islice(folder.iterdir(), 2000)]  # enough to look through
     if folder == path:
-        holds = ", ".join(map(_quoted, sorted(names)[:3])) or "nothing"
+        holds = joined(map(_quoted, sorted(names)[:3])) or "nothing"
         return say(
             "{file} is a folder, not an image; it holds {contents}.", file=quoted, contents=holds
         )

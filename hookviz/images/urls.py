@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from hookviz.errors import HookVizError, ImageError, shorten
 from hookviz.images.formats import HEAD, SUFFIXES, find_reader
-from hookviz.language.saying import say
+from hookviz.language.saying import joined, say
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
@@ -110,7 +110,7 @@ def expand_url(url: str, *, inside: bool = False) -> tuple[tuple[str, ImageUrl],
             say(
                 "The folder {url!r} gives no image, a file that ends in {suffixes}.",
                 url=shorten(_shown(url)),
-                suffixes=", ".join(sorted(SUFFIXES)),
+                suffixes=joined(sorted(SUFFIXES)),
             )
         )
     return tuple(sorted(urls))

@@ -4,6 +4,8 @@ A sentence is written once, in English, whole, with a name in braces for each fa
 translates it sees all of it, and can put the facts in another order.
 """
 
+from collections.abc import Iterable
+from functools import reduce
 from numbers import Real
 from string import Formatter
 from typing import Any
@@ -46,6 +48,16 @@ def say_count(one: str, many: str, count: int, /, **facts: Any) -> str:
     """
     said = catalog(current()).ngettext(one, many, count)
     return _FORMATTER.vformat(said, (), {"count": count, **facts})
+
+
+def joined(names: Iterable[str]) -> str:
+    """Write names one after the other, as the language separates them: ``"conv1, relu"``."""
+    parts = list(names)
+    return reduce(_and_next, parts) if parts else ""
+
+
+def _and_next(names: str, name: str) -> str:
+    return say("{names}, {name}", names=names, name=name)
 
 
 class _InTheLanguage(Formatter):

@@ -29,7 +29,7 @@ from hookviz.errors import HookVizError, ModelError, SettingError
 from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import private_replica
-from hookviz.language.saying import mark, say, say_count
+from hookviz.language.saying import joined, mark, say, say_count
 from hookviz.lenses.contract.lens import WHAT_IF, ChannelQuestion, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import Channels, ClassChoice, LayerChoice, OneOf, RealNumber
 from hookviz.types import UNKNOWN, Activation, Address, LayerInfo
@@ -205,8 +205,8 @@ def _edit(found: Activation, info: LayerInfo, edit: _Edit) -> tuple[_Edit, str]:
                 last=count - 1,
             )
         )
-    listed = ", ".join(map(str, channels[:8])) + (", …" if len(channels) > 8 else "")
-    who = say_count("channel {channels}", "channels {channels}", len(channels), channels=listed)
+    named = joined(map(str, channels[:8])) + (say(", …") if len(channels) > 8 else "")
+    who = say_count("channel {channels}", "channels {channels}", len(channels), channels=named)
     if not channels and edit.mode == "threshold":
         channels, who = tuple(range(count)), say("all {count:,} channels", count=count)
     elif not channels:

@@ -24,7 +24,7 @@ from hookviz.drawing.panels import TextPanel
 from hookviz.errors import HookVizError, SettingError
 from hookviz.explaining.attention import attention
 from hookviz.explaining.attention_places import AttentionPlaces, attention_places
-from hookviz.language.saying import mark, say
+from hookviz.language.saying import joined, mark, say
 from hookviz.lenses.contract.attending_layer import AttendingLayer
 from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, Switch, WholeNumber
@@ -137,7 +137,7 @@ def _panel(
     fixed += _flows(subject, places, values, target)
     shown = [maps.mean(0), *maps, *(each.values for each in fixed)]
     photograph = input_picture(subject.model_input)
-    names = ", ".join(
+    names = joined(
         (say("mean"), say("heads 0 to {last}", last=heads - 1), *(e.name for e in fixed))
     )
     return AttentionPanel(

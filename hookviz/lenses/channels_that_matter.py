@@ -24,7 +24,7 @@ from hookviz.errors import HookVizError, ModelError, SettingError
 from hookviz.explaining.batch_independence import batch_tolerance
 from hookviz.explaining.channel_ablation import ChannelAblation
 from hookviz.hooking.forward_pass import ProgressReporter
-from hookviz.language.saying import mark, say, say_count
+from hookviz.language.saying import joined, mark, say, say_count
 from hookviz.lenses.contract.lens import WHAT_IF, ChannelQuestion, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ChannelChoice, ClassChoice, LayerChoice, OneOf
 from hookviz.types import LayerInfo
@@ -204,7 +204,7 @@ def _panels(
     grid = GridPanel(
         say("What these channels put out"),
         with_channels(make_grid(maps, scale="symmetric", title=info.name), maps, shown),
-        say("Largest change first: {channels}.", channels=", ".join(map(str, shown))),
+        say("Largest change first: {channels}.", channels=joined(map(str, shown))),
         layer=info.name,
     )
     return TextPanel(says), chart, grid, table

@@ -32,7 +32,7 @@ from hookviz.explaining.weight_gradients import (
     verdicts_of,
     weight_gradients,
 )
-from hookviz.language.saying import mark, say
+from hookviz.language.saying import joined, mark, say
 from hookviz.lenses.contract.lens import RIGHT, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, OneOf, RealNumber
 from hookviz.wording import number
@@ -152,7 +152,7 @@ def _first(
                     sentence,
                     count=len(names),
                     layer_count=len(verdicts),
-                    layers=", ".join(names[:4]),
+                    layers=joined(names[:4]),
                     rest=more,
                 )
             )

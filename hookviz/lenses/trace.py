@@ -19,7 +19,7 @@ from hookviz.drawing.tree_panel import TreePanel
 from hookviz.explaining.execution_trace import trace_execution
 from hookviz.explaining.followed_pass import ExecutionTrace
 from hookviz.explaining.provenance import IMAGE, BlockCall, LayerStep
-from hookviz.language.saying import mark, say, say_count
+from hookviz.language.saying import joined, mark, say, say_count
 from hookviz.lenses.contract.lens import RIGHT, Lens, LensOutput, Preview, Subject
 from hookviz.wording import number, percent
 
@@ -76,23 +76,23 @@ def _says(title: str, steps: Sequence[LayerStep], seconds: np.ndarray[Any, Any])
     whole = float(np.nansum(seconds))
     slowest = int(np.nanargmax(seconds))
     joins = sum(len(step.sources) > 1 for step in steps)
-    joined = ""
+    branches = ""
     if joins:
         takes = say("of them takes") if joins == 1 else say("of them take")
-        joined = say(
+        branches = say(
             " {count:,} {verb} in several outputs: there branches or shortcuts meet.",
             count=joins,
             verb=takes,
         )
     elif all(step.sources == {at} for at, step in enumerate(steps)):
-        joined = say(" Each takes in what the one before put out: there are no branches.")
+        branches = say(" Each takes in what the one before put out: there are no branches.")
     return say(
         "{title} makes {call_count:,} calls of its layers in one pass.{joins} "
         "Together they take {milliseconds} ms here; the slowest is {address} with {percent} "
         "% of that.",
         title=title,
         call_count=len(steps),
-        joins=joined,
+        joins=branches,
         milliseconds=number(1e3 * whole),
         address=steps[slowest].address,
         percent=number(100 * float(seconds[slowest]) / whole),
@@ -164,10 +164,10 @@ def _written(sources: frozenset[int]) -> str:
     if len(names) > _MOST_SOURCES:
         return say(
             "{sources}, … ({count} in all)",
-            sources=", ".join(names[: _MOST_SOURCES - 1]),
+            sources=joined(names[: _MOST_SOURCES - 1]),
             count=len(names),
         )
-    return ", ".join(names) or "–"
+    return joined(names) or "–"
 
 
 def _arcs(steps: Sequence[LayerStep], edges: Sequence[tuple[int, int]]) -> ImagePanel:

@@ -149,9 +149,10 @@ def _verdict(checks: Mapping[str, LayerCheck], *, too_large: bool) -> TextPanel:
     if too_large:
         says += say(" What is shown of the conv layers was too much to be held against it, too.")
     elif shown:
-        layers = say("layer") if shown == 1 else say("layers")
-        says += say(
-            " What is shown of {count:,} conv {noun} is the same.", count=shown, noun=layers
+        says += say_count(
+            " What is shown of {count:,} conv layer is the same.",
+            " What is shown of {count:,} conv layers is the same.",
+            shown,
         )
     return TextPanel(says, "note" if too_large else "good")
 

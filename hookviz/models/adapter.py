@@ -14,7 +14,7 @@ from torch import Tensor, fx, nn
 from hookviz.errors import ModelError, shorten
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.precision import device_and_dtype
-from hookviz.language.saying import say
+from hookviz.language.saying import joined, say
 from hookviz.wording import times
 
 Example: TypeAlias = tuple[Any, ...] | list[Any] | Mapping[str, Any]
@@ -128,7 +128,7 @@ def _image(tensors: list[Tensor]) -> Tensor:
                         count=len(tensor),
                     )
                 )
-    seen = ", ".join(
+    seen = joined(
         say("{shape} of {dtype}", shape=times(tensor.shape), dtype=tensor.dtype)
         for tensor in tensors
     )

@@ -16,7 +16,7 @@ from hookviz.models.model_source import ModelSource
 from hookviz.settings import ASSETS
 from hookviz.types import ModelSpec, Preprocess
 
-FAMILY = "In the box"
+FAMILY = mark("In the box")
 """The family that they are listed under."""
 
 

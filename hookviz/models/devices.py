@@ -3,7 +3,7 @@
 import torch
 
 from hookviz.errors import ModelError, shorten
-from hookviz.language.saying import say
+from hookviz.language.saying import joined, say
 
 
 def list_devices() -> tuple[str, ...]:
@@ -29,7 +29,7 @@ def find_device(name: str | torch.device, *, half: bool = False) -> torch.device
                 "There is no device {name!r} here; there is {devices} (auto takes "
                 "{automatic_device}).",
                 name=shorten(name),
-                devices=", ".join(devices),
+                devices=joined(devices),
                 automatic_device=devices[0],
             )
         )
@@ -38,7 +38,7 @@ def find_device(name: str | torch.device, *, half: bool = False) -> torch.device
             say(
                 "Half precision is for GPUs: on the CPU it is slower than full precision and "
                 "less exact. Leave it out, or choose another device; there is {devices}.",
-                devices=", ".join(devices),
+                devices=joined(devices),
             )
         )
     return torch.device(device)

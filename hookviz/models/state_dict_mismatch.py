@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from hookviz.errors import WeightsError, shorten
-from hookviz.language.saying import say
+from hookviz.language.saying import joined, say
 from hookviz.models import catalog
 from hookviz.models.architectures import is_borrowed, spec_classes
 from hookviz.models.state_dict_keys import Faults, match
@@ -109,8 +109,8 @@ def _first(items: tuple[str, ...], one: str, many: str) -> str:
     """Return ``"12 keys are missing (a, b, c, …)"``; empty without items."""
     if not items:
         return ""
-    examples = ", ".join(shorten(item, 120) for item in items[:3])
-    more = ", …" if len(items) > 3 else ""
+    examples = joined(shorten(item, 120) for item in items[:3])
+    more = say(", …") if len(items) > 3 else ""
     return (
         say(
             "{count} key {problem} ({examples}{rest})",

@@ -15,7 +15,7 @@ from hookviz.explorer.given import model_of, subject_given
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import ALL_OF_IT, View
 from hookviz.images.reading import read
-from hookviz.language.saying import say
+from hookviz.language.saying import joined, say
 from hookviz.paths import path_ending_in, write_file
 from hookviz.standalone.client_page import page_html
 from hookviz.standalone.recording import LayerBlocks, record_layers, record_page
@@ -236,7 +236,7 @@ def _too_large(size: int, most: int, layers: Sequence[LayerBlocks], of_all: int)
             "{layers} it takes {left}; layers= and --layers say which are kept.",
             size=byte_size(size),
             most=byte_size(most),
-            layers=shorten(", ".join(out), 400) or layers[0].name,
+            layers=shorten(joined(out), 400) or layers[0].name,
             left=byte_size(left),
         )
     )

@@ -126,10 +126,10 @@ def test_a_channel_that_the_tiles_leave_out_is_answered_in_the_layers_colours() 
     assert few == ask(subject, "channel", View(), channel=39).facts
 
 
-def test_a_channel_of_one_value_is_dead() -> None:
+def test_a_channel_of_one_value_is_constant() -> None:
     subject = subject_of(changed(0.0))
     facts = ask(subject, "channel", VIEW, channel=1).facts
-    assert facts["dead"] == "dead: every cell has the same value"
+    assert facts["dead"] == "constant here: every cell has the same value"
     assert facts["deadHint"]
     with speaking("zh_CN"):
         assert ask(subject, "channel", VIEW, channel=1).facts["deadHint"] != facts["deadHint"]

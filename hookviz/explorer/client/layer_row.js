@@ -7,9 +7,9 @@ import { frame, say } from "./shared.js";
 
 const FRAME = `
   <div class="layer-row">
-    <button type="button" class="step previous" aria-keyshortcuts="P"><i aria-hidden="true">‹</i><span>Previous</span><kbd aria-hidden="true">P</kbd></button>
+    <button type="button" class="step previous" aria-keyshortcuts="P"><i aria-hidden="true">‹</i><span>Previous layer</span><kbd aria-hidden="true">P</kbd></button>
     <select class="layers" aria-label="Layer"></select>
-    <button type="button" class="step next" aria-keyshortcuts="N"><span>Next</span><i aria-hidden="true">›</i><kbd aria-hidden="true">N</kbd></button>
+    <button type="button" class="step next" aria-keyshortcuts="N"><span>Next layer</span><i aria-hidden="true">›</i><kbd aria-hidden="true">N</kbd></button>
     <div class="steps" hidden></div>
     <label class="switch" hidden><input type="checkbox" role="switch"><span>What excites each</span></label>
     <select class="answers" aria-label="Which channels" hidden></select>
@@ -19,8 +19,8 @@ const HELD = 350; // milliseconds a layer while N or P is held: a browser refuse
 
 // A neighbour's button says by its name where it leads.
 const SIDES = /** @type {const} */ ([
-  [".previous", "Previous", -1],
-  [".next", "Next", 1],
+  [".previous", "Previous layer", -1],
+  [".next", "Next layer", 1],
 ]);
 
 const TYPED = "input:not([type='checkbox'], [type='radio'], [type='range']), textarea, select, [contenteditable]";
@@ -102,7 +102,7 @@ export const layerRow = (parent, { change }) => {
     for (const [selector, label, by] of SIDES) {
       const [button, there] = [find(selector), neighbour(by)];
       button.disabled = at() < 0 || !there;
-      button.title = there ? say("{neighbour} layer: {name}", { neighbour: say(label), name: there }) : "";
+      button.title = there ? say("{side}: {name}", { side: say(label), name: there }) : "";
       button.onclick = () => turn(by);
     }
   };

@@ -19,7 +19,7 @@ from hookviz.errors import (
 )
 from hookviz.explaining.named_class import class_number
 from hookviz.images.samples import samples
-from hookviz.language.saying import mark, say
+from hookviz.language.saying import joined, mark, say
 from hookviz.types import TOKENS, Capture, LayerInfo, Model
 from hookviz.wording import read_numbers
 
@@ -399,7 +399,7 @@ class OneOf(Parameter):
             return self.choices[0]
         if value not in self.choices:
             raise self.refuse(
-                value, say("one of {choices}", choices=", ".join(map(repr, self.choices)))
+                value, say("one of {choices}", choices=joined(map(repr, self.choices)))
             )
         return str(value)
 

@@ -16,7 +16,7 @@ from hookviz.capturing.cache import ByteCache
 from hookviz.errors import SettingError, UnknownNameError, nearest_names
 from hookviz.hooking.default_device import with_numbers
 from hookviz.images import reading
-from hookviz.language.saying import say
+from hookviz.language.saying import joined, say
 from hookviz.lenses.contract.beside_random import run_beside_random
 from hookviz.lenses.contract.lens import GROUPS, Lens, LensOutput, Subject
 from hookviz.lenses.contract.result import LensResult
@@ -124,7 +124,7 @@ def check_names(lens: Lens, names: Iterable[str]) -> None:
         hint = (
             say(" Did you mean {name}?", name=near[0])
             if near
-            else say(" It takes {parameters}.", parameters=", ".join(known) or say("none"))
+            else say(" It takes {parameters}.", parameters=joined(known) or say("none"))
         )
         raise SettingError(
             say(

@@ -7,7 +7,7 @@ import zipfile
 from typing import BinaryIO
 
 from hookviz.errors import WeightsError, shorten
-from hookviz.language.saying import mark, say
+from hookviz.language.saying import joined, mark, say
 from hookviz.models.checkpoints.file_kinds import archive_kind
 from hookviz.models.checkpoints.refusals import damaged, unreadable, unsafe_file_error
 
@@ -46,7 +46,7 @@ def check_archive(stream: BinaryIO, size: int, name: str) -> None:
             ),
         )
     if "data.pkl" not in inside:
-        names = ", ".join(shorten(entry.filename, 40) for entry in entries[:3]) or "nothing"
+        names = joined(shorten(entry.filename, 40) for entry in entries[:3]) or "nothing"
         kind = archive_kind(entry.filename for entry in entries)
         raise unreadable(name, kind or say("it is a zip archive that holds {files}", files=names))
     unpacked = sum(entry.file_size for entry in entries)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from hookviz.errors import WeightsError, shorten
-from hookviz.language.saying import say
+from hookviz.language.saying import joined, say
 
 _DEEPEST = 6  # wrappings around a state dict
 USUAL_KEYS = (
@@ -36,7 +36,7 @@ def find_state_dict(loaded: Any, name: str) -> dict[str, Tensor]:
         )
     tensors = _unwrapped(loaded, _DEEPEST, set())
     if not tensors:
-        keys = ", ".join(shorten(str(key), 40) for key in list(loaded)[:5]) or "nothing"
+        keys = joined(shorten(str(key), 40) for key in list(loaded)[:5]) or "nothing"
         raise WeightsError(
             say("{name} holds no tensors with names; it holds {keys}.", name=name, keys=keys)
         )

@@ -1,0 +1,47 @@
+"""The Chinese of the page has one word for one thing, as the table of docs/languages.md says."""
+
+import re
+from pathlib import Path
+
+from scripts import languages
+
+ROOT = Path(__file__).parents[2]
+_LESSONS = ("assets/lessons", "hookviz/lessons", "hookviz/ui/lessons")
+_ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| [^|]+ \| ([^|]*)\|$", re.MULTILINE)
+
+
+def _terms() -> list[tuple[str, str, list[str]]]:
+    """Return each term in English and Chinese, with the words that are not used for it."""
+    text = (ROOT / "docs/languages.md").read_text("utf-8")
+    table = text.split("## Words in Chinese")[1].split("\n## ")[0]
+    rows = _ROW.findall(table)[1:]  # without the head
+    return [
+        (term, word, [no for no in others.strip().split(", ") if no]) for term, word, others in rows
+    ]
+
+
+def _said() -> dict[str, str]:
+    """Return what the page says outside of lessons, in English and in Chinese."""
+    return {
+        str(message.id): message.string if isinstance(message.string, str) else message.string[0]
+        for message in languages.catalog_of("zh_CN")
+        if message.id and not all(place.startswith(_LESSONS) for place, _ in message.locations)
+    }
+
+
+def test_a_term_that_stands_alone_has_its_word() -> None:
+    words = {term: word for term, word, _ in _terms()}
+    alone = {said: word for said, word in _said().items() if said.lower() in words}
+    assert alone == {said: words[said.lower()] for said in alone}
+    assert len(alone) > 20
+
+
+def test_no_sentence_has_a_word_that_another_one_stands_for() -> None:
+    rejected = {word: instead for _, instead, others in _terms() for word in others}
+    assert {"透镜", "步幅", "兴奋"} < set(rejected)
+    assert [
+        (word, rejected[word], sentence)
+        for sentence in _said().values()
+        for word in rejected
+        if word in sentence
+    ] == []
