@@ -1,4 +1,4 @@
-"""Offer the grid, its figure and its activations as files to download."""
+"""Offer the figure first, which people put into a paper, then the grid and its activations."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -14,7 +14,7 @@ from hookviz.ui.menu import Menu
 
 
 def download_menu(scene: ExplorerScene) -> Menu:
-    """Return a menu of grid, figure, numbers and page, each made when it is asked for."""
+    """Return a menu of figure, grid, numbers and page, each made when it is asked for."""
     label = say("Download")
     return Menu(label, "download", f"menu-{label}", partial(_fill, scene))
 
@@ -30,10 +30,10 @@ def _files(scene: ExplorerScene, drawn: Drawn) -> Sequence[File]:
     stem = f"{capture.model}-{grid.title}"
     figure = partial(grid.figure_bytes, title=f"{scene.choice.spec.title} · {grid.title}")
     return (
-        *(_files_of_pair(drawn.compared.pair, stem) if drawn.compared is not None else ()),
-        File(say("Grid as PNG"), grid.png, f"{stem}.png", "image/png"),
         File(say("Figure as PNG"), partial(figure, "png"), f"{stem}-figure.png", "image/png"),
         File(say("Figure as PDF"), partial(figure, "pdf"), f"{stem}-figure.pdf", "application/pdf"),
+        File(say("Grid as PNG"), grid.png, f"{stem}.png", "image/png"),
+        *(_files_of_pair(drawn.compared.pair, stem) if drawn.compared is not None else ()),
         File(
             say("Activations as NPZ"),
             partial(npz, capture),
