@@ -108,10 +108,10 @@ def test_the_readme_stays_short() -> None:
 def skeleton(name: str) -> dict[str, list[Any]]:
     """What a document has in any language; a link to it in the other one is the same in both.
 
-    So is a picture of the page in that language.
+    So is a picture of the page, or a document, in that language.
     """
     text = re.sub(r"\]\(README(\.zh)?\.md\)", "](the other)", text_of(name))
-    text = text.replace(".zh.png)", ".png)")
+    text = text.replace(".zh.png)", ".png)").replace(".zh.md)", ".md)")
     prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     return {
         "headings": re.findall(r"^(#+) ", prose, re.MULTILINE),

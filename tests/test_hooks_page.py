@@ -22,6 +22,7 @@ from tests.networks import hook_count
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "hooks.md"
+CHINESE = ROOT / "docs" / "hooks.zh.md"
 
 
 def blocks() -> list[tuple[str, str]]:
@@ -96,3 +97,20 @@ def test_every_recipe_that_was_promised_is_there() -> None:
     text = PAGE.read_text("utf-8")
     assert "register_backward_hook" in text
     assert "its `grad_input` is `None`" in text
+
+
+def test_the_page_in_chinese_has_the_same_recipes() -> None:
+    """Code, headings, tables, links and names are the same; the rest is translated."""
+    fenced = re.compile(r"^```.*?^```", re.S | re.M)
+    pages = [page.read_text("utf-8") for page in (PAGE, CHINESE)]
+    english, chinese = (fenced.findall(page) for page in pages)
+    assert english == chinese
+    prose = [fenced.sub("", page) for page in pages]
+    for what in (r"\]\(([^)\s]+)\)", r"^(#+) ", r"^(\|)"):
+        found, there = (re.findall(what, text, re.M) for text in prose)
+        assert found, what
+        assert found == there, what
+    names, there = (
+        sorted(" ".join(name.split()) for name in re.findall(r"`[^`]+`", text)) for text in prose
+    )
+    assert names == there
