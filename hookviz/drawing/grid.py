@@ -21,7 +21,7 @@ from hookviz.drawing.palette import palette_of, palette_png
 from hookviz.drawing.scales import Limits, held, quantise
 from hookviz.drawing.statistics import ChannelStats, Levels, channel_stats, order
 from hookviz.errors import HookVizError, SettingError, one_of
-from hookviz.language.saying import say, say_count
+from hookviz.language.saying import say, say_count, sentences
 from hookviz.types import UNKNOWN, Activation, Address, Layout, Pixels
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Grid:
     def legend(self) -> str:
         """Meaning of the colours, in one sentence with real numbers."""
         meaning = legend.legend(self.limits, self.stats, self.colormap)
-        return f"{self.about} {meaning}" if self.about else meaning
+        return sentences(self.about, meaning)
 
     @cached_property
     def ticks(self) -> tuple[tuple[float, str], ...]:

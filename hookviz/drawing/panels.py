@@ -15,7 +15,7 @@ from hookviz.drawing.charts import Chart, chart_png
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.layout import Geometry
 from hookviz.drawing.pictures import encode_png
-from hookviz.language.saying import joined
+from hookviz.language.saying import joined, sentences
 from hookviz.types import Model, Pixels
 from hookviz.wording import text_table
 
@@ -104,7 +104,7 @@ class GridPanel(Panel):
         return self.grid.levels.nbytes
 
     def _html(self) -> str:
-        caption = " ".join(filter(None, (self.caption, self.grid.legend)))
+        caption = sentences(self.caption, self.grid.legend)
         return notebook.titled(self.heading, markup.image(self.grid.png(), self.alt), caption)
 
     def _text(self) -> str:

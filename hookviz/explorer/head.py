@@ -9,7 +9,7 @@ from hookviz.explorer.question import Answer, Report
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.language.naming import class_label
-from hookviz.language.saying import say
+from hookviz.language.saying import say, sentences
 from hookviz.types import Capture
 from hookviz.wording import percent
 
@@ -54,9 +54,7 @@ def classes_of(capture: Capture) -> list[dict[str, Any]]:
 def _note(subject: Subject, capture: Capture) -> str:
     """Say what one has to know about the network and its classes; empty where there is nothing."""
     if capture.logits is None:
-        return " ".join(
-            filter(None, (say("This network puts out no class scores."), subject.model.note))
-        )
+        return sentences(say("This network puts out no class scores."), subject.model.note)
     if subject.model.weights.partition(",")[0] == "random":  # with or without silent channels
         return say("random weights: these predictions mean nothing")
     return subject.model.note

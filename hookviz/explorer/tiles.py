@@ -27,7 +27,7 @@ from hookviz.explorer.patches import PatchTiles, atlas_of_step, patch_tiles
 from hookviz.explorer.question import Answer, Report
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import ALL, CHANGE, DIFFERENCE, SPLIT, View
-from hookviz.language.saying import mark, say
+from hookviz.language.saying import mark, say, sentences
 from hookviz.types import Capture
 
 _FACES = {"A": "a", "B": "b", SPLIT: "split"}
@@ -101,7 +101,7 @@ def _patches(subject: Subject, view: View, shown: Drawn) -> PatchTiles | None:
 def _of_patches(subject: Subject, step: str) -> str:
     """Say what the tiles are where each is a patch."""
     is_of_cells = subject.atlas is not None and step in subject.atlas.of_cells
-    return " ".join(map(say, (_OF_PATCHES, OF_CELLS) if is_of_cells else (_OF_PATCHES,)))
+    return sentences(say(_OF_PATCHES), say(OF_CELLS) if is_of_cells else "")
 
 
 def _says(subject: Subject, grid: Grid) -> str:

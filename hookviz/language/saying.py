@@ -60,6 +60,19 @@ def _and_next(names: str, name: str) -> str:
     return say("{names}, {name}", names=names, name=name)
 
 
+def sentences(*texts: str) -> str:
+    """Write sentences one after the other, with what the language has between them.
+
+    Empty ones are left out.
+    """
+    said = list(filter(None, texts))
+    return reduce(_and_then, said) if said else ""
+
+
+def _and_then(text: str, sentence: str) -> str:
+    return say("{text} {sentence}", text=text, sentence=sentence)
+
+
 class _InTheLanguage(Formatter):
     """``str.format`` with a language's decimal point and thousands separator."""
 

@@ -24,7 +24,7 @@ from hookviz.errors import HookVizError, ModelError, SettingError
 from hookviz.explaining.batch_independence import batch_tolerance
 from hookviz.explaining.channel_ablation import ChannelAblation
 from hookviz.hooking.forward_pass import ProgressReporter
-from hookviz.language.saying import joined, mark, say, say_count
+from hookviz.language.saying import joined, mark, say, say_count, sentences
 from hookviz.lenses.contract.lens import WHAT_IF, ChannelQuestion, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ChannelChoice, ClassChoice, LayerChoice, OneOf
 from hookviz.types import LayerInfo
@@ -175,11 +175,12 @@ def _panels(
         flip_count=changes.flips or say("none"),
     )
     if lowers != most and changes.chances[lowers] < 0:  # other classes' scores count there, too
-        says += " " + say(
+        falls = say(
             "The probability falls most without channel {channel}: to {new_probability} %.",
             channel=lowers,
             new_probability=number(100 * (changes.chance + changes.chances[lowers])),
         )
+        says = sentences(says, falls)
     chart = ChartPanel(
         say("What each channel alone adds to the score of {label}", label=label),
         tuple(map(str, listed)),

@@ -32,7 +32,7 @@ from hookviz.explaining.weight_gradients import (
     verdicts_of,
     weight_gradients,
 )
-from hookviz.language.saying import joined, mark, say
+from hookviz.language.saying import joined, mark, say, sentences
 from hookviz.lenses.contract.lens import RIGHT, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, OneOf, RealNumber
 from hookviz.wording import number
@@ -175,7 +175,7 @@ def _first(
         )
     if any("BatchNorm" in info.kind for info in subject.trace.layers):
         said.append(say("Batch norm uses its stored averages."))
-    return TextPanel(" ".join(said), "bad" if any(verdicts) else "good")
+    return TextPanel(sentences(*said), "bad" if any(verdicts) else "good")
 
 
 def _clipping(gradients: WeightGradients, clipping: str, limit: float) -> TextPanel:

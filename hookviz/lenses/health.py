@@ -27,7 +27,7 @@ from hookviz.explaining.layer_health import (
     network_health,
     share_saturated,
 )
-from hookviz.language.saying import localised, mark, say
+from hookviz.language.saying import localised, mark, say, sentences
 from hookviz.lenses.contract.lens import RIGHT, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice
 from hookviz.wording import number
@@ -196,7 +196,7 @@ def _rest(health: NetworkHealth) -> TextPanel:
                 largest=number(large[0].largest),
             )
         )
-    return TextPanel(" ".join(said), "bad" if bad else "plain")
+    return TextPanel(sentences(*said), "bad" if bad else "plain")
 
 
 def _charts(health: NetworkHealth) -> tuple[ChartPanel, ChartPanel]:

@@ -22,7 +22,7 @@ from hookviz.explaining.scoring import class_scores
 from hookviz.explaining.tensor_maps import tensor_maps
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import private_replica
-from hookviz.language.saying import mark, say
+from hookviz.language.saying import joined, mark, say, sentences
 from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, RealNumber, WholeNumber
 from hookviz.types import UNKNOWN, Address, LayerInfo, Layout
@@ -203,11 +203,7 @@ def _grids(before: Sequence[_Part], after: Sequence[_Part], *, shared: bool) -> 
         GridPanel(
             say("{part}: {shape}", part=_title(part), shape=times(part.shape)),
             grid,
-            " ".join(
-                filter(
-                    None, (say("Read as {reading}.", reading=part.read) if part.read else "", same)
-                )
-            ),
+            sentences(say("Read as {reading}.", reading=part.read) if part.read else "", same),
         )
         for part, grid in zip(parts, grids, strict=True)
     )
@@ -284,8 +280,9 @@ def _says(
     if tensors.in_place:
         says.append(say("It works in place: it writes its output over its input."))
     if tensors.others:
-        says.append(f"It is also given {', '.join(tensors.others)}, which can't be drawn.")
-    return " ".join(says)
+        others = joined(tensors.others)
+        says.append(say("It is also given {others}, which can't be drawn.", others=others))
+    return sentences(*says)
 
 
 def _share(part: float) -> str:

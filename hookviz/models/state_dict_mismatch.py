@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from hookviz.errors import WeightsError, shorten
-from hookviz.language.saying import joined, say
+from hookviz.language.saying import joined, say, sentences
 from hookviz.models import catalog
 from hookviz.models.architectures import is_borrowed, spec_classes
 from hookviz.models.state_dict_keys import Faults, match
@@ -48,7 +48,7 @@ class StateDictMismatchError(WeightsError):
             title=title,
             differences="; ".join(filter(None, counts)),
         )
-        super().__init__(f"{text} {likely}".rstrip())
+        super().__init__(sentences(text, likely))
 
 
 def state_dict_mismatch(

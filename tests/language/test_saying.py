@@ -1,6 +1,6 @@
 import pytest
 
-from hookviz.language.saying import localised, mark, say, say_count
+from hookviz.language.saying import joined, localised, mark, say, say_count, sentences
 from hookviz.language.speaking import speaking
 
 
@@ -34,3 +34,12 @@ def test_numbers_are_written_as_the_language_does() -> None:
         assert localised("1,234.5") == "1.234,5"
         assert say("{value:,.1f} MB", value=1234.5) == "1.234,5 MB"
         assert say("{name}", name="conv1.0") == "conv1.0", "a name is no number"
+
+
+def test_names_and_sentences_are_strung_together_as_the_language_does() -> None:
+    assert joined(["conv1", "relu", "fc"]) == "conv1, relu, fc"
+    assert sentences("One.", "", "Two.") == "One. Two."
+    assert joined([]) == sentences("", "") == ""
+    with speaking("zh_CN"):
+        assert joined(["conv1", "relu", "fc"]) == "conv1、relu、fc"
+        assert sentences("一。", "", "二。") == "一。二。"

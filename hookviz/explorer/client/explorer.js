@@ -242,7 +242,7 @@ export const mount = (element, surroundings) => {
   const arrange = () => {
     tiles = arranged(answer.facts, view);
     shown.order = order();
-    explain(find(".legend"), [...tiles.legend, [` ${tiles.shown}`, ""]]);
+    explain(find(".legend"), [...tiles.legend, [say("{text} {sentence}", { text: "", sentence: tiles.shown }), ""]]);
     grid.show(tiles, answer.data, channelOf(view));
   };
 

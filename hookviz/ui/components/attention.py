@@ -17,7 +17,7 @@ from hookviz.drawing.attention_panel import CLASS_TOKEN, COLORMAP, AttentionPane
 from hookviz.drawing.colormaps import LEVELS, PROJECTED
 from hookviz.drawing.palette import palette_of
 from hookviz.drawing.pictures import encode_png
-from hookviz.language.saying import say
+from hookviz.language.saying import say, sentences
 from hookviz.markup import data_url
 from hookviz.ui.components.files import show
 from hookviz.ui.theme import is_presenting
@@ -61,7 +61,7 @@ def attention_facts(
     height, width = panel.photograph.shape[:2]
     facts = {
         "title": panel.title,
-        "caption": " ".join(filter(None, (_scale(), sent.note))),
+        "caption": sentences(_scale(), sent.note),
         "image": data_url(encode_png(panel.photograph)),
         "size": [width, height],
         "grid": list(panel.grid),

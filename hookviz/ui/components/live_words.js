@@ -77,7 +77,8 @@ export const showTrouble = (find, kind, words = "") => {
   if (kind === null) return;
   const [title, advice] = TROUBLES[kind] ?? TROUBLES.broken;
   find(".trouble h4").textContent = say(title);
-  find(".trouble p").textContent = [words, say(advice)].filter(Boolean).join(" ");
+  const both = { text: words, sentence: say(advice) };
+  find(".trouble p").textContent = words ? say("{text} {sentence}", both) : both.sentence;
 };
 
 export class Trouble extends Error {

@@ -19,7 +19,7 @@ from hookviz.drawing.panels import (
 )
 from hookviz.drawing.pictures import encode_png
 from hookviz.drawing.tile_facts import tile_facts
-from hookviz.language.saying import say
+from hookviz.language.saying import say, sentences
 from hookviz.ui.components.chart import chart_facts
 from hookviz.ui.components.files import component, packed
 from hookviz.ui.state import Cell
@@ -136,7 +136,7 @@ def _grid_facts(panel: GridPanel, add: Callable[[bytes], tuple[int, int]]) -> Fa
         "name": panel.state,
         "tiles": tile_facts(grid, panel.alt, grid.sprite),
         "picture": add(grid.sprite),
-        "words": " ".join(filter(None, (panel.caption, grid.legend))),
+        "words": sentences(panel.caption, grid.legend),
     }
 
 

@@ -184,8 +184,8 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     const marked = share
       ? say("{share} % is marked.", { share: inSigns((100 * share).toFixed(1)) })
       : say("Nothing is marked.");
-    output.textContent = `${marked} ${SAYS[hand.tool]()}`;
-    stage.setAttribute("aria-label", `${data.label}: ${marked} ${SAYS[hand.tool]()}`);
+    output.textContent = say("{text} {sentence}", { text: marked, sentence: SAYS[hand.tool]() });
+    stage.setAttribute("aria-label", `${data.label}: ${output.textContent}`);
   };
   const tell = () => {
     clearTimeout(hand.waiting);
