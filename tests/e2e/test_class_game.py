@@ -63,7 +63,7 @@ def test_phones_guess_a_channel_by_four_names_and_have_points(screen: Screen, se
         assert card["y"] >= 0
         assert card["y"] + card["height"] <= PHONE[1]
         assert page.locator(".card").evaluate("card => card.scrollHeight - card.clientHeight") <= 1
-    expect(chinese.locator(".card summary")).to_have_text("什么最能使这个通道兴奋？")
+    expect(chinese.locator(".card summary")).to_have_text("什么最能激活这个通道？")
     names = first.locator(".answers button").all_inner_texts()
     with speaking("zh_CN"):
         said = [

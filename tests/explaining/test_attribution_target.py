@@ -13,7 +13,7 @@ def test_its_description_names_class_channel_and_cell() -> None:
     assert AttributionTarget(3).describe(model) == "the score of star"
     assert AttributionTarget(99).describe(model) == "the score of class 99"
     with speaking("zh_CN"):
-        assert AttributionTarget(3).describe(model) == "星形 的得分"
+        assert AttributionTarget(3).describe(model) == "星形的得分"
     assert (
         AttributionTarget(layer="stem", channel=2).describe(model)
         == "the mean of channel 2 of stem"

@@ -48,7 +48,7 @@ def test_words_without_the_layer(tiny: Model) -> None:
 def test_a_class_has_its_name_in_the_language_that_is_spoken() -> None:
     model = hookviz.load_model("shapesnet", "random")
     with speaking("zh_CN"):
-        assert Objective.of_class(3).says(model) == "星形 的得分"
+        assert Objective.of_class(3).says(model) == "星形的得分"
 
 
 @pytest.mark.parametrize(
