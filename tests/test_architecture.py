@@ -212,6 +212,7 @@ OF_SEVERAL = {
     "explaining/test_maps_of_networks.py",
     "explorer/test_functions.py",
     "explorer/test_order.py",
+    "language/test_terms.py",
     "lenses/test_edits_of_tokens.py",
     "explorer/test_whole_of_any_network.py",
     "lenses/test_every_lens.py",

@@ -286,7 +286,7 @@ def _says(
 
 
 def _share(part: float) -> str:
-    return f"{number(100 * part)} %"
+    return say("{share} %", share=number(100 * part))
 
 
 def script(facts: LensFacts) -> LensCode:
