@@ -8,85 +8,138 @@ import argparse
 import asyncio
 import statistics
 import time
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
+from hookviz.explorer.view import choices
 from scripts.class_client import CLASS_APP, ClassSeat, asked, sit
+from scripts.explorer_client import ExplorerClient, exploring
 from scripts.servers import ROOT, Server, serve
 from scripts.visitor import Visitor, arrive
 
-STATES = (
-    "model=ShapesNet&layer=stage1.first.conv",
-    "model=ShapesNet&layer=stage2.first.conv&channel=5",
-    "model=ShapesNet&layer=stage2.first.conv&channel=9",
-    "model=ShapesNet&layer=stage3.first.conv&sample=star",
+_SHAPES = "model=ShapesNet"
+_SECOND = f"{_SHAPES}&layer=stage2.first.conv"
+CONTROLS = (
+    f"{_SHAPES}&layer=stage1.first.conv",
+    _SECOND,
+    f"{_SECOND}&after=ReLU",
+    f"{_SECOND}&sort=mean",
+    f"{_SECOND}&top=16",
+    f"{_SECOND}&scale=channel",
+    f"{_SECOND}&colours=cividis",
+    f"{_SECOND}&patches=true",
+    f"{_SECOND}&channel=5&cell=3,4",
+    f"{_SECOND}&channel=9&cell=8,8&origin=Numbers",
+)
+"""What the teacher moves in the explorer: a click that each who follows is answered."""
+
+_LESSON = f"{_SHAPES}&lesson=from-maps-to-a-class&step=2"
+PAGES = (
+    f"{_SHAPES}&layer=stage3.first.conv&sample=star",
     "layer=features.3.expand3x3",
     "layer=features.7.expand3x3&sample=coffee",
     "layer=features.12.expand3x3&lens=grad-cam",
     "lens=occlusion",
+    f"{_LESSON}",
+    f"{_LESSON}&moved=from-maps-to-a-class-2-2+class%3D3",
 )
-"""What the teacher goes through: layers, channels, an image, another network, two lenses."""
+"""Where the teacher goes beside: images, another network, two lenses, a lesson and its control."""
 
 HEAD = (
-    "| follow | state heard: median, last | page drawn: median, last | processor, s a state |\n"
-    "|---:|---:|---:|---:|"
+    "| follow | state heard: median, last | control: median, last | page: median, last "
+    "| processor, s a state |\n|---:|---:|---:|---:|---:|"
 )
 
 
-async def _follow(tab: Visitor, seat: ClassSeat, query: str, started: float) -> tuple[float, float]:
-    """Return the seconds until a state was heard, and until the page showed it."""
-    wanted = urlencode(sorted(parse_qsl(query)))
-    await seat.shows(wanted)
-    heard = time.perf_counter() - started
-    tab.forget_grid()
-    tab.query = urlencode([*parse_qsl(wanted), *(("follow", v) for v in _code(tab))])
-    await tab.go_back()
-    assert tab.grid or "lens" in wanted, "no grid came"
-    return heard, time.perf_counter() - started
+class Screen(NamedTuple):
+    """One who follows: the page, the explorer in it, and the seat in the class."""
+
+    tab: Visitor
+    explorer: ExplorerClient
+    seat: ClassSeat
+
+    async def follow(self, query: str, started: float) -> tuple[float, float]:
+        """Return the seconds until a state was heard, and until all of it stood on the screen."""
+        wanted = urlencode(sorted(parse_qsl(query)))
+        await self.seat.shows(wanted)
+        heard = time.perf_counter() - started
+        before, words = dict(parse_qsl(self.tab.query)), dict(parse_qsl(wanted))
+        code = before["follow"]
+        self.tab.query = urlencode({**words, "follow": code})
+        if _of_page(before) != _of_page({**words, "follow": code}):  # else the page runs no more
+            await self.tab.go_back()
+        if not {"lens", "lesson"} & words.keys():
+            of_view = {each.word for each in choices().values() if not each.is_page}
+            self.explorer.view = {word: text for word, text in words.items() if word in of_view}
+            await self.explorer.show()
+            assert self.explorer.tiles, "no tiles came"
+        return heard, time.perf_counter() - started
 
 
-def _code(tab: Visitor) -> list[str]:
-    return [value for name, value in parse_qsl(tab.query) if name == "follow"]
+def _of_page(link: dict[str, str]) -> dict[str, str]:
+    """Return what of a link the page around the explorer shows, and not the explorer itself."""
+    if {"lens", "lesson"} & link.keys():
+        return link
+    of_view = {each.word for each in choices().values() if not each.is_page}
+    return {word: text for word, text in link.items() if word not in of_view}
 
 
-async def _class(server: Server, count: int) -> tuple[list[float], list[float], float]:
+class Times(NamedTuple):
+    """Seconds of every screen and state: until it was heard, drawn; the processor's for a state."""
+
+    heard: Sequence[float]
+    controls: Sequence[float]
+    pages: Sequence[float]
+    processor: float
+
+
+async def _class(server: Server, count: int) -> Times:
     begun = asked(server, "begin")
     code = begun["code"]
     async with AsyncExitStack() as stack:
         come = stack.enter_async_context
         teacher = await come(sit(server, **begun))
-        tabs, seats = [], []
+        screens = []
         for _ in range(count):
             tab = await come(arrive(server, {"model": "ShapesNet", "follow": code}))
             await tab.run()
-            tabs.append(tab)
             token = tab.facts["hookviz_follower"]["token"]
-            seats.append(await come(sit(server, code, token)))
+            explorer = await come(exploring(tab))
+            screens.append(Screen(tab, explorer, await come(sit(server, code, token))))
         await teacher.until(followers=count)
-        heard, drawn, spent = [], [], server.processor()
-        for query in STATES:
-            started = time.perf_counter()
-            await teacher.say(state=query)
-            found = await asyncio.gather(
-                *(_follow(*each, query, started) for each in zip(tabs, seats, strict=True))
-            )
-            heard += [first for first, _ in found]
-            drawn += [second for _, second in found]
-        problems = [text for tab in tabs for text in tab.problems]
+        spent = server.processor()
+        heard, controls = await _go_through(CONTROLS, teacher, screens)
+        also_heard, pages = await _go_through(PAGES, teacher, screens)
+        problems = [text for screen in screens for text in screen.tab.problems]
         assert not problems, problems[:3]
-        spent = (server.processor() - spent) / len(STATES)
+        spent = (server.processor() - spent) / (len(CONTROLS) + len(PAGES))
     asked(server, "end", code=code)
-    return heard, drawn, spent
+    return Times([*heard, *also_heard], controls, pages, spent)
+
+
+async def _go_through(
+    states: Sequence[str], teacher: ClassSeat, screens: Sequence[Screen]
+) -> tuple[list[float], list[float]]:
+    heard, drawn = [], []
+    for query in states:
+        started = time.perf_counter()
+        await teacher.say(state=query)
+        found = await asyncio.gather(*(screen.follow(query, started) for screen in screens))
+        heard += [first for first, _ in found]
+        drawn += [second for _, second in found]
+    return heard, drawn
 
 
 def measure(count: int) -> str:
     """Measure one row of the table, for a class on a server of its own."""
     with serve({"PYTHONPATH": str(ROOT)}, CLASS_APP) as server:
         asyncio.run(_class(server, 1))  # whose networks are loaded then; not counted
-        heard, drawn, spent = asyncio.run(_class(server, count))
+        found = asyncio.run(_class(server, count))
         assert server.errors() == []
-    times = (f"{statistics.median(each):.2f}, {max(each):.2f} s" for each in (heard, drawn))
-    return f"| {count} | {' | '.join(times)} | {spent:.1f} |"
+    times = (f"{statistics.median(each):.2f}, {max(each):.2f} s" for each in found[:3])
+    return f"| {count} | {' | '.join(times)} | {found.processor:.1f} |"
 
 
 def main() -> None:
