@@ -1,0 +1,158 @@
+"""What can be moved in each live part of a lesson, and which of the part's options that changes.
+
+The options stand here once more, so that a part which forgets to tell its text of a control, or
+tells it another one, is found.
+"""
+
+import ast
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import hookviz.ui.lessons
+from hookviz.lessons.part import Options
+from hookviz.ui.lessons import parts as drawn
+
+Change = Callable[[str, Options], Mapping[str, str]]
+
+
+def same(option: str) -> Change:
+    """The option becomes what the link says of the control."""
+    return lambda kept, _options: {option: kept}
+
+
+def _constant(name: str) -> Change:
+    def change(kept: str, options: Options) -> Mapping[str, str]:
+        chosen = json.loads(options.get("choices", "{}"))
+        return {"choices": json.dumps({**chosen, name: _read(kept)})}
+
+    return change
+
+
+def _read(kept: str) -> Any:
+    try:
+        return ast.literal_eval(kept)
+    except (ValueError, SyntaxError):
+        return kept
+
+
+TOLD: Mapping[str, Mapping[str, Change]] = {
+    "attention": {"place": same("layer"), "cell": same("cell")},
+    "blind-test": {"answers": same("answers"), "round": same("round")},
+    "channels": {"hunt": lambda kept, _: {"hunted": kept.split(" ")[-1]}},
+    "depth": {"layer": same("at"), "channel": same("channel")},
+    "gradient-flow": {name: same(name) for name in ("class", "at", "clamp", "limit")},
+    "kernel": {"kernel": lambda kept, _: {"side": str(len(json.loads(kept)[0]) or 3)}},
+    "name-channel": {"guesses": same("guesses")},
+    "own-pooling": {"pooling": same("picked")},
+    "pixels": {"pixel": same("at")},
+    "relu-pool": {name: same(name) for name in ("cell", "pool", "window")},
+    "relu-switch": {"relu": same("relu")},
+    "riddle": {"riddle": lambda kept, _: {"uncovered": kept.split()[1]}},
+    "scales": {"channel": same("picked")},
+    "sgd-step": {"class": same("class"), "rate": same("rate")},
+    "training": {"rate": same("rate"), "seed": same("seed"), "at": same("at")},
+    "untrained": {"tried": same("tried")},
+    "vote": {"class": same("picked"), "scores": same("dragged"), "channel": same("channel")},
+    "what-if": {
+        **{name: same(name) for name in ("amount", "target", "steps")},
+        "count": same("amount"),
+    },
+}
+"""Of each part the controls that its text tells of, and what each makes of the options."""
+
+SILENT: Mapping[str, set[str]] = {
+    "attention": {"channel", "token"},
+    "channels": {"channel", "cell"},
+    "dead-channels": {"channel"},
+    "depth": {"cell"},
+    "gradient-flow": {"scale"},
+    "kernel": {"cell", "channel", "was"},
+    "name-channel": {"round"},
+    "no-cause": {"channel"},
+    "own-pooling": {"cell"},
+    "pixels": {"shade"},
+    "scales": {"scale"},
+    "training": {"kernel"},
+    "untrained": {"channel", "chart"},
+    "vote": {"cell"},
+    "what-if": {"channel", "flipped", "maps", "order"},
+}
+"""Controls of what no text tells: other channels and cells, colours and charts."""
+
+KERNEL = '[[[0.0,1.0,0.0],[1.0,-3.5,1.0],[0.0,1.0,2.0]],2,1,""]'
+IN_LINK: Mapping[tuple[str, str], Sequence[str]] = {
+    ("attention", "cell"): ("0,1", "3,2"),
+    ("attention", "channel"): ("1",),
+    ("channels", "channel"): ("3",),
+    ("channels", "cell"): ("2,3",),
+    ("channels", "hunt"): ("{digest} {layer} 3.1", "{digest} {layer} 3!"),
+    ("dead-channels", "channel"): ("3",),
+    ("depth", "layer"): ("{last}", "{first}"),
+    ("depth", "channel"): ("{channel}",),
+    ("depth", "cell"): ("1,2",),
+    ("kernel", "kernel"): (KERNEL,),
+    ("kernel", "cell"): ("2,3",),
+    ("kernel", "was"): ("1 1 2",),
+    ("own-pooling", "cell"): ("1,1",),
+    ("pixels", "pixel"): ("5,7", "99,3"),
+    ("pixels", "shade"): ("2",),
+    ("relu-pool", "cell"): ("3,4", "9,1"),
+    ("riddle", "riddle"): ("{sample} 2 2", "{sample} 4 1 {sample}"),
+    ("scales", "channel"): ("3", "7"),
+    ("training", "kernel"): ("2",),
+    ("untrained", "channel"): ("3",),
+    ("vote", "channel"): ("5", "9"),
+    ("vote", "cell"): ("1,1",),
+    ("vote", "scores"): ("0:9.50", "1:-3.25,2:7.00"),
+    ("what-if", "channel"): ("3",),
+    ("what-if", "flipped"): ("1,4",),
+}
+"""What a click, a key or a drag in a part's own drawing leaves in the link."""
+
+
+def changed(part: str, name: str, kept: str, options: Options) -> Options:
+    """The options of a part when a control stands at what the link has of it."""
+    if part == "hook-code":
+        return {**options, **_constant(name)(kept, options)}
+    told = TOLD.get(part, {}).get(name)
+    return {**options, **(told(kept, options) if told else {})}
+
+
+def declared(part: str) -> set[str]:
+    """Names under which a part's code keeps in the link what is moved in it."""
+    module = import_module(f"{drawn.__name__}.{part.replace('-', '_')}")
+    names = set(_names_in(module))
+    if part == "channels":
+        names |= set(_names_in(import_module(f"{hookviz.ui.lessons.__name__}.hunt")))
+    return names
+
+
+_OF_CHANNEL = {"pick_channel": "channel", "picked_channel": "channel", "picked_cell": "cell"}
+
+
+def _names_in(module: ModuleType) -> Iterator[str]:
+    """Find the word behind ``key`` in all that picks, slides and chooses."""
+    for call in ast.walk(ast.parse(Path(str(module.__file__)).read_text("utf-8"))):
+        if not isinstance(call, ast.Call):
+            continue
+        nested = (each.value.elts if _is_starred(each) else [each] for each in call.args)  # type: ignore[attr-defined]
+        given = [each for group in nested for each in group]
+        called = [each.id for each in (call.func, *given) if isinstance(each, ast.Name)]
+        if not {"pick", "picked", "choose", "slide", "_choose", *_OF_CHANNEL} & set(called[:2]):
+            continue
+        yield from (_OF_CHANNEL[name] for name in called[:2] if name in _OF_CHANNEL)
+        for at, word in pairwise(given):
+            if isinstance(at, ast.Name) and at.id == "key":
+                if isinstance(word, ast.Constant):
+                    yield str(word.value)
+                elif isinstance(word, ast.Name) and hasattr(module, word.id):
+                    yield str(getattr(module, word.id))
+
+
+def _is_starred(each: ast.expr) -> bool:
+    return isinstance(each, ast.Starred) and isinstance(each.value, ast.Tuple)

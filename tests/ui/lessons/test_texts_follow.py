@@ -1,0 +1,234 @@
+"""Every control of every lesson is moved, and the text of its step tells of what is shown then.
+
+What the text has to say is computed anew, of the options that the moved controls stand for, and
+the numbers in it are held to those that the parts themselves show.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import hookviz
+from hookviz.capturing.cache import Budget
+from hookviz.lessons import prose
+from hookviz.lessons.catalog import lessons
+from hookviz.lessons.layers import layer_of
+from hookviz.lessons.lesson import Lesson, Live, Question, Text
+from hookviz.lessons.part import Fact, LessonScene, Options, parts
+from hookviz.ui.lessons.choosing import question_key
+from hookviz.ui.lessons.picks import MOVED
+from tests.every_way import EVERY_WAY
+from tests.lessons.conftest import scene_of
+from tests.ui.lessons.lesson_controls import IN_LINK, SILENT, TOLD, changed, declared
+from tests.ui.lessons.panel_numbers import SHOWN, TEXT, Panel, without_marks
+from tests.ui.test_page import SCRIPT
+
+MODELS = {
+    "ShapesNet": "shapesnet",
+    "SqueezeNet (photographs)": "squeezenet",
+    "ShapesViT (drawings)": "shapesvit",
+}
+_ROOM = 300_000_000  # bytes of what is computed beside the page
+STEPS = [
+    pytest.param(lesson, number, id=f"{lesson.slug} {number}")
+    for lesson in lessons()
+    for number, step in enumerate(lesson.steps, 1)
+    if any(isinstance(block, Live) for block in step.blocks)
+]
+
+
+def test_every_control_is_declared() -> None:
+    for part in parts():
+        if part != "hook-code":  # whose controls are the constants of its scripts
+            assert declared(part) == {*TOLD.get(part, {}), *SILENT.get(part, ())}, part
+
+
+def test_each_part_that_a_lesson_shows_is_found_in_a_step() -> None:
+    moved = {part for part, _ in IN_LINK} | {*TOLD, *SILENT}
+    assert moved <= {*parts()}
+
+
+@cache
+def scene_for(model: str, sample: str) -> LessonScene:
+    scene = scene_of(hookviz.load_model(MODELS[model]), sample)
+    return replace(scene, cache=Budget(_ROOM).cache(_ROOM))
+
+
+@cache
+def facts_for(part: str, options: str, model: str, sample: str) -> Mapping[str, Fact]:
+    return parts()[part].facts(scene_for(model, sample), json.loads(options))
+
+
+class OpenStep:
+    """A step on a page without a browser, all of whose questions have an answer."""
+
+    def __init__(self, lesson: Lesson, number: int) -> None:
+        self.lesson, self.step = lesson, lesson.steps[number - 1]
+        self.stem = f"{lesson.slug}-{number}-"
+        self.page = AppTest.from_file(str(SCRIPT), default_timeout=300)
+        self.page.query_params["lesson"] = lesson.slug
+        self.page.query_params["step"] = str(number)
+        for each in self.step.blocks:
+            if isinstance(each, Question):
+                self.page.session_state[question_key(lesson, each)] = 0
+        self.run()
+        self.model = str(self.page.selectbox(key="model").value)
+        self.sample = lesson.defaults.get("sample", "cat")
+
+    def run(self) -> None:
+        self.page.run()
+        assert not self.page.exception
+        assert not self.page.error, [each.value for each in self.page.error]
+
+    @property
+    def scene(self) -> LessonScene:
+        return scene_for(self.model, self.sample)
+
+    def live(self) -> Iterator[tuple[str, Live]]:
+        for position, block in enumerate(self.step.blocks):
+            if isinstance(block, Live):
+                yield f"{self.stem}{position}", block
+
+    def moves(self) -> dict[str, str]:
+        if MOVED not in self.page.query_params:
+            return {}
+        text = self.page.query_params[MOVED]
+        return dict(parse_qsl(text if isinstance(text, str) else text[-1]))
+
+    def options(self, key: str, live: Live) -> Options:
+        """The options that the controls of a part stand for, by the link alone."""
+        options: Options = live.options
+        for moved, kept in self.moves().items():
+            of_part, _, name = moved.partition(" ")
+            if of_part == key:
+                options = changed(live.part, name, kept, options)
+        return options
+
+    def facts(self) -> dict[str, Fact]:
+        found: dict[str, Fact] = {"above": "red", "below": "blue"}
+        for key, live in self.live():
+            options = json.dumps(dict(self.options(key, live)), sort_keys=True)
+            found |= facts_for(live.part, options, self.model, self.sample)
+        return found
+
+    def hold(self, moved: str) -> None:
+        """Compare the text with what it should tell, and its numbers with those of the parts."""
+        facts = self.facts()
+        pieces: Any = self.page.get("html")
+        shown = [each.value for each in pieces if each.value.startswith(TEXT)]
+        told = [
+            prose.as_html(block.words, facts, self.lesson.file, block.line)
+            for block in self.step.blocks
+            if isinstance(block, Text)
+        ]
+        assert len(shown) == len(told)
+        for on_page, wanted in zip(shown, told, strict=True):
+            assert without_marks(on_page).split() == without_marks(wanted).split(), (
+                f"{moved}: {self.moves()}"
+            )
+        for key, live in self.live():
+            panel = Panel(self.page, key, self.options(key, live))
+            for name, shown in SHOWN.get(live.part, lambda _: {})(panel).items():
+                assert panel.agree(facts[name], shown), (
+                    f"{moved}: {name} is {facts[name]!r} in the text, and {shown} is shown"
+                )
+
+    def widgets(self) -> dict[str, Any]:
+        """The controls of the step's parts by their keys."""
+        page = self.page
+        kinds = (page.button_group, page.selectbox, page.select_slider, page.slider)
+        kinds = (*kinds, page.text_input, page.button)
+        found = {str(one.key): one for kind in kinds for one in kind if one.key}
+        return {key: one for key, one in found.items() if key.startswith(self.stem)}
+
+    def values(self, widget: Any) -> Sequence[Any]:
+        """What a widget can be moved to: its ends and its middle, or by night all of it."""
+        if widget.type == "button":
+            return [] if widget.disabled else [True]
+        if widget.type == "text_input":
+            return ["a word"]
+        if widget.type == "slider":
+            low, high = widget.min, widget.max
+            step = max(widget.step, (high - low) // 12)
+            return [*range(low, high + 1, step)] if EVERY_WAY else [low, high]
+        offered = widget.options[:40] if EVERY_WAY else widget.options[::-1][:2]
+        return [each for each in offered if each != _written(widget)]
+
+    def move_widgets(self) -> None:
+        done: set[str] = set()
+        while left := [key for key in self.widgets() if key not in done]:
+            key = left[0]
+            done.add(key)
+            for value in self.values(self.widgets()[key]):
+                widget = self.widgets().get(key)
+                if widget is None or getattr(widget, "disabled", False):
+                    break
+                if widget.type == "button":
+                    widget.click()
+                elif widget.type in ("slider", "text_input"):
+                    widget.set_value(value)
+                else:
+                    widget.set_value(_raw(widget, value))
+                self.run()
+                if widget.type not in ("button", "text_input"):
+                    assert key in self.moves() or " name " in key
+                self.hold(f"{key} to {value}")
+
+    def move_in_link(self) -> None:
+        for key, live in self.live():
+            for part, name in IN_LINK:
+                if part != live.part or (name == "hunt") != ("hunt" in self._offers(live)):
+                    continue
+                for kept in IN_LINK[part, name]:
+                    text = self._filled(kept, live)
+                    self.page.query_params[MOVED] = urlencode(
+                        {**self.moves(), f"{key} {name}": text}
+                    )
+                    self.run()
+                    self.hold(f"{key} {name} to {text}")
+
+    def _offers(self, live: Live) -> set[str]:
+        return {"hunt"} if live.options.get("hunt") == "yes" else set()
+
+    def _filled(self, kept: str, live: Live) -> str:
+        """A move with what it names of the scene: layers, the sample."""
+        trace = self.scene.trace
+        names = {
+            "{digest}": self.scene.model_input.digest[:8],
+            "{layer}": layer_of(self.scene, live.options.get("layer", "first")).name,
+            "{first}": trace.convs[0].name if trace.convs else "",
+            "{last}": trace.convs[-1].name if trace.convs else "",
+            "{sample}": self.sample,
+        }
+        for name, text in names.items():
+            kept = kept.replace(name, text)
+        return kept
+
+
+def _written(widget: Any) -> str:
+    if widget.type == "button_group":
+        return next(iter(widget.formatted_values), "")
+    return str(widget.format_func(widget.value))
+
+
+def _raw(widget: Any, option: str) -> Any:
+    """The option behind what a widget shows: one that can be written again is not written yet."""
+    try:
+        again = str(widget.format_func(option))
+    except (KeyError, TypeError, IndexError, ValueError):
+        return option
+    return option.removeprefix(again[: len(again) - len(option)])
+
+
+@pytest.mark.parametrize(("lesson", "number"), STEPS)
+def test_the_text_follows_each_control(lesson: Lesson, number: int) -> None:
+    step = OpenStep(lesson, number)
+    step.hold("at first")
+    step.move_in_link()
+    step.move_widgets()
