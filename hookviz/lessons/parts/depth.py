@@ -21,8 +21,11 @@ MOST = 3
 ALL = "all"
 """What a lesson writes for all conv layers."""
 
-AT = "at"
-"""Among the options the layer that a learner went to; a lesson's file has none."""
+AT, CHANNEL = "at", "channel"
+"""Among the options the layer that a learner went to and the channel picked; a file has none."""
+
+STRONGEST = 12
+"""Channels of a layer among which one can be picked."""
 
 _MOST_OF_ALL = 26  # layers of a deep network, evenly spaced
 
@@ -95,17 +98,21 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     at = start_of(scene, {**options, "start": options.get(AT) or options["start"]}, found)
     facts: dict[str, Fact] = {"height": height, "width": width, "layers": len(found)}
     facts |= _of_level(scene, found[at], "at", height, width) | {"at_number": at + 1}
-    begins = found[start_of(scene, options, found)].layer.name
     facts |= {
+        "channel": _channel_of(scene, found[at].layer.name, options.get(CHANNEL, "")),
         "at_part": chance(_share(found[at], height, width)),
-        "start_layer": begins,
-        "start_strongest": strongest_first(maps_of(scene, begins), 1)[0],
     }
     for place in [] if options["layers"] == ALL else places(options["layers"]):
         layer = layer_of(scene, place)
         level = Level(place, layer, receptive_field_of(scene, layer.name))
         facts |= _of_level(scene, level, place.replace(".", "_"), height, width)
     return facts
+
+
+def _channel_of(scene: LessonScene, layer: str, picked: str) -> int:
+    """Return the channel that is picked; the strongest where it is none of those offered."""
+    offered = strongest_first(maps_of(scene, layer), STRONGEST)
+    return int(picked) if picked.isdecimal() and int(picked) in offered else offered[0]
 
 
 def _of_level(

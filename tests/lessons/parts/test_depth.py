@@ -2,8 +2,8 @@
 
 import pytest
 
-from hookviz.lessons.maps import maps_of
-from hookviz.lessons.parts.depth import AT, PART, levels, start_of
+from hookviz.lessons.maps import maps_of, strongest_first
+from hookviz.lessons.parts.depth import AT, CHANNEL, PART, levels, start_of
 from tests.lessons.parts.scenes import cat, star, with_defaults
 
 
@@ -54,17 +54,27 @@ def test_the_slider_begins_at_the_first_layer_that_is_there(start: str, at: int)
     assert start_of(cat(), options, found) == at
     facts = PART.facts(cat(), options)
     assert facts["at_number"] == at + 1
-    assert facts["start_layer"] == facts["at_layer"] == found[at].layer.name
+    assert facts["at_layer"] == found[at].layer.name
     moved = PART.facts(cat(), {**options, AT: "features.0"})
     assert (moved["at_number"], moved["at_sees"]) == (1, "3×3 pixels")
-    assert moved["start_layer"] == found[at].layer.name
+    assert moved["at_layer"] == "features.0"
+
+
+def test_the_text_tells_of_the_channel_that_is_picked_among_the_strongest() -> None:
+    options = with_defaults(PART, layers="all", start="first")
+    first, second = strongest_first(maps_of(cat(), "features.0"), 2)
+    assert PART.facts(cat(), options)["channel"] == first
+    assert PART.facts(cat(), {**options, CHANNEL: str(second)})["channel"] == second
+    weakest = strongest_first(maps_of(cat(), "features.0"), 64)[-1]
+    for other in (str(weakest), "9999", "x", ""):
+        assert PART.facts(cat(), {**options, CHANNEL: other})["channel"] == first
 
 
 def test_the_channel_that_opens_the_lesson_is_strongest_at_an_eye() -> None:
     """The cat's eyes are about (80, 70) and (100, 190) of 224 × 224 pixels."""
     layer = "features.10.expand3x3"
     facts = PART.facts(cat(), with_defaults(PART, layers="all", start=layer))
-    values = maps_of(cat(), layer)[int(facts["start_strongest"])]
+    values = maps_of(cat(), layer)[int(facts["channel"])]
     row, column = divmod(int(values.argmax()), values.shape[1])
     assert (row + 0.5) / values.shape[0] * 224 == pytest.approx(80, abs=25)
     assert (column + 0.5) / values.shape[1] * 224 == pytest.approx(70, abs=25)

@@ -138,7 +138,7 @@ def _blind(panel: Panel) -> Found:
 SHOWN: Mapping[str, Callable[[Panel], Found]] = {
     "attention": _attention,
     "blind-test": _blind,
-    "depth": lambda panel: panel.find(r"excite channel (\d+) most", "start_strongest"),
+    "depth": lambda panel: panel.find(r"excite channel (\d+) most", "channel"),
     "gradient-flow": _flow,
     "relu-pool": _relu_pool,
     "scales": lambda panel: panel.find(r"Channel (\d+) of (\S+), the same", "channel", "layer"),

@@ -5,6 +5,7 @@ the numbers in it are held to those that the parts themselves show.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -20,6 +21,7 @@ from hookviz.lessons import prose
 from hookviz.lessons.catalog import lessons
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.lesson import Lesson, Live, Question, Text
+from hookviz.lessons.maps import maps_of, strongest_first
 from hookviz.lessons.part import Fact, LessonScene, Options, parts
 from hookviz.ui.lessons.choosing import question_key
 from hookviz.ui.lessons.picks import MOVED
@@ -95,6 +97,11 @@ class OpenStep:
             if isinstance(block, Live):
                 yield f"{self.stem}{position}", block
 
+    def named(self) -> set[str]:
+        """The facts that the step's text names outside of its questions."""
+        words = " ".join(each.words for each in self.step.blocks if isinstance(each, Text))
+        return set(re.findall(r"\{(\w+)", words))
+
     def moves(self) -> dict[str, str]:
         if MOVED not in self.page.query_params:
             return {}
@@ -134,7 +141,9 @@ class OpenStep:
             )
         for key, live in self.live():
             panel = Panel(self.page, key, self.options(key, live))
-            for name, shown in SHOWN.get(live.part, lambda _: {})(panel).items():
+            numbers = SHOWN[live.part](panel) if live.part in SHOWN else {}
+            for name in sorted(numbers.keys() & self.named()):
+                shown = numbers[name]
                 assert panel.agree(facts[name], shown), (
                     f"{moved}: {name} is {facts[name]!r} in the text, and {shown} is shown"
                 )
@@ -193,6 +202,11 @@ class OpenStep:
                     self.run()
                     self.hold(f"{key} {name} to {text}")
 
+    def _second(self) -> int:
+        """The second strongest channel of the first layer, which is what the link says then."""
+        layer = layer_of(self.scene, "first").name
+        return strongest_first(maps_of(self.scene, layer), 2)[1]
+
     def _offers(self, live: Live) -> set[str]:
         return {"hunt"} if live.options.get("hunt") == "yes" else set()
 
@@ -201,10 +215,11 @@ class OpenStep:
         trace = self.scene.trace
         names = {
             "{digest}": self.scene.model_input.digest[:8],
-            "{layer}": layer_of(self.scene, live.options.get("layer", "first")).name,
+            "{layer}": layer_of(self.scene, "first").name,  # where the lesson hunts
             "{first}": trace.convs[0].name if trace.convs else "",
             "{last}": trace.convs[-1].name if trace.convs else "",
             "{sample}": self.sample,
+            "{channel}": str(self._second()),
         }
         for name, text in names.items():
             kept = kept.replace(name, text)

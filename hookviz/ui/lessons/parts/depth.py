@@ -14,7 +14,7 @@ from hookviz.language.saying import say
 from hookviz.language.speaking import current
 from hookviz.lessons.maps import Map, maps_of, strongest_first
 from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.depth import AT, Level, levels, start_of
+from hookviz.lessons.parts.depth import AT, CHANNEL, STRONGEST, Level, levels, start_of
 from hookviz.lessons.pictures import picture_of
 from hookviz.markup import data_url
 from hookviz.types import Model, Pixels
@@ -26,7 +26,6 @@ from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import Cell, plain
 from hookviz.wording import times
 
-_STRONGEST = 12  # channels that are shown of a layer
 _PHOTOGRAPH = 336  # pixels of what the network gets
 _SIDE = 64  # pixels of a map in the strip of a layer
 
@@ -52,7 +51,8 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         pick(key, "channel", shown[at].channels[tile])
         pick(key, "cell", cell)
 
-    remember_shown(key, {AT: names[at]}, {AT: names[first]})
+    start = {AT: names[first], CHANNEL: str(shown[first].channels[0])}
+    remember_shown(key, {AT: names[at], CHANNEL: str(channel)}, start)
     remember_link(
         key,
         {
@@ -90,7 +90,7 @@ def _compute_levels(scene: LessonScene, found: Sequence[Level]) -> tuple[ScrubLe
 
 def _scrub_level(scene: LessonScene, level: Level) -> ScrubLevel:
     maps = maps_of(scene, level.layer.name)
-    channels = strongest_first(maps, _STRONGEST)
+    channels = strongest_first(maps, STRONGEST)
     rows, columns = maps.shape[1:]
     return ScrubLevel(
         layer=level.layer.name,
