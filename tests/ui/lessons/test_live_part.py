@@ -120,8 +120,8 @@ SCRIPTS: list[tuple[str, int, str, Any, Callable[[str], str]]] = [
         True,
         lambda printed: f"lowest value is −{found(printed, 'put')}",
     ),
-    ("a-hooks-life", 4, " PASSES", 2, lambda printed: f": {found(printed, 'hooks left')}"),
-    ("a-hooks-life", 5, " USE_FINALLY", True, lambda printed: f": {found(printed, 'hooks left')}"),
+    ("a-hooks-life", 5, " PASSES", 2, lambda printed: f": {found(printed, 'hooks left')}"),
+    ("a-hooks-life", 6, " USE_FINALLY", True, lambda printed: f": {found(printed, 'hooks left')}"),
 ]
 
 

@@ -25,7 +25,6 @@ from hookviz.lessons.maps import maps_of, strongest_first
 from hookviz.lessons.part import Fact, LessonScene, Options, parts
 from hookviz.ui.lessons.choosing import question_key
 from hookviz.ui.lessons.picks import MOVED
-from tests.every_way import EVERY_WAY
 from tests.lessons.conftest import scene_of
 from tests.ui.lessons.lesson_controls import IN_LINK, SILENT, TOLD, changed, declared
 from tests.ui.lessons.panel_numbers import SHOWN, TEXT, Panel, without_marks
@@ -70,7 +69,8 @@ def facts_for(part: str, options: str, model: str, sample: str) -> Mapping[str, 
 class OpenStep:
     """A step on a page without a browser, all of whose questions have an answer."""
 
-    def __init__(self, lesson: Lesson, number: int) -> None:
+    def __init__(self, lesson: Lesson, number: int, *, every: bool = False) -> None:
+        self.every = every
         self.lesson, self.step = lesson, lesson.steps[number - 1]
         self.stem = f"{lesson.slug}-{number}-"
         self.page = AppTest.from_file(str(SCRIPT), default_timeout=300)
@@ -157,7 +157,7 @@ class OpenStep:
         return {key: one for key, one in found.items() if key.startswith(self.stem)}
 
     def values(self, widget: Any) -> Sequence[Any]:
-        """What a widget can be moved to: its ends and its middle, or by night all of it."""
+        """What a widget can be moved to: its ends, or all of it."""
         if widget.type == "button":
             return [] if widget.disabled else [True]
         if widget.type == "text_input":
@@ -165,8 +165,8 @@ class OpenStep:
         if widget.type == "slider":
             low, high = widget.min, widget.max
             step = max(widget.step, (high - low) // 12)
-            return [*range(low, high + 1, step)] if EVERY_WAY else [low, high]
-        offered = widget.options[:40] if EVERY_WAY else widget.options[::-1][:2]
+            return [*range(low, high + 1, step)] if self.every else [low, high]
+        offered = widget.options[:40] if self.every else widget.options[::-1][:2]
         return [each for each in offered if each != _written(widget)]
 
     def move_widgets(self) -> None:
@@ -245,5 +245,13 @@ def _raw(widget: Any, option: str) -> Any:
 def test_the_text_follows_each_control(lesson: Lesson, number: int) -> None:
     step = OpenStep(lesson, number)
     step.hold("at first")
+    step.move_in_link()
+    step.move_widgets()
+
+
+@pytest.mark.sweep("by day the ends of each control: the test above")
+@pytest.mark.parametrize(("lesson", "number"), STEPS)
+def test_the_text_follows_every_value_of_each_control(lesson: Lesson, number: int) -> None:
+    step = OpenStep(lesson, number, every=True)
     step.move_in_link()
     step.move_widgets()
