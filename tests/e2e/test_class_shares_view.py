@@ -183,29 +183,13 @@ def _click(page: Page, what: str) -> None:
     page.locator(f"{LIVE} {what}").first.click()
 
 
-def _last_radio(page: Page) -> None:
-    page.locator(f"{LIVE} [role=radio]").last.click()
-
-
-def _key(page: Page, what: str) -> None:
-    page.locator(f"{LIVE} {what}").first.press("ArrowRight")
-
-
 IN_LESSONS: Mapping[tuple[str, int], Callable[[Page], object]] = {
     ("image", 1): partial(_click, what=".riddle-on"),
     ("convolution", 3): partial(_click, what="button.more"),  # of a kernel's weight
     ("channels", 3): _channel,
-    ("relu-and-pooling", 1): _last_radio,  # every ReLU switched off
     ("depth", 1): _depth,
-    ("depth", 3): _last_radio,  # a name for a channel
     ("from-maps-to-a-class", 2): _class,
-    ("from-maps-to-a-class", 4): partial(_key, what=".class-scores input"),
     ("from-maps-to-a-class", 6): _class,  # of a lens
-    ("what-if", 1): partial(_key, what="[role=slider]"),
-    ("reading-maps", 3): _last_radio,  # a scale
-    ("a-hooks-life", 3): _last_radio,  # a constant of a script
-    ("gradients-by-hooks", 1): partial(_press, role="radio", name="clamped"),
-    ("gradients-by-hooks", 4): _last_radio,  # a learning rate
 }
 """A control of each kind, in a step of a lesson that waits for no answer before it."""
 
@@ -217,7 +201,7 @@ def lesson_says(page: Page) -> str:
     return "\n".join(line for line in parts.splitlines() if not re.match(r"\s*- status", line))
 
 
-@pytest.mark.slow("two screens, fourteen steps of lessons, and both pages loaded again")
+@pytest.mark.slow("two screens, six steps of lessons, and both pages loaded again")
 def test_what_a_teacher_moves_in_a_lesson_is_moved_for_pupils(
     browser: Browser, server: str
 ) -> None:

@@ -61,7 +61,7 @@ class Panel:
             100 if shown.endswith("%") else 1
         )
         places = len(shown.rstrip("%").partition(".")[2]) + 2 * shown.endswith("%")
-        return abs(number - fact) <= 0.5 * 10**-places + 1e-9
+        return bool(abs(number - fact) <= 0.5 * 10**-places + 1e-9)
 
 
 def _what_if(panel: Panel) -> Found:

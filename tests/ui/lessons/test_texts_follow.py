@@ -143,15 +143,20 @@ class OpenStep:
             panel = Panel(self.page, key, self.options(key, live))
             numbers = SHOWN[live.part](panel) if live.part in SHOWN else {}
             for name in sorted(numbers.keys() & self.named()):
-                shown = numbers[name]
-                assert panel.agree(facts[name], shown), (
-                    f"{moved}: {name} is {facts[name]!r} in the text, and {shown} is shown"
+                number = numbers[name]
+                assert panel.agree(facts[name], number), (
+                    f"{moved}: {name} is {facts[name]!r} in the text, and {number} is shown"
                 )
 
     def widgets(self) -> dict[str, Any]:
         """The controls of the step's parts by their keys."""
         page = self.page
-        kinds = (page.button_group, page.selectbox, page.select_slider, page.slider)
+        kinds: tuple[Any, ...] = (
+            page.button_group,
+            page.selectbox,
+            page.select_slider,
+            page.slider,
+        )
         kinds = (*kinds, page.text_input, page.button)
         found = {str(one.key): one for kind in kinds for one in kind if one.key}
         return {key: one for key, one in found.items() if key.startswith(self.stem)}
