@@ -126,12 +126,13 @@ class SchoolClass:
         It replaces the seat that its owner has already. With the pass from before a page was loaded
         again, `before`, the vote comes along.
         """
-        seat = Seat(wake)
+        seat, replaced = Seat(wake), list[Seat | None]()
         with self._lock:
             if self._over:
                 return None
             if self.is_taught_by(token):
-                replaced, self._teacher = self._teacher, seat
+                replaced.append(self._teacher)
+                self._teacher = seat
             else:
                 follower = self._follower_of(token)
                 if follower is None:
@@ -141,11 +142,15 @@ class SchoolClass:
                     follower.score = earlier.score
                     if self._poll is not None:
                         self._poll.move(earlier.name, follower.name)
+                    replaced.append(earlier.seat)  # where it is open still, it is a copy of the tab
                     del self._followers[earlier.name]
-                seat.follower = follower
-                replaced, follower.seat = follower.seat, seat
-        if replaced is not None:
-            self._end(replaced, ELSEWHERE)
+                replaced.append(follower.seat)
+                seat.follower, follower.seat = follower, seat
+        for gone in filter(None, replaced):
+            self._end(gone, ELSEWHERE)
+        # A teacher's page tells of its camera each time that it comes: the one before may be gone.
+        if seat.follower is None and self.live.take(None):
+            self._wake_followers()
         self._wake_teacher()
         return seat
 

@@ -19,12 +19,19 @@ def check_repaints(model: Model, model_input: ModelInput) -> tuple[Preprocess, P
         HookVizError: the model makes its input by a function of its own, or there is no picture.
     """
     steps, picture = model.preprocess, model_input.picture
-    if not isinstance(steps, Preprocess) or picture is None:
+    if not isinstance(steps, Preprocess):
         raise HookVizError(
             say(
                 "{model} makes its input by a function of its own, so a changed picture can't be "
                 "given to it. The models of the list can take one.",
                 model=model.title,
+            )
+        )
+    if picture is None:
+        raise HookVizError(
+            say(
+                "The input was given as a tensor, so there is no picture of it to change. Give the "
+                "image that it was made of."
             )
         )
     return steps, picture

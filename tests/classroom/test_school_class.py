@@ -331,3 +331,30 @@ def test_a_new_question_forgets_the_votes_of_the_one_before() -> None:
     school_class.vote(pupil, first.number, 0)  # it was on its way
     assert school_class.view(pupil)["question"]["mine"] is None
     assert school_class.view(teacher)["question"]["tally"] == [0, 0]
+
+
+def test_a_copied_tab_takes_the_place_of_the_first_which_is_told() -> None:
+    school_class = SchoolClass("ABCDEF")
+    teacher, first_pass = teacher_of(school_class), school_class.admit("first")
+    woken: list[str] = []
+    first = school_class.sit(first_pass, lambda: woken.append("first"))
+    copy = school_class.sit(school_class.admit("copy"), nothing, first_pass)
+    assert first is not None
+    assert copy is not None
+    assert woken
+    assert school_class.view(first)["over"] == ELSEWHERE
+    assert school_class.view(copy)["over"] == ""
+    assert school_class.view(teacher)["followers"] == 1
+
+
+def test_a_camera_that_went_while_the_line_was_cut_is_not_shown_on() -> None:
+    school_class = SchoolClass("ABCDEF")
+    before = teacher_of(school_class)
+    school_class.show_live(before, "shared")
+    woken: list[str] = []
+    school_class.sit(school_class.admit("pupil"), lambda: woken.append("pupil"))
+    teacher_of(school_class)  # the same page on a new line; the old one is not known to have ended
+    assert school_class.live.kind is None
+    assert woken
+    school_class.rise(before)
+    assert school_class.live.kind is None

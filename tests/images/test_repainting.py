@@ -53,3 +53,10 @@ def test_a_function_of_its_own_is_refused() -> None:
     made = prepare(model, picture())
     with pytest.raises(HookVizError, match="function of its own"):
         repainted(model, made, np.zeros((16, 16, 3), np.uint8))
+
+
+def test_a_tensor_without_a_picture_is_refused_as_one() -> None:
+    model = hookviz.wrap(seeded(Tiny), Preprocess(resize=16, crop=16))
+    made = prepare(model, torch.zeros(1, 3, 16, 16))
+    with pytest.raises(HookVizError, match="given as a tensor"):
+        repainted(model, made, np.zeros((16, 16, 3), np.uint8))

@@ -27,7 +27,7 @@ const teach = (root, find) => {
   let [pictures, share] = [null, null];
   /** @type {number | undefined} */
   let timer;
-  let [followers, alone, lost, covered] = [0, 0, false, false];
+  let [followers, alone, lost, covered, replaced] = [0, 0, false, false, false];
 
   const counted = (name, count) => {
     const kind = new Intl.PluralRules(data.language).select(count) === "one" ? "one" : "many";
@@ -89,9 +89,9 @@ const teach = (root, find) => {
 
   const show = () => {
     root.dataset.followers = followers;
-    root.dataset.state = lost ? "lost" : "follows";
+    root.dataset.state = lost || replaced ? "lost" : "follows";
     tellOfLine(lost);
-    find(".says").textContent = lost ? data.words.lost : here();
+    find(".says").textContent = replaced ? data.words.elsewhere : lost ? data.words.lost : here();
     find(".card").hidden = !question;
     if (question) {
       const onMark = (text) => wire?.say({ mark: text, question: question.number });
@@ -132,17 +132,17 @@ const teach = (root, find) => {
       },
       state: (now, why) => {
         lost = now === "lost";
-        if (now === "over" && why !== "elsewhere") {
+        replaced = now === "over" && why === "elsewhere";
+        if (now === "over" && !replaced) {
           keepOfClass(null);
           trigger("over", why);
-        } else if (now === "over") find(".says").textContent = data.words.elsewhere;
-        else {
-          if (now === "open") {
-            shareNow();
-            camera.opened();
-          }
-          show();
+          return;
         }
+        if (now === "open") {
+          shareNow();
+          camera.opened();
+        }
+        show();
       },
     });
   };

@@ -84,8 +84,8 @@ class ClassConnections:
         """Return the class and seat of a new connection, and the event that is set at news for it.
 
         Raises:
-            _StreamClosed: it gets none. A wrong code and a wrong token get the same answer, so that
-                nobody can search for codes.
+            _CloseConnection: it gets none. A wrong code and a wrong token get the same answer, so
+                that nobody can search for codes.
         """
         if self._pending >= _MOST_PENDING:
             raise _CloseConnection(TOO_MANY)
@@ -116,7 +116,7 @@ async def _serve(
     """Receive and send until one of both ends.
 
     Raises:
-        _StreamClosed: the visitor is still there.
+        _CloseConnection: the visitor is still there.
     """
     tasks = [
         asyncio.ensure_future(_receive(attended, seat, incoming)),
@@ -167,7 +167,7 @@ async def _receive(attended: SchoolClass, seat: Seat, incoming: MessageReader) -
     """Handle the messages of a connection until it is gone.
 
     Raises:
-        _StreamClosed: there are too many, or one may not come from this seat.
+        _CloseConnection: there are too many, or one may not come from this seat.
     """
     bucket = TokenBucket(_BURST, _RATE)
     while True:
@@ -251,7 +251,7 @@ def _read(text: str | None) -> dict[str, Any]:
     """Parse a message.
 
     Raises:
-        _StreamClosed: it is too long, or no object in JSON.
+        _CloseConnection: it is too long, or no object in JSON.
     """
     if text is not None and len(text) > _LARGEST:
         raise _CloseConnection(TOO_LARGE)
