@@ -124,6 +124,7 @@ def test_phones_guess_a_channel_by_four_names_and_have_points(screen: Screen, se
     _, layer, channel = right_of(first)
     for page in (teacher, first, chinese):
         follows(page, channel=str(channel), layer=layer)
+        expect(page.locator(".card .asked")).not_to_be_visible()  # nothing lies over it
     teacher.locator(".card summary").click()
     teacher.get_by_role("button", name="End the game").click()
     for page in (teacher, first, chinese):

@@ -131,6 +131,9 @@ const followTeacher = (root, find) => {
     if (["question", "pictures", "points", "class"].some((name) => name in view)) showQuestion(before);
     if ("live" in view) camera.kind(view.live);
     if ("state" in view) {
+      // What the teacher goes on to once all is revealed, its channel at large, is not covered by it.
+      const goesOn = state && view.state && state.query !== view.state.query;
+      if (goesOn && question?.game && question.phase === "revealed") find("details").open = false;
       state = view.state;
       if (!apart) go();
     }
