@@ -6,9 +6,10 @@ answers least, so that nobody can quarrel about them.
 
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
+import numpy as np
 from PIL import Image
 
 from hookviz.atlas.answers import TopActivation
@@ -164,8 +165,7 @@ def make_riddle(
         colours: of its map.
         cache: keeps the map.
     """
-    image, model_input = today
-    activation = capture(model, model_input, found.layer, cache=cache)[found.layer]
+    activation = capture(model, today[1], found.layer, cache=cache)[found.layer]
     grid = look_of(View(), colours, activation.values.shape[0]).draw(activation, None)
     drawn = grid.channel_pixels(found.channel)
     return Riddle(
@@ -178,7 +178,7 @@ def make_riddle(
             "channel": found.channel,
             "signed": bool((grid.stats.minimum < 0).any()),
         },
-        map=_jpeg(overlay.over_image(model_input, image, drawn), _MAP),
+        map=_jpeg(_over_grey(today, drawn), _MAP),
     )
 
 
@@ -189,6 +189,18 @@ def _picture(strong: TopActivation, atlas: Atlas) -> str:
         top, left, bottom, right = strong.box
         return _jpeg(reading.read(file).pixels[top:bottom, left:right], _PATCH)
     return "" if strong.patch is None else _jpeg(strong.patch, _PATCH)
+
+
+def _over_grey(today: tuple[InputImage | None, ModelInput], drawn: Pixels) -> Pixels:
+    """Lay a drawn map over the image in grey, so that no colour is seen but the map's."""
+    image, model_input = today
+    seen = replace(model_input, picture=_grey(overlay.input_picture(model_input)))
+    grey = None if image is None else replace(image, pixels=_grey(image.pixels))
+    return overlay.over_image(seen, grey, drawn)
+
+
+def _grey(pixels: Pixels) -> Pixels:
+    return np.asarray(Image.fromarray(pixels).convert("L").convert("RGB"))
 
 
 def _jpeg(pixels: Pixels, most: int) -> str:

@@ -108,3 +108,15 @@ def test_a_riddle_has_pictures_of_its_channel_and_its_map_on_the_image() -> None
     assert maps[0] != maps[1]
     own = make_riddle(found, None, model, ATLAS, today=today, colours=colours)
     assert (own.names, own.right) == ((), None)
+
+
+def test_the_colours_of_a_riddle_s_map_are_the_map_s_alone() -> None:
+    model = hookviz.load_model("shapesnet")
+    image = hookviz.read_image(next(each.path for each in samples() if each.name == "flower"))
+    found = find_channel(ATLAS, "stem.first.conv", Random(3))
+    today = image, prepare(model, image, size=None, whole=False)
+    grey = Colours("gray", "gray")
+    riddle = make_riddle(found, None, model, ATLAS, today=today, colours=grey)
+    shown = np.asarray(picture(riddle.map)).astype(int)
+    assert np.ptp(image.pixels.astype(int), axis=2).max() > 100  # the image itself has colours
+    assert np.ptp(shown, axis=2).max() <= 2  # a JPEG's

@@ -154,6 +154,13 @@ export const mirror = (find, root, kept, on) => {
     find(".guess").textContent = data?.random ? "" : likeliest(last?.answer.scores ?? []);
   };
 
+  // What is for ears alone stands elsewhere for eyes, where it is newer.
+  const tell = (words, isHeard = false) => {
+    const told = find(".told");
+    told.classList.toggle("heard", isHeard);
+    told.textContent = words;
+  };
+
   const celebrate = (level) => {
     glass.classList.remove("won");
     void glass.offsetWidth; // so that it begins anew
@@ -161,7 +168,7 @@ export const mirror = (find, root, kept, on) => {
     const now = performance.now();
     if (now - spoken < QUIET) return;
     spoken = now;
-    find(".told").textContent = say("A new record: {value}", { value: number(level) });
+    tell(say("A new record: {value}", { value: number(level) }), true);
   };
 
   // Holds the last answer against the record, and shows how it stands.
@@ -205,7 +212,7 @@ export const mirror = (find, root, kept, on) => {
   const pick = (to) => {
     if (channel === to) return;
     channel = to;
-    find(".told").textContent = "";
+    tell("");
     challenge();
     showMoments(find, record().moments);
     glass.classList.remove("won");
@@ -256,7 +263,7 @@ export const mirror = (find, root, kept, on) => {
     const asked = Math.round(Number(target.value));
     if (target.value !== "" && asked >= 0 && asked < count) on.pick(asked);
     else {
-      find(".told").textContent = say("This layer has the channels 0 to {last}.", { last: count - 1 });
+      tell(say("This layer has the channels 0 to {last}.", { last: count - 1 }));
       target.value = channel;
     }
   };
