@@ -19,6 +19,7 @@ from babel.messages.pofile import read_po, write_po
 
 from hookviz.language import catalogs
 from hookviz.lessons import catalog as lessons
+from hookviz.lessons import scripts
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "hookviz"
@@ -49,6 +50,10 @@ def said() -> Iterator[Said]:
     for lesson in lessons.read_lessons():
         for words, _ in lessons.words_of(lesson):
             yield lesson.file.relative_to(ROOT).as_posix(), words
+    for name in scripts.script_names():
+        place = Path(scripts.FOLDER, f"{name}.py").relative_to(ROOT).as_posix()
+        for words in scripts.printed_words(scripts.read_script(name).text):
+            yield place, words
 
 
 def catalog_of(language: str) -> Catalog:

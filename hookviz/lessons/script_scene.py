@@ -23,6 +23,7 @@ from hookviz.lessons.layers import PLACES, layer_of
 from hookviz.lessons.part import LessonScene
 from hookviz.lessons.scores import own_scores
 from hookviz.lessons.scripts import (
+    HOOK,
     SET_UP,
     Script,
     ScriptRun,
@@ -81,8 +82,9 @@ def run_on_scene(script: Script, scene: LessonScene, choices: Mapping[str, Value
 
 def after_set_up(text: str) -> str:
     """Return the lines behind the set-up, close together: what a person reads first, and edits."""
-    behind = [(title, code) for title, code in cells(text) if title not in ("", SET_UP)]
-    (_, first), *rest = behind
+    found = cells(text)
+    at = [title for title, _ in found].index(HOOK)
+    (_, first), *rest = found[at:]
     lines = "".join([first, *(f"# %% {title}\n{code}" for title, code in rest)])
     lines = re.sub("\n{3,}", "\n\n", lines)
     return _OF_LAYERS.sub(r"\1  # a conv layer", lines)
@@ -90,8 +92,8 @@ def after_set_up(text: str) -> str:
 
 def set_up_of(text: str) -> str:
     """Return the set-up's lines, with whatever stands above them."""
-    found = cells(text)
-    return "".join(code for title, code in found if title in ("", SET_UP)).strip() + "\n"
+    before, *_ = text.partition(f"# %% {HOOK}\n")
+    return "".join(code for _, code in cells(before)).strip() + "\n"
 
 
 def can_run_apart(scene: LessonScene) -> bool:

@@ -43,6 +43,10 @@ _CONSTANT = re.compile(
 )
 _CELL = re.compile(r"^# %% (?P<title>.+)\n", re.MULTILINE)
 SET_UP = "Set-up"
+HOOK = "The hook"
+"""Title of the cell that is read first; a script's set-up is whatever stands above it."""
+_PRINTS = re.compile(r'^(?P<before> *print\(f?")(?P<words>[^"\\]+)(?P<after>"\))$', re.MULTILINE)
+_FIELD = re.compile(r"\{[^}]*\}")
 _RUNS = 512  # kept; every choice of every script that stands by itself
 
 
@@ -154,6 +158,24 @@ def read_script(name: str) -> Script:
 def script_of(name: str, text: str) -> Script:
     """Return the script with that text, and with the constants that can be chosen in it."""
     return Script(name, text, tuple(_control(match) for match in _CONSTANT.finditer(text)))
+
+
+def printed_words(text: str) -> tuple[str, ...]:
+    """Return what the lines of a script print that has words in it, with its facts in braces."""
+    found = (match["words"] for match in _PRINTS.finditer(text))
+    return tuple(words for words in found if re.search("[A-Za-z]{2}", _FIELD.sub("", words)))
+
+
+def in_the_language(script: Script) -> Script:
+    """Return the script with what it prints in the language that is spoken."""
+    ours = frozenset(printed_words(script.text))
+
+    def said(match: re.Match[str]) -> str:
+        words = match["words"]
+        words = say(words) if words in ours else words
+        return f"{match['before']}{words}{match['after']}"
+
+    return replace(script, text=_PRINTS.sub(said, script.text))
 
 
 def run_script(script: Script, choices: Mapping[str, Value]) -> ScriptRun:

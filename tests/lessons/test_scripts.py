@@ -104,8 +104,8 @@ def test_only_declared_values_get_into_the_code() -> None:
 
 
 def test_a_script_that_is_none_is_refused_with_the_nearest() -> None:
-    with pytest.raises(UnknownNameError, match="clamp"):
-        read_script("clam")
+    with pytest.raises(UnknownNameError, match="gradient"):
+        read_script("gradien")
     with pytest.raises(UnknownNameError):
         read_script("../../../app")
 

@@ -41,7 +41,7 @@ for handle in handles:
 
 # %% Print and draw
 layers, found = len(handles), len(seen)
-print(f"{layers} hooks, {found} names:")
+print(f"hooks: {layers}, names: {found}")
 for place, (name, shape) in enumerate(seen.items()):
     if place < 6:
         print(f"{name or 'the network':>24} {shape}")

@@ -1,10 +1,8 @@
 """See the gradient at what a layer puts out."""
 
+# %% A small network
 import torch
 from torch import nn
-
-CHANNEL = 0  # from 0 to 7
-SCORE = 0  # from 0 to 2
 
 torch.manual_seed(0)
 network = nn.Sequential(
@@ -16,6 +14,10 @@ network = nn.Sequential(
 )
 image = torch.zeros(1, 1, 32, 32)
 image[..., 8:24, 8:24] = 1
+
+# %% The hook
+CHANNEL = 0  # from 0 to 7
+SCORE = 0  # from 0 to 2
 seen = {}
 
 
@@ -32,6 +34,7 @@ score = network(image)[0, SCORE]  # there
 score.backward()  # and back
 handle.remove()
 
+# %% Print and draw
 gradient = seen["gradient"][0, CHANNEL]
 nonzero = (gradient != 0).float().mean().item()
 print(f"score {SCORE}: {score.item():+.3f}")

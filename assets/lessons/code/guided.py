@@ -1,9 +1,8 @@
 """Guided backpropagation, by a hook at every ReLU."""
 
+# %% A small network
 import torch
 from torch import nn
-
-PICTURE = "ring"  # one of "ring", "cross", "stripes"
 
 torch.manual_seed(0)
 network = nn.Sequential(
@@ -24,6 +23,9 @@ drawn = {
     "cross": (row.abs() < 0.2) | (column.abs() < 0.2),
     "stripes": (12 * column).sin() > 0,
 }
+
+# %% The hook
+PICTURE = "ring"  # one of "ring", "cross", "stripes"
 image = drawn[PICTURE].float()[None, None].requires_grad_()
 
 
@@ -41,6 +43,7 @@ handles = [
 for handle in handles:
     handle.remove()
 
+# %% Print and draw
 relus = len(handles)
 print(f"negative gradients were dropped at {relus} ReLUs")
 pictures = {

@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+# %% The hook
 DEPTH = 10  # from 2 to 20
 
 
@@ -31,6 +32,7 @@ def gradients_of(activation):
     return norms[::-1]  # the way back began at the last layer
 
 
+# %% Print and draw
 bars = {
     "sigmoid": gradients_of(nn.Sigmoid()),
     "ReLU": gradients_of(nn.ReLU()),

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hookviz.errors import HookVizError
+from hookviz.errors import ModelError
 from hookviz.explaining.conv_kernels import Kernels, conv_kernels
-from hookviz.language.saying import mark, say
+from hookviz.language.saying import mark
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.part import Fact, LessonScene, Options, Part
 from hookviz.models.untrained import untrained
@@ -23,34 +23,32 @@ class FirstKernels:
 
     Attributes:
         layer: it.
-        before, after: with random weights, and with the model's own.
+        inputs: of each kernel; of other than three the first is shown, in grey.
+        before: with random weights; None where the model's own are random or can't be drawn anew.
+        after: with the model's own.
     """
 
     layer: LayerInfo
-    before: Kernels = field(repr=False)
+    inputs: int
+    before: Kernels | None = field(repr=False)
     after: Kernels = field(repr=False)
 
 
 def first_kernels(scene: LessonScene) -> FirstKernels:
-    """Return the kernels of the model's first conv layer, random and its own.
-
-    Raises:
-        HookVizError: that layer does not look at red, green and blue.
-        ModelError: the weights are random already, or can't be drawn anew.
-    """
+    """Return the kernels of the model's first conv layer, random and its own."""
     layer = layer_of(scene, "first")
     after = conv_kernels(scene.model, layer)
-    if after.shape[1] != _COLOURS:
-        raise HookVizError(
-            say(
-                "The kernels of {layer} have {inputs} inputs and not red, green and blue, so they "
-                "are no pictures. ShapesNet's are.",
-                layer=layer.name,
-                inputs=after.shape[1],
-            )
-        )
-    before = conv_kernels(untrained(scene.model), layer)
-    return FirstKernels(layer, before[:_MOST], after[:_MOST])
+    try:
+        before = _as_colours(conv_kernels(untrained(scene.model), layer))
+    except ModelError:
+        before = None
+    return FirstKernels(layer, after.shape[1], before, _as_colours(after))
+
+
+def _as_colours(kernels: Kernels) -> Kernels:
+    """Return the kernels that are shown, with three inputs: their own, or thrice the first."""
+    shown = kernels[:_MOST]
+    return shown if shown.shape[1] == _COLOURS else shown[:, :1].repeat(_COLOURS, 1)
 
 
 def in_colour(kernels: Kernels) -> Pixels:

@@ -7,7 +7,14 @@ from hookviz.errors import UnknownNameError
 from hookviz.language.saying import mark
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.lessons.script_scene import on_scene, run_on_scene
-from hookviz.lessons.scripts import Script, ScriptRun, Value, read_script, run_script
+from hookviz.lessons.scripts import (
+    Script,
+    ScriptRun,
+    Value,
+    in_the_language,
+    read_script,
+    run_script,
+)
 
 _LAYER = "LAYER"  # the constant whose channels another one counts
 
@@ -31,7 +38,7 @@ def chosen_script(
 
     Choices come from links, which may have been made for another network.
     """
-    script = on_scene(read_script(name), scene, choices.get(_LAYER))
+    script = on_scene(in_the_language(read_script(name)), scene, choices.get(_LAYER))
     offered = {control.name: control.values for control in script.controls}
     kept = {key: value for key, value in choices.items() if value in offered.get(key, ())}
     return script, kept

@@ -1,10 +1,9 @@
 """First kernels as they began and as they are."""
 
 import numpy as np
-import pytest
+from torch import nn
 
 import hookviz
-from hookviz.errors import ModelError
 from hookviz.lessons.parts.first_kernels import PART, first_kernels, in_colour
 from tests.lessons.conftest import scene_of
 from tests.lessons.parts.scenes import star, with_defaults
@@ -32,7 +31,22 @@ def test_grey_is_zero_and_the_largest_weight_is_at_an_end() -> None:
     assert (pixels[1] == 128).all()
 
 
-def test_a_network_with_random_weights_has_nothing_beside_it() -> None:
-    scene = scene_of(hookviz.load_model("shapesnet", "random"), "star")
-    with pytest.raises(ModelError, match="random already"):
-        first_kernels(scene)
+def test_of_a_network_with_random_weights_there_is_nothing_from_before() -> None:
+    model = hookviz.load_model("shapesnet", "random")
+    kernels = first_kernels(scene_of(model, "star"))
+    assert kernels.before is None
+    weights = dict(model.network.named_parameters())["stem.first.conv.weight"]
+    np.testing.assert_array_equal(kernels.after, weights.detach().numpy())
+
+
+def test_of_kernels_of_other_inputs_than_three_the_first_is_shown_in_grey() -> None:
+    conv = nn.Conv2d(1, 4, 3)
+    network = nn.Sequential(conv, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    scene = scene_of(hookviz.wrap(network), "star")
+    kernels = first_kernels(scene)
+    assert kernels.inputs == 1
+    weights = conv.weight.detach().numpy()
+    for colour in range(3):
+        np.testing.assert_array_equal(kernels.after[:, colour], weights[:, 0])
+    assert kernels.before is not None
+    assert kernels.before.shape == kernels.after.shape

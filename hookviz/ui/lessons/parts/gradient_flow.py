@@ -52,6 +52,11 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
             layer=at,
             limit=number(limit),
         )
+    if any(_is_flat(each) for each in unclamped):
+        said += " " + say(
+            "One colour alone: what follows that layer only adds its cells up, so each counts "
+            "alike."
+        )
     st.caption(plain(said))
 
 
@@ -69,7 +74,7 @@ def _choose(scene: LessonScene, options: Options, key: str) -> tuple[Options, bo
             CLASS,
             first=target_of(scene, options),
             format_func=names.name,
-            width=200,
+            width=150,
         )
         clamp = choose(
             st.segmented_control,
@@ -79,6 +84,17 @@ def _choose(scene: LessonScene, options: Options, key: str) -> tuple[Options, bo
             "clamp",
             first=options["clamp"],
             format_func={"no": say("as it is"), "yes": say("clamped")}.__getitem__,
+            required=True,
+            width="content",
+        )
+        scale = choose(
+            st.segmented_control,
+            say("Scale"),
+            (_OWN, _ONE),
+            key,
+            "scale",
+            first=_OWN,
+            format_func={_OWN: say("of each picture"), _ONE: say("shared")}.__getitem__,
             required=True,
             width="content",
         )
@@ -96,17 +112,6 @@ def _choose(scene: LessonScene, options: Options, key: str) -> tuple[Options, bo
                 first=options["limit"],
                 width=260,
             )
-        scale = choose(
-            st.segmented_control,
-            say("Colours"),
-            (_OWN, _ONE),
-            key,
-            "scale",
-            first=_OWN,
-            format_func={_OWN: say("each its own"), _ONE: say("one scale for all")}.__getitem__,
-            required=True,
-            width="content",
-        )
     start = {"limit": options["limit"], CLASS: "", AT: "", "clamp": options["clamp"]}
     shown = {
         "limit": limit,
@@ -130,6 +135,12 @@ def _row(way: Sequence[Passed], unclamped: Sequence[Passed], hooked: str | None,
     )
     label = escape(say("The gradient on its way back, the last layer first"))
     return f'<div class="hv-way"><ol class="hv-way-back" aria-label="{label}">{figures}</ol></div>'
+
+
+def _is_flat(passed: Passed) -> bool:
+    """Return whether all cells of the channel that is shown have the same gradient, not 0."""
+    values = _map(passed, passed)
+    return bool(np.ptp(values) <= 1e-6 * np.abs(values).max() and values.any())
 
 
 def _map(passed: Passed, unclamped: Passed) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:

@@ -35,9 +35,9 @@ _TITLES = frozenset(
 """What our scripts call their pictures, said in the page's language."""
 _IMAGE = "image"  # what a script calls the picture that it looks at; all others share one scale
 _BUTTONS = 5  # values; more are a slider
-_SLIDER = 200  # pixels
+_SLIDER = 150  # pixels
 _FAR_APART = 100  # times; from there on the axis of a chart is logarithmic
-_WIDE = 160  # pixels of a map
+_WIDE = 144  # pixels of a map
 _LAYER = "LAYER"  # chosen first, since it says how many channels there are
 
 
@@ -58,9 +58,9 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     with turn(say("The lesson's script"), "lesson", model=scene.model.name):
         came = run(script, scene, choices)
     _show_code(script, code, tuple(choices))
-    _show_outcome(came.printed, came.pictures)
     if came.bars:
         _show_bars(came.bars, key)
+    _show_outcome(came.printed, came.pictures, key)
     with st.container(horizontal=True, vertical_alignment="center"):
         if script.needs_scene and can_run_apart(scene) and may_run_code():
             offer_to_edit(key, after_set_up(code))
@@ -139,14 +139,15 @@ def _choose(control: Control, key: str) -> Value:
 def _show_code(script: Script, code: str, constants: tuple[str, ...]) -> None:
     """Show the lines with the hook, and folded below them what runs before and after."""
     label = say("The code of {name}.py", name=script.name)
-    if not script.needs_scene:
-        st.html(script_html(code, constants, label))
-        return
+    title = say("Set-up, which ran before")
+    if script.needs_scene:
+        title = say("Set-up, which ran before: your network and image")
     (_, hook), *rest = cells(after_set_up(code))
     st.html(script_html(hook.strip() + "\n", constants, label))
-    folded = [(say("Set-up, which ran before: your network and image"), set_up_of(code))]
-    folded += [(say("Then: what is printed and drawn"), lines) for _, lines in rest]
-    st.html("".join(folded_html(lines, title) for title, lines in folded))
+    folded = [(title, set_up_of(code))]
+    folded += [(say("Then: what is printed and drawn"), lines.strip() + "\n") for _, lines in rest]
+    details = "".join(folded_html(lines, each) for each, lines in folded)
+    st.html(f'<div class="hv-script-folds">{details}</div>')
 
 
 def _show_edited(scene: LessonScene, name: str, key: str) -> None:
@@ -162,14 +163,17 @@ def _show_edited(scene: LessonScene, name: str, key: str) -> None:
         return
     if came.fault:
         st.error(plain(came.fault), icon=":material/error:")
-    _show_outcome(came.printed, came.pictures)
+    _show_outcome(came.printed, came.pictures, key)
 
 
-def _show_outcome(printed: tuple[str, ...], pictures: Mapping[str, NDArray[np.float32]]) -> None:
+def _show_outcome(
+    printed: tuple[str, ...], pictures: Mapping[str, NDArray[np.float32]], key: str
+) -> None:
+    """Show what came of a script, what it printed beside what it drew."""
     with st.container(horizontal=True, gap="small"):
         _show_pictures(pictures)
         if printed:
-            with st.container(width="stretch"):
+            with st.container(width="stretch", key=f"hv-printed {key}"):
                 st.code("\n".join(printed), language=None, wrap_lines=True)
 
 
@@ -186,11 +190,12 @@ def _show_pictures(pictures: Mapping[str, NDArray[np.float32]]) -> None:
             alt = f"{said}: {grid.legend}"
             st.image(grid.channel_png(0, magnified), width=_WIDE, alt=alt)
             span = say(
-                "from {low} to {high}",
+                "{title}: from {low} to {high}",
+                title=said,
                 low=number(float(values.min())),
                 high=number(float(values.max())),
             )
-            st.caption(f"{plain(said)}: {span}")
+            st.caption(plain(span))
 
 
 def _drawn(values: NDArray[np.float32], title: str, size: float, *, signed: bool) -> Grid:
