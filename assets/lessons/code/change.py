@@ -21,7 +21,7 @@ names = {0: "one", 1: "two", 2: "three"}  # of classes
 # %% The hook
 LAYER = "0"  # a conv layer
 CHANNEL = 0  # a channel of it
-FACTOR = 0.0  # one of -1.0, 0.0, 0.5, 1.0, 2.0
+FACTOR = 0.0  # one of -1.0, 0.0, 0.5, 2.0
 seen = {}
 
 

@@ -1,6 +1,7 @@
 """Show a plain-PyTorch script, its lines with the hook first, and what it prints and draws."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -57,7 +58,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     code = script.with_choices(choices)
     with turn(say("The lesson's script"), "lesson", model=scene.model.name):
         came = run(script, scene, choices)
-    _show_code(script, code, tuple(choices))
+    _show_code(script, code, tuple(choices), is_drawn=bool(came.pictures or came.bars))
     if came.bars:
         _show_bars(came.bars, key)
     _show_outcome(came.printed, came.pictures, key)
@@ -136,14 +137,18 @@ def _choose(control: Control, key: str) -> Value:
     )
 
 
-def _show_code(script: Script, code: str, constants: tuple[str, ...]) -> None:
-    """Show the lines with the hook, and folded below them what runs before and after."""
+def _show_code(script: Script, code: str, constants: tuple[str, ...], *, is_drawn: bool) -> None:
+    """Show the lines with the hook, and folded below them what runs before and after.
+
+    Below them there must be room for what came of them, and for pictures more of it.
+    """
     label = say("The code of {name}.py", name=script.name)
     title = say("Set-up, which ran before")
     if script.needs_scene:
-        title = say("Set-up, which ran before: your network and image")
+        title = say("Set-up: your network and image")
     (_, hook), *rest = cells(after_set_up(code))
-    st.html(script_html(hook.strip() + "\n", constants, label))
+    shown = script_html(re.sub("\n{3,}", "\n\n", hook.strip()) + "\n", constants, label)
+    st.html(f'<div class="hv-script-{"above" if is_drawn else "alone"}">{shown}</div>')
     folded = [(title, set_up_of(code))]
     folded += [(say("Then: what is printed and drawn"), lines.strip() + "\n") for _, lines in rest]
     details = "".join(folded_html(lines, each) for each, lines in folded)
