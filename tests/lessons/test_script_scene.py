@@ -82,7 +82,7 @@ def test_a_channel_multiplied_by_a_hook_changes_the_scores_as_by_hand() -> None:
     assert run.facts["difference"] == pytest.approx(expected, rel=1e-4)
     assert run.facts["left"] == 0
     likeliest = cat().model.categories[int(before[0].argmax())]
-    assert run.printed[1].startswith(likeliest[:12])
+    assert run.printed[1].endswith(likeliest[:12])
 
 
 def test_a_lambda_in_a_loop_has_the_last_name_and_a_default_its_own() -> None:

@@ -13,11 +13,13 @@ import pytest
 import torch
 
 from hookviz.errors import SettingError, UnknownNameError
+from hookviz.language.speaking import speaking
 from hookviz.lessons.scripts import (
     FOLDER,
     Control,
     Script,
     as_code,
+    in_the_language,
     read_script,
     run_script,
     script_names,
@@ -119,6 +121,21 @@ def test_the_facts_are_the_scripts_own_numbers() -> None:
     kept = run_script(read_script("in_place"), {"CLONE": True})
     assert kept.facts["wrong"] == 0
     assert kept.facts["lowest"] == kept.facts["true_lowest"]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+def test_what_is_printed_is_in_the_pages_language_and_the_numbers_are_the_same(
+    script: Script,
+) -> None:
+    assert in_the_language(script) == script
+    with speaking("zh_CN"):
+        spoken = in_the_language(script)
+    run = run_script(script, {})
+    said = run_script(spoken, {})
+    assert said.facts == run.facts
+    assert any("\u4e00" <= letter <= "\u9fff" for letter in "".join(said.printed))
+    for line, original in zip(said.printed, run.printed, strict=True):
+        assert re.findall(r"\d+\.\d+", line) == re.findall(r"\d+\.\d+", original)
 
 
 def test_a_run_leaves_torchs_random_numbers_and_modes_alone() -> None:

@@ -42,7 +42,7 @@ again = model(batch)
 print("scores, and with the hook")
 for number, name in names.items():
     was, is_now = before[0, number], after[0, number]
-    print(f"{name[:12]:12} {was:6.2f} → {is_now:.2f}")
+    print(f"{was:6.2f} → {is_now:6.2f}  {name[:12]}")
 difference = (after - before).abs().max().item()
 left = (again - before).abs().max().item()
 pictures = {

@@ -58,7 +58,8 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     code = script.with_choices(choices)
     with turn(say("The lesson's script"), "lesson", model=scene.model.name):
         came = run(script, scene, choices)
-    _show_code(script, code, tuple(choices), is_drawn=bool(came.pictures or came.bars))
+    below = "chart" if came.bars else "pictures" if came.pictures else "lines"
+    _show_code(script, code, tuple(choices), below)
     if came.bars:
         _show_bars(came.bars, key)
     _show_outcome(came.printed, came.pictures, key)
@@ -137,10 +138,10 @@ def _choose(control: Control, key: str) -> Value:
     )
 
 
-def _show_code(script: Script, code: str, constants: tuple[str, ...], *, is_drawn: bool) -> None:
+def _show_code(script: Script, code: str, constants: tuple[str, ...], below: str) -> None:
     """Show the lines with the hook, and folded below them what runs before and after.
 
-    Below them there must be room for what came of them, and for pictures more of it.
+    They leave room for what came of them: a chart, pictures or lines `below`.
     """
     label = say("The code of {name}.py", name=script.name)
     title = say("Set-up, which ran before")
@@ -148,7 +149,7 @@ def _show_code(script: Script, code: str, constants: tuple[str, ...], *, is_draw
         title = say("Set-up: your network and image")
     (_, hook), *rest = cells(after_set_up(code))
     shown = script_html(re.sub("\n{3,}", "\n\n", hook.strip()) + "\n", constants, label)
-    st.html(f'<div class="hv-script-{"above" if is_drawn else "alone"}">{shown}</div>')
+    st.html(f'<div class="hv-script-above-{below}">{shown}</div>')
     folded = [(title, set_up_of(code))]
     folded += [(say("Then: what is printed and drawn"), lines.strip() + "\n") for _, lines in rest]
     details = "".join(folded_html(lines, each) for each, lines in folded)
