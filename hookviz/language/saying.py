@@ -4,7 +4,8 @@ A sentence is written once, in English, whole, with a name in braces for each fa
 translates it sees all of it, and can put the facts in another order.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from numbers import Real
 from string import Formatter
@@ -37,7 +38,7 @@ def say(text: str, /, **facts: Any) -> str:
         return text
     language = current()
     said = catalog(language).gettext(text)
-    return _FORMATTER.vformat(said, (), facts) if facts else said
+    return _with_facts(said, facts) if facts else said
 
 
 def say_count(one: str, many: str, count: int, /, **facts: Any) -> str:
@@ -47,7 +48,38 @@ def say_count(one: str, many: str, count: int, /, **facts: Any) -> str:
     ('1 map', '2 maps')
     """
     said = catalog(current()).ngettext(one, many, count)
-    return _FORMATTER.vformat(said, (), {"count": count, **facts})
+    return _with_facts(said, {"count": count, **facts})
+
+
+def _with_facts(said: str, facts: Mapping[str, Any]) -> str:
+    """Fill the facts in; a Chinese one stands close to the Chinese beside it."""
+
+    def chinese(name: str, end: slice) -> bool:
+        return bool(_CHINESE.fullmatch(str(facts.get(name, ""))[end]))
+
+    said = _FIELD_AFTER.sub(lambda at: at[0][chinese(at[1], slice(1)) :], said)
+    said = _FIELD_BEFORE.sub(
+        lambda at: at[0][:-1] if chinese(at[1], slice(-1, None)) else at[0], said
+    )
+    return _FORMATTER.vformat(said, (), facts)
+
+
+def closed_up(written: str) -> str:
+    """Return HTML or text without the blanks between two Chinese characters.
+
+    Chinese has none. A translation needs them where a fact may turn out to be in Latin letters.
+
+    >>> closed_up("把它认作 <strong>星形</strong> 的"), closed_up("认作 star 的")
+    ('把它认作<strong>星形</strong>的', '认作 star 的')
+    """
+    return _BLANK.sub(r"\1\2", written)
+
+
+_HAN = "[\u4e00-\u9fff]"
+_CHINESE = re.compile(_HAN)
+_BLANK = re.compile(rf"(?<={_HAN})((?:</?strong>)?) ((?:</?strong>)?)(?={_HAN})")
+_FIELD_AFTER = re.compile(rf"(?<={_HAN}) \{{(\w+)\}}")
+_FIELD_BEFORE = re.compile(rf"\{{(\w+)\}} (?={_HAN})")
 
 
 def joined(names: Iterable[str]) -> str:

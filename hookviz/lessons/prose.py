@@ -133,7 +133,7 @@ def as_plain(words: str, facts: Mapping[str, Fact], file: Path, line: int) -> st
     """Return a line of text without any marks."""
     (inline,) = _filled(_PARSER.parseInline(translated(words)), facts, file, line)
     parts = (" " if child.type == "softbreak" else child.content for child in inline.children or ())
-    return "".join(parts)
+    return saying.closed_up("".join(parts))
 
 
 def filled(words: str, facts: Mapping[str, Fact], file: Path, line: int) -> list[Token]:
@@ -150,7 +150,7 @@ def _filled(tokens: list[Token], facts: Mapping[str, Fact], file: Path, line: in
 
 def _html(tokens: list[Token]) -> str:
     rendered: str = _PARSER.renderer.render(tokens, _PARSER.options, {})
-    return rendered
+    return saying.closed_up(rendered)
 
 
 def _fill_in(token: Token, facts: Mapping[str, Fact], file: Path, line: int) -> None:

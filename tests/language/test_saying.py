@@ -1,3 +1,5 @@
+from functools import partial
+
 import pytest
 
 from hookviz.language.saying import joined, localised, mark, say, say_count, sentences
@@ -43,3 +45,11 @@ def test_names_and_sentences_are_strung_together_as_the_language_does() -> None:
     with speaking("zh_CN"):
         assert joined(["conv1", "relu", "fc"]) == "conv1、relu、fc"
         assert sentences("一。", "", "二。") == "一。二。"
+
+
+def test_chinese_facts_stand_close_to_the_chinese_beside_them() -> None:
+    with speaking("zh_CN"):
+        said = partial(say, "The prediction changes from {old_label} to {new_label}.")
+        assert said(old_label="星形", new_label="圆环") == "预测从星形变为圆环。"
+        assert said(old_label="星形", new_label="toaster") == "预测从星形变为 toaster。"
+        assert say("{label} {share}", label="我的 图", share="a b") == "我的 图 a b"

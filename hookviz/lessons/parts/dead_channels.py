@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hookviz.capturing.engine import capture
 from hookviz.capturing.inputs import prepare
 from hookviz.images import reading
-from hookviz.images.samples import samples
+from hookviz.images.samples import Sample, samples
 from hookviz.language.saying import mark
 from hookviz.lessons.layers import activation_of, capture_at, layer_of
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
@@ -47,10 +47,11 @@ class DeadChannels:
         counts: NDArray[np.int64] = always.sum(1, dtype=np.int64)
         return counts
 
-    def woken_by(self, channel: int) -> tuple[str, ...]:
-        """Return the titles of the samples on which the channel is not 0 everywhere."""
+    def woken_by(self, channel: int) -> tuple[Sample, ...]:
+        """Return the samples on which the channel is not 0 everywhere."""
+        known = {sample.title: sample for sample in samples()}
         return tuple(
-            title
+            known[title]
             for title, silent in zip(self.titles[1:], self.silent[1:, channel], strict=True)
             if not silent
         )

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hookviz.language.saying import mark, say
+from hookviz.lessons.chances import chance
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.lessons.scores import Floats, own_scores, scores_without_each
 from hookviz.lessons.versions import Versions, versions
 from hookviz.types import LayerInfo
-from hookviz.wording import percent
 
 _FIRST = 8  # the best-correlated one in eight channels counts as going along with the class
 _HARDLY = 0.02  # of the probability
@@ -80,15 +80,15 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
         "layer": both.layer.name,
         "channels": len(both.without),
         "label": before.name(before.best),
-        "chance": percent(both.chance),
+        "chance": chance(both.chance),
         "versions": len(both.versions.scores),
         "channel": both.follower,
         "correlation": float(alike[both.follower]),
-        "without": percent(float(both.without[both.follower])),
+        "without": chance(float(both.without[both.follower])),
         "verdict": verdict(both, both.follower),
         "needed": both.needed,
         "needed_correlation": float(alike[both.needed]),
-        "needed_without": percent(float(both.without[both.needed])),
+        "needed_without": chance(float(both.without[both.needed])),
     }
 
 

@@ -11,6 +11,7 @@ from hookviz.language.saying import mark, say
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.types import Activation, LayerInfo
+from hookviz.wording import number
 
 SCALES = ("layer", "channel", "symmetric")
 """Those of `hookviz.drawing.scales` that are compared."""
@@ -67,8 +68,8 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
         "channels": len(weakest.maps.values),
         "weakest": weakest.channel,
         "channel": channel,
-        "largest": largest,
-        "layer_largest": weakest.of_layer,
+        "largest": number(largest),
+        "layer_largest": number(weakest.of_layer),
         "times": weakest.of_layer / largest if largest else float("inf"),
     }
 

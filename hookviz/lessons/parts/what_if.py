@@ -10,6 +10,7 @@ from hookviz.explaining.adversarial import adversarial_input
 from hookviz.explaining.smallest_change import class_to_make
 from hookviz.images.repainting import check_repaints, repainted
 from hookviz.language.saying import mark, say
+from hookviz.lessons.chances import chance
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.maps import maps_before_and_after, moved
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice, whole_number
@@ -176,9 +177,9 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
         "amount": amount,
         "levels": 255,
         "label": before.name(before.best),
-        "chance": percent(float(before.chances[before.best])),
+        "chance": chance(float(before.chances[before.best])),
         "after_label": after.name(after.best),
-        "after_chance": percent(float(after.chances[before.best])),
+        "after_chance": chance(float(after.chances[before.best])),
         "outcome": outcome(before, after),
     }
     if layer is not None:
@@ -187,13 +188,13 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
         facts |= {
             "layer": layer.name,
             "channels": channels,
-            "other_chance": percent(float(opposite.chances[before.best])),
+            "other_chance": chance(float(opposite.chances[before.best])),
             "other_outcome": outcome(before, opposite),
         }
     if change == FOOL:
         random = scores_of(scene.model, changed_input(scene, {**options, "change": NOISE}, amount))
         facts |= {
-            "random_chance": percent(float(random.chances[before.best])),
+            "random_chance": chance(float(random.chances[before.best])),
             "random_outcome": outcome(before, random),
             "steps": steps_of(options),
             "asked": _asked(before, after, target_of(scene, options["target"])),
@@ -207,8 +208,8 @@ def _asked(before: Scores, after: Scores, target: int | None) -> str:
     asked = before.best if target is None else target
     said = {
         "label": before.name(asked),
-        "old": percent(float(before.chances[asked])),
-        "new": percent(float(after.chances[asked])),
+        "old": chance(float(before.chances[asked])),
+        "new": chance(float(after.chances[asked])),
     }
     if target is None:
         return say("Asked for anything but {label}, it takes that from {old} to {new}.", **said)

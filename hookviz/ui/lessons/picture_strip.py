@@ -7,6 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from hookviz.images.samples import Sample
 from hookviz.language.saying import say
 from hookviz.lessons.chances import chance
 from hookviz.lessons.sample_scores import Verdict, thumbnail
@@ -17,6 +18,15 @@ def show_strip(found: Sequence[Verdict]) -> None:
     """Show each sample with its likeliest class and that one's probability."""
     figures = "".join(map(_figure, found))
     st.html(f'<style>{_style()}</style><div class="hv-verdicts">{figures}</div>')
+
+
+def show_pictures(found: Sequence[Sample]) -> None:
+    """Show samples alone, small and in a row; a row is there for none, too, so nothing moves."""
+    pictures = "".join(
+        f'<img src="{data_url(thumbnail(sample.path), "jpeg")}" alt="{title}" title="{title}">'
+        for sample, title in ((each, escape(say(each.title))) for each in found)
+    )
+    st.html(f'<style>{_style()}</style><div class="hv-small-pictures">{pictures}</div>')
 
 
 def _figure(verdict: Verdict) -> str:

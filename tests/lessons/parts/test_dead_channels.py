@@ -24,7 +24,7 @@ def test_counts_are_those_of_plain_captures() -> None:
             for sample, those in zip(files[1:], silent[1:], strict=True)
             if channel not in those
         }
-        assert set(dead.woken_by(channel)) == woken
+        assert {sample.title for sample in dead.woken_by(channel)} == woken
     assert list(dead.so_far) == sorted(dead.so_far, reverse=True)
 
 

@@ -4,10 +4,10 @@ import numpy as np
 
 import hookviz
 from hookviz.explaining.channel_mask import ChannelMask, mask_channels
+from hookviz.lessons.chances import chance
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.parts.no_cause import PART, class_channels
 from hookviz.lessons.versions import versions
-from hookviz.wording import percent
 from tests.lessons.parts.scenes import star, with_defaults
 
 
@@ -25,6 +25,6 @@ def test_the_follower_matters_least_of_those_that_go_along_best() -> None:
     assert found.follower == min(along, key=lambda channel: changes[channel])
     assert found.needed == int(changes.argmax())
     facts = PART.facts(scene, options)
-    assert facts["without"] == percent(chances[found.follower])
+    assert facts["without"] == chance(chances[found.follower])
     assert facts["verdict"] == "That hardly matters."
     assert PART.link(scene, options)["silenced"] == f"{layer.name}:{found.follower}"

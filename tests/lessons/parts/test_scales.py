@@ -6,6 +6,7 @@ import pytest
 import hookviz
 from hookviz.drawing.scales import SCALES as ALL
 from hookviz.lessons.parts.scales import PART, PICKED, SCALES
+from hookviz.wording import number
 from tests.lessons.parts.scenes import star, with_defaults
 
 
@@ -16,7 +17,7 @@ def test_facts_are_of_the_channel_with_the_smallest_values(layer: str) -> None:
     maps = hookviz.capture(star().model, star().model_input, name)[name].values.numpy()
     sizes = [np.abs(each).max() for each in maps]
     assert facts["channel"] == int(np.argmin(sizes))
-    assert facts["largest"] == pytest.approx(min(sizes))
+    assert facts["largest"] == number(float(min(sizes)))
     assert facts["times"] == pytest.approx(max(sizes) / min(sizes))
     assert facts["channels"] == len(maps)
     link = PART.link(star(), with_defaults(PART, layer=layer))
@@ -28,7 +29,7 @@ def test_another_channel_that_was_picked_is_told_of_with_its_own_size() -> None:
     name = str(facts["layer"])
     maps = hookviz.capture(star().model, star().model_input, name)[name].values.numpy()
     assert facts["channel"] == 5 != facts["weakest"]
-    assert facts["largest"] == pytest.approx(np.abs(maps[5]).max())
+    assert facts["largest"] == number(float(np.abs(maps[5]).max()))
     assert facts["times"] == pytest.approx(np.abs(maps).max() / np.abs(maps[5]).max())
 
 

@@ -37,8 +37,10 @@ def test_facts_are_the_networks_own_numbers() -> None:
     assert facts["class"] == "ring"
     assert facts["score"] == pytest.approx(parts.sum() + bias[ring], abs=1e-4)
     assert facts["top_channel"] == int(parts.argmax())
-    assert facts["top_part"] == pytest.approx(parts.max(), rel=1e-4)
-    assert facts["top_mean"] * facts["top_weight"] == pytest.approx(facts["top_part"], rel=1e-5)
+    assert facts["top_part"] == number(float(parts.max()))
+    assert facts["top_mean"] == number(float(maps.mean((1, 2))[parts.argmax()]))
+    assert facts["top_weight"] == number(float(weights[ring, parts.argmax()]))
+    assert facts["likeliest_chance"] == "98.7 %"
     assert (facts["for"], facts["against"]) == ((parts > 0).sum(), (parts < 0).sum())
     shares = np.exp(scores) / np.exp(scores).sum()
     assert facts["chance"] == pytest.approx(shares[ring], rel=1e-4)

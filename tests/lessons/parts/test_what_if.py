@@ -8,6 +8,7 @@ import hookviz
 from hookviz.errors import HookVizError
 from hookviz.explaining.adversarial import adversarial_input
 from hookviz.explaining.channel_mask import mask_channels, read_channel_mask
+from hookviz.lessons.chances import chance as written
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.maps import maps_before_and_after, moved
 from hookviz.lessons.part import LessonScene
@@ -38,7 +39,7 @@ def test_without_channels_is_what_the_silenced_network_says() -> None:
     silence = read_channel_mask(link["silenced"])
     assert len(silence.channels) == facts["amount"] == 9
     said = hookviz.capture(mask_channels(scene.model, silence), scene.model_input).predictions(20)
-    assert facts["after_chance"] == percent(dict(said)[str(facts["label"])])
+    assert facts["after_chance"] == written(dict(said)[str(facts["label"])])
     assert facts["after_label"] == said[0][0]
 
 
@@ -111,7 +112,7 @@ def test_it_is_made_any_class_in_as_many_steps_as_are_asked_for() -> None:
     facts = PART.facts(scene, options)
     (label, chance), *_ = hookviz.capture(scene.model, changed).predictions(1)
     assert (facts["after_label"], facts["steps"]) == (label, 12) == ("heart", 12)
-    assert f"{percent(chance)}." in str(facts["asked"])
+    assert f"{written(chance)}." in str(facts["asked"])
     assert PART.link(scene, options) == {"lens": "toaster", "target": "heart"}
     away = with_defaults(PART, change="fool", amount="8", steps="12")
     assert "anything but star" in str(PART.facts(scene, away)["asked"])

@@ -13,6 +13,7 @@ from hookviz.lessons.parts.dead_channels import DeadChannels, dead_channels
 from hookviz.ui.components.chart import chart
 from hookviz.ui.components.mosaic import mosaic
 from hookviz.ui.lessons.picks import pick_channel, picked_channel
+from hookviz.ui.lessons.picture_strip import show_pictures
 from hookviz.ui.state import plain
 
 _GRID_HEIGHT = 300  # pixels
@@ -32,6 +33,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     mosaic(grid, said, partial(pick_channel, key), key=f"{key} grid", height=_GRID_HEIGHT)
     st.caption(plain(said))
     st.markdown(plain(_about(dead, channel)))
+    show_pictures(dead.woken_by(channel))
     panel = ChartPanel(
         say("Channels that stay dead"),
         tuple(str(index + 1) for index in range(len(dead.titles))),
@@ -45,10 +47,9 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
 
 def _about(dead: DeadChannels, channel: int) -> str:
     """Return a sentence on where the channel answers."""
-    woken = dead.woken_by(channel)
-    facts = {"channel": channel, "titles": ", ".join(map(say, woken))}
+    facts = {"channel": channel}
     if not dead.silent[0, channel]:
         return say("Channel {channel} answers on this image.", **facts)
-    if woken:
-        return say("Channel {channel} is dead here, and wakes on: {titles}.", **facts)
-    return say("Channel {channel} is dead here and on every sample.", **facts)
+    if dead.woken_by(channel):
+        return say("Channel {channel} is silent here, and wakes on:", **facts)
+    return say("Channel {channel} is silent here and on every sample.", **facts)

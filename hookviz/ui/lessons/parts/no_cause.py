@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.panels import ChartPanel
 from hookviz.language.saying import say
+from hookviz.lessons.chances import chance
 from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.no_cause import class_channels, verdict
 from hookviz.lessons.scores import Scores, own_scores, scores_without
@@ -59,7 +60,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
             )
         )
     )
-    show_before_and_after(before, scores_without(scene, both.layer, [channel]))
+    show_before_and_after(before, scores_without(scene, both.layer, [channel]), written=chance)
     st.markdown(f"**{plain(verdict(both, channel))}**")
 
 

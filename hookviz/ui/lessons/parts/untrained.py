@@ -25,7 +25,6 @@ from hookviz.ui.state import plain
 from hookviz.ui.theme import diverging
 
 _GRID_HEIGHT = 190  # pixels
-_MAP = 170  # pixels
 _BINS = 10  # of the correlations from 0 to 1
 _BEST, _ALL = "best", "all"
 
@@ -51,14 +50,16 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     remember_shown(key, {TRIED: str(tried)}, {TRIED: str(channels)})
     channel = picked_channel(key, channels, pair.most_alike)
     partner = int(pair.partners_of(tried)[channel])
-    with st.container(horizontal=True):
-        with st.container(width=_MAP):
+    left, right = st.columns(2)  # the grid that is clicked stands below what a click changes
+    with left:
+        own, random = st.columns(2, gap="small", wrap=False)
+        with own:
             alt = say("The map of channel {channel}", channel=channel)
-            st.image(ours.channel_png(channel, 4), width=_MAP, alt=alt)
+            st.image(ours.channel_png(channel, 4), width="stretch", alt=alt)
             st.caption(plain(say("Channel {channel}, trained", channel=channel)))
-        with st.container(width=_MAP):
+        with random:
             alt = say("The untrained map of channel {channel}", channel=partner)
-            st.image(theirs.channel_png(partner, 4), width=_MAP, alt=alt)
+            st.image(theirs.channel_png(partner, 4), width="stretch", alt=alt)
             st.caption(
                 plain(
                     say(
@@ -70,14 +71,11 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
                     )
                 )
             )
-        with st.container(width="stretch"):
-            _show_chart(pair, key)
-    left, right = st.columns(2)
-    with left:
         st.markdown("**" + say("Trained") + "**")
         said = say("Trained channels of {layer}. A click compares one.", layer=pair.layer.name)
         mosaic(ours, said, partial(pick_channel, key), key=f"{key} trained", height=_GRID_HEIGHT)
     with right:
+        _show_chart(pair, key)
         st.markdown("**" + say("Random weights") + "**")
         said = say("Channels of {layer} with random weights.", layer=pair.layer.name)
         mosaic(theirs, said, _nothing, key=f"{key} untrained", height=_GRID_HEIGHT)

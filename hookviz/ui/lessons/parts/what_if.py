@@ -11,6 +11,7 @@ from hookviz.drawing.grid import Grid, make_grid
 from hookviz.images.repainting import check_repaints
 from hookviz.language.naming import listed_label
 from hookviz.language.saying import say, say_count
+from hookviz.lessons.chances import chance
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.maps import maps_before_and_after, moved, strongest_first
 from hookviz.lessons.part import LessonScene, Options
@@ -34,9 +35,10 @@ from hookviz.ui.theme import diverging
 from hookviz.wording import percent
 
 _GRID_HEIGHT = 260  # pixels
-_PICTURE = 216  # pixels at most along a picture, with the gap beside it
+_PICTURES = "hv-changed-pictures"  # smaller in a low window: class_bars.css
+_PICTURE = 190  # pixels at most along a picture, with the gap beside it
 _MAPS_HEIGHT = 150  # pixels of the maps before, and of those after
-_LAYER_WIDTH = 300  # pixels
+_LAYER_WIDTH = 240  # pixels
 _CHANNELS = 24  # of them, the strongest before
 _ENLARGED = 16  # times, so that a change of a few levels of 255 is seen
 
@@ -49,7 +51,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         changed = _repaint(scene, options, key)
         after = scores_of(scene.model, changed)
     before = own_scores(scene)
-    show_before_and_after(before, after)
+    show_before_and_after(before, after, written=chance)
     said = f"**{plain(what_if.outcome(before, after))}**"
     if changed is None or not scene.trace.convs:
         st.markdown(said)
@@ -193,7 +195,9 @@ def _show_pictures(scene: LessonScene, change: str, after: ModelInput) -> None:
     if change in (what_if.NOISE, what_if.FOOL):
         added = what_if.difference(picture, changed, _ENLARGED)
         pictures.append((say("What is added, {factor}×", factor=_ENLARGED), added))
-    with st.container(width=_PICTURE * len(pictures)):  # or two would leave the maps no room
+    with st.container(
+        key=_PICTURES, width=_PICTURE * len(pictures)
+    ):  # or two would leave the maps no room
         columns = st.columns(len(pictures), gap="small", wrap=False)
     for column, (title, shown) in zip(columns, pictures, strict=True):
         with column:
