@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 
 from hookviz.errors import LessonError
+from hookviz.language.catalogs import languages
 from hookviz.language.speaking import speaking
 from hookviz.lessons import prose
+from hookviz.lessons.catalog import lessons
+from hookviz.lessons.lesson import Text
 from hookviz.lessons.part import Fact
 
 FILE = Path("01-a.md")
@@ -71,3 +74,27 @@ def test_links_out_open_beside_the_lesson() -> None:
 
 def test_a_line_without_marks() -> None:
     assert prose.as_plain("a **{count:,}**\n`b`", FACTS, FILE, 1) == "a 12,345 b"
+
+
+@pytest.mark.parametrize("language", languages())
+def test_no_stars_of_a_bold_word_are_left_in_a_translation(language: str) -> None:
+    """A ``**`` behind a sign and before a letter closes nothing, which Chinese often has."""
+    with speaking(language):
+        for lesson in lessons():
+            texts = [
+                block.words
+                for step in lesson.steps
+                for block in step.blocks
+                if isinstance(block, Text)
+            ]
+            left = [words for words in map(prose.translated, texts) if "**" in _seen(words)]
+            assert left == [], lesson.slug
+
+
+def _seen(words: str) -> str:
+    return "".join(
+        child.content
+        for token in prose.parsed(words)
+        for child in token.children or ()
+        if child.type == "text"
+    )

@@ -50,7 +50,8 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     remember_shown(key, {TRIED: str(tried)}, {TRIED: str(channels)})
     channel = picked_channel(key, channels, pair.most_alike)
     partner = int(pair.partners_of(tried)[channel])
-    left, right = st.columns(2)  # the grid that is clicked stands below what a click changes
+    with st.container(key="hv-two-halves"):  # one below the other on a phone
+        left, right = st.columns(2)  # the grid that is clicked stands below what a click changes
     with left:
         own, random = st.columns(2, gap="small", wrap=False)
         with own:
