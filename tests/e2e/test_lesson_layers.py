@@ -256,7 +256,7 @@ def test_no_step_is_without_a_picture(lesson: str, page: Page, taught: Server) -
 
 def test_the_last_maps_become_numbers(page: Page, taught: Server) -> None:
     at_step(page, taught, "from-maps-to-a-class", 1)
-    expect(text(page)).to_contain_text("Channel 37 becomes one number, 1.98")
+    expect(text(page)).to_contain_text("channel 37 becomes one number, 1.98")
     expect(page.locator(".hv-one-number b")).to_have_text("1.98")
     tiles = page.locator("[class*=st-key-hv-live-] .stage").first
     box = tiles.bounding_box()
