@@ -183,4 +183,6 @@ def _fact_text(value: Any, form: str, name: str, file: Path, line: int) -> str:
     except ValueError as error:
         message = say("The fact {name!r} can't be written as {format!r}.", name=name, format=form)
         raise lesson_error(file, line, message) from error
+    if written.endswith("%"):
+        return say("{share} %", share=saying.localised(written[:-1].replace("-", "−")))
     return saying.localised(written.replace("-", "−"))

@@ -117,12 +117,15 @@ def test_the_text_follows_the_pixel_that_is_pointed_at(
     )
 
 
-def test_predict_shows_nothing_before_the_answer(page: Page, taught: Server) -> None:
+def test_predict_shows_the_image_and_no_map_before_the_answer(page: Page, taught: Server) -> None:
     page.goto(f"{taught}{CONVOLUTION}&step=2")
     page.locator("section.question").wait_for()
     at_rest(page)
     expect(page.locator(".walk, .editor")).to_have_count(0)
-    assert page.locator(f"{LESSON} :is(img, canvas)").count() == 0
+    image = page.locator(".hv-waits img")
+    expect(image).to_be_in_viewport(ratio=1)
+    assert image.evaluate("image => image.naturalWidth") == 128  # as the network gets it
+    assert page.locator(f"{LESSON} :is(img, canvas)").count() == 1
     page.locator("section.question .answers button").first.click()
     expect(page.locator(".walk .says")).to_have_text("The map is still empty.")
     assert not pixels(page.locator(".walk canvas.output"))[..., 3].any()

@@ -28,7 +28,7 @@ def test_facts_are_filled_in_as_their_format_says() -> None:
     assert html("a **{count:,}** b") == "<p>a <strong>12,345</strong> b</p>\n"
     assert html("`{mean:.2f}` and {mean:+.1f}") == "<p><code>−0.12</code> and −0.1</p>\n"
     assert html("{{count}} and {count}") == "<p>{count} and 12345</p>\n"
-    assert html("| {count} | b |\n|---|---|\n| c | {mean:.1%} |").count("−12.3%") == 1
+    assert html("| {count} | b |\n|---|---|\n| c | {mean:.1%} |").count("−12.3 %") == 1
 
 
 def test_numbers_are_written_as_the_language_does() -> None:

@@ -30,7 +30,7 @@ const FRAME = `
 const HIGHEST = 220; // pixels that a map is high at most
 const LOWEST = 120; // and in a low window at least
 const AROUND = 740; // pixels of the window's height for what stands above and below the maps
-const [LARGE, AROUND_LARGE] = [340, 450]; // likewise where nothing else takes room
+const [LARGE, AROUND_LARGE] = [340, 450]; // likewise where it is told what else takes room
 const AROUND_EDITED = 690; // below a kernel that is edited
 const WIDEST = 44; // pixels that a cell of the tables is wide at most
 const WRITTEN = 24; // pixels from which a cell has room for its number
@@ -128,7 +128,9 @@ const begin = (find, data, reached) => {
 
   // As wide as its place, and no higher than the window has room for; [pen, pixels per cell].
   const place = (canvas, map) => {
-    const [highest, around] = data.large ? [LARGE, AROUND_LARGE] : [HIGHEST, data.grey ? AROUND_EDITED : AROUND];
+    const told = typeof data.above === "number"; // of what a lesson has above the maps
+    const least = data.grey ? AROUND_EDITED : AROUND;
+    const [highest, around] = told ? [LARGE, AROUND_LARGE + data.above] : [HIGHEST, least];
     const room = Math.min(highest, Math.max(LOWEST, window.innerHeight - around));
     const side = Math.min(canvas.parentElement.clientWidth / map.width, room / map.height);
     const [wide, high] = [map.width * side, map.height * side];

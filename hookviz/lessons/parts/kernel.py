@@ -18,6 +18,13 @@ EMPTY = "empty"
 """What `map` is where the map is to be filled by playing."""
 LARGEST = 7
 """Numbers on a side that can be edited at most."""
+EDITS = {
+    "yes": ("numbers", "moves"),
+    "numbers": ("numbers",),
+    "moves": ("moves",),
+    "no": (),
+}
+"""What can be changed by each value of `edit`: a kernel's numbers, and how it moves."""
 
 
 def own_kernels(scene: LessonScene) -> tuple[str, list[Kernel]]:
@@ -142,10 +149,10 @@ PART = Part(
             "edit",
             "yes",
             mark(
-                "Whether numbers, stride and padding can be changed, or kernels only chosen: yes "
-                "or no."
+                "Whether numbers, stride and padding can be changed (yes), the numbers alone "
+                "(numbers), stride and padding alone (moves), or kernels only chosen (no)."
             ),
-            choice(("yes", "no")),
+            choice(tuple(EDITS)),
         ),
         Option("padding", "0", mark("Cells of zero around the image, 0 to 3."), whole_number(0, 3)),
     ),

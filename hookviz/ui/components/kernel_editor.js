@@ -54,7 +54,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     });
 
   // The same buttons and fields stay over the runs, so that none loses the focus.
-  const buttons = data.presets.length + Number(data.edits); // the last turns all signs
+  const buttons = data.presets.length + Number(data.numbers); // the last turns all signs
   while (presets.children.length < buttons) presets.append(make("button", { type: "button" }));
   while (presets.children.length > buttons) presets.lastElementChild.remove();
   [...presets.children].forEach((button, index) => {
@@ -79,8 +79,13 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
 
   const side = kernel.length;
   numbers.style.setProperty("--columns", side);
-  find(".row").hidden = !data.edits;
-  find(".editor-says").hidden = !data.edits;
+  find(".row").hidden = !data.numbers && !data.moves;
+  const says = find(".editor-says");
+  numbers.hidden = says.hidden = !data.numbers;
+  find(".sliders").hidden = !data.moves;
+  // Below numbers and sliders there is the width for words; without the sliders it is beside them.
+  const place = find(data.moves ? ".editor" : ".row");
+  if (says.parentElement !== place) place.append(says);
   numbers.classList.toggle("editor-large", side > LARGE);
   if (numbers.children.length !== side * side) {
     const button = (name, sign) => make("button", { type: "button", className: name }, sign);
@@ -98,7 +103,6 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
         ),
     );
   }
-  const says = find(".editor-says");
   says.textContent = data.effect;
   const step = stepOf(kernel);
   [...numbers.children].forEach((weight, index) => {

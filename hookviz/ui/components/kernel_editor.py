@@ -36,7 +36,7 @@ def edit_kernel(
     on_change: Callable[[EditedKernel], None],
     *,
     key: str,
-    edits: bool = True,
+    edits: Collection[str] = ("numbers", "moves"),
 ) -> None:
     """Show the editor of a kernel, its stride and its padding.
 
@@ -47,7 +47,8 @@ def edit_kernel(
         effect: what the last change has done to the map, in words.
         on_change: gets what was changed; of a preset its name alone counts, and not the kernel.
         key: of the widget.
-        edits: whether there are more than the kernels to begin from.
+        edits: what can be changed beside the kernels to begin from: the kernel's ``"numbers"``,
+            its ``"moves"``, which are stride and padding.
     """
 
     def changed(sent: object) -> None:
@@ -63,7 +64,8 @@ def edit_kernel(
         "presets": [{"name": name, "title": title} for name, title in presets.items()],
         "size": size,
         "effect": effect,
-        "edits": edits,
+        "numbers": "numbers" in edits,
+        "moves": "moves" in edits,
         "largest": _LARGEST,
         "words": {
             "label": say("The kernel"),

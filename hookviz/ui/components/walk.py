@@ -20,7 +20,7 @@ def walk(
     grey: tuple[str, str, str] | None = None,
     empty: bool = False,
     blank: bool = False,
-    large: bool = False,
+    above: int | None = None,
     on_reach: Callable[[tuple[int, int]], None] = lambda _cell: None,
 ) -> None:
     """Show how `channel` comes from the layer's input channel number `input_channel`.
@@ -40,7 +40,8 @@ def walk(
         grey: what is said of a grey picture, see above.
         empty: whether no cell is made yet.
         blank: whether cells that are still to come are not seen.
-        large: whether nothing else takes room above the maps.
+        above: pixels that something else takes above the maps, which are the larger then; None for
+            a whole editor, above which they are small.
         on_reach: gets the cell to which a person has gone.
     """
     rows, columns = call.output.shape[1:]
@@ -63,6 +64,6 @@ def walk(
             "seconds": _SECONDS,
             "empty": empty,
             "blank": blank,
-            "large": large,
+            "above": above,
         }
     show("walk", key, {**data, "colours": colormap}, reached=reached)

@@ -6,12 +6,16 @@ from html import escape
 import streamlit as st
 
 from hookviz.classroom.question import read_question
+from hookviz.drawing.overlay import shrunk
+from hookviz.drawing.pictures import encode_jpeg
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.lessons import prose
 from hookviz.lessons.catalog import lessons
 from hookviz.lessons.lesson import Block, Lesson, Live, Question, Step, Text
 from hookviz.lessons.part import DottedFacts, Fact, LessonScene
+from hookviz.lessons.pictures import picture_of
+from hookviz.markup import data_url
 from hookviz.ui.classroom.membership import taught
 from hookviz.ui.components.lesson_list import show_list
 from hookviz.ui.components.lesson_steps import show_steps
@@ -23,6 +27,8 @@ from hookviz.ui.lessons.picks import remembered_shown
 from hookviz.ui.lessons.sheet_menu import sheet_menu
 from hookviz.ui.menu import show_menus
 from hookviz.ui.state import plain
+
+_WAITING_SIDE = 320  # pixels of the image beside a question
 
 
 def show_lessons() -> None:
@@ -82,8 +88,18 @@ def show_lesson(lesson: Lesson, scene: LessonScene, choices: SceneChoices) -> No
         waiting = step.blocks[len(blocks) :]
         if live is not words and any(isinstance(block, Live) for block in waiting):
             with live:
-                waits = say("This waits for your answer.")
-                st.html(f'<p class="hv-waits">{escape(waits)}</p>')
+                bare = not any(isinstance(block, Live) for block in blocks)
+                _show_waiting(scene if bare else None)
+
+
+def _show_waiting(scene: LessonScene | None) -> None:
+    """Say that an answer is waited for, below the scene's image: what is asked is asked of it."""
+    picture = ""
+    if scene is not None:
+        jpeg = encode_jpeg(shrunk(picture_of(scene), _WAITING_SIDE), quality=90)
+        picture = f'<img src="{data_url(jpeg, "jpeg")}" alt="">'
+    waits = escape(say("This waits for your answer."))
+    st.html(f'<div class="hv-waits">{picture}<p>{waits}</p></div>')
 
 
 def _show_head(lesson: Lesson, number: int, choices: SceneChoices) -> None:

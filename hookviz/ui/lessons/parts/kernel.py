@@ -11,6 +11,7 @@ from hookviz.lessons.kernel_effect import ChangedWeight, changed_weight, effect_
 from hookviz.lessons.kernels import PRESETS, TITLES, Kernel, kernel_call
 from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.kernel import (
+    EDITS,
     EMPTY,
     OWN,
     SHOWN_SIDE,
@@ -30,6 +31,9 @@ from hookviz.ui.components.walk import walk
 from hookviz.ui.lessons.picks import pick, picked, remember_shown, slide
 from hookviz.ui.state import Cell
 from hookviz.ui.theme import diverging, sign_words
+
+_ABOVE = {"no": 0, "moves": 100, "numbers": 125}
+"""Pixels that an editor which is not whole takes above the maps, beside the kernels' names."""
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
@@ -54,7 +58,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
 
     start = start_of(scene, options)
     remember_shown(key, {SHOWN_SIDE: str(len(edited.kernel))}, {SHOWN_SIDE: str(len(start))})
-    edits = options["edit"] == "yes"
+    edits = EDITS[options["edit"]]
     grey = grey_of(scene, SIDE)
     call = kernel_call(grey, edited.kernel, edited.stride, edited.padding)
     rows, columns = (int(length) for length in call.output.shape[1:])
@@ -79,7 +83,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         key=f"walk-{key}",
         empty=options["map"] == EMPTY and reached == nowhere,
         blank=options["map"] == EMPTY,
-        large=not edits,
+        above=_ABOVE.get(options["edit"]),
         on_reach=reach,
         grey=(
             say("the image in grey"),
