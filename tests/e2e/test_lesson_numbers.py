@@ -124,7 +124,7 @@ def test_predict_shows_the_image_and_no_map_before_the_answer(page: Page, taught
     expect(page.locator(".walk, .editor")).to_have_count(0)
     image = page.locator(".hv-waits img")
     expect(image).to_be_in_viewport(ratio=1)
-    assert image.evaluate("image => image.naturalWidth") == 128  # as the network gets it
+    assert image.evaluate("image => image.naturalWidth") == 320
     assert page.locator(f"{LESSON} :is(img, canvas)").count() == 1
     page.locator("section.question .answers button").first.click()
     expect(page.locator(".walk .says")).to_have_text("The map is still empty.")

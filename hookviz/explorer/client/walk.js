@@ -245,7 +245,11 @@ const begin = (find, data, reached) => {
       row: first[0] + row,
       column: first[1] + column,
     });
-    says.textContent = at < 0 ? say("The map is still empty.") : `${place}: ${parts.join(" + ")} = ${number(whole)}`;
+    const sums =
+      parts.length > 1
+        ? `${parts.join(" + ")} = ${number(whole)}`
+        : say("Σ of the products = {sum}", { sum: number(whole) });
+    says.textContent = at < 0 ? say("The map is still empty.") : say("{place}: {sums}", { place, sums });
     slider.max = steps - 1;
     slider.value = cell;
     slider.setAttribute("aria-valuetext", place);
