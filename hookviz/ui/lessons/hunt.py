@@ -65,7 +65,25 @@ def show_hunt(
         height=_HEIGHT,
         chosen=last,
     )
-    _show_score(hunt)
+    score, ways = st.columns([2, 1], gap="small", vertical_alignment="center")
+    with score:
+        _show_score(hunt)
+    with ways:
+        if hunt.is_over:
+            st.button(
+                say("Hunt again"),
+                icon=":material/replay:",
+                key=f"{key}-again",
+                on_click=partial(keep, Hunt(hunt.likeness)),
+            )
+        else:
+            st.button(
+                say("Give up and show it"),
+                icon=":material/visibility:",
+                key=f"{key}-give-up",
+                type="tertiary",
+                on_click=lambda: keep(hunt.giving_up()),
+            )
     cell = picked_cell(key, wanted)
     take_cell = partial(pick, key, "cell")
     first, second, third = st.columns(3, gap="small", wrap=False)
@@ -79,21 +97,6 @@ def show_hunt(
         with third:
             st.caption(say("On the image"))
             show_on_photograph(scene, grid, last)
-    if hunt.is_over:
-        st.button(
-            say("Hunt again"),
-            icon=":material/replay:",
-            key=f"{key}-again",
-            on_click=partial(keep, Hunt(hunt.likeness)),
-        )
-    else:
-        st.button(
-            say("Give up and show it"),
-            icon=":material/visibility:",
-            key=f"{key}-give-up",
-            type="tertiary",
-            on_click=lambda: keep(hunt.giving_up()),
-        )
 
 
 def _show_score(hunt: Hunt) -> None:
