@@ -95,7 +95,9 @@ def _linked(text: str, file: Path, place: Path, pages: dict[Path, Path], reposit
             return found[0]
         target = (file.parent / path).resolve()
         if target in known:
-            away = os.path.relpath(known[target], place.parent)
+            # The site leads to a page in the language that is read.
+            there = known[target].as_posix().replace(".zh.md", ".md")
+            away = os.path.relpath(there, place.parent)
             is_front = target in {ROOT / name for name in _FRONT}
             return f"{sign}[{words}]({away}{f'#{anchor}' if anchor and not is_front else ''})"
         if not target.exists():
