@@ -136,6 +136,9 @@ SHOWN_ELSEWHERE = {
     "explaining/followed_gradient explaining/handed_back explaining/class_ways",
     "ranks and lines are checked as they are drawn in explaining/test_map_layout.py": ""
     "explaining/map_ranks",
+    "a step at a time, and by a real trainer, in training/test_recording.py and test_trackers.py": (
+        "training/recorded_step training/lightning_callback"
+    ),
     "declarations, and what is said of every broken file in lessons/test_reading.py": ""
     "lessons/lesson lessons/lesson_error",
     "its marks and fonts are printed in lessons/test_sheet.py": "lessons/sheet_text",
@@ -202,6 +205,7 @@ SHOWN_ELSEWHERE = {
 """Modules without a test of their own name, under the reason why."""
 
 OF_SEVERAL = {
+    "ui/lessons/test_texts_follow.py",
     "atlas/test_atlas_of_tokens.py",
     "capturing/test_odd_networks.py",
     "capturing/test_odd_outputs.py",

@@ -72,6 +72,7 @@ TEST_IDS = frozenset(
         "stCaptionContainer",
         "stCode",
         "stColumn",
+        "stDialog",
         "stDownloadButton",
         "stExpandSidebarButton",
         "stHeader",

@@ -87,6 +87,8 @@ def test_a_placeholder_is_called_by_what_it_holds() -> None:
         for message in languages.catalog_of("zh_CN")
         if "python-brace-format" in message.flags
         if any(name.endswith(".py") for name, _ in message.locations)
+        # a lesson's script is shown as it is, with names of its own
+        if not all(name.startswith("assets/lessons/code/") for name, _ in message.locations)
         for text in ((message.id,) if isinstance(message.id, str) else message.id)
         for name in facts(text)
     }
