@@ -30,8 +30,9 @@ def check_repaints(model: Model, model_input: ModelInput) -> tuple[Preprocess, P
     if picture is None:
         raise HookVizError(
             say(
-                "The input was given as a tensor, so there is no picture of it to change. Give the "
-                "image that it was made of."
+                "The input of {model} was given as a tensor, so there is no picture of it to "
+                "change. Give the image that it was made of.",
+                model=model.title,
             )
         )
     return steps, picture
