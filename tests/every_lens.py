@@ -9,3 +9,6 @@ OF_SEGMENTATION = ("segmentation",)
 OF_FEW = (*OF_TRANSFORMERS, *OF_SEGMENTATION)
 OF_ANY_NETWORK = tuple(lens for lens in list_lenses() if lens.slug not in OF_FEW)
 SLUGS_OF_ANY = tuple(lens.slug for lens in OF_ANY_NETWORK)
+OF_PICTURES = ("toaster",)
+"""They change the picture that an input was made of, and refuse a tensor."""
+SLUGS_OF_TENSORS = tuple(slug for slug in SLUGS_OF_ANY if slug not in OF_PICTURES)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import hookviz
-from tests.every_lens import SLUGS_OF_ANY
+from tests.every_lens import SLUGS_OF_TENSORS
 from tests.networks import Tiny, as_model, random_input, seeded
 
 
@@ -32,7 +32,7 @@ def test_a_module_of_inference_tensors_becomes_an_ordinary_model(inside: bool) -
     assert gradients.values["map"].shape == (7, 7)
 
 
-@pytest.mark.parametrize("lens", SLUGS_OF_ANY)
+@pytest.mark.parametrize("lens", SLUGS_OF_TENSORS)
 def test_every_lens_works_inside(lens: str) -> None:
     model = as_model(seeded(Tiny))
     outside = hookviz.run_lens(lens, model, random_input(0)).values

@@ -39,9 +39,9 @@ def pause_at(
         ModelError: `network` is no module, or it was compiled or scripted.
 
     >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
-    >>> with hookviz.pause_at(network, "0"):  # doctest: +SKIP
-    ...     network(torch.ones(1, 3, 8, 8))  # (N, C, H, W)
-    (Pdb) p call.output.mean()
+    >>> with hookviz.pause_at(network, "0", look=lambda call: print(call.output.shape)):
+    ...     _ = network(torch.ones(1, 3, 8, 8))  # (N, C, H, W)
+    torch.Size([1, 4, 6, 6])
     """
     with hooks.observe(network, select(network, layers, exclude), look or _open_debugger):
         yield

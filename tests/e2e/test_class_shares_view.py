@@ -67,7 +67,7 @@ def _see_a(page: Page) -> None:
 
 MOVES: Sequence[Mapping[str, Callable[[Page], object]]] = (
     {
-        "layer": partial(_press, role="button", name="Next"),
+        "layer": partial(_press, role="button", name="Next layer"),
         "sort": partial(choose, label="Sort by", option="mean"),
         "top": partial(choose, label="Channels", option="16"),
         "scale": partial(choose, label="Scale", option="channel"),
@@ -186,10 +186,10 @@ def _click(page: Page, what: str) -> None:
 IN_LESSONS: Mapping[tuple[str, int], Callable[[Page], object]] = {
     ("image", 1): partial(_click, what=".riddle-on"),
     ("convolution", 3): partial(_click, what="button.more"),  # of a kernel's weight
-    ("channels", 3): _channel,
     ("depth", 1): _depth,
     ("from-maps-to-a-class", 2): _class,
     ("from-maps-to-a-class", 6): _class,  # of a lens
+    ("channels", 3): _channel,
 }
 """A control of each kind, in a step of a lesson that waits for no answer before it."""
 

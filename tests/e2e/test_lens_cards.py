@@ -23,7 +23,7 @@ def test_a_question_is_found_by_typing_and_shows_its_answer_small(page: Page, se
     expect(page.locator(".card[data-shown]")).to_have_count(len(list_lenses()), timeout=60_000)
     for card in (cards.first, cards.last):
         expect(card).to_be_in_viewport(ratio=1)
-    expect(page.locator(".card .of-sample")).to_have_count(3)
+    expect(page.locator(".card .of-sample")).to_have_count(4)
     field = page.get_by_role("searchbox")
     expect(field).to_be_focused()
     field.fill("class heat")

@@ -15,7 +15,7 @@ from hookviz.lessons.scores import own_scores
 from hookviz.lessons.small_network import EVERY, STEPS
 from hookviz.wording import number
 from scripts.servers import ROOT, Server, serve
-from tests.e2e.screen import new_context, without_errors
+from tests.e2e.screen import at_rest, new_context, without_errors
 from tests.lessons.parts.scenes import star, with_defaults
 
 LESSON = "/?lesson=how-weights-come-to-be"
@@ -68,6 +68,7 @@ def test_it_is_trained_stopped_scrubbed_and_kept(fresh: Server, page: Page) -> N
         )
         button(page, "Stop").click()
         expect(button(page, "Go on")).to_be_visible()
+        at_rest(page)  # it trained on until the click came
         stopped = step(page)
         assert 0 < stopped < STEPS
         assert kernels(page) != begun

@@ -101,15 +101,15 @@ def test_what_chance_gives_follows_the_number_looked_through(page: Page, server:
     page.goto(f"{server}{READING}&step=2")
     options = with_defaults(UNTRAINED)
     facts = UNTRAINED.facts(cat(), options)
-    text = page.locator(".hv-lesson-text").first
-    expect(text).to_contain_text(f"the best of 64 by {facts['alike']:.2f}")
+    text = page.locator(".hv-lesson-text", has_text="chance alone")
+    expect(text).to_contain_text(f"the best of 64 it is {facts['alike']:.2f}")
     expect(text).to_contain_text(f"chance alone gives {facts['chance']:.2f}")
     slider = page.get_by_role("slider").first
     slider.focus()
     slider.press("ArrowLeft")
     slider.press("ArrowLeft")
     fewer = UNTRAINED.facts(cat(), {**options, TRIED: "16"})
-    expect(text).to_contain_text(f"the best of 16 by {fewer['alike']:.2f}")
+    expect(text).to_contain_text(f"the best of 16 it is {fewer['alike']:.2f}")
     expect(text).to_contain_text(f"chance alone gives {fewer['chance']:.2f}")
     expect(page.get_by_text("most alike of the first 16")).to_be_visible()
     page.get_by_role("radio", name="all of them").click()
@@ -172,8 +172,8 @@ def test_lines_are_edited_run_stopped_and_left_by_keyboard(own: Server, page: Pa
         page.goto(own + HOOKS + "&model=ShapesNet&sample=star")
         page.get_by_role("button", name="Edit these lines").press("Enter")
         lines = page.locator("[class*=st-key-hv-own-lines] textarea")
+        expect(lines).to_have_value(re.compile('^LAYER = "stem.first.conv"'))
         text = lines.input_value()
-        assert text.startswith('LAYER = "stem.first.conv"')
         assert "handle.remove()" in text
         lines.fill(
             text.replace("maps = seen[LAYER][0]", "maps = seen[LAYER][0][:5]\nprint('mine')")
@@ -186,6 +186,7 @@ def test_lines_are_edited_run_stopped_and_left_by_keyboard(own: Server, page: Pa
         expect(page.locator(".hv-lesson-text", has_text="put out 5 maps")).to_be_visible()
         lines.fill("x = 1\nprint('on')\nwhile True:\n    pass\n")
         lines.press("Control+Enter")
+        expect(page.get_by_text(re.compile("of their own: [1-9]"))).to_be_visible(timeout=90_000)
         page.get_by_role("button", name="Stop").press("Enter")
         expect(page.get_by_text("It was stopped.")).to_be_visible()
         lines.fill("x = 1\nprint(unknown)\n")

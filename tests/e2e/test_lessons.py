@@ -277,6 +277,11 @@ def test_a_kernel_can_be_edited(page: Page, taught: Server) -> None:
     page.locator(".presets button[data-name=blur]").click()
     expect(numbers.nth(0)).to_have_value("0.111")
     expect(page.locator(".presets button[aria-pressed=true]")).to_have_count(1)
+
+
+def test_a_kernels_steps_can_be_longer(page: Page, taught: Server) -> None:
+    page.goto(f"{taught}/?lesson=convolution&step=4")
+    page.locator("section.question .answers button").first.click()
     page.locator("input.stride").focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator(".sliders p")).to_contain_text("48 × 48")

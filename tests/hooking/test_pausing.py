@@ -69,7 +69,7 @@ def test_a_person_types_into_the_debugger(typed: str, ends: int, tmp_path: Path)
         check=False,
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONBREAKPOINT": ""},
         timeout=300,
     )
     assert done.returncode == ends, done.stderr

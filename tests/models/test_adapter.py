@@ -7,7 +7,7 @@ from torch import Tensor, fx, nn
 
 import hookviz
 from hookviz.models.adapter import Example
-from tests.every_lens import SLUGS_OF_ANY
+from tests.every_lens import SLUGS_OF_TENSORS
 from tests.networks import Tiny, random_input, seeded
 
 
@@ -60,7 +60,7 @@ def test_a_network_of_several_inputs_takes_the_image(build: type[Two], example: 
     assert torch.equal(cap["conv"].values, network.conv(image)[0].detach())
 
 
-@pytest.mark.parametrize("lens", SLUGS_OF_ANY)
+@pytest.mark.parametrize("lens", SLUGS_OF_TENSORS)
 def test_every_lens_works_on_it(lens: str) -> None:
     model = hookviz.wrap(seeded(Two), example=(IMAGE, ABOUT))
     hookviz.run_lens(lens, model, random_input(1, 24))

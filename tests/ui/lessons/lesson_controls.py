@@ -119,6 +119,8 @@ def changed(part: str, name: str, kept: str, options: Options) -> Options:
     """The options of a part when a control stands at what the link has of it."""
     if part == "hook-code":
         return {**options, **_constant(name)(kept, options)}
+    if (part, name) == ("vote", "scores") and options["shown"] != "softmax":
+        return options  # no score can be dragged there
     told = TOLD.get(part, {}).get(name)
     return {**options, **(told(kept, options) if told else {})}
 

@@ -23,7 +23,7 @@ def answered(name: str, **query: str) -> AppTest:
     return page
 
 
-@pytest.mark.parametrize(("lang", "random"), [("en", "are random"), ("zh-CN", "随机的")])
+@pytest.mark.parametrize(("lang", "random"), [("en", "are random"), ("zh-CN", "就是随机的")])
 def test_what_random_weights_cannot_show_is_dots_and_said(lang: str, random: str) -> None:
     """Nothing untrained can stand beside them, so that part and its numbers are not there."""
     trained = answered("reading-maps", lang=lang)
@@ -42,9 +42,9 @@ def at_attention(**query: str) -> AppTest:
     name = "from-patches-to-attention"
     lesson = next(each for each in lessons() if each.slug == name)
     page = AppTest.from_file(str(SCRIPT), default_timeout=60)
-    for key, value in {"lesson": name, "step": "2", **query}.items():
+    for key, value in {"lesson": name, "step": "3", **query}.items():
         page.query_params[key] = value
-    for block in lesson.steps[1].blocks:
+    for block in lesson.steps[2].blocks:
         if isinstance(block, Question):
             page.session_state[question_key(lesson, block)] = 1
     page.run()

@@ -153,7 +153,7 @@ def test_another_class() -> None:
 
 
 def test_another_layer_that_attends() -> None:
-    page = move(at_step("from-patches-to-attention", 3), " place", "last")
+    page = move(at_step("from-patches-to-attention", 4), " place", "last")
     assert "What each head of blocks.3.attn weighs" in texts(page.caption)
     assert "In blocks.3.attn the largest weight" in words(page).replace("\n", " ")
     assert PATCH in words(page)

@@ -17,6 +17,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from hookviz.ui.serving import early_server
+from tests.loops import in_a_loop_of_its_own
 
 APP = Path(__file__).parents[3] / "app.py"
 
@@ -42,7 +43,7 @@ async def plain(_scope: Scope, _receive: Receive, send: Send) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/_stcore/health", "/static/js/index.js"])
 def test_files_are_served_before_the_page_is_loaded(path: str) -> None:
-    assert asyncio.run(asked(early_server.WaitForPage(plain), path)) == "served"
+    assert in_a_loop_of_its_own(asked(early_server.WaitForPage(plain), path)) == "served"
 
 
 def test_what_needs_the_page_waits_for_it() -> None:
@@ -54,7 +55,7 @@ def test_what_needs_the_page_waits_for_it() -> None:
             assert not request.done(), path
             request.cancel()
 
-    asyncio.run(wait())
+    in_a_loop_of_its_own(wait())
 
 
 def test_it_imports_neither_torch_nor_matplotlib() -> None:
