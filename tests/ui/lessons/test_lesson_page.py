@@ -23,18 +23,26 @@ def answered(name: str, **query: str) -> AppTest:
     return page
 
 
-@pytest.mark.parametrize(("lang", "random"), [("en", "are random"), ("zh-CN", "就是随机的")])
-def test_what_random_weights_cannot_show_is_dots_and_said(lang: str, random: str) -> None:
+@pytest.mark.parametrize(
+    ("lang", "said", "warned"),
+    [
+        ("en", "weights are random", "are random already"),
+        ("zh-CN", "权重是随机的", "本来就是随机的"),
+    ],
+)
+def test_what_random_weights_cannot_show_is_dots_and_said(
+    lang: str, said: str, warned: str
+) -> None:
     """Nothing untrained can stand beside them, so that part and its numbers are not there."""
     trained = answered("reading-maps", lang=lang)
-    assert random not in texts(trained.get("html"))
+    assert said not in texts(trained.get("html"))
     assert not trained.warning
     page = answered("reading-maps", lang=lang, weights="random")
     words = texts(page.get("html"))
-    assert random in words
+    assert said in words
     assert "reading-maps.md" not in words + texts(page.error)
     assert "…" in words
-    assert random in texts(page.warning)
+    assert warned in texts(page.warning)
 
 
 def at_attention(**query: str) -> AppTest:
