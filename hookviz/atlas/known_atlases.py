@@ -14,6 +14,9 @@ from hookviz.types import Model
 FOLDER = ASSETS / "atlases"
 """Folder of the atlases in the box and their drawings; their photographs are the samples."""
 
+PHOTOGRAPH = "photograph"
+"""Class of the atlases in the box that says how a picture was made, and little of what it shows."""
+
 _log = logging.getLogger("hookviz")
 
 

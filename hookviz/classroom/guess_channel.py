@@ -14,6 +14,7 @@ from PIL import Image
 
 from hookviz.atlas.answers import TopActivation
 from hookviz.atlas.atlas import Atlas
+from hookviz.atlas.known_atlases import PHOTOGRAPH
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.engine import capture
 from hookviz.classroom.question import check_answers, one_line
@@ -33,8 +34,6 @@ NAMES = 4
 _SHARES = (0.99, 0.6, 0.45)  # of the strongest images that are of one class: all, most, many
 _PATCH, _MAP = 160, 480  # pixels of the pictures' longer side
 _MOST_PATCHES = 9
-PHOTOGRAPH = "photograph"
-"""Class of the atlases in the box whose name tells little of a picture."""
 
 
 @dataclass(frozen=True, slots=True)

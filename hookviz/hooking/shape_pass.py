@@ -1,7 +1,8 @@
 """Run a network for the shapes alone that it gives, without data where that is safe and sooner."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -34,11 +35,9 @@ def pass_without_data(
         ModelError: the network can't take an input of that shape.
     """
     if is_known_code(model.network) and not _is_sooner_with_data(model.network):
-        on_meta = replicas.meta_copy(model.network)
-        dtype = device_and_dtype(model.network)[1]
         try:
-            with torch.inference_mode(mode=False), torch.no_grad(), isolated(model.network):
-                return follow(on_meta, torch.empty(1, *shape, device="meta", dtype=dtype))
+            with _on_meta(model, shape) as (replica, images):
+                return follow(replica, images)
         except Exception:  # noqa: BLE001, S110 - whatever meta tensors can't do, real ones decide
             pass
     with private_replica(model) as replica:
@@ -73,11 +72,9 @@ def pass_at_another_size(
     known = is_known_code(model.network)
     try:
         if known and not _is_sooner_with_data(model.network):
-            on_meta = replicas.meta_copy(model.network)
-            dtype = device_and_dtype(model.network)[1]
-            with torch.inference_mode(mode=False), torch.no_grad(), isolated(model.network):
-                _make_for(on_meta, shape)
-                follow(on_meta, torch.empty(1, *shape, device="meta", dtype=dtype))
+            with _on_meta(model, shape) as (replica, images):
+                _make_for(replica, shape)
+                follow(replica, images)
             return
         with private_replica(model) as replica:
             if known:
@@ -85,6 +82,14 @@ def pass_at_another_size(
             follow(replica, torch.zeros(1, *shape).to(*device_and_dtype(replica)))
     except Exception:  # noqa: BLE001 - a network may refuse another size in its own way
         return
+
+
+@contextmanager
+def _on_meta(model: Model, shape: Sequence[int]) -> Iterator[tuple[nn.Module, Tensor]]:
+    """Make a replica and an input of `shape` that have shapes alone."""
+    replica, dtype = replicas.meta_copy(model.network), device_and_dtype(model.network)[1]
+    with torch.inference_mode(mode=False), torch.no_grad(), isolated(model.network):
+        yield replica, torch.empty(1, *shape, device="meta", dtype=dtype)
 
 
 def _make_for(network: nn.Module, shape: Sequence[int]) -> None:

@@ -57,6 +57,8 @@ def _with_facts(said: str, facts: Mapping[str, Any]) -> str:
     def chinese(name: str, end: slice) -> bool:
         return bool(_CHINESE.fullmatch(str(facts.get(name, ""))[end]))
 
+    if said.isascii():  # English nearly always, on every click
+        return _FORMATTER.vformat(said, (), facts)
     said = _FIELD_AFTER.sub(lambda at: at[0][chinese(at[1], slice(1)) :], said)
     said = _FIELD_BEFORE.sub(
         lambda at: at[0][:-1] if chinese(at[1], slice(-1, None)) else at[0], said

@@ -27,6 +27,7 @@ class RecordedStep:
         self._axes = ChannelAxes()
         self.trained: dict[str, nn.Parameter] = {}
         self.layers: dict[str, str] = {}
+        self._paths: dict[str, str] = {}
         self._weights: dict[str, Tensor] = {}
         for name, module in chosen.items():
             with warnings.kept_out(name):
@@ -40,6 +41,7 @@ class RecordedStep:
         for key, parameter in module.named_parameters(recurse=False):
             if parameter.requires_grad:
                 own[str(id(parameter))] = parameter
+                self._paths[str(id(parameter))] = f"{name}/{key}"
                 if self.drawn:
                     self.drawn.see_numbers(f"{name}/{key}", parameter)
         self._weights |= {key: numbers(parameter).clone() for key, parameter in own.items()}
@@ -83,13 +85,7 @@ class RecordedStep:
             total = gradient if earlier is None else earlier + gradient
             self._gradients[key] = torch.linalg.vector_norm(numbers(total))
             if self.drawn:
-                self.drawn.see_numbers(f"{self._named(key)}/gradient", total)
-
-    def _named(self, key: str) -> str:
-        """Return a parameter's dotted path."""
-        layer = self._chosen[self.layers[key]]
-        own = {str(id(each)): name for name, each in layer.named_parameters(recurse=False)}
-        return f"{self.layers[key]}/{own[key]}"
+                self.drawn.see_numbers(f"{self._paths[key]}/gradient", total)
 
     def rows(self, number: int) -> list[TrainingRow]:
         """Return the row of each layer that ran or learns, as step `number`."""

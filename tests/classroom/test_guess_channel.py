@@ -10,11 +10,10 @@ import pytest
 from PIL import Image
 
 import hookviz
-from hookviz.atlas.known_atlases import FOLDER
+from hookviz.atlas.known_atlases import FOLDER, PHOTOGRAPH
 from hookviz.capturing.inputs import prepare
 from hookviz.classroom.guess_channel import (
     NAMES,
-    PHOTOGRAPH,
     find_channel,
     four_names,
     make_riddle,

@@ -22,6 +22,17 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.S | re.M)
 
 
+def runs(program: str, folder: Path) -> None:
+    """Hold a program to end well in a process of its own, beside a photograph."""
+    shutil.copyfile(ROOT / "assets" / "samples" / "cat.jpg", folder / "photo.jpg")
+    command = [sys.executable, "-W", "ignore", "-c", program]
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(folder)}
+    ended = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_every_link_leads_to_a_page_a_picture_or_the_repository(tmp_path: Path) -> None:
     docs_site.assemble(tmp_path, "https://example.org/hookviz")
     (tmp_path / docs_site.LIVE).touch()
@@ -72,18 +83,10 @@ def test_both_languages_have_the_same_code_links_and_pictures(page: Path) -> Non
 
 @pytest.mark.parametrize("name", ["curious", "own-network", "training"])
 def test_a_tutorials_code_runs(name: str, tmp_path: Path) -> None:
-    shutil.copyfile(ROOT / "assets" / "samples" / "cat.jpg", tmp_path / "photo.jpg")
-    program = "\n".join(blocks(SITE / "tutorials" / f"{name}.md", "python"))
-    command = [sys.executable, "-W", "ignore", "-c", program]
-    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
-    ended = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 0, ended.stderr
+    runs("\n".join(blocks(SITE / "tutorials" / f"{name}.md", "python")), tmp_path)
 
 
 def test_the_tutorials_lens_counts_what_a_capture_has(tmp_path: Path) -> None:
-    shutil.copyfile(ROOT / "assets" / "samples" / "cat.jpg", tmp_path / "photo.jpg")
     (code,) = blocks(SITE / "tutorials" / "lens.md", "python")
     program = f"""{code}
 import hookviz
@@ -94,9 +97,4 @@ expected = [float((layer.values <= 0).float().mean()) for layer in capture.value
 assert np.allclose(numbers["zeros"], expected), numbers
 assert len(panel.rows) == len(expected)
 """
-    command = [sys.executable, "-W", "ignore", "-c", program]
-    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
-    ended = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 0, ended.stderr
+    runs(program, tmp_path)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hookviz.atlas.atlas import Atlas
-from hookviz.atlas.known_atlases import atlas_of
+from hookviz.atlas.known_atlases import PHOTOGRAPH, atlas_of
 from hookviz.errors import HookVizError
 from hookviz.language.naming import class_label
 from hookviz.language.saying import say
@@ -20,8 +20,6 @@ GUESSES = "guesses"
 _ROUNDS = 6
 _CHOICES = 4
 _LEAST_SHARE = 0.5  # of a channel's strongest images that are of one class
-_TOO_VAGUE = "photograph"
-"""A class of the atlases in the box that says how a picture was made, and not what it shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ def _rounds(atlas: Atlas) -> tuple[Round, ...]:
     answers = (
         (name, answer)
         for name in atlas.classes
-        if name != _TOO_VAGUE
+        if name != PHOTOGRAPH
         for answer in atlas.channels_of_class(name, 1)
     )
     found = sorted(
@@ -86,7 +84,7 @@ def _round(atlas: Atlas, name: str, layer: str, channel: int) -> Round | None:
     except HookVizError:
         return None
     counts = Counter(each.image.category for each in top)
-    others = sorted(set(atlas.classes) - set(counts) - {_TOO_VAGUE})
+    others = sorted(set(atlas.classes) - set(counts) - {PHOTOGRAPH})
     if counts[name] != max(counts.values()) or len(others) < _CHOICES - 1:
         return None
     chance = random.Random(f"{layer} {channel}")  # noqa: S311 - the same choices for everybody

@@ -8,9 +8,8 @@ from typing import TypeVar
 import streamlit as st
 
 from hookviz.atlas.atlas import Atlas
-from hookviz.atlas.known_atlases import atlas_of, known_atlases
+from hookviz.atlas.known_atlases import PHOTOGRAPH, atlas_of, known_atlases
 from hookviz.classroom.guess_channel import (
-    PHOTOGRAPH,
     Found,
     find_channel,
     four_names,
