@@ -12,6 +12,7 @@ const FRAME = `
 
 const WRITTEN = 24; // numbers in a row from which on no digit can be read
 const addresses = new WeakMap(); // of the picture that is shown, to be given back
+let wasOn = false; // whether the focus was on a step: Streamlit may put all of it into the page anew
 
 export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const data = unpacked(bytes);
@@ -76,6 +77,12 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     button.hidden = !text;
     button.textContent = text;
     button.onclick = () => tell(did);
+    button.onfocus = () => {
+      wasOn = true;
+    };
   });
-  if (focused?.hidden) [on, another, again].find((button) => !button.hidden)?.focus();
+  // Who has gone elsewhere meanwhile stays there.
+  const isNowhere = !focused && (document.activeElement ?? document.body) === document.body;
+  if (focused?.hidden || (wasOn && isNowhere)) [on, another, again].find((button) => !button.hidden)?.focus();
+  else wasOn = [on, again, another].includes(focused);
 }

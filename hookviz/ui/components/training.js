@@ -65,6 +65,20 @@ export const pathOf = (curve, steps, most) => {
     .join("");
 };
 
+/**
+ * Where a training stands that is drawn again. Where a person has moved to since stands, and what plays
+ * plays on: an answer to what was asked before that does not pull it back.
+ * @param {{name: string, at: number, moved: boolean, timer: number} | undefined} known how it stood
+ * @param {Facts} data what the server answers
+ */
+export const standOf = (known, data) => {
+  const same = known?.name === data.name ? known : null;
+  const isPlaying = Boolean(same?.timer) && data.frames.length > 1;
+  const isAhead = isPlaying || Boolean(same?.moved && same.at !== data.at);
+  const at = isAhead && same ? Math.min(same.at, data.frames.length - 1) : data.at;
+  return { at, moved: isAhead && !isPlaying, isPlaying };
+};
+
 const percent = (share) => `${inSigns((100 * share).toFixed(1))} %`;
 const fill = (text, facts) => text.replace(/\{(\w+)\}/g, (_, name) => facts[name]);
 
@@ -85,7 +99,14 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   ].map(find);
   const known = states.get(root);
   known?.stop();
-  const state = { name: data.name, at: data.at, kernel: data.kernel, timer: 0, stop: () => clearInterval(state.timer) };
+  const { isPlaying, ...where } = standOf(known, data);
+  const state = {
+    name: data.name,
+    ...where,
+    kernel: data.kernel,
+    timer: 0,
+    stop: () => clearInterval(state.timer),
+  };
   states.set(root, state);
   const { parts, size } = partsOf(data);
   const [count, side] = data.kernels;
@@ -224,19 +245,23 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const pause = (tell) => {
     state.stop();
     state.timer = 0;
+    state.moved = true;
     showPlaying();
     if (tell) setTriggerValue("at", state.at);
   };
-  play.onclick = () => {
-    if (state.timer) return pause(true);
-    if (state.at === frames.length - 1) state.at = 0;
+  const playOn = () => {
     draw();
     state.timer = setInterval(() => {
-      state.at += 1;
+      state.at = Math.min(state.at + 1, frames.length - 1);
       draw();
       if (state.at >= frames.length - 1) pause(true);
     }, PACE);
     showPlaying();
+  };
+  play.onclick = () => {
+    if (state.timer) return pause(true);
+    if (state.at === frames.length - 1) state.at = 0;
+    playOn();
   };
   slider.oninput = () => {
     pause(false);
@@ -245,7 +270,8 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   };
   slider.onchange = () => setTriggerValue("at", state.at);
   slider.onkeydown = (event) => event.stopPropagation(); // no key of the page's while scrubbing
-  draw();
+  if (isPlaying) playOn();
+  else draw();
   showPlaying();
   return state.stop;
 }
