@@ -85,6 +85,7 @@ lock: .venv/dev ## pin what the image installs, with hashes
 pictures: .venv/dev ## make the pictures of README.md and docs from the real app
 	$(BIN)/python -m scripts.gallery
 	$(BIN)/python -m scripts.pictures
+	$(BIN)/python -m scripts.moving_picture
 
 train: .venv/dev ## train the bundled models again (over an hour on a CPU)
 	$(BIN)/python -m scripts.train_bundled

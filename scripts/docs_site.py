@@ -114,7 +114,7 @@ def _linked(text: str, file: Path, place: Path, pages: dict[Path, Path], reposit
 
 def _reference() -> str:
     """Return the page of all public names, each by the module that defines it."""
-    lines = ["# From Python", "", "All of it is in `hookviz`: `hookviz.capture`, and so on.", ""]
+    lines = ["# Reference", "", "All of it is in `hookviz`: `hookviz.capture`, and so on.", ""]
     names = sorted(set(hookviz.__all__) - {"__version__"}, key=str.casefold)
     for name in names:
         lines += [f"::: hookviz.{name}", ""]

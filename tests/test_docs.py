@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 import hookviz
 from hookviz.cli.main import COMMANDS
@@ -96,13 +97,25 @@ def test_every_lens_is_described() -> None:
     assert set(named) == {(lens.question, lens.title) for lens in hookviz.list_lenses()}
 
 
-def test_every_command_is_in_the_readme() -> None:
-    shown = set(re.findall(r"^hookviz (\w+)", text_of("README.md"), re.MULTILINE))
+def test_every_command_has_a_line() -> None:
+    shown = set(re.findall(r"^hookviz (\w+)", text_of("docs/shell.md"), re.MULTILINE))
     assert shown == set(COMMANDS)
 
 
-def test_the_readme_stays_short() -> None:
-    assert len(text_of("README.md").splitlines()) <= 106 + len(COMMANDS)  # each has a line
+def test_the_readme_is_one_screen() -> None:
+    text = text_of("README.md")
+    assert len(text.splitlines()) <= 40
+    assert len(re.findall(r"^\.?venv|^python|^\.venv", text, re.MULTILINE)) == 2  # commands
+    assert len(re.findall(r"\*\*\[[^]]+\]\([^)]+\)\*\*", text)) == 3  # links
+
+
+@pytest.mark.parametrize("language", ["", ".zh"])
+def test_the_picture_of_the_readme_moves(language: str) -> None:
+    file = ROOT / f"docs/pictures/moving{language}.webp"
+    assert f"(docs/pictures/{file.name})" in text_of(f"README{language}.md")
+    with Image.open(file) as film:
+        assert int(getattr(film, "n_frames", 1)) > 10
+    assert file.stat().st_size < 1_000_000
 
 
 def skeleton(name: str) -> dict[str, list[Any]]:
@@ -110,8 +123,7 @@ def skeleton(name: str) -> dict[str, list[Any]]:
 
     So is a picture of the page, or a document, in that language.
     """
-    text = re.sub(r"\]\(README(\.zh)?\.md\)", "](the other)", text_of(name))
-    text = text.replace(".zh.png)", ".png)").replace(".zh.md)", ".md)")
+    text = re.sub(r"\.zh\.(png|webp|md)\)", r".\1)", text_of(name))
     prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     return {
         "headings": re.findall(r"^(#+) ", prose, re.MULTILINE),
@@ -123,18 +135,20 @@ def skeleton(name: str) -> dict[str, list[Any]]:
     }
 
 
-def test_the_readme_in_chinese_says_the_same() -> None:
-    english, chinese = skeleton("README.md"), skeleton("README.zh.md")
+@pytest.mark.parametrize("name", ["README", "docs/overview", "docs/python", "docs/shell"])
+def test_what_is_in_chinese_says_the_same(name: str) -> None:
+    english, chinese = skeleton(f"{name}.md"), skeleton(f"{name}.zh.md")
+    assert sum(map(len, english.values())) >= 9
     for kind, found in english.items():
-        assert len(found) >= 3, kind
         assert chinese[kind] == found, kind
-    assert ROOT / "README.zh.md" in DOCUMENTS
+    assert ROOT / f"{name}.zh.md" in DOCUMENTS
 
 
-def test_the_readme_in_chinese_names_what_is_on_the_page_as_the_page_does() -> None:
+def test_what_is_in_chinese_names_what_is_on_the_page_as_the_page_does() -> None:
     italic = r"(?<!\*)\*([^*\n]+)\*(?!\*)"
     english, chinese = (
-        re.findall(italic, without_code(ROOT / name)) for name in ("README.md", "README.zh.md")
+        re.findall(italic, without_code(ROOT / name))
+        for name in ("docs/overview.md", "docs/overview.zh.md")
     )
     assert len(english) == len(chinese) >= 3
     with speaking("zh_CN"):
