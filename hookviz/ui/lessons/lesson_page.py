@@ -57,10 +57,11 @@ def show_lesson(lesson: Lesson, scene: LessonScene, choices: SceneChoices) -> No
     number = choosing.step_of(lesson)
     step = lesson.steps[number - 1]
     _show_head(lesson, number, choices)
-    asked = facts_of(step, scene)
+    line = st.empty()  # on every run, or the lesson would be mounted anew where facts are computed
+    asked = facts_of(step, scene, line=line)
     keys = [f"{lesson.slug}-{number}-{position}" for position in range(len(step.blocks))]
     shown = {position: remembered_shown(key) for position, key in enumerate(keys)}
-    facts = facts_of(step, scene, shown) if any(shown.values()) else asked
+    facts = facts_of(step, scene, shown, line) if any(shown.values()) else asked
     blocks = _until_unanswered(lesson, step)
     with st.container(key="hv-lesson"):
         st.html(

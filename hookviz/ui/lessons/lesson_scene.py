@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from streamlit.delta_generator import DeltaGenerator
+
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
@@ -40,7 +42,10 @@ class SceneChoices:
 
 
 def facts_of(
-    step: Step, scene: LessonScene, shown: Mapping[int, Options] = MappingProxyType({})
+    step: Step,
+    scene: LessonScene,
+    shown: Mapping[int, Options] = MappingProxyType({}),
+    line: DeltaGenerator | None = None,
 ) -> Mapping[str, Fact]:
     """Return the facts of a step's live parts; dots for those that can't be computed.
 
@@ -51,25 +56,28 @@ def facts_of(
         scene: what its parts look at.
         shown: by the position of a part among the blocks, the options that its controls have
             changed. Without them the facts are those of the lesson as its file has it.
+        line: the empty element that a wait is written to, as `turn` says.
     """
     facts: dict[str, Fact] = {**sign_words()}
     for position, block in enumerate(step.blocks):
         if isinstance(block, Live):
             try:
-                facts |= _facts(block, scene, {**block.options, **shown.get(position, {})})
+                facts |= _facts(block, scene, {**block.options, **shown.get(position, {})}, line)
             except HookVizError:
                 facts = DottedFacts(facts)  # the part says it where it stands
     return facts
 
 
-def _facts(live: Live, scene: LessonScene, shown: Options) -> Mapping[str, Fact]:
+def _facts(
+    live: Live, scene: LessonScene, shown: Options, line: DeltaGenerator | None
+) -> Mapping[str, Fact]:
     """Return the facts of a part, from the session's cache where they are there."""
     cache = resources.session_cache()
     options = tuple(sorted(shown.items()))
     key = ("facts", current(), live.part, options, scene.model.digest, scene.model_input.digest)
     facts: Mapping[str, Fact] | None = cache.get(key)
     if facts is None:
-        with turn(say("The lesson's numbers"), "lesson", model=scene.model.name):
+        with turn(say("The lesson's numbers"), "lesson", model=scene.model.name, line=line):
             facts = parts()[live.part].facts(scene, shown)
         cache.put(key, facts, _FACTS_BYTES)
     return facts

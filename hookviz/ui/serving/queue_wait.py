@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from hookviz.classroom.classes import classes
 from hookviz.live.streams import streams
@@ -17,7 +18,12 @@ from hookviz.ui.serving.explorer_sessions import explorer_sessions
 
 @contextmanager
 def turn(
-    label: str, kind: str = "capture", *, model: str = "", layer: str = ""
+    label: str,
+    kind: str = "capture",
+    *,
+    model: str = "",
+    layer: str = "",
+    line: DeltaGenerator | None = None,
 ) -> Iterator[RunSlot]:
     """Wait for this session's turn, with its place on the screen, and hold it for the block.
 
@@ -33,11 +39,14 @@ def turn(
         kind: what is run, in a word for logs and metrics.
         model: the model's name in the catalog, for the log.
         layer: the layer's name, for the log.
+        line: the empty element that the place in the queue is written to; one of its own if None.
+            Who does not enter a turn on each run gives one that is always there: Streamlit mounts
+            anew what stands below an element that comes and goes, and its keys are lost meanwhile.
 
     Raises:
         OutOfMemoryError: the block needs more memory than there is.
     """
-    line = st.empty()
+    line = st.empty() if line is None else line
     shown, started = False, time.monotonic()
 
     def on_position(position: int) -> None:

@@ -1,7 +1,10 @@
 """A lesson's page as Streamlit runs it; `tests/e2e/test_lessons.py` goes through them."""
 
+from collections.abc import Iterator
+
 import pytest
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Block
 
 from hookviz.lessons.catalog import lessons
 from hookviz.lessons.lesson import Question
@@ -75,3 +78,29 @@ def test_a_network_without_attention_says_so() -> None:
     page = at_attention(model="ShapesNet")
     assert "There are – tokens" in texts(page.get("html"))
     assert "In ShapesNet no patches attend to each other" in texts(page.info)
+
+
+def way_to(page: AppTest, words: str) -> tuple[int, ...]:
+    """Where on the page an element with the words stands, from block to block."""
+
+    def ways(block: Block, before: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        for at, child in block.children.items():
+            if isinstance(child, Block):
+                yield from ways(child, (*before, at))
+            elif words in str(getattr(child.proto, "body", "")):
+                yield (*before, at)
+
+    found = list(ways(page.main, ()))
+    assert len(found) == 1
+    return found[0]
+
+
+def test_a_lesson_stands_where_it_stood_whether_or_not_its_numbers_are_computed() -> None:
+    """Streamlit mounts anew what an element that comes or goes has moved: keys would be lost."""
+    page = answered("reading-maps")
+    page.run()  # the numbers are there now
+    marks = ('class="hv-step-title"', 'class="hv-blind-row"')
+    stood = {words: way_to(page, words) for words in marks}
+    page.button(key="reading-maps-1-3 t").click().run()  # and now the text's are computed
+    for words, way in stood.items():
+        assert way_to(page, words) == way, words

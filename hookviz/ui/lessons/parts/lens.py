@@ -54,13 +54,19 @@ def _result(lens: Lens, scene: LessonScene, chosen: dict[str, Any]) -> LensResul
     said = repr(sorted(chosen.items()))
     key = ("lesson lens", current(), lens.slug, scene.model.digest, scene.model_input.digest, said)
     result: LensResult | None = cache.get(key)
+    place = st.empty()  # on every run: what stands below would be mounted anew
     if result is None:
         spinner = st.spinner(say("{lens}…", lens=say(lens.title)))
-        with turn(lens.title, lens.slug, model=scene.model.name) as held, spinner:
+        with (
+            place.container(),
+            turn(lens.title, lens.slug, model=scene.model.name) as held,
+            spinner,
+        ):
             progress = held.limit.within(lambda _share: None)
             subject = replace(subject_of(scene), cache=cache, progress=progress)
             result = look(lens, subject, chosen)
         cache.put(key, result, len(result.npz()) + 1_000_000)
+        place.empty()
     return result
 
 
