@@ -1,7 +1,7 @@
-"""Film the README's moving picture: a visitor picks channels, goes deeper, and sees the whole network.
+"""Film the README's moving picture: a visitor picks channels, goes deeper, sees the whole network.
 
-The real app in Chromium, once in each language; a frame for each thing that is done, and the pointer
-drawn where it is.
+The real app in Chromium, once in each language: a frame for each thing that is done, and the
+pointer drawn where it is.
 """
 
 import io
