@@ -2,6 +2,7 @@
 // that one plays to or scrubs to. All steps are here, so that only where one stops is told.
 
 import { frame, inSigns, make, penOf, signedColours, unpacked } from "../../explorer/client/shared.js";
+import { ahead } from "./ahead.js";
 
 const FRAME = `
   <div class="tr-all" role="group">
@@ -65,20 +66,6 @@ export const pathOf = (curve, steps, most) => {
     .join("");
 };
 
-/**
- * Where a training stands that is drawn again. Where a person has moved to since stands, and what plays
- * plays on: an answer to what was asked before that does not pull it back.
- * @param {{name: string, at: number, moved: boolean, timer: number} | undefined} known how it stood
- * @param {Facts} data what the server answers
- */
-export const standOf = (known, data) => {
-  const same = known?.name === data.name ? known : null;
-  const isPlaying = Boolean(same?.timer) && data.frames.length > 1;
-  const isAhead = isPlaying || Boolean(same?.moved && same.at !== data.at);
-  const at = isAhead && same ? Math.min(same.at, data.frames.length - 1) : data.at;
-  return { at, moved: isAhead && !isPlaying, isPlaying };
-};
-
 const percent = (share) => `${inSigns((100 * share).toFixed(1))} %`;
 const fill = (text, facts) => text.replace(/\{(\w+)\}/g, (_, name) => facts[name]);
 
@@ -99,10 +86,12 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   ].map(find);
   const known = states.get(root);
   known?.stop();
-  const { isPlaying, ...where } = standOf(known, data);
+  const subject = `${data.name} ${frames.length}`; // of which one has not moved ahead of the server
+  const mine = ahead(root, subject, [data.at], ([at]) => setTriggerValue("at", at));
+  const isPlaying = known?.subject === subject && known.timer !== 0;
   const state = {
-    name: data.name,
-    ...where,
+    subject,
+    at: mine.value[0],
     kernel: data.kernel,
     timer: 0,
     stop: () => clearInterval(state.timer),
@@ -245,14 +234,14 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const pause = (tell) => {
     state.stop();
     state.timer = 0;
-    state.moved = true;
     showPlaying();
-    if (tell) setTriggerValue("at", state.at);
+    if (tell) mine.tell([state.at]);
   };
   const playOn = () => {
     draw();
     state.timer = setInterval(() => {
       state.at = Math.min(state.at + 1, frames.length - 1);
+      mine.keep([state.at]);
       draw();
       if (state.at >= frames.length - 1) pause(true);
     }, PACE);
@@ -261,14 +250,16 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   play.onclick = () => {
     if (state.timer) return pause(true);
     if (state.at === frames.length - 1) state.at = 0;
+    mine.keep([state.at]);
     playOn();
   };
   slider.oninput = () => {
     pause(false);
     state.at = Number(slider.value);
+    mine.keep([state.at]);
     draw();
   };
-  slider.onchange = () => setTriggerValue("at", state.at);
+  slider.onchange = () => mine.tell([state.at]);
   slider.onkeydown = (event) => event.stopPropagation(); // no key of the page's while scrubbing
   if (isPlaying) playOn();
   else draw();
