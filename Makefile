@@ -63,8 +63,8 @@ format: .venv/dev ## put the code into shape
 site: .venv/dev ## build the documentation as a site into out/site, in both languages
 	$(BIN)/python -W ignore -m scripts.docs_site
 
-bench: .venv/dev ## measure speed beside peers and print the table
-	$(BIN)/python -m scripts.bench
+bench: .venv/dev .venv/peers ## measure speed beside peers and print the table
+	PYTHONPATH=.venv/peers/packages $(BIN)/python -m scripts.bench
 
 load: .venv/dev ## let classes of 1 to 300 work on one server at once, and see how many it bears
 	$(BIN)/python -m scripts.load 1 10 40 100
@@ -102,4 +102,8 @@ clean: ## remove the environment and everything made
 
 .venv/dev: requirements-dev.txt .venv/app
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements-dev.txt
+	@touch $@
+
+.venv/peers: requirements-peers.txt .venv/app
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $@/packages -r requirements-peers.txt
 	@touch $@

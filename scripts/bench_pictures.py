@@ -172,7 +172,7 @@ def makers(network: nn.Module) -> dict[str, Maker]:
                 made[f"{title}, fourier"] = horama_maker(network, "fourier")
                 made[f"{title}, maco"] = horama_maker(network, "maco")
         except ImportError as error:
-            print(f"{package} is left out: {error}. scripts/picture_peers.py says how to get it.\n")
+            print(f"{package} is left out: {error}. make .venv/peers has it.\n")
     return made
 
 

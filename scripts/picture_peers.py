@@ -1,11 +1,10 @@
 """Make pictures of units by other libraries, with equal steps, size and network.
 
-Neither library is among the project's requirements, as one of them needs an old kornia. They are
-had beside it::
+Neither library is among the project's requirements, as one of them needs an old kornia. `make bench`
+has them beside it, of ``requirements-peers.txt``::
 
-    pip install --no-deps --target peers \
-        torch-lucent==0.1.8 kornia==0.4.1 decorator horama==0.3.0 einops
-    PYTHONPATH=peers python -m scripts.bench_pictures
+    make .venv/peers
+    PYTHONPATH=.venv/peers/packages python -m scripts.bench_pictures
 """
 
 import contextlib
