@@ -115,13 +115,13 @@ def test_phones_guess_a_channel_by_four_names_and_have_points(screen: Screen, se
     teacher.get_by_role("button", name="Reveal").click()
     expect(first.locator(".points")).to_contain_text("of 2")
     points = first.locator(".points").inner_text()
-    assert right_of(teacher)[2] != channel
+    before, (_, layer, channel) = channel, right_of(teacher)
+    assert channel != before
     first.reload()
     expect(first.locator(".points")).to_have_text(points)
 
     # the channel itself, on all screens
     teacher.get_by_role("button", name="Show it large").click()
-    _, layer, channel = right_of(first)
     for page in (teacher, first, chinese):
         follows(page, channel=str(channel), layer=layer)
         expect(page.locator(".card .asked")).not_to_be_visible()  # nothing lies over it
