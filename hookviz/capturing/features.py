@@ -26,6 +26,7 @@ from hookviz.errors import (
     one_of,
     shorten,
 )
+from hookviz.hooking.function_calls import is_function, nearest_module, no_module
 from hookviz.images.urls import ImageUrl, is_url
 from hookviz.language.saying import say
 from hookviz.paths import path_of
@@ -92,7 +93,8 @@ def features(
 
     Raises:
         UnknownLayerError: the model has no such layer.
-        SettingError: `pool` is not one of `POOLS`, no layer is given, or there is no such engine.
+        SettingError: `pool` is not one of `POOLS`, no layer is given, or a function of the code
+            that is listed as one, or there is no such engine.
         HookVizError: no image is given, or none gives a vector.
 
     >>> model = hookviz.load_model("shapesnet")
@@ -164,8 +166,11 @@ def _asked(model: Model, layer: str | Iterable[str] | None) -> tuple[str, ...]:
         )
     names = list(filter(None, dict(model.network.named_modules(remove_duplicate=False))))
     for name in asked:
-        if name not in names:
-            raise UnknownLayerError(say("layer in {model}", model=model.title), name, names)
+        if name in names:
+            continue
+        if is_function(str(name)) and nearest_module(name) in names:
+            raise no_module(name, model.title, nearest_module(name))
+        raise UnknownLayerError(say("layer in {model}", model=model.title), name, names)
     return tuple(dict.fromkeys(asked))
 
 

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
+from hookviz.errors import SettingError
 from hookviz.hooking import hooks
 from hookviz.hooking.torch_functions import EveryFunction, function_name, not_followed
+from hookviz.language.saying import say
 
 See = Callable[[hooks.Call], object]
 
@@ -130,6 +132,35 @@ def taken_apart(name: str) -> tuple[str, str]:
         return function, f"in {block}"
     layer = ".".join(filter(None, (block, where.removeprefix(_AFTER))))
     return function, f"{_AFTER}{layer}"
+
+
+def nearest_module(name: str) -> str:
+    """Return the module beside a listed function: the one it follows, or the block that calls it.
+
+    >>> nearest_module("layer1.0.relu() after conv1"), nearest_module("layer1.relu() at the start")
+    ('layer1.0.conv1', 'layer1')
+    """
+    return taken_apart(name)[1].partition(" ")[2]
+
+
+def no_module(name: str, where: str, nearest: str) -> SettingError:
+    """Return what to raise where a module is needed, and a listed function is asked for.
+
+    Args:
+        name: of the function, as it is listed.
+        where: the network, in a word or two.
+        nearest: the module that does instead.
+    """
+    return SettingError(
+        say(
+            "{name!r} is a function that the code of {model} calls. `capture` and the grid show "
+            "what it puts out; here a module is needed, on which a hook can sit. The nearest one "
+            "is {nearest!r}.",
+            name=name,
+            model=where,
+            nearest=nearest,
+        )
+    )
 
 
 @contextmanager

@@ -7,7 +7,8 @@ from typing import Any
 from torch import nn
 from torch.jit import ScriptModule
 
-from hookviz.errors import ModelError, SettingError, UnknownLayerError, shorten
+from hookviz.errors import HookVizError, ModelError, SettingError, UnknownLayerError, shorten
+from hookviz.hooking.function_calls import is_function, nearest_module, no_module
 
 Selector = str | type[nn.Module] | nn.Module | Callable[[str, nn.Module], bool]
 """One way of choosing: see `select`."""
@@ -33,7 +34,8 @@ def select(network: nn.Module, layers: Layers = None, exclude: Layers = ()) -> t
 
     Raises:
         UnknownLayerError: there is no layer of that name, pattern or type, with the nearest.
-        SettingError: something else is given, or no layer is left.
+        SettingError: something else is given, such as a function of the code that is listed as a
+            layer; or no layer is left.
         ModelError: `network` is no module, or it was compiled or scripted, so that hooks are blind.
     """
     if not isinstance(network, nn.Module):
@@ -93,7 +95,7 @@ def _matching(
             return [selector]
         names = [name for name in layers if fnmatchcase(name, selector)]
         if not names or not _PATTERN & set(selector):
-            raise UnknownLayerError(f"layer in this {type(network).__name__}", selector, layers)
+            raise _unknown(network, every, selector)
     elif isinstance(selector, nn.Module):
         names = [name for name, module in every.items() if module is selector][:1]
         if not names:
@@ -121,6 +123,13 @@ def _matching(
             "'layer3.*.conv?', a type such as nn.Conv2d, a module, or a function of both."
         )
     return names
+
+
+def _unknown(network: nn.Module, every: Mapping[str, nn.Module], name: str) -> HookVizError:
+    where = f"this {type(network).__name__}"
+    if is_function(name) and nearest_module(name) in every:
+        return no_module(name, where, nearest_module(name))
+    return UnknownLayerError(f"layer in {where}", name, filter(None, every))
 
 
 def _check_seen(network: nn.Module) -> None:

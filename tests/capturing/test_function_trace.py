@@ -142,3 +142,9 @@ def test_cells_of_a_function_see_what_they_are_made_of() -> None:
     fields = receptive_fields(article(), (1, 28, 28))
     sizes = [(5, 5), (6, 6), (14, 14), (16, 16)]
     assert [fields[name].size for name in FUNCTIONS] == sizes
+
+
+def test_no_vectors_are_made_of_a_function_and_its_nearest_module_is_named() -> None:
+    says = r"is a function .* The nearest one is 'conv1'\."
+    with pytest.raises(hookviz.SettingError, match=says):
+        hookviz.extract_features(article(), [IMAGE], FUNCTIONS[0])

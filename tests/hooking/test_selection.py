@@ -122,3 +122,16 @@ def test_a_script_is_refused() -> None:
         scripted = torch.jit.script(nn.Sequential(nn.ReLU()))
     with pytest.raises(ModelError, match="TorchScript"):
         select(scripted)
+
+
+@pytest.mark.parametrize(
+    ("function", "nearest"),
+    [("layer1.0.relu() after conv1", "layer1.0.conv1"), ("layer2.relu() at the start", "layer2")],
+)
+def test_of_a_function_that_is_listed_the_nearest_module_is_named(
+    function: str, nearest: str
+) -> None:
+    with pytest.raises(SettingError, match=rf"is a function .* nearest one is '{nearest}'\."):
+        select(NETWORK, function)
+    with pytest.raises(UnknownLayerError):
+        select(NETWORK, function.replace("layer", "stage"))

@@ -18,6 +18,7 @@ from hookviz.errors import (
     shorten,
 )
 from hookviz.explaining.named_class import class_number
+from hookviz.hooking.function_calls import no_module
 from hookviz.images.samples import samples
 from hookviz.language.saying import joined, mark, say
 from hookviz.types import TOKENS, Capture, LayerInfo, Model
@@ -165,7 +166,7 @@ class LayerChoice(Parameter):
         Raises:
             UnknownLayerError: a pass runs no layer of that name.
             SettingError: it runs one that is no convolution, where kernels are looked at, or none
-                with weights for maps, where these are.
+                with weights for maps, where these are; or it is a function, and no module.
             HookVizError: there is no layer to choose from.
         """
         names = [layer.name for layer in self.choices(subject.trace)]
@@ -180,6 +181,11 @@ class LayerChoice(Parameter):
             return self.start(subject.trace)
         if value in names:
             return str(value)
+        if value in subject.trace.functions.calls:
+            order = tuple(subject.trace.recordable)
+            before = [name for name in order[: order.index(value)] if name in names]
+            nearest = before[-1] if before else names[0]
+            raise no_module(value, subject.model.title, nearest)
         kind = "layer"
         if self.kind in {"conv", "conv or linear"}:
             self._check_kind(value, subject, names)

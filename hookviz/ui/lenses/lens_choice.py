@@ -101,7 +101,7 @@ def begins_at(lens: Lens, trace: LayerTrace) -> str:
 def say_another(lens: Lens, trace: LayerTrace, shown: str) -> None:
     """Say that a lens looks at another layer than the one that was chosen, if it does."""
     chosen = st.query_params.get("layer")
-    if chosen not in trace.calls or chosen == shown or not layers_at_side(lens):
+    if chosen not in trace.recordable or chosen == shown or not layers_at_side(lens):
         return
     words = say(
         "{lens} can't look at {chosen}, and looks at {layer} before it. With the channels {chosen} "

@@ -14,6 +14,7 @@ from hookviz.lenses.contract.parameters import OneOf, WholeNumber
 from hookviz.lenses.contract.running import list_lenses
 from hookviz.models.loading import load_model
 from hookviz.types import Model
+from tests.capturing.test_function_trace import FUNCTIONS, IMAGE, article
 from tests.networks import as_model, random_input
 
 
@@ -54,6 +55,17 @@ def test_a_block_is_taken_where_the_lens_takes_any_layer() -> None:
         takes_any.resolve("stage33", subject)
     with pytest.raises(SettingError, match=r"is a ResidualStage, .* one is 'stage3\..*conv'"):
         parameters.LayerChoice().resolve("stage3", subject)
+
+
+@pytest.mark.parametrize("kind", ["conv", "conv or linear", "all", "maps", "any"])
+def test_of_a_function_the_nearest_layer_that_a_lens_takes_is_named(kind: str) -> None:
+    model = article()
+    subject = Subject(model, prepare(model, IMAGE), None)
+    says = r"is a function that the code of Article calls.* one is 'conv2'\."
+    for name in FUNCTIONS[2:]:
+        assert name in subject.trace.recordable
+        with pytest.raises(SettingError, match=says):
+            parameters.LayerChoice(kind=kind).resolve(name, subject)
 
 
 def test_a_class_is_the_likeliest_or_a_number_or_a_name(subject: Subject) -> None:

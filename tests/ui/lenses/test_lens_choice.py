@@ -80,6 +80,14 @@ def test_back_at_the_channels_the_layer_and_the_list_of_before_are_there() -> No
     assert not page.warning
 
 
+def test_of_a_function_it_is_said_which_layer_a_lens_looks_at() -> None:
+    function, shown = "conv1.relu() after bn", "conv1.bn"
+    page = opened(model="GoogLeNet", weights="random", lens="embedding", layer=function)
+    assert asked(page, "layers")["layer"] == shown
+    assert f"can't look at {function}, and looks at {shown} before it." in texts(page.caption)
+    assert not page.warning
+
+
 def test_another_model_starts_the_lens_anew() -> None:
     page = opened(lens=GRAD_CAM)
     page.selectbox(key="model").select("SqueezeNet 1.1").run()
