@@ -140,10 +140,10 @@ def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | No
             top = subject.label(parameter.start(subject))
     except HookVizError:
         return None  # the lens itself says what is missing
-    names = _class_names(subject)
     word = TARGET if parameter.name == TARGET else key  # the one asked about, in whatever lens
     if word != key and key in st.query_params:  # as links were written when each lens had its own
         update_link(**{word: st.query_params[key], key: None})
+    names = _class_names(subject, st.query_params.get(word))
     chosen = linked_choice(
         st.selectbox,
         say(parameter.label),
@@ -157,8 +157,12 @@ def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | No
     return None if chosen is None else names[chosen][0]
 
 
-def _class_names(subject: Subject) -> dict[str, tuple[int, str]]:
-    """Return each class's number and label by its name in a link, the likeliest first."""
+def _class_names(subject: Subject, chosen: str | None = None) -> dict[str, tuple[int, str]]:
+    """Return each class's number and label by its name in a link, the likeliest first.
+
+    The chosen one has its probability too: on another image it may be none of the likeliest, and
+    would lose it.
+    """
     logits = subject.scored.logits
     assert logits is not None
     known = subject.model.categories
@@ -168,7 +172,8 @@ def _class_names(subject: Subject) -> dict[str, tuple[int, str]]:
     listed = {}
     for number in dict.fromkeys((*top, *range(len(names)))):
         which = f" ({number})" if names[number].endswith(f" ({number})") else ""
-        share = f" · {percent(float(chances[number]))}" if number in top else ""
+        is_told = number in top or names[number] == chosen
+        share = f" · {percent(float(chances[number]))}" if is_told else ""
         listed[names[number]] = number, f"{listed_label(number, known)}{which}{share}"
     return listed
 

@@ -64,6 +64,21 @@ def test_the_likeliest_classes_come_first_with_their_probabilities() -> None:
     assert len(set(options)) == 1000
 
 
+def test_the_chosen_class_keeps_its_probability_on_an_image_where_it_is_unlikely() -> None:
+    page = opened(lens=GRAD_CAM, target="tabby")
+    shown = next(each for each in page.selectbox(key="target").options if each.startswith("tabby"))
+    assert shown.endswith(" %")
+    page.query_params["sample"] = "coffee"
+    page.run()
+    options = page.selectbox(key="target").options
+    assert page.selectbox(key="target").value == "tabby"
+    told = [each for each in options if each.endswith(" %")]
+    assert len(told) == 6, "the five likeliest, and the chosen one"
+    assert told[5].startswith("tabby · ")
+    page.selectbox(key="target").select(told[0]).run()
+    assert len([each for each in page.selectbox(key="target").options if "%" in each]) == 5
+
+
 def test_of_two_classes_of_one_name_either_can_be_chosen(tiny: hookviz.Model) -> None:
     model = replace(tiny, categories=("crane", "owl", "crane", "kite", "wren"))
     names = _class_names(Subject(model, prepare(model, picture()), None))
