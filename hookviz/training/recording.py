@@ -55,7 +55,8 @@ def record(
 
     Returns:
         What the block gets: a `TrainingLog`, to which a step is added when the next one begins, or
-        the block ends.
+        the block ends. `TrainingLog.chart` draws each layer's gradient over the steps, and a
+        notebook shows that.
 
     Raises:
         SettingError: `every` is no whole number from 1 on; no layer is left; `to` is neither of

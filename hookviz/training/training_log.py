@@ -172,6 +172,10 @@ class TrainingLog:
         )
         return chart_png(chart)
 
+    def _repr_png_(self) -> bytes | None:
+        """Show the gradients over the steps in a notebook; nothing before there are some."""
+        return self.chart() if self._lines("gradient_norm") else None
+
     def findings(self) -> tuple[TrainingFinding, ...]:
         """Return what is unusual, in order of steps: each kind once for each layer and column.
 

@@ -65,6 +65,12 @@ else:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def test_a_notebook_shows_the_gradients_over_the_steps_once_there_are_some() -> None:
+    log = log_of(a=steady(4), b=steady(4)[::-1])
+    assert log._repr_png_() == log.chart("gradient_norm", ["a", "b"])
+    assert TrainingLog([TrainingRow(0, "relu", dead=0.5)])._repr_png_() is None
+
+
 def test_a_chart_shows_up_to_five_layers() -> None:
     log = log_of(**{f"layer{number}": steady(4) for number in range(9)})
     pixels = np.asarray(Image.open(io.BytesIO(log.chart())))
