@@ -5,7 +5,7 @@ package hands to the next finds all of it here.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from hookviz import markup
 from hookviz.errors import HookVizError, UnknownLayerError
 from hookviz.language.naming import class_label
-from hookviz.language.saying import say
+from hookviz.language.saying import say, sentences
 from hookviz.wording import times
 
 Pixels = NDArray[np.uint8]
@@ -219,7 +219,8 @@ class Address:
 
     Written ``layer``, ``layer#1`` for the second call, and ``layer[0]`` or ``layer#1[mask]`` for
     one part of a tuple, list or dict. A ``#``, ``[``, ``]`` or ``\`` in a name itself is written
-    with a ``\`` before it.
+    with a ``\`` before it. Written so, calls count from 0, as Python does; `in_words` counts them
+    from 1, as the page does.
     """
 
     layer: str
@@ -230,6 +231,21 @@ class Address:
         call = f"#{self.call}" if self.call else ""
         path = "".join(f"[{_plainly(key)}]" for key in self.path)
         return f"{_plainly(self.layer)}{call}{path}"
+
+    @property
+    def in_words(self) -> str:
+        """The address as people read it, its calls counted from 1.
+
+        >>> from hookviz.types import Address
+        >>> Address("relu").in_words, Address("relu", 1, ("mask",)).in_words
+        ('relu', 'relu, call 2[mask]')
+        """
+        if not self.call:
+            return str(self)
+        path = "".join(f"[{_plainly(key)}]" for key in self.path)
+        return (
+            say("{layer}, call {number}", layer=_plainly(self.layer), number=self.call + 1) + path
+        )
 
     @classmethod
     def read(cls, text: str) -> "Address":
@@ -633,7 +649,26 @@ class Capture(Mapping[str, Activation]):
 
 
 class MissingAddressError(UnknownLayerError, KeyError):
-    """`UnknownLayerError` that is a `KeyError`, too, so that a mapping may raise it."""
+    """`UnknownLayerError` that is a `KeyError`, too, so that a mapping may raise it.
+
+    Where calls are counted, it says how: an address begins at 0, and the page at 1.
+    """
+
+    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
+        super().__init__(kind, name, known)
+        several = next(filter(_is_later_call, (*self.nearest, *known)), None)
+        if several is not None and _is_later_call(self.name):
+            read = Address.read(several)
+            told = say(
+                "An address counts calls from 0: {address!r} is {words}.",
+                address=several,
+                words=read.in_words,
+            )
+            self.args = (sentences(str(self.args[0]), told),)
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would show the quoted representation
+
+
+def _is_later_call(address: str) -> bool:
+    return Address.read(address).call > 0

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.codegen.wording import as_maps
-from hookviz.types import Address, Layout
+from hookviz.language.speaking import speaking
+from hookviz.types import Address, Layout, MissingAddressError
 from tests.networks import Tiny, as_model, random_input, seeded
 
 NAMES = ("c", "c#1", "c[0]", "c[0]#1", "c]", "c\\", "c\\#1", "#", "layer1.0.conv1", "")
@@ -130,3 +131,28 @@ def test_windows_are_put_back_of_one_image_and_of_several(
     assert layout.of((9, 6, 5)) == layout.of((8, 2, 3, 5)) == Layout("vectors", batch=False)
     written: torch.Tensor = eval("windows" + as_maps(layout), {"windows": windows})  # noqa: S307
     assert torch.equal(written, images)
+
+
+@pytest.mark.parametrize(
+    ("address", "english", "chinese"),
+    [
+        (Address("relu"), "relu", "relu"),
+        (Address("relu", 1), "relu, call 2", "relu（第 2 次调用）"),
+        (Address("b", 11, ("mask",)), "b, call 12[mask]", "b（第 12 次调用）[mask]"),
+        (Address("c#1", 1), "c\\#1, call 2", "c\\#1（第 2 次调用）"),
+    ],
+)
+def test_people_read_calls_counted_from_one(address: Address, english: str, chinese: str) -> None:
+    assert address.in_words == english
+    with speaking("zh_CN"):
+        assert address.in_words == chinese
+
+
+def test_an_address_that_is_missing_says_how_calls_are_counted() -> None:
+    told = str(MissingAddressError("captured layer", "relu#2", ["conv", "relu", "relu#1"]))
+    assert told.endswith("An address counts calls from 0: 'relu#1' is relu, call 2.")
+    for name, known in (("relu#1", ["relu"]), ("rel", ["relu", "relu#1"])):
+        assert "counts" not in str(MissingAddressError("captured layer", name, known))
+    missing = MissingAddressError("layer", "a#2", ["a#1"])
+    again = pickle.loads(pickle.dumps(missing))  # noqa: S301
+    assert str(again).count("counts") == 1

@@ -137,7 +137,7 @@ def _source(
         say(
             "{address} ({kind}) is the first layer with {fault_kinds} of {count:,} numbers. "
             "{explanation} {later_count:,} later outputs have them too.",
-            address=first.address,
+            address=first.address.in_words,
             kind=first.kind,
             fault_kinds=" and ".join(kinds),
             count=first.count,
@@ -158,7 +158,9 @@ def _rest(health: NetworkHealth) -> TextPanel:
     if silent:
         bad = True
         said.append(
-            say("Every unit of {address} is dead on this image.", address=silent[0].address)
+            say(
+                "Every unit of {address} is dead on this image.", address=silent[0].address.in_words
+            )
         )
     elif worst and worst.dead:
         said.append(
@@ -166,7 +168,7 @@ def _rest(health: NetworkHealth) -> TextPanel:
                 "Most dead units on this image: {dead:,} of {units:,} in {address}.",
                 dead=worst.dead,
                 units=worst.units,
-                address=worst.address,
+                address=worst.address.in_words,
             )
         )
     else:
@@ -178,7 +180,7 @@ def _rest(health: NetworkHealth) -> TextPanel:
             say(
                 "Most saturated: {percent} % of the outputs of {address}.",
                 percent=number(100 * most.saturated),
-                address=most.address,
+                address=most.address.in_words,
             )
             if most.saturated
             else say("Nothing is saturated.")
@@ -192,7 +194,7 @@ def _rest(health: NetworkHealth) -> TextPanel:
                 "in {address}: |x| up to {largest}.",
                 exploding_count=len(large),
                 output_count=len(outputs),
-                address=large[0].address,
+                address=large[0].address.in_words,
                 largest=number(large[0].largest),
             )
         )
@@ -201,7 +203,7 @@ def _rest(health: NetworkHealth) -> TextPanel:
 
 def _charts(health: NetworkHealth) -> tuple[ChartPanel, ChartPanel]:
     outputs = health.outputs
-    labels = tuple(str(output.address) for output in outputs)
+    labels = tuple(output.address.in_words for output in outputs)
     shares = {
         say("dead"): np.array([100 * output.dead / (output.units or np.nan) for output in outputs])
     }
@@ -257,7 +259,7 @@ def _table(outputs: Sequence[OutputHealth]) -> TablePanel:
         _HEAD,
         tuple(
             (
-                str(output.address),
+                output.address.in_words,
                 output.kind,
                 output.nan,
                 output.inf,

@@ -94,7 +94,7 @@ def _says(title: str, steps: Sequence[LayerStep], seconds: np.ndarray[Any, Any])
         call_count=len(steps),
         joins=branches,
         milliseconds=number(1e3 * whole),
-        address=steps[slowest].address,
+        address=steps[slowest].address.in_words,
         percent=number(100 * float(seconds[slowest]) / whole),
     )
 
@@ -102,7 +102,9 @@ def _says(title: str, steps: Sequence[LayerStep], seconds: np.ndarray[Any, Any])
 def _chart(
     title: str, steps: Sequence[LayerStep], values: np.ndarray[Any, Any], unit: str
 ) -> ChartPanel:
-    return ChartPanel(title, tuple(str(step.address) for step in steps), {unit: values}, unit=unit)
+    return ChartPanel(
+        title, tuple(step.address.in_words for step in steps), {unit: values}, unit=unit
+    )
 
 
 def _tree(
@@ -115,7 +117,7 @@ def _tree(
         _HEAD,
         tuple(
             (
-                str(call.address),
+                call.address.in_words,
                 call.kind,
                 f"{inside.start + 1}–{inside.stop}" if len(inside) > 1 else inside.stop,
                 len(inside) if isinstance(call, BlockCall) else "",
@@ -172,7 +174,7 @@ def _written(sources: frozenset[int]) -> str:
 
 def _arcs(steps: Sequence[LayerStep], edges: Sequence[tuple[int, int]]) -> ImagePanel:
     """Draw the data flow: the calls in a row, with an arc for each connection that skips others."""
-    names = ["image", *(f"{step.address}  {call}" for call, step in enumerate(steps, 1))]
+    names = ["image", *(f"{step.address.in_words}  {call}" for call, step in enumerate(steps, 1))]
     joins = {to for to, step in enumerate(steps, 1) if len(step.sources) > 1}
     skips = sum(to - source > 1 for source, to in edges)
     return ImagePanel(

@@ -1,7 +1,7 @@
 // What the inspector reads from a link and from answers.
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { layerOf } from "../../hookviz/explorer/client/address.js";
+import { inWords, layerOf } from "../../hookviz/explorer/client/address.js";
 import { channelOf } from "../../hookviz/explorer/client/inspector.js";
 import { requested } from "../../hookviz/explorer/client/own_picture.js";
 import { inCommon, valuesOf } from "../../hookviz/explorer/client/pair.js";
@@ -33,6 +33,15 @@ test("the layer of an address is without its call and its part", () => {
   assert.equal(layerOf("block#12[mask][1]"), "block");
   assert.equal(layerOf("a\\#1"), "a#1"); // a name with a sign of addresses in it
   assert.equal(layerOf("a]b"), "a]b"); // no address: it stands for itself
+});
+
+test("a person reads calls counted from 1, and names as they are", () => {
+  assert.equal(inWords("relu"), "relu");
+  assert.equal(inWords("layer1.0.relu#1"), "layer1.0.relu, call 2");
+  assert.equal(inWords("block#11[mask]"), "block, call 12[mask]");
+  assert.equal(inWords("a\\#1"), "a\\#1"); // no call: a name with that sign in it
+  window.hookvizWords = { "{layer}, call {number}": "{layer}（第 {number} 次调用）" };
+  assert.equal(inWords("relu#1"), "relu（第 2 次调用）");
 });
 
 // float32 numbers as base64, as Python writes them.

@@ -49,7 +49,7 @@ def test_numbers_of_a_sound_network_are_those_of_each_layer(network: Tiny, noise
         second = network.conv2(first.relu())
         outputs = [first, first.relu(), second, second.relu()]
         outputs.append(network.head(outputs[3].mean((2, 3))))
-    assert list(rows(result)) == ["conv1", "relu", "conv2", "relu#1", "head"]
+    assert list(rows(result)) == ["conv1", "relu", "conv2", "relu, call 2", "head"]
     largest = [float(each.abs().max()) for each in outputs]
     np.testing.assert_allclose(result.values["largest"], largest, rtol=1e-5)
     np.testing.assert_allclose(result.values["growth"][1], outputs[1].max() / largest[0], rtol=1e-5)
@@ -131,7 +131,7 @@ def test_dead_units_are_counted(network: Tiny, noise: Tensor) -> None:
     result = hookviz.run_lens("health", as_model(network), noise)
     _, rest = texts(result)
     assert rest.tone == "bad"
-    assert "Every unit of relu#1 is dead on this image" in rest.text
+    assert "Every unit of relu, call 2 is dead on this image" in rest.text
 
 
 def test_a_constant_channel_is_dead_but_a_small_map_may_be_constant() -> None:

@@ -72,7 +72,7 @@ def test_a_chain(tiny: hookviz.Model) -> None:
         ("conv1", "Conv2d", 1, "", "image", "1×3×16×16", "1×4×16×16"),
         ("relu", "ReLU", 2, "", "1", "1×4×16×16", "1×4×16×16"),
         ("conv2", "Conv2d", 3, "", "2", "1×4×16×16", "1×6×7×7"),
-        ("relu#1", "ReLU", 4, "", "3", "1×6×7×7", "1×6×7×7"),
+        ("relu, call 2", "ReLU", 4, "", "3", "1×6×7×7", "1×6×7×7"),
         ("head", "Linear", 5, "", "4", "1×6", "1×5"),
     ]
     assert tree(result).depths == (0,) * 5
@@ -104,7 +104,9 @@ def test_the_shortcuts_of_resnet_18_are_those_of_its_paper() -> None:
     assert set(edges(result)) == expected
     assert len(edges(result)) == len(expected)
     names = [str(steps(result)[join - 1][0]) for join in joins]
-    assert names == [f"layer{stage}.{block}.relu#1" for stage in range(1, 5) for block in (0, 1)]
+    assert names == [
+        f"layer{stage}.{block}.relu, call 2" for stage in range(1, 5) for block in (0, 1)
+    ]
     assert "8 of them take in several outputs" in text(result)
 
 
@@ -265,7 +267,7 @@ def test_blocks_have_the_cost_of_their_steps_and_their_shapes_are_a_hook_s() -> 
     rows, depths = tree(result).rows, tree(result).depths
     modules = dict(model.network.named_modules())
     leaves = [name for name, module in modules.items() if not any(module.children())]
-    assert {str(row[0]).partition("#")[0] for row in rows} == modules.keys() - {""}
+    assert {str(row[0]).partition(", call")[0] for row in rows} == modules.keys() - {""}
     for row, depth in zip(rows, depths, strict=True):
         assert depth == str(row[0]).count(".")
     seen: dict[str, tuple[str, str]] = {}

@@ -1,5 +1,6 @@
 // Why a class: what it needs, lit on the map, and the panel that says so and follows the strongest ways.
 
+import { inWords } from "./address.js";
 import { newest } from "./asking.js";
 import { decoded, urls } from "./pictures.js";
 import { frame, make, say } from "./shared.js";
@@ -120,9 +121,9 @@ export const classPaths = (row, place, { ask, choose, go, lights }) => {
       ...steps.map((/** @type {any} */ step, /** @type {number} */ at) => {
         const title = say("{share} of what the next one was made from", { share: step.says });
         const onclick = () => go(step.name, step.channel);
-        const words = say("{layer} channel {channel}", { layer: step.name, channel: step.channel });
+        const words = say("{layer} channel {channel}", { layer: inWords(step.name), channel: step.channel });
         const button = make("button", { type: "button", title, onclick, "aria-label": words });
-        button.append(`${step.name} ${step.channel}`);
+        button.append(`${inWords(step.name)} ${step.channel}`);
         return make("span", {}, button, ...(at + 1 < steps.length ? ["←"] : []));
       }),
     );

@@ -1,5 +1,6 @@
 // Paints a network's map: cards, the ways between them, what is in a block once it is large enough.
 
+import { inWords } from "./address.js";
 import { onScreen } from "./map_camera.js";
 import { mapEnds } from "./map_ends.js";
 import { boardOf, channelSteps } from "./map_parts.js";
@@ -278,7 +279,8 @@ export const mapPainter = (canvas, pen) => {
       pen.textAlign = "left";
       pen.textBaseline = "bottom";
       const around = part.parent?.facts.name;
-      let words = part.facts.name.startsWith(`${around}.`) ? part.facts.name.slice(around.length + 1) : part.facts.name;
+      const whole = part.facts.name;
+      let words = inWords(whole.startsWith(`${around}.`) ? whole.slice(around.length + 1) : whole);
       // Neighbours differ at the end of their names.
       while (words.includes(".") && pen.measureText(words).width > width + 6) {
         words = `…${words.replace(/^…?[^.]*\./, "")}`;

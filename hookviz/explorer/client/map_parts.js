@@ -1,5 +1,6 @@
 // The parts of a network's map, each with its place on the map as a whole.
 
+import { inWords } from "./address.js";
 import { onScreen } from "./map_camera.js";
 import { say } from "./shared.js";
 
@@ -157,7 +158,8 @@ export const channelsIn = (box, count, aspect) => {
 
 /** What a part is, for who can't see it. @param {Placed} part */
 export const described = (part) => {
-  const { name, kind, shape } = part.facts;
+  const { kind, shape } = part.facts;
+  const name = inWords(part.facts.name);
   if (!kind) return say("{name}: joins branches", { name: name || say("network") });
   const count = part.parts.length;
   const does = count
