@@ -55,4 +55,7 @@ test("an older answer of the server does not take back what was moved since", as
   assert.deepEqual(ahead(root, "a", [7], send).value, [7]); // moved elsewhere, as by Back
   ahead(root, "a", [7], send).keep([8]);
   assert.deepEqual(ahead(root, "b", [9], send).value, [9]); // of another image
+  ahead(root, "b", [9], send).keep([10]);
+  ahead(root, "b", [9], send).forget();
+  assert.deepEqual(ahead(root, "b", [11], send).value, [11]); // which it alone knows
 });

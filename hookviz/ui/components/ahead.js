@@ -5,7 +5,7 @@ const PATIENCE = 4000; // milliseconds after which the server's word counts agai
 
 /**
  * The value that is shown, and how it is moved on.
- * @template {number[]} Value
+ * @template {(number | string)[]} Value
  * @param {Element} root stays over the runs
  * @param {string} subject what it is of: of another one nothing is kept
  * @param {Value} given by the server
@@ -34,6 +34,11 @@ export const ahead = (root, subject, given, send) => {
         state.sentAt = performance.now();
         state.send(state.moved);
       }, wait);
+    },
+    /** Let the server lead again, as where it alone knows what comes. */
+    forget: () => {
+      clearTimeout(state.timer);
+      state.moved = null;
     },
   };
 };

@@ -1,6 +1,7 @@
 // A kernel whose numbers can be typed over, with kernels to begin from, and stride and padding.
 
 import { frame, make, unpacked } from "../../explorer/client/shared.js";
+import { ahead } from "./ahead.js";
 
 const FRAME = `
   <div class="editor" role="group">
@@ -29,6 +30,8 @@ const read = (text) => {
   const grouped = /^[-+]?\d{1,3}(,\d{3})+(\.\d+)?$/.test(plain);
   return plain === "" ? Number.NaN : Number(grouped ? plain.replaceAll(",", "") : plain);
 };
+// A weight as the server keeps it.
+const kept = (value) => Number(value.toPrecision(7));
 // How far a button goes: by ones where weights are as large, by a tenth or so of smaller ones.
 const stepOf = (kernel) => {
   const most = Math.max(...kernel.flat().map(Math.abs));
@@ -44,14 +47,31 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   presets.setAttribute("aria-label", words.presets);
   numbers.setAttribute("aria-label", words.numbers);
 
-  const kernel = data.kernel.map((row) => [...row]);
-  const tell = (preset) =>
+  const side = data.kernel.length;
+  // What nobody has edited is what the server has, to the last digit.
+  const exact = (all) =>
+    data.kernel.map((row, at) =>
+      row.map((weight, across) => {
+        const here = all[at * side + across];
+        return here === kept(weight) ? weight : here;
+      }),
+    );
+  const send = (all) =>
     setTriggerValue("changed", {
-      kernel,
-      stride: Number(stride.value),
-      padding: Number(padding.value),
-      preset,
+      kernel: exact(all),
+      stride: all.at(-3),
+      padding: all.at(-2),
+      preset: all.at(-1),
     });
+  const given = [...data.kernel.flat().map(kept), data.stride, data.padding, data.preset];
+  const mine = ahead(find(".editor"), `${side} ${data.presets.map(({ name }) => name)}`, given, send);
+  const moves = { stride: mine.value.at(-3), padding: mine.value.at(-2) };
+  let preset = mine.value.at(-1);
+  const kernel = exact(mine.value);
+  const tell = (name) => {
+    preset = name;
+    mine.tell([...kernel.flat().map(kept), Number(stride.value), Number(padding.value), name]);
+  };
 
   // The same buttons and fields stay over the runs, so that none loses the focus.
   const buttons = data.presets.length + Number(data.numbers); // the last turns all signs
@@ -73,11 +93,13 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     button.className = "";
     button.textContent = title;
     button.dataset.name = name;
-    button.setAttribute("aria-pressed", name === data.preset);
-    button.onclick = () => tell(name);
+    button.setAttribute("aria-pressed", name === preset);
+    button.onclick = () => {
+      mine.forget(); // its numbers are the server's to tell
+      send([...kernel.flat().map(kept), Number(stride.value), Number(padding.value), name]);
+    };
   });
 
-  const side = kernel.length;
   numbers.style.setProperty("--columns", side);
   find(".row").hidden = !data.numbers && !data.moves;
   const says = find(".editor-says");
@@ -110,7 +132,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     const [row, column] = [Math.floor(index / side), index % side];
     const place = (text) => text.replace("{row}", row + 1).replace("{column}", column + 1);
     field.setAttribute("aria-label", place(words.number));
-    if (field !== numbers.getRootNode().activeElement || data.preset) field.value = short(kernel[row][column]);
+    if (field !== numbers.getRootNode().activeElement || preset) field.value = short(kernel[row][column]);
     const refuse = (why) => {
       const stays = short(kernel[row][column]);
       says.textContent = why.replace("{text}", () => field.value).replace("{weight}", () => stays);
@@ -151,10 +173,13 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   ].forEach(([slider, name]) => {
     find(`.${name}-says`).textContent = words[name];
     slider.setAttribute("aria-label", words[name]);
-    slider.value = data[name];
-    find(`.${name}-value`).textContent = data[name];
-    slider.oninput = () => (find(`.${name}-value`).textContent = slider.value);
-    slider.onchange = () => tell(data.preset);
+    slider.value = moves[name];
+    find(`.${name}-value`).textContent = moves[name];
+    slider.oninput = () => {
+      find(`.${name}-value`).textContent = slider.value;
+      mine.keep([...kernel.flat().map(kept), Number(stride.value), Number(padding.value), preset]);
+    };
+    slider.onchange = () => tell(preset);
   });
   find(".editor-size").textContent = data.size;
 }

@@ -2,6 +2,7 @@
 // the browser, from the picture's own exact pixels.
 
 import { frame, make, penOf, unpacked } from "../../explorer/client/shared.js";
+import { ahead } from "./ahead.js";
 
 const FRAME = `
   <div class="pixels" role="group">
@@ -16,7 +17,6 @@ const FRAME = `
 const RESTS = 120; // milliseconds after which what is picked is told
 const HIGHEST = 400; // pixels that either view is high at most
 const watched = new WeakMap();
-const places = new WeakMap(); // the pixel that is picked, while the picture stays the same
 
 export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const data = unpacked(bytes);
@@ -30,23 +30,11 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     ".shades",
   ].map(find);
   const { width, height, side, words } = data;
-  const { name, row, column, shade } = data;
-  const asked = [row, column, shade].join();
-  const kept = places.get(root);
-  // What came back as it was told is behind where the pointer is by now; anything else leads.
-  const place = kept?.name === name && [kept.told, kept.came].includes(asked) ? kept : { name, row, column, shade };
-  place.came = asked;
-  places.set(root, place);
-  const tell = () => {
-    clearTimeout(place.waits);
-    place.waits = setTimeout(() => {
-      const { row, column, shade } = place;
-      const told = [row, column, shade].join();
-      if (told === (place.told ?? place.came)) return;
-      place.told = told;
-      setTriggerValue("moved", { row, column, shade });
-    }, RESTS);
-  };
+  const mine = ahead(root, data.name, [data.row, data.column, data.shade], ([row, column, shade]) =>
+    setTriggerValue("moved", { row, column, shade }),
+  );
+  const place = { row: mine.value[0], column: mine.value[1], shade: mine.value[2] };
+  const tell = () => mine.tell([place.row, place.column, place.shade], RESTS);
   root.setAttribute("aria-label", words.label);
   stage.setAttribute("aria-label", words.keys);
   /** @type {Uint8ClampedArray} RGBA of every pixel, once the picture is unpacked */
@@ -133,7 +121,9 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     near.setAttribute("aria-label", `${words.window} ${output.textContent}`);
   };
   const move = (row, column) => {
-    [place.row, place.column] = [clamp(row, height - 1), clamp(column, width - 1)];
+    const [to, across] = [clamp(row, height - 1), clamp(column, width - 1)];
+    if (to === place.row && across === place.column) return;
+    [place.row, place.column] = [to, across];
     draw();
     tell();
   };

@@ -43,10 +43,13 @@ def show_hunt(
         key: of the part.
     """
     of_this = f"{scene.model_input.digest[:8]} {layer.name} "  # elsewhere it is another hunt
-    kept = picked(key, "hunt", "")
-    hunt = read_hunt(
-        kept.removeprefix(of_this) if kept.startswith(of_this) else "", matches(maps, wanted)
-    )
+    likeness = matches(maps, wanted)
+
+    def hunted() -> Hunt:
+        kept = picked(key, "hunt", "")
+        return read_hunt(kept.removeprefix(of_this) if kept.startswith(of_this) else "", likeness)
+
+    hunt = hunted()
     last = hunt.best if hunt.given_up else next(reversed(hunt.tries), None)
     remember_shown(key, {HUNTED: written_hunt(hunt)}, {HUNTED: ""})
     remember_link(key, {"layer": layer.name} | ({} if last is None else {"channel": str(last)}))
@@ -55,7 +58,7 @@ def show_hunt(
         pick(key, "hunt", of_this + written_hunt(now))
 
     def take(number: int, _at: Cell | None) -> None:
-        keep(hunt.trying(number))
+        keep(hunted().trying(number))  # those of now: a quick try comes before the last is drawn
 
     mosaic(
         grid,
@@ -82,7 +85,7 @@ def show_hunt(
                 icon=":material/visibility:",
                 key=f"{key}-give-up",
                 type="tertiary",
-                on_click=lambda: keep(hunt.giving_up()),
+                on_click=lambda: keep(hunted().giving_up()),
             )
     cell = picked_cell(key, wanted)
     take_cell = partial(pick, key, "cell")

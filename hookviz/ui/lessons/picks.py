@@ -76,7 +76,7 @@ def choose(
     """
     shown = {str(each): each for each in options}
     of_widget = f"{key} {name}"
-    st.session_state[of_widget] = shown.get(picked(key, name, str(first)), first)
+    _put(of_widget, shown.get(picked(key, name, str(first)), first), tuple(shown))
 
     def note() -> None:
         pick(key, name, st.session_state[of_widget])
@@ -99,13 +99,24 @@ def slide(
 ) -> int:
     """Show a slider of a part from `low` to `high`, and return where it is; see `choose`."""
     of_widget = f"{key} {name}"
-    st.session_state[of_widget] = min(high, max(low, picked(key, name, first)))
+    _put(of_widget, min(high, max(low, picked(key, name, first))), (low, high, step))
 
     def note() -> None:
         pick(key, name, st.session_state[of_widget])
         then()
 
     return int(st.slider(label, low, high, step=step, key=of_widget, on_change=note))
+
+
+def _put(widget: str, value: object, offered: tuple[object, ...]) -> None:
+    """Put a widget where the link has it, unless it is there already.
+
+    A run that answers an older move would take it back from where a quick hand has moved it since.
+    """
+    state, of_offered = st.session_state, _state_key(widget, "offered")
+    if widget not in state or state[widget] != value or state.get(of_offered) != offered:
+        state[of_offered] = offered
+        state[widget] = value
 
 
 def _moves() -> dict[str, str]:

@@ -43,13 +43,16 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     channel = max(0, min(picked(key, "channel", channel), len(own) - 1))
     kernels = {**PRESETS, OWN: own[channel]} if own else PRESETS  # of whatever model is chosen now
     stride, padding = int(options["stride"]), int(options["padding"])
-    edited = read_kernel(picked(key, "kernel", ""), kernels)
-    if edited is None:
-        first = kernels.get(name) or start_of(scene, options)
-        edited = EditedKernel(first, stride, padding, name if name in kernels else "")
+    first = kernels.get(name) or start_of(scene, options)
+    at_first = EditedKernel(first, stride, padding, name if name in kernels else "")
+
+    def edited_now() -> EditedKernel:
+        return read_kernel(picked(key, "kernel", ""), kernels) or at_first
+
+    edited = edited_now()
 
     def take(new: EditedKernel) -> None:
-        changed = None if new.preset else changed_weight(edited.kernel, new.kernel)
+        changed = None if new.preset else changed_weight(edited_now().kernel, new.kernel)
         pick(key, "kernel", written_kernel(new))
         pick(key, "was", "" if changed is None else _written(changed))
 

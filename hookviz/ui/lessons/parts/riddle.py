@@ -44,12 +44,18 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     def keep(stage: int, guessed_at: int, *guesses: str) -> None:
         pick(key, "riddle", " ".join((image, str(stage), str(guessed_at), *guesses)))
 
+    # What is done counts from how far it is by now: a quick click comes before the one before it
+    # is drawn.
     def uncover(stage: int) -> None:
-        keep(stage, so_far.guessed_at, *so_far.guesses)
+        now = _so_far(key, image)
+        keep(stage, now.guessed_at, *now.guesses)
 
     def guess(name: str) -> None:
-        stage = LAST if name == image else so_far.stage
-        keep(stage, so_far.stage, *so_far.guesses, name)
+        now = _so_far(key, image)
+        if image in now.guesses or name in now.guesses:
+            return
+        stage = LAST if name == image else now.stage
+        keep(stage, now.stage, *now.guesses, name)
 
     def another() -> None:
         known = [each.name for each in samples()]

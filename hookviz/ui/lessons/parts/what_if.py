@@ -66,8 +66,7 @@ def _silence(scene: LessonScene, options: Options, key: str) -> Scores:
     layer = layer_of(scene, options["layer"])
     channels = layer.output_shape[0]
     amount = what_if.slider_of(what_if.SILENCE, options["amount"], channels)
-    flipped = {int(each) for each in picked(key, "flipped", "").split(",") if each.isdecimal()}
-    flipped &= set(range(channels))
+    flipped = _flipped(key) & set(range(channels))
     clear = partial(pick, key, "flipped", "")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         count = slide(
@@ -99,13 +98,18 @@ def _silence(scene: LessonScene, options: Options, key: str) -> Scores:
         channels=channels,
         layer=layer.name,
     )
-    mosaic(grid, said, partial(_flip, key, flipped), key=f"{key} grid", height=_GRID_HEIGHT)
+    mosaic(grid, said, partial(_flip, key), key=f"{key} grid", height=_GRID_HEIGHT)
     st.caption(plain(said))
     return scores_without(scene, layer, silent)
 
 
-def _flip(key: str, flipped: set[int], channel: int, _cell: tuple[int, int] | None) -> None:
-    pick(key, "flipped", tuple(sorted(flipped ^ {channel})))
+def _flipped(key: str) -> set[int]:
+    return {int(each) for each in picked(key, "flipped", "").split(",") if each.isdecimal()}
+
+
+def _flip(key: str, channel: int, _cell: tuple[int, int] | None) -> None:
+    """Switch one of those that are off by now: a quick click comes before the last is drawn."""
+    pick(key, "flipped", tuple(sorted(_flipped(key) ^ {channel})))
 
 
 def _without(scene: LessonScene, layer: LayerInfo, silent: set[int]) -> Grid:

@@ -1,0 +1,58 @@
+"""What a person does while the server still answers the move before is neither lost nor undone."""
+
+import re
+from urllib.parse import parse_qs, parse_qsl, urlsplit
+
+from playwright.sync_api import Page, expect
+
+from scripts.servers import Server
+from tests.e2e.screen import at_rest
+
+PACE = 90  # milliseconds that a key is held: the server is told of some, and answers between others
+
+
+def moved(page: Page) -> dict[str, str]:
+    """What the link has of the lesson's parts, by the names of the moves."""
+    text = parse_qs(urlsplit(page.url).query).get("moved", [""])[0]
+    return {name.partition(" ")[2]: value for name, value in parse_qsl(text)}
+
+
+def test_each_step_of_a_weight_counts(page: Page, server: Server) -> None:
+    page.goto(f"{server}/?lesson=convolution&step=3")
+    field = page.locator(".numbers input").nth(4)
+    expect(field).to_have_value("5")
+    field.focus()
+    for _ in range(12):
+        page.keyboard.press("ArrowUp", delay=PACE)
+    expect(field).to_have_value("17")
+    at_rest(page)
+    expect(field).to_have_value("17")
+    expect(page.locator(".walk .kernel td").nth(4)).to_have_text("17")
+    assert "[-1.0,17.0,-1.0]" in moved(page)["kernel"]
+    page.locator(".presets button[data-name=blur]").click()  # whose numbers the server tells
+    expect(field).to_have_value("0.111")
+
+
+def test_the_pixel_that_is_gone_to_stays(page: Page, server: Server) -> None:
+    page.goto(f"{server}/?lesson=image&step=2")
+    stage, says = page.locator(".pixels .stage"), page.locator(".pixels output")
+    expect(says).to_contain_text("column ")
+    begin = int(re.findall(r"column (\d+)", says.inner_text())[0])
+    stage.focus()
+    for _ in range(14):
+        page.keyboard.press("ArrowRight", delay=2 * PACE)  # so that each is told
+    expect(says).to_contain_text(f"column {begin + 14}")
+    at_rest(page)
+    expect(says).to_contain_text(f"column {begin + 14}")
+    expect(page).to_have_url(re.compile(f"pixel%3D\\d+%252C{begin + 14}"))
+
+
+def test_each_step_of_a_slider_counts(page: Page, server: Server) -> None:
+    page.goto(f"{server}/?lesson=what-if&step=1")
+    slider = page.locator("[class*=st-key-hv-live-]").get_by_role("slider").first
+    begin = int(slider.get_attribute("aria-valuenow") or slider.input_value())
+    slider.focus()
+    for _ in range(12):  # by five degrees
+        page.keyboard.press("ArrowLeft", delay=PACE)
+    at_rest(page)
+    assert int(moved(page)["amount"]) == begin - 12 * 5
