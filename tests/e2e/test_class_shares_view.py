@@ -6,7 +6,7 @@ class does not follow it.
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from urllib.parse import parse_qsl, urlsplit
 
@@ -125,12 +125,17 @@ def says(page: Page) -> str:
     return "\n".join([*said, str(tiles), str(chosen)])
 
 
-def wait_for_same(read: Callable[[Page], object], teacher: Page, pupil: Page) -> None:
-    """Wait until what is read of both pages is the same."""
+def wait_for_same(
+    read: Callable[[Page], object], teacher: Page, pupil: Page, wanted: object = None
+) -> None:
+    """Wait until what is read of both pages is the same, or on both what is `wanted`."""
     deadline = time.monotonic() + 10
-    while (seen := read(pupil)) != (taught := read(teacher)) and time.monotonic() < deadline:
+    while True:
+        seen, taught = read(pupil), read(teacher)
+        if seen == taught == (wanted or taught) or time.monotonic() > deadline:
+            break
         pupil.wait_for_timeout(20)
-    assert seen == taught
+    assert seen == taught == (wanted or taught)
 
 
 @pytest.mark.slow("two screens, each field of the view, and both pages loaded again")
@@ -163,34 +168,60 @@ def test_every_control_of_the_teacher_moves_the_pupils_screen(
         assert shared(pupil) == shared(teacher) == chosen
 
 
+LIVE = "[class*=st-key-hv-live]"
+
+
 def _depth(page: Page) -> None:
     page.locator(LIVE).locator(".depth-slider").press("End")
 
 
-def _class(page: Page) -> None:
-    page.locator(LIVE).get_by_role("combobox").click()
-    page.get_by_role("option").nth(2).click()
+def _option(page: Page, at: int = 2) -> None:
+    page.locator(LIVE).get_by_role("combobox").first.click()
+    page.get_by_role("option").nth(at).click()
 
 
-def _channel(page: Page) -> None:
+def _radio(page: Page, name: str) -> None:
+    page.locator(LIVE).get_by_role("radio", name=re.compile(name)).click()
+
+
+def _tile_in_lesson(page: Page) -> None:
     page.locator(f"{LIVE} canvas:visible").first.click(position={"x": 90, "y": 60})
-
-
-LIVE = "[class*=st-key-hv-live]"
 
 
 def _click(page: Page, what: str) -> None:
     page.locator(f"{LIVE} {what}").first.click()
 
 
-IN_LESSONS: Mapping[tuple[str, int], Callable[[Page], object]] = {
-    ("image", 1): partial(_click, what=".riddle-on"),
-    ("convolution", 3): partial(_click, what="button.more"),  # of a kernel's weight
-    ("depth", 1): _depth,
-    ("from-maps-to-a-class", 2): _class,
-    ("from-maps-to-a-class", 6): _class,  # of a lens
-    ("channels", 3): _channel,
-}
+def _key(page: Page, what: str, key: str) -> None:
+    page.locator(f"{LIVE} {what}").first.press(key)
+
+
+def _name(page: Page) -> None:
+    page.locator(f"{LIVE} [class*=-name-] [role=radio]").first.click()
+
+
+SLIDER = "[role=slider], [data-testid=stSlider] input"
+IN_LESSONS: Sequence[Mapping[tuple[str, int], Callable[[Page], object]]] = (
+    {
+        ("image", 1): partial(_click, what=".riddle-on"),
+        ("convolution", 3): partial(_click, what="button.more"),  # of a kernel's weight
+        ("channels", 3): _tile_in_lesson,
+        ("relu-and-pooling", 1): partial(_radio, name="switched off$"),
+        ("depth", 1): _depth,
+        ("depth", 3): _name,
+        ("from-maps-to-a-class", 2): _option,
+        ("from-maps-to-a-class", 4): partial(_key, what=".score-row input", key="Shift+ArrowLeft"),
+        ("from-maps-to-a-class", 6): _option,  # of a lens
+    },
+    {
+        ("what-if", 1): partial(_key, what=SLIDER, key="End"),
+        ("what-if", 3): _tile_in_lesson,
+        ("reading-maps", 3): partial(_radio, name="^each channel"),
+        ("a-hooks-life", 1): _option,  # a constant of a script
+        ("gradients-by-hooks", 1): partial(_radio, name="^clamped"),
+        ("gradients-by-hooks", 4): partial(_radio, name=r"^0\.01$"),
+    },
+)
 """A control of each kind, in a step of a lesson that waits for no answer before it."""
 
 
@@ -201,28 +232,39 @@ def lesson_says(page: Page) -> str:
     return "\n".join(line for line in parts.splitlines() if not re.match(r"\s*- status", line))
 
 
-@pytest.mark.slow("two screens, six steps of lessons, and both pages loaded again")
-def test_what_a_teacher_moves_in_a_lesson_is_moved_for_pupils(
-    browser: Browser, server: str
-) -> None:
+@pytest.fixture(scope="module")
+def followed(browser: Browser, server: str) -> Iterator[tuple[Page, Page, str]]:
+    """A teacher's window, that of a pupil who follows, and the code of their class."""
     windows = [new_context(browser, viewport={"width": 1280, "height": 900}) for _ in range(2)]
     teacher, pupil = (window.new_page() for window in windows)
     code = begin(teacher, server)
     pupil.goto(f"{server}/?follow={code}")
     expect(teacher.get_by_text("1 screen follows")).to_be_visible()
-    for (lesson, step), move in IN_LESSONS.items():
-        link = f"model=ShapesNet&class={code}&lesson={lesson}&step={step}"
+    yield teacher, pupil, code
+    for window in windows:
+        window.close()
+
+
+@pytest.mark.slow("two screens, fifteen steps of lessons, and both pages loaded again")
+@pytest.mark.parametrize("moves", IN_LESSONS, ids=["to-a-class", "what-if-and-gradients"])
+def test_what_a_teacher_moves_in_a_lesson_is_moved_for_pupils(
+    moves: Mapping[tuple[str, int], Callable[[Page], object]], followed: tuple[Page, Page, str]
+) -> None:
+    teacher, pupil, code = followed
+    for (lesson, step), move in moves.items():
+        link = f"model=ShapesNet&sample=star&class={code}&lesson={lesson}&step={step}"
         teacher.evaluate("query => window.hookvizGo(query, 'push')", link)
         expect(teacher.locator(f'[data-step="{lesson} {step}"]')).to_be_attached()
-        at_rest(teacher)
+        first = lesson_says(teacher)
         before = teacher.evaluate("location.search")
         move(teacher)
         teacher.wait_for_function("before => location.search !== before", arg=before)
         wait_for_same(shared, teacher, pupil)
         wait_for_same(lesson_says, teacher, pupil)
-    chosen, said = shared(teacher), lesson_says(teacher)
+        chosen, said = shared(teacher), lesson_says(teacher)
+        assert said != first, (lesson, step)
+    # A pupil's page has nothing but the link to go by, so what it shows a page loaded anew shows.
     for page in (pupil, teacher):
         page.reload()
-        wait_for_same(lesson_says, teacher, pupil)
-        assert lesson_says(page) == said
-        assert shared(pupil) == shared(teacher) == chosen
+        wait_for_same(lesson_says, teacher, pupil, said)
+        wait_for_same(shared, teacher, pupil, chosen)
