@@ -84,6 +84,7 @@ lock: .venv/dev ## pin what the image installs, with hashes
 
 pictures: .venv/dev ## make the pictures of README.md and docs from the real app
 	$(BIN)/python -m scripts.gallery
+	$(BIN)/python -m scripts.eye_filter squeezenet docs/pictures/eye-filter.jpg
 	$(BIN)/python -m scripts.pictures
 	$(BIN)/python -m scripts.moving_picture
 

@@ -35,7 +35,7 @@ conv, head = "conv1", "fc"  # its first layer and its last"""
 
 def notebook() -> str:
     """Return the notebook's file."""
-    page = PAGE.read_text("utf-8")
+    page = PAGE.read_text("utf-8").replace("](pictures/", "](../docs/pictures/")
     parts = re.split(r"^```python\n(.*?)^```\n", page, flags=re.S | re.M)
     cells = [_cell("markdown", 0, parts[0]), _cell("code", 1, _GIVEN)]
     cells += [

@@ -114,3 +114,10 @@ def test_the_page_in_chinese_has_the_same_recipes() -> None:
         sorted(" ".join(name.split()) for name in re.findall(r"`[^`]+`", text)) for text in prose
     )
     assert names == there
+
+
+@pytest.mark.parametrize("file", [PAGE, CHINESE, hooks_notebook.NOTEBOOK])
+def test_the_pictures_are_where_a_page_and_the_notebook_look_for_them(file: Path) -> None:
+    pictures = re.findall(r"!\[[^]]*\]\(([^)]+)\)", file.read_text("utf-8"))
+    assert pictures
+    assert all((file.parent / picture).is_file() for picture in pictures)
