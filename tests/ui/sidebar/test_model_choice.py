@@ -1,9 +1,16 @@
 """Which models are offered, and when."""
 
+import re
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from hookviz.language.speaking import speaking
 from hookviz.models import timm_models
+from hookviz.models.catalog import find_model
+from hookviz.ui.sidebar.model_choice import _about
+
+HAN = "[\u4e00-\u9fff]"
 
 
 def _families() -> None:
@@ -43,3 +50,12 @@ def test_a_link_names_a_model_as_python_does_or_as_the_page(page: AppTest, asked
     assert page.markdown[0].value == "chosen resnet50"
     assert not page.warning
     assert page.run().markdown[0].value == "chosen resnet50"
+
+
+@pytest.mark.parametrize("weights", ["pretrained", "random", "yours"])
+@pytest.mark.parametrize("name", ["shapesnet", "shapesvit", "squeezenet", "resnet34"])
+def test_in_chinese_no_blank_stands_between_two_characters(name: str, weights: str) -> None:
+    with speaking("zh_CN"):
+        about = _about(find_model(name), weights)
+    assert re.search(HAN, about)
+    assert not re.search(rf"{HAN} {HAN}", about)
