@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from hookviz.capturing.features import features as extract_features
     from hookviz.capturing.inputs import prepare
     from hookviz.capturing.list_layers import list_layers
+    from hookviz.codegen.goal_script import save_script
     from hookviz.comparing.captures import Comparison, LayerComparison, compare
     from hookviz.comparing.channels import ChannelComparison
     from hookviz.comparing.matches import ChannelMatches
@@ -72,8 +73,10 @@ if TYPE_CHECKING:
     from hookviz.models.loading import load_model
     from hookviz.models.wrapping import wrap
     from hookviz.standalone.saving import save_page
+    from hookviz.synthesis.composing import ObjectiveSum
     from hookviz.synthesis.goals import Objective
     from hookviz.synthesis.maximizing import Synthesis, maximize
+    from hookviz.synthesis.own_goals import FunctionObjective
     from hookviz.synthesis.settings import SynthesisMethod
     from hookviz.training.clipping import clip_gradients
     from hookviz.training.lightning_callback import lightning_callback
@@ -117,6 +120,7 @@ __all__ = [
     "Explorer",
     "FeatureIndex",
     "Features",
+    "FunctionObjective",
     "Gradient",
     "Grid",
     "HookVizError",
@@ -135,6 +139,7 @@ __all__ = [
     "ModelSpec",
     "NetworkMap",
     "Objective",
+    "ObjectiveSum",
     "Preprocess",
     "SettingError",
     "Similarity",
@@ -182,6 +187,7 @@ __all__ = [
     "replace_parameters",
     "run_lens",
     "save_page",
+    "save_script",
     "save_weights",
     "similarity",
     "smaller",
@@ -204,6 +210,7 @@ _HOMES = {
     "capturing.features": ("extract_features",),
     "capturing.inputs": ("prepare",),
     "capturing.list_layers": ("list_layers",),
+    "codegen.goal_script": ("save_script",),
     "comparing.captures": ("Comparison", "LayerComparison", "compare"),
     "comparing.channels": ("ChannelComparison",),
     "comparing.matches": ("ChannelMatches",),
@@ -231,8 +238,10 @@ _HOMES = {
     "models.loading": ("load_model",),
     "models.wrapping": ("wrap",),
     "standalone.saving": ("save_page",),
+    "synthesis.composing": ("ObjectiveSum",),
     "synthesis.goals": ("Objective",),
     "synthesis.maximizing": ("Synthesis", "maximize"),
+    "synthesis.own_goals": ("FunctionObjective",),
     "synthesis.settings": ("SynthesisMethod",),
     "training.clipping": ("clip_gradients",),
     "training.lightning_callback": ("lightning_callback",),

@@ -128,7 +128,7 @@ SHOWN_ELSEWHERE = {
     "ui/explorer/compare_buttons",
     "pictures are watched as they grow in lenses/test_maximize.py": "lenses/contract/watching",
     "declarations, of which every other test is a use": "atlas/answers lenses/contract/lens "
-    "lenses/contract/result models/model_source",
+    "lenses/contract/result models/model_source synthesis/goal",
     "every kind of panel is drawn in drawing/test_panels.py": "drawing/notebook",
     "passes are followed in explaining/test_execution_trace.py and test_network_map.py": ""
     "explaining/followed_pass",

@@ -189,6 +189,16 @@ def class_maps(model: hookviz.Model) -> None:
             raise
 
 
+def of_two_layers(model: hookviz.Model) -> hookviz.Synthesis:
+    goal = hookviz.Objective.of_channel("first", 1) - hookviz.Objective.of_channel("second", 2)
+    return hookviz.maximize(model, goal, steps=2, method=hookviz.SynthesisMethod(size=None))
+
+
+def save_script(model: hookviz.Model) -> None:
+    with TemporaryDirectory() as folder:
+        hookviz.save_script(of_two_layers(model), Path(folder) / "goal.py")
+
+
 def save_page(model: hookviz.Model) -> None:
     with TemporaryDirectory() as folder:
         capture = hookviz.capture(model, random_input(0, 8), "second")
@@ -216,8 +226,10 @@ MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
     "maximize": [
         lambda model: hookviz.maximize(
             model, hookviz.Objective.of_class(1), steps=2, method=hookviz.SynthesisMethod(size=None)
-        )
+        ),
+        of_two_layers,
     ],
+    "save_script": [save_script],
     "map_network": [lambda model: hookviz.map_network(model, random_input(0, 8))],
     "save_page": [save_page],
     "similarity": [similar],

@@ -3,6 +3,7 @@
 import inspect
 import io
 import re
+import textwrap
 import tokenize
 from collections.abc import Callable
 from functools import cache
@@ -27,7 +28,7 @@ def source_of(*functions: Callable[..., Any]) -> str:
 
 @cache
 def _source(function: Callable[..., Any]) -> str:
-    body = _body(inspect.getsource(function))
+    body = _body(textwrap.dedent(inspect.getsource(function)))
     body = _SECTIONS.sub(r"\n\1", body, count=1)
     body = _RETURNED.sub(r"\1return \3", body)
     body = _ANNOTATED.sub(r"\1\2 = ", body)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hookviz.codegen.lens_facts import LensFacts
 from hookviz.codegen.wording import as_maps
-from hookviz.synthesis.robustness import SLIGHT
+from hookviz.synthesis.robustness import SLIGHT, Robustness
 
 STEPS_SAYS = "rounding grows with them: after many, pictures are alike and not the same"
 
@@ -77,13 +77,21 @@ def output_of(inputs{argument}):
 '''
 
 
-def optimize(rate: str, *, steady: bool, before: str = "", loss: Sequence[str]) -> str:
+def optimize(
+    rate: str,
+    *,
+    steady: bool,
+    before: str = "",
+    loss: Sequence[str],
+    robustness: Robustness = SLIGHT,
+) -> str:
     """Write the steps, which fill ``history`` and leave ``pictures`` and ``values`` as they end.
 
     Args:
         rate: how far a step of Adam goes.
         steady: whether the pictures are `moved` before each pass; the script has ``SEED`` then.
         before: lines of the loop that the loss takes.
+        robustness: how far they are moved.
         loss: expressions whose sum falls; ``values``, ``output`` and ``pictures`` are there.
     """
     first, *more = loss
@@ -91,7 +99,7 @@ def optimize(rate: str, *, steady: bool, before: str = "", loss: Sequence[str]) 
         rate=rate,
         step="step" if steady or before else "_",
         draws=_DRAWS if steady else "",
-        seen=_SEEN.format(SLIGHT) if steady else "pictures",
+        seen=_SEEN.format(robustness) if steady else "pictures",
         before=before,
         loss="\n".join([f"    loss = {first}", *(f"    loss = loss + {cost}" for cost in more)]),
     )

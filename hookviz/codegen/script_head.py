@@ -55,6 +55,7 @@ _INSTALLED = {
     "import numpy as np": r"\bnp\.",
     **{f"import {name}": rf"\b{name}\." for name in _LIBRARIES},
     "import torch": r"\btorch\.",
+    "from PIL import Image": r"(?s)\A(?!.*\bImageOps\.).*\bImage\.",
     "from PIL import Image, ImageOps": r"\bImageOps\.",
     "from safetensors.torch import load_file": r"\bload_file\(",
     "from torch import nn": r"\bnn\.",

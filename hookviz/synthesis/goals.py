@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,39 +13,17 @@ from hookviz.errors import ModelError, SettingError
 from hookviz.explaining.scoring import scores_in
 from hookviz.language.naming import class_label
 from hookviz.language.saying import mark, say, say_count
+from hookviz.synthesis.composing import Composable
 from hookviz.types import UNKNOWN, Address, Model
 from hookviz.wording import times
 
 
-class Goal(Protocol):
-    """Protocol of a goal: one number for each picture of a batch."""
-
-    @property
-    def layer(self) -> str | None:
-        """Layer whose output the number is made of; None for the class scores."""
-        ...
-
-    @property
-    def rises(self) -> bool:
-        """Whether the number is to rise; it is to fall otherwise."""
-        ...
-
-    def value(self, output: Tensor) -> Tensor:
-        """Return the number, (), of one picture's output, ``(C, rows, columns)``."""
-        ...
-
-    def unit(self, outputs: Tensor) -> Tensor:
-        """Return the number's unit against a penalty, ``(N,)``, of ``(N, C, rows, columns)``."""
-        ...
-
-    def says(self, model: Model) -> str:
-        """Name the goal within a sentence."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class Objective:
+class Objective(Composable):
     """Unit, or several together, to maximise in activation maximisation (Erhan et al., 2009).
+
+    Sums, differences and multiples of objectives are one, of several layers too, see
+    `ObjectiveSum`; any other function of layers' outputs is a `FunctionObjective`.
 
     Attributes:
         layer: whose channels; None for the classes, whose scores before the softmax count.
@@ -63,6 +41,11 @@ class Objective:
     weights: tuple[tuple[int, float], ...] = ()
     cell: tuple[int, int] | None = None
     rises: bool = True
+
+    @property
+    def layers(self) -> tuple[str | None]:
+        """The layer, as every goal has several."""
+        return (self.layer,)
 
     @classmethod
     def of_channel(
@@ -86,27 +69,29 @@ class Objective:
         """Maximise several channels, or without a layer several classes, by what each counts."""
         return cls(layer, tuple(sorted(weights.items())), cell)
 
-    def value(self, output: Tensor) -> Tensor:
+    def value(self, *outputs: Tensor) -> Tensor:
         """Return the number, (), of one picture's output, ``(C, rows, columns)``."""
+        (output,) = outputs
         if not self.weights:
             return output.square().mean()
         return weighted_sum(output, self.weights, self.cell)
 
-    def unit(self, outputs: Tensor) -> Tensor:
+    def unit(self, *outputs: Tensor) -> Tensor:
         """Return each picture's spread, so that a penalty means the same in every layer."""
-        spread = outputs.flatten(1).std(1, correction=0)
-        return torch.where(spread > 0, spread, torch.ones_like(spread))
+        (output,) = outputs
+        return spread(output)
 
-    def check(self, model: Model, shape: Sequence[int]) -> None:
+    def check(self, model: Model, *shapes: Sequence[int]) -> None:
         """Check that the layer's output has all channels, classes and cells that are asked for.
 
         Args:
             model: for the words.
-            shape: ``(C, rows, columns)`` of the output.
+            shapes: ``(C, rows, columns)`` of the output.
 
         Raises:
             SettingError: it has no such channel, class or cell, or all weights are 0.
         """
+        (shape,) = shapes
         what = say("layer {layer!r}", layer=self.layer) if self.layer else model.title
         kind = mark("channel") if self.layer else mark("class")
         indices = [(kind, channel, shape[0]) for channel, _ in self.weights]
@@ -169,6 +154,12 @@ class Objective:
         return class_label(index, model.categories)
 
 
+def spread(outputs: Tensor) -> Tensor:
+    """Return the standard deviation of each picture's outputs, or 1 where it is 0, ``(N,)``."""
+    spreads = outputs.flatten(1).std(1, correction=0)
+    return torch.where(spreads > 0, spreads, torch.ones_like(spreads))
+
+
 def weighted_sum(
     output: Tensor, weights: Sequence[tuple[int, float]], cell: tuple[int, int] | None
 ) -> Tensor:
@@ -194,14 +185,21 @@ class Match:
     activation: Tensor = field(repr=False)
     rises: bool = False
 
-    def value(self, output: Tensor) -> Tensor:
+    @property
+    def layers(self) -> tuple[str]:
+        """The layer, as every goal has several."""
+        return (self.layer,)
+
+    def value(self, *outputs: Tensor) -> Tensor:
         """Return the distance, (), of one picture's output, ``(C, rows, columns)``."""
+        (output,) = outputs
         wanted = self.activation.to(output.device, output.dtype)
         return (output - wanted).square().sum() / wanted.square().sum().clamp(min=1e-12)
 
-    def unit(self, outputs: Tensor) -> Tensor:
+    def unit(self, *outputs: Tensor) -> Tensor:
         """Return 1: a distance has no unit."""
-        return torch.ones(len(outputs), device=outputs.device, dtype=outputs.dtype)
+        (output,) = outputs
+        return torch.ones(len(output), device=output.device, dtype=output.dtype)
 
     def says(self, model: Model) -> str:  # noqa: ARG002 - as every goal's
         """Name the goal within a sentence."""

@@ -90,9 +90,10 @@ def begin_inversion(
 
 def inversion(optimization: Optimization) -> Inversion:
     """Return the picture that an optimization of `begin_inversion` has reached."""
-    assert optimization.layer is not None
+    (layer,) = optimization.layers
+    assert layer is not None
     return Inversion(
-        optimization.layer,
+        layer,
         optimization.pictures()[0],
         optimization.measured()[0],
         optimization.steps,

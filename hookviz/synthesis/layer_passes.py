@@ -1,6 +1,6 @@
-"""Run pictures through a network up to one layer, each as if it were alone in its batch."""
+"""Run pictures through a network up to some layers, each as if it were alone in its batch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
@@ -22,20 +22,22 @@ from hookviz.language.saying import say
 from hookviz.synthesis.goals import by_picture
 from hookviz.types import Model
 
-Outputs = Callable[[Tensor], Tensor]
-"""From inputs, ``(N, C, H, W)``, to the layer's output, ``(N, C, rows, columns)``."""
+Outputs = Callable[[Tensor], tuple[Tensor, ...]]
+"""From inputs, ``(N, C, H, W)``, to each layer's output, ``(N, C, rows, columns)``."""
 
 
 class LayerPasses:
-    """Forward passes of a model that end at a layer, or at the class scores without one.
+    """Forward passes of a model that end where all layers that are asked for have run.
+
+    They go on to the class scores where None is among the layers.
 
     Attributes:
         channels_last: whether inputs go through with their channels last in memory, which is faster
             on CPUs; until a network turns out that can't take that.
     """
 
-    def __init__(self, model: Model, layer: str | None) -> None:
-        self._model, self._layer = model, layer
+    def __init__(self, model: Model, layers: Sequence[str | None]) -> None:
+        self._model, self._layers = model, tuple(layers)
         self.channels_last = True
         self._keeps_apart: bool | None = None  # whether it keeps images of a batch apart, if tried
 
@@ -48,22 +50,26 @@ class LayerPasses:
         shared = replicas.for_gradients(network) if is_pure(network) else None
         return partial(self._outputs, shared)
 
-    def _outputs(self, shared: nn.Module | None, inputs: Tensor) -> Tensor:
+    def _outputs(self, shared: nn.Module | None, inputs: Tensor) -> tuple[Tensor, ...]:
         """Run a batch at once where the network keeps its images apart, else one by one."""
         run = partial(self._run_batch, shared)
         if len(inputs) > 1 and self._keeps_apart is None:
-            self._keeps_apart = self._try_apart(run, inputs)
+            self._keeps_apart = all(
+                self._try_apart(partial(_output_of, run, at), inputs)
+                for at in range(len(self._layers))
+            )
         if len(inputs) > 1 and not self._keeps_apart:
-            return torch.cat([run(image[None]) for image in inputs])
+            alone = [run(image[None]) for image in inputs]
+            return tuple(torch.cat(outputs) for outputs in zip(*alone, strict=True))
         return run(inputs)
 
     @torch.no_grad()
-    def _try_apart(self, run: Outputs, inputs: Tensor) -> bool:
+    def _try_apart(self, run: Callable[[Tensor], Tensor], inputs: Tensor) -> bool:
         tried = torch.cat([half_and_whole(inputs[:1]), inputs[1:2]])
         alone, together = run_alone_and_batched(tried, run)
         return agree_within(alone, together, batch_tolerance(self._model.network, alone))
 
-    def _run_batch(self, shared: nn.Module | None, inputs: Tensor) -> Tensor:
+    def _run_batch(self, shared: nn.Module | None, inputs: Tensor) -> tuple[Tensor, ...]:
         if self.channels_last:
             try:
                 return self._run(shared, inputs.contiguous(memory_format=torch.channels_last))
@@ -73,23 +79,36 @@ class LayerPasses:
                 self.channels_last = False
         return self._run(shared, inputs)
 
-    def _run(self, shared: nn.Module | None, inputs: Tensor) -> Tensor:
-        model, layer = self._model, self._layer
+    def _run(self, shared: nn.Module | None, inputs: Tensor) -> tuple[Tensor, ...]:
+        model, layers = self._model, self._layers
         replica = replicas.for_gradients(model.network) if shared is None else shared
-        outputs: list[object] = []
+        outputs: dict[str | None, object] = {}
 
         def see(call: hooks.Call) -> None:
+            if call.layer in outputs:
+                return
             output = call.output
-            outputs.append(plain(output) if isinstance(output, Tensor) else output)
-            raise hooks.StopForward  # the rest of the network adds nothing
+            if isinstance(output, Tensor):
+                output = plain(output)
+            if isinstance(output, Tensor) and len(layers) > 1:
+                output = output.clone()  # the pass goes on, and an in-place ReLU may follow
+            outputs[call.layer] = output
+            if len(outputs) == len(layers):
+                raise hooks.StopForward  # the rest of the network adds nothing
 
-        with hooks.observe(replica, () if layer is None else (layer,), see):
+        with hooks.observe(replica, [layer for layer in layers if layer is not None], see):
             inputs = inputs.to(device_and_dtype(model.network)[0])
-            output = forward_pass(model, replica, inputs, ProgressReporter(None))
-        if layer is not None:
-            if not outputs:
+            scores = forward_pass(model, replica, inputs, ProgressReporter(None))
+        if None in layers:
+            outputs[None] = scores
+        for layer in layers:
+            if layer not in outputs:
                 raise ModelError(
                     say("Layer {layer!r} of {model} did not run.", layer=layer, model=model.title)
                 )
-            output = outputs[-1]
-        return by_picture(model, layer, output, len(inputs), tuple(inputs.shape[1:]))
+        count, shape = len(inputs), tuple(inputs.shape[1:])
+        return tuple(by_picture(model, layer, outputs[layer], count, shape) for layer in layers)
+
+
+def _output_of(run: Outputs, at: int, images: Tensor) -> Tensor:
+    return run(images)[at]

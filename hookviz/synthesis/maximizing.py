@@ -1,6 +1,6 @@
 """Maximise activations: make pictures of what units look for, by gradient ascent from noise."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,11 +12,16 @@ from hookviz.errors import SettingError, UnknownLayerError, shorten
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import say
+from hookviz.synthesis.composing import ObjectiveSum
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.model_range import picture_shape
 from hookviz.synthesis.optimizing import Optimization
+from hookviz.synthesis.own_goals import FunctionObjective
 from hookviz.synthesis.settings import MOST_STEPS, SynthesisMethod
 from hookviz.types import Model, Pixels, Progress, ignore
+
+AnyObjective = Objective | ObjectiveSum | FunctionObjective
+"""What a picture can be for: a unit, a sum of several goals, a function of one's own."""
 
 STEPS = 256
 """Steps of an optimization, where nobody says otherwise."""
@@ -38,10 +43,25 @@ class Synthesis:
     pictures: tuple[Pixels, ...] = field(repr=False)
     values: tuple[float, ...]
     history: NDArray[np.float64] = field(repr=False)
-    objectives: tuple[Objective, ...]
+    objectives: tuple[AnyObjective, ...]
     method: SynthesisMethod
     steps: int
     _optimization: Optimization = field(repr=False)
+
+    @property
+    def model(self) -> Model:
+        """The network that made them."""
+        return self._optimization.model
+
+    @property
+    def model_shape(self) -> tuple[int, int, int]:
+        """``(C, H, W)`` of each picture as the network takes it; grey ones have one channel."""
+        return self._optimization.shape
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Seed of each picture's first noise."""
+        return self._optimization.seeds
 
     def resumed(self, steps: int, progress: Progress = ignore) -> "Synthesis":
         """Return the same pictures after `steps` in all, as if these had been done at once.
@@ -55,7 +75,7 @@ class Synthesis:
 @with_numbers
 def maximize(
     model: Model,
-    objective: Objective | Sequence[Objective],
+    objective: AnyObjective | Sequence[AnyObjective],
     *,
     steps: int = STEPS,
     pictures: int = 1,
@@ -73,7 +93,9 @@ def maximize(
 
     Args:
         model: from `load_model` or `wrap`.
-        objective: what the picture is for; one picture for each of several, of one layer.
+        objective: what the picture is for: a unit, a sum of goals over several layers
+            (``a - 0.5 * b``), or a `FunctionObjective`, any function of layers' outputs; one
+            picture for each of several, of the same layers.
         steps: passes there and back, 1 to 4096.
         pictures: how many of each objective, from seeds that follow each other; with
             `SynthesisMethod.diversity` they avoid each other.
@@ -81,7 +103,8 @@ def maximize(
         progress: called with the share done after every step; what it raises ends the run.
 
     Raises:
-        SettingError: an option, a channel, a class or a cell is not there, or `objective` is none.
+        SettingError: an option, a channel, a class or a cell is not there, `objective` is none, or
+            a function fails or returns something else than one number.
         UnknownLayerError: a pass runs no layer of that name.
         ModelError: there is no gradient to follow, a number is not finite, the network can't be
             differentiated, or there is not the memory for it; where another layer does, it is
@@ -96,7 +119,7 @@ def maximize(
     argument: Any = objective
     several = isinstance(argument, Iterable) and not isinstance(argument, str)
     objectives: tuple[Any, ...] = tuple(argument) if several else (argument,)
-    if not objectives or not all(isinstance(each, Objective) for each in objectives):
+    if not objectives or not all(isinstance(each, AnyObjective) for each in objectives):
         raise SettingError(
             say(
                 "objective={objective} is no Objective and no sequence of them; write for example "
@@ -114,7 +137,7 @@ def maximize(
 
 
 def begin(
-    model: Model, objectives: Sequence[Objective], method: SynthesisMethod, pictures: int = 1
+    model: Model, objectives: Sequence[AnyObjective], method: SynthesisMethod, pictures: int = 1
 ) -> Optimization:
     """Begin an optimization without a step yet, of `pictures` for each of the objectives.
 
@@ -128,29 +151,34 @@ def begin(
     return Optimization(model, goals, method, seeds=seeds)
 
 
-def check(model: Model, objectives: Sequence[Objective], shape: tuple[int, ...]) -> None:
+def check(model: Model, objectives: Sequence[AnyObjective], shape: tuple[int, ...]) -> None:
     """Check that a pass over pictures of `shape` has all that the objectives ask for.
 
     Raises:
         UnknownLayerError: it runs no layer of that name.
-        SettingError: the layer has no such channel or cell, or the network no such class.
+        SettingError: a layer has no such channel or cell, or the network no such class.
     """
     trace = layer_trace(model, shape)
     shapes = {info.name: info.output_shape for info in trace.every}
     for objective in objectives:
-        if objective.layer is None:
-            if trace.scores:
-                objective.check(model, (trace.scores, 1, 1))
-        elif objective.layer not in shapes:
-            raise UnknownLayerError(
-                say("layer in {model}", model=model.title), objective.layer, shapes
-            )
-        else:
-            objective.check(model, (*shapes[objective.layer], 1, 1)[:3])
+        known = [_shape(model, layer, shapes, trace.scores) for layer in objective.layers]
+        if None not in known:
+            objective.check(model, *(each for each in known if each is not None))
+
+
+def _shape(
+    model: Model, layer: str | None, shapes: Mapping[str, tuple[int, ...]], scores: int
+) -> tuple[int, ...] | None:
+    """Return what a layer puts out, ``(C, rows, columns)``; None where there are no scores."""
+    if layer is None:
+        return (scores, 1, 1) if scores else None
+    if layer not in shapes:
+        raise UnknownLayerError(say("layer in {model}", model=model.title), layer, shapes)
+    return (*shapes[layer], 1, 1)[:3]
 
 
 def _optimized(
-    optimization: Optimization, objectives: tuple[Objective, ...], steps: int, progress: Progress
+    optimization: Optimization, objectives: tuple[AnyObjective, ...], steps: int, progress: Progress
 ) -> Synthesis:
     if not 1 <= steps <= MOST_STEPS:
         raise SettingError(
@@ -165,7 +193,7 @@ def _optimized(
     return synthesis(optimization, objectives)
 
 
-def synthesis(optimization: Optimization, objectives: tuple[Objective, ...]) -> Synthesis:
+def synthesis(optimization: Optimization, objectives: tuple[AnyObjective, ...]) -> Synthesis:
     """Return the pictures that an optimization has reached."""
     history = np.array(optimization.history, np.float64).reshape(-1, len(objectives))
     return Synthesis(

@@ -14,7 +14,7 @@ from hookviz.errors import ModelError, SettingError
 from hookviz.hooking.forward_pass import backward_pass
 from hookviz.language.saying import say
 from hookviz.machine.memory import own_memory
-from hookviz.synthesis.goals import Goal
+from hookviz.synthesis.goal import Goal
 from hookviz.synthesis.layer_passes import LayerPasses, Outputs
 from hookviz.synthesis.model_range import InputRange, picture_shape, pixels
 from hookviz.synthesis.picture_space import FixedMagnitudeSpectrum, Fourier, PictureSpace
@@ -51,7 +51,7 @@ class OptimizationState:
 
 
 class Optimization:
-    """Gradient ascent of pictures for goals of one layer of a model, one goal for each picture.
+    """Gradient ascent of pictures for goals of the same layers of a model, one for each picture.
 
     Each step is a pass there and back over all pictures, and one step of Adam (Kingma and Ba,
     2015). Between steps nothing is left of it on any network: it may be kept, stopped and continued
@@ -81,14 +81,14 @@ class Optimization:
 
         Args:
             model: from `load_model` or `wrap`.
-            goals: one for each picture, all of one layer, or all of classes.
+            goals: one for each picture, all of the same layers, or all of classes.
             method: how.
             seeds: of each picture's first noise; the method's for all by default.
             start: pictures of 0…1 to begin with, ``(N, C, H, W)``, instead of noise.
             shape: ``(C, H, W)`` of each, instead of the method's size.
 
         Raises:
-            SettingError: the method means nothing, or the goals are of several layers.
+            SettingError: the method means nothing, or the goals are not of the same layers.
             HookVizError: the model takes no pictures.
             ModelError: the pictures would take more memory than there is.
         """
@@ -101,19 +101,22 @@ class Optimization:
                     limit=MOST_PICTURES,
                 )
             )
-        if len({goal.layer for goal in goals}) > 1:
-            raise SettingError(say("Pictures that are made at once are of one layer."))
+        if len({frozenset(goal.layers) for goal in goals}) > 1:
+            raise SettingError(
+                say("Pictures that are made at once are of one layer, or of the same ones.")
+            )
         self.model, self.goals, self.method = model, tuple(goals), method
-        self.layer = goals[0].layer
+        self.layers = goals[0].layers
+        self.seeds = tuple(seeds or [method.seed] * len(goals))
         own = picture_shape(model, method.size)
         if shape is None and start is not None:
             shape = start.shape[1:]
         self.shape = own if shape is None else (shape[0], shape[1], shape[2])
         self.nbytes = self._bytes_needed()
-        self._passes = LayerPasses(model, self.layer)
+        self._passes = LayerPasses(model, self.layers)
         with torch.inference_mode(mode=False):  # the caller's is no business of these tensors
             self._range = InputRange.of(model, self.shape)
-            self._space = self._begin(tuple(seeds or [method.seed] * len(goals)), start)
+            self._space = self._begin(self.seeds, start)
             self._adam = torch.optim.Adam(
                 [self._space.parameters],
                 lr=self._space.rate * method.rate,
@@ -141,9 +144,7 @@ class Optimization:
         """Estimate the memory of a step, and refuse one that takes more than a run may."""
         trace = layer_trace(self.model, self.shape)
         names = [layer.name for layer in trace.layers]
-        if self.layer is not None:  # passes end there
-            own = [n for n, name in enumerate(names) if f"{name}.".startswith(f"{self.layer}.")]
-            names = names[: max(own, default=len(names)) + 1]
+        names = names[: max(_end(names, layer) for layer in self.layers)]  # passes end there
         outputs = sum(trace.nbytes.get(name, 0) for name in names)
         needed = _TIMES * outputs * len(self.goals)
         most = own_memory().limit // _SHARE
@@ -222,12 +223,12 @@ class Optimization:
         generator = torch.Generator().manual_seed(seeds % 2**63)
         pictures = self._space.pictures()
         transformed = self.method.robustness.of(pictures, generator)
-        output = outputs(self._range.to_input(transformed))
-        values = self._values(output)
+        seen = outputs(self._range.to_input(transformed))
+        values = self._values(seen)
         if self._unit is None:
-            self._unit = self.goals[0].unit(output.detach())
+            self._unit = self.goals[0].unit(*(output.detach() for output in seen))
         signs = values.new_tensor([-1.0 if goal.rises else 1.0 for goal in self.goals])
-        loss = (signs * values / self._unit).sum() + self._cost(pictures, output)
+        loss = (signs * values / self._unit).sum() + self._cost(pictures, seen)
         gradient = self._gradient(loss)
         self.history.append(tuple(values.tolist()))
         # one pass over it: the sum is 0 where nothing leads on, and not finite where a part is not
@@ -245,7 +246,7 @@ class Optimization:
             return None
         return backward_pass(self.model, loss, [self._space.parameters])[0]
 
-    def _cost(self, pictures: Tensor, output: Tensor) -> Tensor | float:
+    def _cost(self, pictures: Tensor, seen: tuple[Tensor, ...]) -> Tensor | float:
         """Return what the penalty and the diversity add to the loss."""
         method = self.method
         cost: Tensor | float = 0.0
@@ -254,11 +255,25 @@ class Optimization:
         elif method.penalty == "L2":
             cost = cost + 10 * method.strength * (pictures - 0.5).square().mean((1, 2, 3)).sum()
         if method.diversity and len(self.goals) > 1:
-            cost = cost + method.diversity * diversity_penalty(output)
+            penalties = [diversity_penalty(output).to(pictures) for output in seen]
+            cost = cost + method.diversity * torch.stack(penalties).mean()
         return cost
 
-    def _values(self, output: Tensor) -> Tensor:
-        return torch.stack([goal.value(one) for goal, one in zip(self.goals, output, strict=True)])
+    def _values(self, seen: tuple[Tensor, ...]) -> Tensor:
+        outputs = dict(zip(self.layers, seen, strict=True))
+        values = [
+            goal.value(*(outputs[layer][number] for layer in goal.layers))
+            for number, goal in enumerate(self.goals)
+        ]
+        return torch.stack(values)
+
+
+def _end(names: list[str], layer: str | None) -> int:
+    """Return how many layers a pass to one runs; all of them to the class scores."""
+    if layer is None:
+        return len(names)
+    own = [n for n, name in enumerate(names) if f"{name}.".startswith(f"{layer}.")]
+    return max(own, default=len(names)) + 1
 
 
 def total_variation(pictures: Tensor) -> Tensor:

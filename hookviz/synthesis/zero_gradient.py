@@ -8,7 +8,8 @@ from hookviz.errors import HookVizError, ModelError
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.forward_pass import backward_pass, forward_pass
 from hookviz.language.saying import say
-from hookviz.synthesis.goals import Goal
+from hookviz.synthesis.goal import Goal
+from hookviz.synthesis.own_goals import FunctionObjective
 from hookviz.types import Model
 
 
@@ -35,7 +36,16 @@ def zero_gradient_error(
         why = say("no gradient gets from {goal} to the picture", goal=what)
     else:
         why = say("{goal} stays the same when the picture changes a little", goal=what)
-    other = _working_layer(model, shape, goal.layer)
+    if isinstance(goal, FunctionObjective) and gradient is None:
+        return ModelError(
+            say(
+                "In {model}, {reason}: it does not depend on the picture. It has to be computed "
+                "of the outputs by torch alone; .detach(), .item() and torch.no_grad cut it off.",
+                model=model.title,
+                reason=why,
+            )
+        )
+    other = _working_layer(model, shape, goal.layers)
     hint = (
         say(" Layer {layer!r} has one.", layer=other)
         if other
@@ -55,11 +65,13 @@ def _is_finite(tensor: Tensor | None) -> bool:
     return tensor is None or bool(tensor.isfinite().all())
 
 
-def _working_layer(model: Model, shape: tuple[int, ...], layer: str | None) -> str | None:
-    """Find the last convolution, before `layer` if given, with a gradient at a noisy picture."""
+def _working_layer(
+    model: Model, shape: tuple[int, ...], layers: tuple[str | None, ...]
+) -> str | None:
+    """Find the last convolution, before all of `layers`, with a gradient at a noisy picture."""
     trace = layer_trace(model, shape)
     index = {info.name: info.index for info in trace.layers}
-    end = index.get(layer, len(index)) if layer else len(index)
+    end = min(index.get(layer or "", len(index)) for layer in layers)
     names = [conv.name for conv in trace.convs if index[conv.name] < end]
     outputs: dict[str, Tensor] = {}
 

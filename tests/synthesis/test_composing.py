@@ -1,0 +1,151 @@
+"""Sums of goals over several layers: their numbers, words and gradients, beside torch alone."""
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz import Objective, ObjectiveSum, SynthesisMethod
+from hookviz.synthesis.optimizing import Optimization
+from hookviz.synthesis.robustness import NONE
+from hookviz.types import Model
+from tests.networks import as_model, seeded
+from tests.synthesis.networks import SIDE, normalised
+
+STILL = SynthesisMethod(size=SIDE, robustness=NONE)
+A, B = Objective.of_channel("conv1", 1), Objective.of_channel("conv2", 5, cell=(0, 2))
+FIRST, SECOND = torch.arange(24.0).reshape(2, 3, 4), torch.arange(60.0).reshape(6, 2, 5) ** 2
+
+
+@pytest.mark.parametrize(
+    ("goal", "value"),
+    [
+        (A + B, 17.5 + 52.0**2),
+        (B * 0.5 - 2 * A, 0.5 * 52.0**2 - 2 * 17.5),
+        (-(A - B) / 2, (52.0**2 - 17.5) / 2),
+        (A + Objective.of_channel("conv1", 0) - B, 17.5 + 5.5 - 52.0**2),
+        (A + Objective("conv2", ((5, 1.0),), (0, 2), rises=False), 17.5 - 52.0**2),
+    ],
+)
+def test_value(goal: ObjectiveSum, value: float) -> None:
+    outputs = {"conv1": FIRST, "conv2": SECOND}
+    of_each = [outputs[str(layer)] for layer in goal.layers]
+    assert float(goal.value(*of_each)) == pytest.approx(value)
+
+
+def test_words_and_layers(tiny: Model) -> None:
+    goal = B - 0.5 * A + Objective.of_class(2)
+    assert goal.layers == ("conv2", "conv1", None)
+    assert goal.says(tiny) == (
+        "channel 5 of conv2, row 0, column 2 − 0.5 × channel 1 of conv1 + the score of class 2"
+    )
+    assert goal == B + -0.5 * A + Objective.of_class(2)
+    assert {goal: "can be a key"}
+
+
+class InPlace(nn.Module):
+    """A ReLU that writes over what the first convolution put out, and a head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 4, 3)
+        self.relu = nn.ReLU(inplace=True)
+        self.conv2 = nn.Conv2d(4, 6, 3, stride=2)
+        self.head = nn.Linear(6, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        scores: Tensor = self.head(self.conv2(self.relu(self.conv1(images))).relu().mean((2, 3)))
+        return scores
+
+
+def test_a_step_follows_the_gradient_that_torch_finds_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The goal's gradient with respect to the network's input, and the step that comes of it."""
+    network = seeded(InPlace)
+    model = as_model(network)
+    goal = 2 * B - A + 0.25 * Objective.of_class(1)
+    optimization = Optimization(model, [goal], STILL)
+    begun = optimization.tensor()
+    followed: list[Tensor] = []
+    find = optimization._gradient
+
+    def noted(loss: Tensor) -> Tensor | None:
+        gradient = find(loss)
+        assert gradient is not None
+        followed.append(gradient.clone())
+        return gradient
+
+    monkeypatch.setattr(optimization, "_gradient", noted)
+    optimization.run(1)
+
+    by_hand = copy.deepcopy(network)
+    inputs = normalised(begun, model).requires_grad_()
+    first = by_hand.conv1(inputs)
+    second = by_hand.conv2(first.relu())
+    scores = by_hand.head(second.relu().mean((2, 3)))
+    value = 2 * second[0, 5, 0, 2] - first[0, 1].mean() + 0.25 * scores[0, 1]
+    assert optimization.history[0][0] == pytest.approx(value.item(), rel=1e-5)
+    (gradient,) = torch.autograd.grad(value, [inputs])
+
+    # the same gradient, handed on to the waves that the picture is made of, and one step of Adam
+    again = Optimization(model, [goal], STILL)
+    parameters = again._space.parameters
+    seen = normalised(again._space.pictures(), model)
+    spreads = [each.flatten().std(correction=0).item() for each in (second, first, scores)]
+    unit = 2 * spreads[0] + spreads[1] + 0.25 * spreads[2]
+    (of_waves,) = torch.autograd.grad(seen, [parameters], -gradient / unit)
+    torch.testing.assert_close(followed[0], of_waves, rtol=1e-3, atol=1e-7)
+    adam = torch.optim.Adam([parameters], lr=again._space.rate, eps=1e-16)
+    parameters.grad = of_waves
+    adam.step()
+    torch.testing.assert_close(optimization.tensor(), again.tensor(), rtol=0, atol=2e-3)
+    assert not torch.allclose(optimization.tensor(), begun, atol=0.01)
+
+
+def test_a_network_keeps_nothing_of_it_and_the_sum_rises(tiny: Model) -> None:
+    before = copy.deepcopy(tiny.network.state_dict())
+    made = hookviz.maximize(tiny, B - A, steps=20, method=SynthesisMethod(size=32))
+    assert made.history[-1] > made.history[0]
+    assert made.objectives == (B - A,)
+    assert all(parameter.grad is None for parameter in tiny.network.parameters())
+    for name, tensor in tiny.network.state_dict().items():
+        assert torch.equal(tensor, before[name])
+
+
+def test_several_pictures_penalties_and_diversity_go_with_several_layers(tiny: Model) -> None:
+    method = SynthesisMethod(size=32, penalty="L2", diversity=5.0)
+    pair = hookviz.maximize(tiny, B - A, steps=3, pictures=2, method=method)
+    one = Optimization(tiny, [B - A], SynthesisMethod(size=32, penalty="L2"))
+    one.run(1)
+    assert pair.history.shape == (3, 2)
+    assert pair.history[0, 0] == pytest.approx(one.history[0][0], rel=1e-4)
+    assert pair.resumed(5).steps == 5
+
+
+@pytest.mark.parametrize(
+    ("goal", "error", "message"),
+    [
+        (A - Objective.of_channel("conv3", 0), hookviz.UnknownLayerError, "conv2"),
+        (A - Objective.of_channel("conv2", 6), hookviz.SettingError, "it has 6, 0 to 5"),
+        (0 * A + 0 * B, hookviz.SettingError, "counts 0"),
+        ([A + B, A + A], hookviz.SettingError, "of one layer, or"),
+    ],
+)
+def test_what_can_not_be_is_named(
+    goal: ObjectiveSum, error: type[Exception], message: str, tiny: Model
+) -> None:
+    with pytest.raises(error, match=message):
+        hookviz.maximize(tiny, goal, steps=2, method=SynthesisMethod(size=32))
+
+
+def test_only_goals_and_numbers_compose() -> None:
+    for compose in (lambda: A + 1, lambda: A - None, lambda: A * "2", lambda: A * B):  # type: ignore[operator]
+        with pytest.raises(hookviz.SettingError, match=r"only other goals|is none"):
+            compose()
+    with pytest.raises(hookviz.SettingError, match="nan times"):
+        A * float("nan")
+    with pytest.raises(hookviz.SettingError, match="divided by 0"):
+        A / 0
