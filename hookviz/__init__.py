@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from hookviz.models.checkpoints.writing import save_weights
     from hookviz.models.loading import load_model
     from hookviz.models.wrapping import wrap
+    from hookviz.standalone.atlas_pages import save_atlas_pages
     from hookviz.standalone.saving import save_page
     from hookviz.synthesis.composing import ObjectiveSum
     from hookviz.synthesis.goals import Objective
@@ -186,6 +187,7 @@ __all__ = [
     "record",
     "replace_parameters",
     "run_lens",
+    "save_atlas_pages",
     "save_page",
     "save_script",
     "save_weights",
@@ -237,6 +239,7 @@ _HOMES = {
     "models.checkpoints.writing": ("save_weights",),
     "models.loading": ("load_model",),
     "models.wrapping": ("wrap",),
+    "standalone.atlas_pages": ("save_atlas_pages",),
     "standalone.saving": ("save_page",),
     "synthesis.composing": ("ObjectiveSum",),
     "synthesis.goals": ("Objective",),

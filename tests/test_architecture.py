@@ -164,6 +164,9 @@ SHOWN_ELSEWHERE = {
     "what they write is run as scripts, of every lens, in codegen/test_lens_script.py": ""
     "codegen/lens_facts codegen/lens_parts codegen/picture_space",
     "runs on the workers of a real cluster in engines/test_ray_job.py": "engines/ray_worker",
+    "every page of an atlas is made by it in standalone/test_atlas_pages.py": (
+        "standalone/folder_page"
+    ),
     "shared by commands, and seen in what those print": "cli/checks cli/messages cli/options",
     "run with the real Caddy in tests/e2e/test_processes.py": "cli/proxy",
     "on a real server, whose lines are cut, in tests/e2e/test_faults.py": "ui/serving/connections "

@@ -248,7 +248,7 @@ TRY_AGAIN: dict[str, list[Callable[[hookviz.Model], Any]]] = {
 
 RUN_NO_NETWORK = {
     *("compare", "explore", "list_lenses", "list_models", "load_model", "make_grid", "prepare"),
-    *("read_atlas", "read_image", "save_weights", "wrap"),
+    *("read_atlas", "read_image", "save_atlas_pages", "save_weights", "wrap"),
     "lightning_callback",  # whose trainer records, as `record` does
     "linear_probe",  # which has its features from extract_features, and runs nothing itself
     "smaller",  # whose code is followed; held to the same in explaining/test_smaller_network.py

@@ -161,6 +161,14 @@ def _no_maps(model: Model, trace: LayerTrace, name: str) -> ModelError:
     others = [layer.name for layer in trace.maps if _outputs(trace, layer.name)]
     if not others:
         return no_channels(model)
+    if name in trace.functions.calls:
+        return ModelError(
+            say(
+                "{layer} is a function in the network's code: an atlas is made of layers. Take the "
+                "layer before it.",
+                layer=name,
+            )
+        )
     return ModelError(
         say(
             "Layer {layer!r} of {model} puts out no maps, or nobody knows which of its axes are "

@@ -11,10 +11,12 @@ from hookviz.atlas.plan import BATCH, DTYPES
 from hookviz.atlas.top_k import TOP
 from hookviz.cli.messages import MISTAKE, complain
 from hookviz.cli.options import engine_options, layer_names, load, model_options
+from hookviz.cli.progress import progress_bar
 from hookviz.cli.tables import echo_json
 from hookviz.deprecated import REMOVED_IN
 from hookviz.engines.choosing import engine_of
 from hookviz.paths import path_of
+from hookviz.standalone.atlas_pages import save_atlas_pages
 from hookviz.wording import byte_size
 
 _INTERVAL = 0.5  # seconds between two lines of progress, at least
@@ -41,7 +43,14 @@ _INTERVAL = 0.5  # seconds between two lines of progress, at least
 @click.option("--size", type=click.IntRange(1), help="Side of the input in pixels.")
 @click.option("--dtype", type=click.Choice(list(DTYPES)), default="float32", show_default=True)
 @click.option("--patch", default=64, show_default=True, help="Longest side of a patch in pixels.")
-@click.option("--overwrite", is_flag=True, help="Drop what was begun, or made, under that name.")
+@click.option(
+    "--pages",
+    metavar="FOLDER",
+    help="Write it as a folder of static pages too, which open without a server.",
+)
+@click.option(
+    "--overwrite", is_flag=True, help="Drop what was begun, or made, under that name, pages too."
+)
 @click.option("--anew", is_flag=True, hidden=True)  # as --overwrite was called
 @engine_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -59,6 +68,7 @@ def atlas(
     size: int | None,
     dtype: str,
     patch: int,
+    pages: str | None,
     overwrite: bool,
     anew: bool,
     **loading: Any,
@@ -69,7 +79,8 @@ def atlas(
     are kept with what the strongest cell sees, cut out of them; behind attention, with its own
     place. After Ctrl-C, a kill or a
     full disk the same command goes on where it was. An image that can't be read is reported and
-    left out.
+    left out. With --pages the atlas, made just now or before, becomes a folder to look at in any
+    browser: an index of layers, and a page for each with every channel's patches.
     """
     if anew:
         complain(f"--anew is now called --overwrite; the old name goes in HookViz {REMOVED_IN}.")
@@ -95,6 +106,11 @@ def atlas(
         line.end()
     for name, reason in result.left_out.items():
         complain(f"{name}: {reason}")
+    if pages is not None:
+        with progress_bar(path_of(pages).name) as progress:
+            written = save_atlas_pages(
+                result, pages, overwrite=overwrite or anew, progress=progress
+            )
     counts = result.counts
     size_on_disk = sum(file.stat().st_size for file in result.path.iterdir())
     if as_json:
@@ -106,6 +122,7 @@ def atlas(
                 "layers": len(result.layers),
                 "bytes": size_on_disk,
                 "classes": dict(result.classes),
+                **({} if pages is None else {"pages": str(written)}),
                 **counts,
             }
         )
@@ -119,6 +136,8 @@ def atlas(
             f"{result.path}: {sum(result.layers.values()):,} channels of "
             f"{len(result.layers)} layers, {', '.join(parts)}, {byte_size(size_on_disk)}"
         )
+        if pages is not None:
+            click.echo(f"{written / 'index.html'}: its pages.")
     if counts["left_out"]:
         click.get_current_context().exit(MISTAKE)
 

@@ -161,6 +161,15 @@ def check(model: Model, objectives: Sequence[AnyObjective], shape: tuple[int, ..
     trace = layer_trace(model, shape)
     shapes = {info.name: info.output_shape for info in trace.every}
     for objective in objectives:
+        for layer in objective.layers:
+            if layer in trace.functions.calls:
+                raise SettingError(
+                    say(
+                        "{layer} is a function in the network's code: pictures are made for "
+                        "layers. Show the layer before it.",
+                        layer=layer,
+                    )
+                )
         known = [_shape(model, layer, shapes, trace.scores) for layer in objective.layers]
         if None not in known:
             objective.check(model, *(each for each in known if each is not None))

@@ -76,7 +76,7 @@ class FunctionObjective(Composable):
             raise SettingError(say("{layer} is no name of a layer.", layer=shorten(repr(wrong[0]))))
         if not callable(function):
             raise SettingError(
-                say("function={given} can't be called.", given=shorten(repr(function)))
+                say("function={function} can't be called.", function=shorten(repr(function)))
             )
         fields = {"layers": tuple(dict.fromkeys(layers)), "function": function}
         for field, value in (fields | {"name": name, "rises": rises}).items():

@@ -41,3 +41,18 @@ def test_each_call_of_a_layer_has_its_own_channels() -> None:
     assert names_with_maps(model, trace, None) is None
     with pytest.raises(ModelError, match=r"'head' of Shared puts out no maps.*Layer 'two'"):
         names_with_maps(model, trace, "head")
+
+
+def test_a_function_of_the_network_s_code_is_refused_in_words() -> None:
+    class Calling(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 4, 3)
+
+        def forward(self, images: Tensor) -> Tensor:
+            return self.conv(images).relu().mean((2, 3))
+
+    model = as_model(seeded(Calling))
+    trace = layer_trace(model, (3, 16, 16))
+    with pytest.raises(ModelError, match=r"relu\(\) after conv is a function .* layer before it"):
+        names_with_maps(model, trace, "relu() after conv")

@@ -78,3 +78,14 @@ def test_layers_are_named_with_commas_or_by_their_kind(photos: Path) -> None:
     assert "'stage3.second.conv'" in mistake("atlas", photos, *options, "stage3.second.cnov")
     output_of("atlas", photos, *options, "conv")
     assert len(hookviz.read_atlas(out).layers) == 10
+
+
+def test_pages_are_written_beside_it_and_of_an_atlas_that_is_there(photos: Path) -> None:
+    out, pages = photos.parent / "a.atlas", photos.parent / "pages"
+    options = ("atlas", photos, "--size", 32, "-o", out, "--layers", "stem.first.conv")
+    output_of(*options)
+    assert output_of(*options, "--pages", pages).endswith(f"{pages / 'index.html'}: its pages.\n")
+    assert (pages / "layers" / "0.html").is_file()
+    assert "has an atlas's pages already" in mistake(*options, "--pages", pages)
+    again = json.loads(output_of(*options, "--pages", pages, "--overwrite", "--json"))
+    assert again["pages"] == str(pages)

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { saidIn, saying } from "../../hookviz/standalone/client/in_address.js";
-import { nearest } from "../../hookviz/standalone/client/in_file.js";
+import { nearest } from "../../hookviz/standalone/client/nearest.js";
 
 const address = (search = "", hash = "") => ({ search, hash });
 

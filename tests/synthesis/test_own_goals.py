@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import hookviz
 from hookviz import FunctionObjective, Objective, SynthesisMethod
 from hookviz.synthesis.optimizing import Optimization
 from hookviz.synthesis.robustness import NONE
 from hookviz.types import Model
+from tests.networks import as_model, seeded
 from tests.synthesis.networks import SIDE, normalised
 
 SHORT = SynthesisMethod(size=32)
@@ -96,6 +97,23 @@ def test_layers_that_are_not_there_are_named_with_the_nearest(tiny: Model) -> No
     goal = FunctionObjective(["conv1", "cnov2"], contrast)
     with pytest.raises(hookviz.UnknownLayerError, match="'conv2'"):
         hookviz.maximize(tiny, goal, steps=2, method=SHORT)
+
+
+class Calling(nn.Module):
+    """Calls its ReLU as a function, which is no layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return torch.relu(self.conv(images)).mean((2, 3))
+
+
+def test_a_function_of_the_network_s_code_is_told_from_a_layer() -> None:
+    goal = Objective.of_channel("conv", 1) - Objective.of_channel("relu() after conv", 1)
+    with pytest.raises(hookviz.SettingError, match="is a function in the network's code"):
+        hookviz.maximize(as_model(seeded(Calling)), goal, steps=2, method=SHORT)
 
 
 @pytest.mark.parametrize(

@@ -7,23 +7,9 @@ import { make, say } from "../../explorer/client/shared.js";
 import { answering, subjectOf } from "./answers.js";
 import { blocksOf, bytesOf, textIn } from "./blocks.js";
 import { saidIn, saying } from "./in_address.js";
+import { nearest } from "./nearest.js";
 
 const THEMES = /** @type {const} */ (["light", "dark"]);
-
-/**
- * The language that suits best: the first that one asks for, or of which there is another kind.
- * @param {string[]} asked
- * @param {string[]} known
- */
-export const nearest = (asked, known) => {
-  const base = (/** @type {string} */ language) => language.toLowerCase().split("-")[0];
-  for (const each of asked) {
-    const exact = known.findIndex((language) => language.toLowerCase() === each.toLowerCase());
-    const at = exact >= 0 ? exact : known.findIndex((language) => base(language) === base(each));
-    if (at >= 0) return at;
-  }
-  return 0;
-};
 
 /** Begin to show what the document keeps, or say that it can't be shown. */
 export const begin = () =>
