@@ -50,7 +50,8 @@ def test_a_function_of_the_network_s_code_is_refused_in_words() -> None:
             self.conv = nn.Conv2d(3, 4, 3)
 
         def forward(self, images: Tensor) -> Tensor:
-            return self.conv(images).relu().mean((2, 3))
+            scores: Tensor = self.conv(images).relu().mean((2, 3))
+            return scores
 
     model = as_model(seeded(Calling))
     trace = layer_trace(model, (3, 16, 16))
