@@ -1,4 +1,4 @@
-"""Take one step of gradient descent on a copy of a network, and say what became of the loss."""
+"""Take one step of gradient descent beside a network, and say what became of the loss."""
 
 from dataclasses import dataclass, field
 
@@ -70,22 +70,22 @@ def step_taken(scene: LessonScene, target: int, rate: float) -> Step:
 def _step(scene: LessonScene, target: int, rate: float) -> Step:
     model, images = scene.model, scene.model_input.tensor
     layer = layer_of(scene, "first")
-    copy = replicas.full_copy(model.network)
     with torch.inference_mode(mode=False), torch.enable_grad():
-        weights = [each.requires_grad_() for each in copy.parameters() if each.is_floating_point()]
-        scores = class_scores(model, copy, images)
+        replica = replicas.for_gradients(model.network, trainable=True)
+        weights = [each for each in replica.parameters() if each.requires_grad]
+        scores = class_scores(model, replica, images)
         loss = _loss(scores, target)
         gradients = backward_pass(model, loss, weights)
-    kernels = _kernels_of(copy, layer)
+    kernels = _kernels_of(replica, layer)
     others = _other_inputs(scene)
-    answers = [_answers(scene, copy, others)]
+    answers = [_answers(scene, replica, others)]
+    present = [each.double().norm() for each in gradients if each is not None]
     with torch.inference_mode(mode=False), torch.no_grad():
         for weight, gradient in zip(weights, gradients, strict=True):
-            if gradient is not None:
-                weight.sub_(rate * gradient)
-        later = class_scores(model, copy, images)
-    answers.append(_answers(scene, copy, others))
-    present = [each.double().norm() for each in gradients if each is not None]
+            if gradient is not None:  # new weights take the gradient's memory, nobody's else
+                weight.data = gradient.mul_(-rate).add_(weight)
+        later = class_scores(model, replica, images)
+    answers.append(_answers(scene, replica, others))
     return Step(
         float(loss.detach()),
         float(_loss(later, target)),
@@ -95,7 +95,7 @@ def _step(scene: LessonScene, target: int, rate: float) -> Step:
         tuple(zip(*answers, strict=True)),
         layer,
         kernels,
-        _kernels_of(copy, layer) - kernels,
+        _kernels_of(replica, layer) - kernels,
     )
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from scripts import languages
 
 ROOT = Path(__file__).parents[2]
-_LESSONS = ("assets/lessons", "hookviz/lessons", "hookviz/ui/lessons")
 _ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| [^|]+ \| ([^|]*)\|$", re.MULTILINE)
 
 
@@ -21,11 +20,11 @@ def _terms() -> list[tuple[str, str, list[str]]]:
 
 
 def _said() -> dict[str, str]:
-    """Return what the page says outside of lessons, in English and in Chinese."""
+    """Return what page and lessons say, in English and in Chinese."""
     return {
         str(message.id): message.string if isinstance(message.string, str) else str(message.string)
         for message in languages.catalog_of("zh_CN")
-        if message.id and not all(place.startswith(_LESSONS) for place, _ in message.locations)
+        if message.id
     }
 
 

@@ -1,11 +1,15 @@
 """One step of gradient descent, against the same written out with plain torch."""
 
 import copy
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from hookviz.hooking.replicas import memory_of
 from hookviz.lessons.sgd_step import OTHERS, step_taken
 from tests.lessons.parts.scenes import cat, star
 
@@ -53,3 +57,27 @@ def test_a_short_step_leaves_other_images_their_answers_and_a_long_one_does_not(
     assert short.kept == OTHERS
     assert long.kept < OTHERS
     assert [before for before, _ in short.others] == [before for before, _ in long.others]
+
+
+class _Copied(TorchDispatchMode):
+    """Counts how often a tensor is cloned that lies in one of these pieces of memory."""
+
+    def __init__(self, memory: set[int]) -> None:
+        super().__init__()
+        self.memory, self.count = memory, 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Run the operation, and see what it copies."""
+        if func is torch.ops.aten.clone.default:
+            self.count += memory_of(args[0]) in self.memory
+        return func(*args, **(kwargs or {}))
+
+
+def test_no_weight_is_copied_to_take_the_step() -> None:
+    scene = star()
+    weights = {memory_of(each) for each in scene.model.network.parameters()}
+    with _Copied(weights) as copied:
+        step_taken(scene, 3, 0.003)
+    assert copied.count == 0
