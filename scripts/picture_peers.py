@@ -1,7 +1,7 @@
 """Make pictures of units by other libraries, with equal steps, size and network.
 
-Neither library is among the project's requirements, as one of them needs an old kornia. `make bench`
-has them beside it, of ``requirements-peers.txt``::
+Neither library is among the project's requirements, as one of them needs an old kornia. `make
+bench` has them beside it, of ``requirements-peers.txt``::
 
     make .venv/peers
     PYTHONPATH=.venv/peers/packages python -m scripts.bench_pictures

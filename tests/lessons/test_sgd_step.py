@@ -59,11 +59,11 @@ def test_a_short_step_leaves_other_images_their_answers_and_a_long_one_does_not(
     assert [before for before, _ in short.others] == [before for before, _ in long.others]
 
 
-class _Copied(TorchDispatchMode):
+class _Copied(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts how often a tensor is cloned that lies in one of these pieces of memory."""
 
     def __init__(self, memory: set[int]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.memory, self.count = memory, 0
 
     def __torch_dispatch__(
