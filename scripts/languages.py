@@ -52,7 +52,8 @@ def said() -> Iterator[Said]:
             yield lesson.file.relative_to(ROOT).as_posix(), words
     for name in scripts.script_names():
         place = Path(scripts.FOLDER, f"{name}.py").relative_to(ROOT).as_posix()
-        for words in scripts.printed_words(scripts.read_script(name).text):
+        text = scripts.read_script(name).text
+        for words in (*scripts.printed_words(text), *scripts.comment_words(text)):
             yield place, words
 
 

@@ -46,6 +46,9 @@ SET_UP = "Set-up"
 HOOK = "The hook"
 """Title of the cell that is read first; a script's set-up is whatever stands above it."""
 _PRINTS = re.compile(r'^(?P<before> *print\(f?")(?P<words>[^"\\]+)(?P<after>"\))$', re.MULTILINE)
+_COMMENT = re.compile(
+    r"(?P<before>(?:^|  ) *# )(?P<words>(?!%%|from \d|one of )[^#\n]+)$", re.MULTILINE
+)
 _FIELD = re.compile(r"\{[^}]*\}")
 _RUNS = 512  # kept; every choice of every script that stands by itself
 
@@ -160,6 +163,11 @@ def script_of(name: str, text: str) -> Script:
     return Script(name, text, tuple(_control(match) for match in _CONSTANT.finditer(text)))
 
 
+def comment_words(text: str) -> tuple[str, ...]:
+    """Return the comments of a script; not the titles of cells, nor the values of constants."""
+    return tuple(match["words"] for match in _COMMENT.finditer(text))
+
+
 def printed_words(text: str) -> tuple[str, ...]:
     """Return what the lines of a script print that has words in it, with its facts in braces."""
     found = (match["words"] for match in _PRINTS.finditer(text))
@@ -167,15 +175,20 @@ def printed_words(text: str) -> tuple[str, ...]:
 
 
 def in_the_language(script: Script) -> Script:
-    """Return the script with what it prints in the language that is spoken."""
+    """Return the script with its comments and what it prints in the language that is spoken."""
     ours = frozenset(printed_words(script.text))
+    comments = frozenset(comment_words(script.text))
 
     def said(match: re.Match[str]) -> str:
         words = match["words"]
         words = say(words) if words in ours else words
         return f"{match['before']}{words}{match['after']}"
 
-    return replace(script, text=_PRINTS.sub(said, script.text))
+    def remarked(match: re.Match[str]) -> str:
+        words = match["words"]
+        return match["before"] + (say(words) if words in comments else words)
+
+    return replace(script, text=_COMMENT.sub(remarked, _PRINTS.sub(said, script.text)))
 
 
 def run_script(script: Script, choices: Mapping[str, Value]) -> ScriptRun:

@@ -12,9 +12,10 @@ import hookviz
 from hookviz.lessons.parts import blind_test
 from hookviz.lessons.parts.untrained import PART as UNTRAINED
 from hookviz.lessons.parts.untrained import TRIED
+from hookviz.lessons.scripts import read_script, run_script
 from hookviz.wording import percent
 from scripts.servers import Server, serve
-from tests.e2e.screen import new_context, without_errors
+from tests.e2e.screen import at_rest, new_context, without_errors
 from tests.lessons.parts.scenes import cat, star, with_defaults
 
 READING, HOOKS = "/?lesson=reading-maps", "/?lesson=a-hooks-life"
@@ -102,18 +103,37 @@ def test_what_chance_gives_follows_the_number_looked_through(page: Page, server:
     options = with_defaults(UNTRAINED)
     facts = UNTRAINED.facts(cat(), options)
     text = page.locator(".hv-lesson-text", has_text="chance alone")
-    expect(text).to_contain_text(f"the best of 64 it is {facts['alike']:.2f}")
-    expect(text).to_contain_text(f"chance alone gives {facts['chance']:.2f}")
+    expect(text).to_contain_text(f"the best of 64 {facts['alike']:.2f}")
+    expect(text).to_contain_text(f"have {facts['chance']:.2f}: that is chance alone")
     slider = page.get_by_role("slider").first
     slider.focus()
     slider.press("ArrowLeft")
     slider.press("ArrowLeft")
     fewer = UNTRAINED.facts(cat(), {**options, TRIED: "16"})
-    expect(text).to_contain_text(f"the best of 16 it is {fewer['alike']:.2f}")
-    expect(text).to_contain_text(f"chance alone gives {fewer['chance']:.2f}")
+    expect(text).to_contain_text(f"the best of 16 {fewer['alike']:.2f}")
+    expect(text).to_contain_text(f"have {fewer['chance']:.2f}: that is chance alone")
     expect(page.get_by_text("most alike of the first 16")).to_be_visible()
     page.get_by_role("radio", name="all of them").click()
     expect(page.get_by_text("percent of all pairs")).to_be_visible()
+
+
+def test_what_a_script_draws_is_in_sight_where_its_constants_are_moved(
+    page: Page, server: Server
+) -> None:
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.goto(f"{server}/?lesson=gradients-by-hooks&step=6&model=ShapesNet&sample=star")
+    for scale in ("0.25", "2.0"):
+        page.get_by_role("radio", name=scale, exact=True).click()
+        came = run_script(read_script("vanish"), {"SCALE": float(scale)}).facts
+        line = f"{float(came['shrinks']):.2g}".replace("-", "−")
+        told = f"{line} times the length of the last one's with sigmoids"
+        expect(page.locator(".hv-lesson-text", has_text=told)).to_be_visible()
+        at_rest(page)
+        chart = page.locator("[class*=st-key-hv-live] .area").first.bounding_box()
+        code = page.locator("pre.hv-script").first.bounding_box()
+        assert chart is not None
+        assert code is not None
+        assert chart["y"] + chart["height"] <= code["y"] < 720
 
 
 @pytest.mark.parametrize("step", [1, 3])

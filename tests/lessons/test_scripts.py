@@ -19,10 +19,13 @@ from hookviz.lessons.scripts import (
     Control,
     Script,
     as_code,
+    cells,
+    comment_words,
     in_the_language,
     read_script,
     run_script,
     script_names,
+    script_of,
 )
 
 SCRIPTS = [read_script(name) for name in script_names()]
@@ -169,7 +172,34 @@ def test_guiding_drops_what_is_negative_at_every_relu() -> None:
 
 
 def test_controls_are_read_from_the_comments() -> None:
-    assert read_script("vanish").controls == (Control("DEPTH", tuple(range(2, 21)), 10),)
+    assert read_script("vanish").controls == (
+        Control("DEPTH", tuple(range(2, 21)), 10),
+        Control("SCALE", (0.25, 0.5, 1.0, 2.0, 4.0), 1.0),
+    )
     assert read_script("guided").controls[0].values == ("ring", "cross", "stripes")
     constants = re.findall(r"^([A-Z_]+) = ", read_script("gradient").text, re.MULTILINE)
     assert constants == [control.name for control in read_script("gradient").controls]
+
+
+def test_comments_are_in_the_language_and_what_is_run_is_the_same() -> None:
+    for name in script_names():
+        script = read_script(name)
+        with speaking("zh_CN"):
+            theirs = in_the_language(script)
+        assert not set(comment_words(script.text)) & set(comment_words(theirs.text))
+        assert script_of(name, theirs.text).controls == script.controls
+        assert [title for title, _ in cells(theirs.text)] == [
+            title for title, _ in cells(script.text)
+        ]
+
+
+def test_values_of_constants_and_titles_of_cells_are_no_comments() -> None:
+    text = '# %% The hook\nDEPTH = 2  # from 1 to 3\nx = "#"  # of one\n    # alone\n'
+    assert comment_words(text) == ("of one", "alone")
+
+
+def test_larger_first_weights_turn_what_vanishes_into_what_explodes() -> None:
+    """A ReLU's slope is one: twice the weights, twice the gradient a layer, but for the biases."""
+    script = read_script("vanish")
+    once, twice = (run_script(script, {"SCALE": scale}).facts["holds"] for scale in (1.0, 2.0))
+    assert float(twice) == pytest.approx(float(once) * 2**9, rel=0.1)

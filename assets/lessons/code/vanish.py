@@ -5,6 +5,7 @@ from torch import nn
 
 # %% The hook
 DEPTH = 10  # from 2 to 20
+SCALE = 1.0  # one of 0.25, 0.5, 1.0, 2.0, 4.0
 
 
 def gradients_of(activation):
@@ -13,6 +14,7 @@ def gradients_of(activation):
     for layer in layers:
         # made for ReLU: what passes keeps its size
         nn.init.kaiming_normal_(layer.weight)
+        layer.weight.data *= SCALE
     network = nn.Sequential(
         *(part for layer in layers for part in (layer, activation))
     )
@@ -37,7 +39,7 @@ bars = {
     "sigmoid": gradients_of(nn.Sigmoid()),
     "ReLU": gradients_of(nn.ReLU()),
 }
-shrinks = bars["sigmoid"][-1] / bars["sigmoid"][0]
+shrinks = bars["sigmoid"][0] / bars["sigmoid"][-1]
 holds = bars["ReLU"][0] / bars["ReLU"][-1]
 for name, norms in bars.items():
     print(f"{name:8} first {norms[0]:.1e}, last {norms[-1]:.1e}")

@@ -1,4 +1,4 @@
-"""Show a plain-PyTorch script, its lines with the hook first, and what it prints and draws."""
+"""Show what a plain-PyTorch script draws and prints, and below it its lines with the hook."""
 
 import json
 import re
@@ -43,7 +43,7 @@ _LAYER = "LAYER"  # chosen first, since it says how many channels there are
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """Draw the script with its constants, or the editor of its lines, and what came of it."""
+    """Draw a script's constants, what came of it and its lines, or the editor of those."""
     name = options["script"]
     if is_edited(key) and may_run_code():
         _show_edited(scene, name, key)
@@ -58,11 +58,11 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     code = script.with_choices(choices)
     with turn(say("The lesson's script"), "lesson", model=scene.model.name):
         came = run(script, scene, choices)
-    below = "chart" if came.bars else "pictures" if came.pictures else "lines"
-    _show_code(script, code, tuple(choices), below)
     if came.bars:
         _show_bars(came.bars, key)
     _show_outcome(came.printed, came.pictures, key)
+    above = "chart" if came.bars else "pictures" if came.pictures else "lines"
+    _show_code(script, code, tuple(choices), above)
     with st.container(horizontal=True, vertical_alignment="center"):
         if script.needs_scene and can_run_apart(scene) and may_run_code():
             offer_to_edit(key, after_set_up(code))
@@ -138,10 +138,11 @@ def _choose(control: Control, key: str) -> Value:
     )
 
 
-def _show_code(script: Script, code: str, constants: tuple[str, ...], below: str) -> None:
+def _show_code(script: Script, code: str, constants: tuple[str, ...], above: str) -> None:
     """Show the lines with the hook, and folded below them what runs before and after.
 
-    They leave room for what came of them: a chart, pictures or lines `below`.
+    They leave room for what came of them: a chart, pictures or lines `above`, where one looks
+    when a constant is moved.
     """
     label = say("The code of {name}.py", name=script.name)
     title = say("Set-up, which ran before")
@@ -149,7 +150,7 @@ def _show_code(script: Script, code: str, constants: tuple[str, ...], below: str
         title = say("Set-up: your network and image")
     (_, hook), *rest = cells(after_set_up(code))
     shown = script_html(re.sub("\n{3,}", "\n\n", hook.strip()) + "\n", constants, label)
-    st.html(f'<div class="hv-script-above-{below}">{shown}</div>')
+    st.html(f'<div class="hv-script-below-{above}">{shown}</div>')
     folded = [(title, set_up_of(code))]
     folded += [(say("Then: what is printed and drawn"), lines.strip() + "\n") for _, lines in rest]
     details = "".join(folded_html(lines, each) for each, lines in folded)
