@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.linalg import vector_norm as norm
 from torch.nn import functional as F
 
 from hookviz.capturing.inputs import prepare
@@ -92,7 +91,7 @@ def _step(scene: LessonScene, target: int, rate: float) -> Step:
         float(_loss(later, target)),
         _named(scene, scores),
         _named(scene, later),
-        float(torch.stack(norms).norm()) if norms else 0.0,
+        float(torch.stack(present).norm()) if present else 0.0,
         tuple(zip(*answers, strict=True)),
         layer,
         kernels,
