@@ -168,8 +168,8 @@ class OpenStep:
         if widget.type == "text_input":
             return ["a word"]
         if widget.type == "slider":
-            low, high = widget.min, widget.max
-            step = max(widget.step, (high - low) // 12)
+            low, high, own = (int(each) for each in (widget.min, widget.max, widget.step))
+            step = own * max(1, (high - low) // (12 * own))
             return [*range(low, high + 1, step)] if self.every else [low, high]
         offered = widget.options[:40] if self.every else widget.options[::-1][:2]
         return [each for each in offered if each != _written(widget)]
