@@ -46,17 +46,16 @@ def test_words_and_layers(tiny: Model) -> None:
 
 
 class InPlace(nn.Module):
-    """A ReLU that writes over what the first convolution put out, and a head."""
+    """Code that writes over what the first convolution put out, and a head."""
 
     def __init__(self) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(3, 4, 3)
-        self.relu = nn.ReLU(inplace=True)
         self.conv2 = nn.Conv2d(4, 6, 3, stride=2)
         self.head = nn.Linear(6, 3)
 
     def forward(self, images: Tensor) -> Tensor:
-        scores: Tensor = self.head(self.conv2(self.relu(self.conv1(images))).relu().mean((2, 3)))
+        scores: Tensor = self.head(self.conv2(self.conv1(images).relu_()).relu().mean((2, 3)))
         return scores
 
 
