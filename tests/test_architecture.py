@@ -208,6 +208,7 @@ SHOWN_ELSEWHERE = {
 """Modules without a test of their own name, under the reason why."""
 
 OF_SEVERAL = {
+    "ui/lessons/test_quick_hands.py",
     "ui/lessons/test_texts_follow.py",
     "atlas/test_atlas_of_tokens.py",
     "capturing/test_odd_networks.py",

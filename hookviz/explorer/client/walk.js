@@ -106,6 +106,7 @@ const begin = (find, data, reached) => {
   root.dataset.walk = data.name;
   root.classList.toggle("walk-blank", Boolean(data.blank));
   let at = same ? Math.min(Number(root.dataset.at ?? start), steps - 1) : start;
+  const ran = same && root.dataset.runs === "true" && at < steps - 1;
   let running = false;
   let paused = false;
   /** @type {ReturnType<typeof setInterval> | undefined} */
@@ -253,6 +254,7 @@ const begin = (find, data, reached) => {
     slider.max = steps - 1;
     slider.value = cell;
     slider.setAttribute("aria-valuetext", place);
+    root.dataset.runs = String(running);
     play.textContent = running ? say("❚❚ Pause") : still ? say("Fill the map") : say("▶ Play");
   };
 
@@ -295,19 +297,22 @@ const begin = (find, data, reached) => {
     }, 1000 / Number(speed.value));
   };
 
+  const run = () => {
+    running = true;
+    reached(null);
+    if (data.seconds) fillIn();
+    else go();
+  };
   play.onclick = () => {
     if (still) return to(steps - 1);
     if (running) {
       halt();
       paused = true;
     } else {
-      running = true;
-      reached(null);
       if (at === steps - 1) at = 0;
       if (data.seconds && !paused && !data.blank) at = -1; // all of it was there: from its beginning
       paused = false;
-      if (data.seconds) fillIn();
-      else go();
+      run();
     }
     show();
   };
@@ -330,6 +335,7 @@ const begin = (find, data, reached) => {
     canvas.setAttribute("aria-label", data.says[index]);
     canvas.nextElementSibling.textContent = data.says[index];
   });
+  if (ran) run(); // what was asked for before it began has come, and ends nothing
   const observer = new ResizeObserver(show); // draws at once, too
   observer.observe(root);
   return () => {
