@@ -31,7 +31,9 @@ _RENAMED = {
 }
 _FRONT = {"README.md": "index.md", "README.zh.md": "index.md"}
 _LINK = re.compile(r"(!?)\[((?:[^][]|\[[^]]*\])*)\]\(([^)\s]+)\)")
-_FENCED = re.compile(r"(^```.*?^```)", re.DOTALL | re.MULTILINE)
+_FENCED = re.compile(r"(^````.*?^````|^```.*?^```)", re.DOTALL | re.MULTILINE)
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_SWITCH = re.compile(r"^(?:English · \[简体中文\]|\[English\])\(.*\n\n", re.MULTILINE)
 
 
 def main() -> None:
@@ -54,7 +56,7 @@ def assemble(folder: Path, repository: str = "") -> None:
         target = folder / place
         target.parent.mkdir(parents=True, exist_ok=True)
         if file.suffix == ".md":
-            text = file.read_text("utf-8")
+            text = _SWITCH.sub("", _named(file.read_text("utf-8"), file))  # the site has its own
             target.write_text(_linked(text, file, place, pages, repository), "utf-8")
         else:
             shutil.copyfile(file, target)
@@ -82,6 +84,37 @@ def _pages() -> dict[Path, Path]:
     return pages
 
 
+def _anchors(file: Path) -> list[str]:
+    """Return the anchors of a page's headings, in their order."""
+    prose = _FENCED.sub("", file.read_text("utf-8"))
+    return [
+        re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")
+        for words in _HEADING.findall(prose)
+    ]
+
+
+def _twin(file: Path) -> Path:
+    """Return the English page of one in Chinese; any other page is its own."""
+    return file.with_name(file.name.replace(".zh.md", ".md"))
+
+
+def _named(text: str, file: Path) -> str:
+    """Return a page whose headings have the English ones' anchors.
+
+    So a link to a part of a page holds in both languages, whichever of the two there is.
+    """
+    if _twin(file) == file or not _twin(file).exists():
+        return text
+    anchors = iter(_anchors(_twin(file)))
+    parts = _FENCED.split(text)
+    return "".join(
+        part
+        if part.startswith("```")
+        else _HEADING.sub(lambda found: f"{found[0]} {{#{next(anchors)}}}", part)
+        for part in parts
+    )
+
+
 def _linked(text: str, file: Path, place: Path, pages: dict[Path, Path], repository: str) -> str:
     """Return a page with each link to a file led to where that lies in the site."""
     known = pages | {ROOT / name: Path(front) for name, front in _FRONT.items()}
@@ -89,11 +122,15 @@ def _linked(text: str, file: Path, place: Path, pages: dict[Path, Path], reposit
     def lead(found: re.Match[str]) -> str:
         sign, words, link = found.groups()
         path, _, anchor = link.partition("#")
-        if not path or re.match(r"[a-z]+:|\?", link):
+        if re.match(r"[a-z]+:|\?", link):
             return found[0]
         if path in (LIVE, "api.md"):
             return found[0]
-        target = (file.parent / path).resolve()
+        target = (file.parent / path).resolve() if path else file
+        if anchor and target != _twin(target):
+            anchor = _anchors(_twin(target))[_anchors(target).index(anchor)]
+        if not path:
+            return f"{sign}[{words}](#{anchor})"
         if target in known:
             # The site leads to a page in the language that is read.
             there = known[target].as_posix().replace(".zh.md", ".md")

@@ -117,9 +117,24 @@ def explained(text: str) -> list[tuple[str, str]]:
 
 
 def document() -> str:
-    """Return the glossary as a page of the documents."""
-    rows = "\n".join(f"| {word} | {sentence} |" for word, sentence in WORDS.items())
-    return f"# Words\n\nWhat the page says of them where they stand.\n\n| | |\n|---|---|\n{rows}\n"
+    """Return the glossary as a page of the documents, in English."""
+    return (
+        "# Words\n\nEnglish · [简体中文](glossary.zh.md)\n\n"
+        f"What the page says of them where they stand.\n\n{table()}"
+    )
+
+
+def table() -> str:
+    """Return the words and what they mean as Markdown, in the language that is spoken.
+
+    A word of another language has the English one behind it, by which papers are searched.
+    """
+    rows = [
+        f"| {word if said == word else f'{said} ({word})'} | {say(sentence)} |"
+        for word, sentence in WORDS.items()
+        for said in [say(word)]
+    ]
+    return "\n".join(["| | |", "|---|---|", *rows, ""])
 
 
 @cache

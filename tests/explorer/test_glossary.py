@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hookviz.explorer.glossary import WORDS, document, explained, pieces
+from hookviz.explorer.glossary import WORDS, document, explained, pieces, table
 from hookviz.language.speaking import speaking
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "glossary.md"
@@ -15,6 +15,13 @@ def test_the_document_has_the_same_words() -> None:
         "write it again: python -c 'from hookviz.explorer.glossary import document; "
         f'print(document(), end="")\' > {DOCUMENT.name}'
     )
+
+
+def test_the_document_in_chinese_says_what_the_page_says() -> None:
+    with speaking("zh_CN"):
+        rows = table()
+    assert "| 步长 (stride) | " in rows
+    assert DOCUMENT.with_suffix(".zh.md").read_text("utf-8").endswith(f"\n\n{rows}")
 
 
 def test_the_words_are_in_order_with_one_plain_sentence_each() -> None:

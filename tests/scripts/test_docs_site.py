@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 import hookviz
+from hookviz.language.saying import say
+from hookviz.language.speaking import speaking
 from scripts import docs_site
 from scripts.fenced_examples import fenced
+from tests.test_docs import anchors, without_code
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "docs" / "site"
@@ -60,6 +63,31 @@ def test_a_link_to_a_file_that_is_not_there_ends_the_build(
         docs_site.assemble(tmp_path / "site")
 
 
+def test_a_part_of_a_page_has_one_anchor_in_both_languages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docs = tmp_path / "tree" / "docs"
+    docs.mkdir(parents=True)
+    for name in ("CHANGELOG.md", "CONTRIBUTING.md", "docs/site/index.md", "docs/site/index.zh.md"):
+        (docs.parent / name).parent.mkdir(exist_ok=True)
+        (docs.parent / name).touch()
+    (docs / "a.md").write_text("# A\n\nEnglish · [简体中文](a.zh.md)\n\n[there](b.md#the-part)\n")
+    (docs / "a.zh.md").write_text("# 甲\n\n[English](a.md) · 简体中文\n\n[那里](b.zh.md#部分)\n")
+    (docs / "b.md").write_text("# B\n\n````md\n```x\n# no\n```\n````\n\n## The part\n")
+    (docs / "b.zh.md").write_text(
+        "# 乙\n\n````md\n```x\n# no\n```\n````\n\n## 部分\n\n[见](#部分)\n"
+    )
+    monkeypatch.setattr(docs_site, "ROOT", docs.parent)
+    docs_site.assemble(tmp_path / "site")
+    assert (tmp_path / "site/a.md").read_text() == "# A\n\n[there](b.md#the-part)\n"
+    assert (tmp_path / "site/a.zh.md").read_text() == "# 甲 {#a}\n\n[那里](b.md#the-part)\n"
+    chinese = (tmp_path / "site/b.zh.md").read_text()
+    assert (
+        chinese
+        == "# 乙 {#b}\n\n````md\n```x\n# no\n```\n````\n\n## 部分 {#the-part}\n\n[见](#the-part)\n"
+    )
+
+
 def test_the_reference_names_every_public_name(tmp_path: Path) -> None:
     docs_site.assemble(tmp_path)
     named = re.findall(r"^::: hookviz\.(\w+)$", (tmp_path / "api.md").read_text("utf-8"), re.M)
@@ -77,8 +105,31 @@ def test_both_languages_have_the_same_code_links_and_pictures(page: Path) -> Non
     for language in ("python", "sh"):
         assert blocks(page, language) == blocks(chinese, language)
     english_text, chinese_text = page.read_text("utf-8"), chinese.read_text("utf-8")
-    for what in (r"\]\(([^)\s]+)\)", r"^(#+) ", r"^(\d\.|-) "):
+    for what in (r"^(#+) ", r"^(\d\.|-) "):
         assert re.findall(what, english_text, re.M) == re.findall(what, chinese_text, re.M), what
+    english_links, chinese_links = (
+        re.findall(r"\]\(([^)\s]+)\)", text) for text in (english_text, chinese_text)
+    )
+    for link, there in zip(english_links, chinese_links, strict=True):
+        file, _, anchor = link.partition("#")
+        twin = (page.parent / file).with_suffix(".zh.md")
+        in_document = twin.exists() and "docs/site" not in twin.resolve().as_posix()
+        expected = str(Path(file).with_suffix(".zh.md")) if in_document else file
+        assert there.partition("#")[0] == expected, link
+        if anchor:
+            headings, named = (anchors((page.parent / to).resolve()) for to in (file, expected))
+            assert named[headings.index(anchor)] == there.partition("#")[2], link
+
+
+@of_each_page
+def test_both_languages_name_what_is_on_the_page_as_the_page_does(page: Path) -> None:
+    italic = r"(?<!\*)\*([^*]+)\*(?!\*)"
+    english, chinese = (
+        [" ".join(words.split()) for words in re.findall(italic, without_code(file))]
+        for file in (page, page.with_suffix(".zh.md"))
+    )
+    with speaking("zh_CN"):
+        assert sorted(map(say, english)) == sorted(chinese)
 
 
 @pytest.mark.parametrize("name", ["curious", "own-network", "training"])
