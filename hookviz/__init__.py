@@ -98,7 +98,7 @@ if TYPE_CHECKING:
     )
     from hookviz.ui.serving.local_app import Explorer
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 __all__ = [
     "Activation",

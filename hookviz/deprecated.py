@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-REMOVED_IN = "0.2"
+REMOVED_IN = "2.0"
 """The version of HookViz without the old names."""
 
 T = TypeVar("T", bound=Callable[..., Any])

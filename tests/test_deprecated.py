@@ -33,7 +33,7 @@ def test_the_old_names_go_in_the_next_minor_version() -> None:
 
 def test_a_class_by_its_old_name() -> None:
     message = (
-        "hookviz.Excitation is now called hookviz.TopActivation; the old name goes in HookViz 0.2."
+        "hookviz.Excitation is now called hookviz.TopActivation; the old name goes in HookViz 2.0."
     )
     for _ in range(2):  # each use warns
         with warns_here(message):
@@ -53,7 +53,7 @@ def test_an_atlas_by_its_old_names(path: Path) -> None:
     model = hookviz.load_model("shapesnet")
     hookviz.make_atlas(model, "assets/samples/*.jpg", path, size=32, top=1)
     with warns_here(
-        "make_atlas(anew=…) is now called overwrite=; the old name goes in HookViz 0.2."
+        "make_atlas(anew=…) is now called overwrite=; the old name goes in HookViz 2.0."
     ):
         atlas = hookviz.make_atlas(
             model,
@@ -64,7 +64,7 @@ def test_an_atlas_by_its_old_names(path: Path) -> None:
             anew=True,  # type: ignore[call-arg]
         )
     with warns_here(
-        "Atlas.excites is now called top_activations; the old name goes in HookViz 0.2."
+        "Atlas.excites is now called top_activations; the old name goes in HookViz 2.0."
     ):
         old = atlas.excites("stem.first.conv", 1)
     new = atlas.top_activations("stem.first.conv", 1)
@@ -75,13 +75,13 @@ def test_an_atlas_by_its_old_names(path: Path) -> None:
 def test_a_method_of_synthesis_by_its_old_names() -> None:
     keyword = (
         "SynthesisMethod(disturbance=…) is now called robustness=; "
-        "the old name goes in HookViz 0.2."
+        "the old name goes in HookViz 2.0."
     )
     with warns_here(keyword):
         method = hookviz.SynthesisMethod(64, disturbance=NONE)  # type: ignore[call-arg]
     assert method == hookviz.SynthesisMethod(64, robustness=NONE)
     with warns_here(
-        "SynthesisMethod.disturbance is now called robustness; the old name goes in HookViz 0.2."
+        "SynthesisMethod.disturbance is now called robustness; the old name goes in HookViz 2.0."
     ):
         assert method.disturbance == NONE
     assert replace(method, robustness=SLIGHT).robustness == SLIGHT

@@ -64,7 +64,7 @@ def test_the_old_name_of_an_option_works_and_says_so(photos: Path) -> None:
     output_of("atlas", photos, "--size", 32, "-o", out)
     result = invoke("atlas", photos, "--size", 32, "--top", 3, "-o", out, "--anew")
     assert result.exit_code == 0
-    assert "--anew is now called --overwrite; the old name goes in HookViz 0.2." in result.stderr
+    assert "--anew is now called --overwrite; the old name goes in HookViz 2.0." in result.stderr
     assert hookviz.read_atlas(out).top == 3
     assert "--anew" not in output_of("atlas", "--help")
 
