@@ -79,6 +79,43 @@ def test_nan_and_infinity_are_counted_and_kept_out_of_sums() -> None:
     assert layer.not_finite.tolist() == [1, 1, 4]
 
 
+@pytest.mark.parametrize("images", [1, 2, 7])
+@pytest.mark.parametrize("memory", ["rows of channels", "channels last", "tokens", "no first row"])
+def test_a_layer_is_reduced_to_what_a_loop_over_its_maps_finds(images: int, memory: str) -> None:
+    """Few different values, so that most largest ones are there several times."""
+    generator = torch.Generator().manual_seed(images)
+    maps = torch.randint(-3, 4, (images, 5, 6, 4), generator=generator).float()
+    maps[0, 1, 2, 3], maps[-1, 2, 0, 0], maps[0, 3] = torch.nan, torch.inf, torch.nan
+    maps[-1, 4] = -torch.inf
+    if memory == "channels last":
+        maps = maps.contiguous(memory_format=torch.channels_last)
+    elif memory == "tokens":  # behind a prefix that is cut off, channels last
+        tokens = torch.cat([torch.zeros(images, 2, 5), maps.flatten(2).transpose(1, 2)], 1)
+        maps = tokens[:, 2:].reshape(images, 6, 4, 5).movedim(3, 1)
+    elif memory == "no first row":
+        maps = torch.cat([torch.zeros(images, 5, 1, 4), maps], 2)[:, :, 1:]
+    exceeding = np.array([2, -np.inf, -np.inf, -np.inf, -np.inf], np.float32)
+    layer = reduced(maps, exceeding)
+    samples: list[list[float]] = [[] for _ in range(5)]
+    not_finite = [0] * 5
+    for image, channel in np.ndindex(images, 5):
+        found, cell, total = -np.inf, [-1, -1], 0.0
+        for row, column in np.ndindex(6, 4):
+            value = float(maps[image, channel, row, column])
+            total += value if np.isfinite(value) else 0
+            not_finite[channel] += not np.isfinite(value)
+            if value > found:
+                found, cell = value, [row, column]
+            if row in (1, 3, 5) and column in (0, 2, 3):
+                samples[channel].append(-np.inf if np.isnan(value) else value)
+        assert layer.best[image, channel] == found
+        assert layer.sums[image, channel] == total
+        wanted = found > exceeding[channel]
+        assert layer.cells[image, channel].tolist() == (cell if wanted else [-1, -1])
+    assert layer.not_finite.tolist() == not_finite
+    assert layer.sample.tolist() == samples
+
+
 def test_images_that_are_mixed_are_noticed() -> None:
     class Mixing(Tiny):
         def forward(self, images: Tensor) -> Tensor:
