@@ -174,10 +174,16 @@ def printed_words(text: str) -> tuple[str, ...]:
     return tuple(words for words in found if re.search("[A-Za-z]{2}", _FIELD.sub("", words)))
 
 
-def in_the_language(script: Script) -> Script:
-    """Return the script with its comments and what it prints in the language that is spoken."""
-    ours = frozenset(printed_words(script.text))
-    comments = frozenset(comment_words(script.text))
+def in_the_language(script: Script, read: Script) -> Script:
+    """Return the script with its comments and what it prints in the language that is spoken.
+
+    Args:
+        script: as it is to be run: last of all it is translated, since what puts a network into it
+            goes by its words.
+        read: it as its file has it. The words of a person's own network in it stay as they are.
+    """
+    ours = frozenset(printed_words(read.text))
+    comments = frozenset(comment_words(read.text))
 
     def said(match: re.Match[str]) -> str:
         words = match["words"]

@@ -130,9 +130,9 @@ def test_the_facts_are_the_scripts_own_numbers() -> None:
 def test_what_is_printed_is_in_the_pages_language_and_the_numbers_are_the_same(
     script: Script,
 ) -> None:
-    assert in_the_language(script) == script
+    assert in_the_language(script, script) == script
     with speaking("zh_CN"):
-        spoken = in_the_language(script)
+        spoken = in_the_language(script, script)
     run = run_script(script, {})
     said = run_script(spoken, {})
     assert said.facts == run.facts
@@ -185,7 +185,7 @@ def test_comments_are_in_the_language_and_what_is_run_is_the_same() -> None:
     for name in script_names():
         script = read_script(name)
         with speaking("zh_CN"):
-            theirs = in_the_language(script)
+            theirs = in_the_language(script, script)
         assert not set(comment_words(script.text)) & set(comment_words(theirs.text))
         assert script_of(name, theirs.text).controls == script.controls
         assert [title for title, _ in cells(theirs.text)] == [

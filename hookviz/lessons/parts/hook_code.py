@@ -38,7 +38,8 @@ def chosen_script(
 
     Choices come from links, which may have been made for another network.
     """
-    script = on_scene(in_the_language(read_script(name)), scene, choices.get(_LAYER))
+    read = read_script(name)
+    script = in_the_language(on_scene(read, scene, choices.get(_LAYER)), read)
     offered = {control.name: control.values for control in script.controls}
     kept = {key: value for key, value in choices.items() if value in offered.get(key, ())}
     return script, kept

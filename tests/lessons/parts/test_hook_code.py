@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import hookviz
+from hookviz.language.speaking import speaking
 from hookviz.lessons.parts.hook_code import CHOICES, EDITED, PART, chosen_script, run
 from tests.lessons.parts.scenes import star, with_defaults
 
@@ -29,6 +30,16 @@ def test_facts_are_those_of_what_was_chosen_and_of_what_was_edited() -> None:
     )
     edited = {EDITED: json.dumps({"channels": 2})}
     assert PART.facts(star(), {**with_defaults(PART, script="see"), **edited})["channels"] == 2
+
+
+@pytest.mark.parametrize("name", ["see", "fails", "in_place", "remove"])
+def test_in_chinese_it_runs_on_the_chosen_network_too(name: str) -> None:
+    first = star().trace.convs[0].name
+    with speaking("zh_CN"):
+        script, kept = chosen_script(name, star(), {})
+        assert f'LAYER = "{first}"' in script.text
+        assert "个卷积层" in script.text or "one of" in script.text
+        run(script, star(), kept)
 
 
 def test_a_layer_of_another_network_in_a_link_is_left_aside() -> None:
