@@ -71,6 +71,7 @@ SILENT: Mapping[str, set[str]] = {
     "dead-channels": {"channel"},
     "depth": {"cell"},
     "gradient-flow": {"scale"},
+    "guided": {"weights"},
     "kernel": {"cell", "channel", "was"},
     "name-channel": {"round"},
     "no-cause": {"channel"},
