@@ -54,8 +54,8 @@ def _compute(scene: LessonScene, weights: str) -> Guided:
         input_gradient(model, scene.model_input, target, guided=is_guided)
         for is_guided in (False, True)
     )
-    sums = (np.asarray(each.gradient.sum(0), np.float32) for each in (plain, guided))
-    return Guided(*sums, guided.guided)
+    sums = [np.asarray(each.gradient.sum(0), np.float32) for each in (plain, guided)]
+    return Guided(sums[0], sums[1], guided.guided)
 
 
 def _facts(scene: LessonScene, _options: Options) -> Mapping[str, Fact]:

@@ -20,7 +20,7 @@ def test_it_is_the_gradient_with_what_is_negative_dropped_at_every_relu() -> Non
     image = scene.model_input.tensor.clone().requires_grad_()
 
     def guide(_module: nn.Module, _inputs: object, output: torch.Tensor) -> None:
-        output.register_hook(lambda gradient: gradient.clamp(min=0))
+        output.register_hook(lambda gradient: gradient.clamp(min=0))  # type: ignore[no-untyped-call]
 
     best = own_scores(scene).best
     (plain,) = torch.autograd.grad(network(image)[0, best], image)
