@@ -3,10 +3,10 @@
 import re
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from scripts.servers import Server
-from tests.e2e.screen import at_rest
+from tests.e2e.screen import at_rest, new_context
 
 PACE = 90  # milliseconds that a key is held: the server is told of some, and answers between others
 
@@ -56,3 +56,21 @@ def test_each_step_of_a_slider_counts(page: Page, server: Server) -> None:
         page.keyboard.press("ArrowLeft", delay=PACE)
     at_rest(page)
     assert int(moved(page)["amount"]) == begin - 12 * 5
+
+
+def test_a_map_fills_on_though_its_pause_is_answered(browser: Browser, server: Server) -> None:
+    """Paused, told after a moment, and played on before the answer is there."""
+    context = new_context(browser, reduced_motion="no-preference")
+    page = context.new_page()
+    page.goto(f"{server}/?lesson=convolution")
+    walk = page.locator(".walk")
+    expect(walk.locator(".says")).to_have_text("The map is still empty.")
+    play = walk.get_by_role("button", name="Play")
+    play.click()
+    pause = walk.get_by_role("button", name="Pause")
+    pause.evaluate("button => { button.click(); setTimeout(() => button.click(), 260); }")
+    expect(page).to_have_url(re.compile("cell"))  # the answer has come
+    at_rest(page)
+    expect(walk).to_have_attribute("data-runs", "true")
+    expect(pause).to_be_visible()
+    context.close()

@@ -74,7 +74,7 @@ export function walk(parent) {
  * Begins a walk, where the same one stood before at the step where that was; returns what ends it.
  * @param {(selector: string) => any} find
  * @param {Facts} data with `seconds` the map is filled in so many, slowly at first; `empty`: none of
- *   it is there yet; `blank`: what is still to come is not seen
+ *   it is there yet; `blank`: what is still to come is not seen; `goesOn`: it is the same walk, told
  * @param {(cell: number[] | null) => void} reached
  * @returns {() => void}
  */
@@ -102,13 +102,13 @@ const begin = (find, data, reached) => {
   const inputColour = data.grey ? greyOf : colour;
   const outputColour = data.greyMap ? greyOf : colour;
   const start = data.empty ? -1 : (data.cell[0] - first[0]) * columns + data.cell[1] - first[1];
-  const same = root.dataset.walk === data.name; // as before this run: stay where it was
+  const same = root.dataset.walk === data.name || data.goesOn; // as before this run: stay where it was
   root.dataset.walk = data.name;
   root.classList.toggle("walk-blank", Boolean(data.blank));
   let at = same ? Math.min(Number(root.dataset.at ?? start), steps - 1) : start;
   const ran = same && root.dataset.runs === "true" && at < steps - 1;
   let running = false;
-  let paused = false;
+  let paused = same && root.dataset.paused === "true";
   /** @type {ReturnType<typeof setInterval> | undefined} */
   let timer;
   let turn = 0;
@@ -254,7 +254,7 @@ const begin = (find, data, reached) => {
     slider.max = steps - 1;
     slider.value = cell;
     slider.setAttribute("aria-valuetext", place);
-    root.dataset.runs = String(running);
+    Object.assign(root.dataset, { runs: running, paused });
     play.textContent = running ? say("❚❚ Pause") : still ? say("Fill the map") : say("▶ Play");
   };
 
@@ -306,8 +306,8 @@ const begin = (find, data, reached) => {
   play.onclick = () => {
     if (still) return to(steps - 1);
     if (running) {
-      halt();
       paused = true;
+      halt();
     } else {
       if (at === steps - 1) at = 0;
       if (data.seconds && !paused && !data.blank) at = -1; // all of it was there: from its beginning

@@ -76,7 +76,8 @@ def choose(
     """
     shown = {str(each): each for each in options}
     of_widget = f"{key} {name}"
-    _put(of_widget, shown.get(picked(key, name, str(first)), first), tuple(shown))
+    words = tuple(map(looks.get("format_func", str), options))
+    _put(of_widget, shown.get(picked(key, name, str(first)), first), words)
 
     def note() -> None:
         pick(key, name, st.session_state[of_widget])
@@ -112,6 +113,7 @@ def _put(widget: str, value: object, offered: tuple[object, ...]) -> None:
     """Put a widget where the link has it, unless it is there already.
 
     A run that answers an older move would take it back from where a quick hand has moved it since.
+    Where it offers something else, if only in other words, the browser has to be told again.
     """
     state, of_offered = st.session_state, _state_key(widget, "offered")
     if widget not in state or state[widget] != value or state.get(of_offered) != offered:

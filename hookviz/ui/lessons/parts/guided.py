@@ -8,7 +8,7 @@ from hookviz.language.saying import say
 from hookviz.lessons.maps import Map
 from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.guided import OWN, RANDOM, guided_at_image, weights_of
-from hookviz.lessons.pictures import photograph
+from hookviz.lessons.pictures import picture_of
 from hookviz.ui.lessons.picks import choose
 from hookviz.ui.state import plain
 from hookviz.ui.theme import diverging
@@ -24,13 +24,14 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         key,
         "weights",
         first=OWN,
-        format_func={OWN: say("the network's own"), RANDOM: say("random")}.__getitem__,
+        format_func={OWN: say("trained"), RANDOM: say("random")}.__getitem__,
         required=True,
     )
     both = guided_at_image(scene, weights)
     image, gradient, guided = st.columns(3, gap="small", wrap=False)
     with image:
-        st.image(photograph(scene), width="stretch", output_format="JPEG", alt=say("The image"))
+        seen = picture_of(scene)  # the crop, of which the gradients are
+        st.image(seen, width="stretch", output_format="JPEG", alt=say("The image"))
         st.caption(say("The image"))
     for column, values, title in (
         (gradient, both.plain, say("Gradient")),
