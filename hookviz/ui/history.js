@@ -85,6 +85,8 @@
     const written = url == null || writing ? url : withChanges(new URL(url, location.href), left);
     const elsewhere = written != null && new URL(written, location.href).href !== location.href;
     (elsewhere && acted ? add : replace)(state, unused, written);
+    // Streamlit goes on to note the link as its server wrote it, and would say that of the next run.
+    if (Object.keys(left).length > 0 && written !== url) queueMicrotask(remember);
     if (!elsewhere) return;
     acted = false;
     told = location.search;
@@ -101,12 +103,20 @@
     }
     remember();
   };
-  new MutationObserver(([{ target }]) => {
-    if (/** @type {HTMLElement} */ (target).dataset.testScriptState !== "running") return;
+  // What was written after the run was asked for is none of what it knows. Each run tells that it begins,
+  // also one that follows upon another, over which the page says "running" all the time.
+  const runBegins = () => {
     const runs = streamlit()?.rerunEpoch;
-    // What was written after the run was asked for is none of what it knows.
     unseen = Object.fromEntries(Object.entries(unseen).filter(([, { asked }]) => runs === undefined || asked >= runs));
-  }).observe(document.body, { subtree: true, attributeFilter: ["data-test-script-state"] });
+  };
+  const page = streamlit();
+  const begin = page?.handleNewSession;
+  if (page && begin) {
+    page.handleNewSession = (/** @type {unknown[]} */ ...told) => {
+      runBegins();
+      return begin(...told);
+    };
+  }
 
   // Another view, as the browser's Back brings it: the link changes, and the page follows. One at a
   // time and the newest last: Streamlit ends a run for the next link, and what both said of theirs

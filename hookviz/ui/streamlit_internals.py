@@ -101,9 +101,10 @@ TEST_IDS = frozenset(
 SCRIPT_STATE = ("data-test-script-state", "running")
 """Attribute of ``stApp`` that says what the page's script does, and its value during a run."""
 
-LINK_METHODS = ("syncQueryParams", "onHistoryChange", "rerunEpoch")
+LINK_METHODS = ("syncQueryParams", "onHistoryChange", "rerunEpoch", "handleNewSession")
 """Methods of Streamlit's own page that `history.js` calls: what is told of a link that it did not
-write, and what listens to the browser's Back; and its count of the runs that it asked for."""
+write, and what listens to the browser's Back; its count of the runs that it asked for; and what is
+called where a run begins."""
 
 
 def is_origin_allowed(origin: str | None, host: str | None) -> bool:

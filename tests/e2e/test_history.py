@@ -9,7 +9,7 @@ from playwright.sync_api import Page, Route, expect
 from hookviz.images.samples import samples
 from hookviz.lenses import grad_cam
 from scripts.browsing import tile_centre, wait_for_grid
-from tests.e2e.screen import SHAPESNET, at_rest, choose
+from tests.e2e.screen import at_rest, choose
 from tests.pictures import encoded, picture
 
 LENS = grad_cam.LENS
@@ -108,32 +108,6 @@ def test_a_choice_made_before_the_scripts_are_there_is_a_step_too(page: Page, se
     expect(page.locator(".st-key-weights [aria-checked=true]")).to_contain_text("pretrained")
     page.go_forward()
     expect(page.locator(".st-key-weights [aria-checked=true]")).to_contain_text("random")
-
-
-def test_what_is_chosen_after_a_run_was_asked_for_outlasts_its_begin(
-    page: Page, server: str
-) -> None:
-    page.goto(f"{server}/{SHAPESNET}")
-    wait_for_grid(page)
-    at_rest(page)
-    page.evaluate("window.hookvizWrite({channel: '5'}, 'push')")
-    assert "channel=5" in page.url
-    # A run for which the page asked before begins, and writes the link as it knows it.
-    begins = """() => {
-      const app = document.querySelector("[data-testid=stApp]");
-      app.dataset.testScriptState = "running";
-      return new Promise((done) => setTimeout(() => {
-        app.dataset.testScriptState = "notRunning";
-        history.replaceState(history.state, "", "?model=ShapesNet&sort=max");
-        done(location.search);
-      }, 50));
-    }"""
-    assert page.evaluate(begins) == "?model=ShapesNet&sort=max&channel=5"
-    page.get_by_role("radio", name="random").click()  # a run that knows it
-    page.wait_for_url("**weights=random**")
-    at_rest(page)
-    assert "channel=5" in page.url
-    assert page.evaluate(begins) == "?model=ShapesNet&sort=max"
 
 
 @pytest.mark.sweep("by day of a lens: tests/ui/lenses/test_lens_choice.py")

@@ -10,6 +10,15 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from hookviz.images.samples import samples
 from scripts.browsing import tile_centre, wait_for_grid
 from tests.e2e.screen import SHAPESNET, at_rest
+from tests.e2e.test_live import LIVE
+
+
+def _kind(message: str | bytes) -> str | None:
+    """Return what a message of the server is about."""
+    if isinstance(message, str):
+        return None
+    kind: str | None = ForwardMsg.FromString(message).WhichOneof("type")
+    return kind
 
 
 class Line:
@@ -20,6 +29,7 @@ class Line:
         self._routes: list[WebSocketRoute] = []
         self._held: list[str | bytes] = []
         self._is_slow = False
+        self._first = ""
         page.route_web_socket(re.compile("/_stcore/stream"), self._pass_on)
 
     def _pass_on(self, route: WebSocketRoute) -> None:
@@ -27,13 +37,14 @@ class Line:
         route.connect_to_server().on_message(self._receive)
 
     def _receive(self, message: str | bytes) -> None:
-        if self._is_slow:
+        if self._is_slow and (self._held or self._first in ("", _kind(message))):
             self._held.append(message)
         else:
             self._routes[-1].send(message)
 
-    def hold_back(self) -> None:
-        self._is_slow = True
+    def hold_back(self, first: str = "") -> None:
+        """Hold back all messages, or those from the first one of a kind on."""
+        self._is_slow, self._first = True, first
 
     def let_go(self) -> None:
         self._is_slow = False
@@ -44,10 +55,7 @@ class Line:
     def wait_for(self, kind: str, count: int) -> None:
         """Wait until so many messages of a kind are held back."""
         for _ in range(2000):
-            messages = [
-                ForwardMsg.FromString(each) for each in self._held if isinstance(each, bytes)
-            ]
-            if [each.WhichOneof("type") for each in messages].count(kind) >= count:
+            if [_kind(each) for each in self._held].count(kind) >= count:
                 return
             self._page.wait_for_timeout(10)
         raise AssertionError(f"there were no {count} messages {kind}")
@@ -100,3 +108,51 @@ def test_of_two_choices_close_together_both_are_kept(page: Page, server: str, li
     page.go_back()  # to what was seen before both
     page.wait_for_function("!location.search.includes('channel')")
     expect(page.get_by_role("radio", name=samples()[0].title)).to_be_checked()
+
+
+def test_what_is_chosen_after_a_run_was_asked_for_outlasts_its_begin(
+    page: Page, server: str, line: Line
+) -> None:
+    page.goto(f"{server}/{SHAPESNET}")
+    wait_for_grid(page)
+    at_rest(page)
+    # A run for which the page asked before begins, and writes the link as it knows it.
+    line.hold_back()
+    page.get_by_role("radio", name=samples()[1].title).click()
+    line.wait_for("page_info_changed", 1)
+    page.evaluate("window.hookvizWrite({channel: '5'}, 'push')")
+    assert "channel=5" in page.url
+    line.let_go()
+    page.wait_for_url("**sample=**")
+    at_rest(page)
+    assert "channel=5" in page.url
+    page.get_by_role("radio", name="random").click()  # a run that knows it
+    page.wait_for_url("**weights=random**")
+    at_rest(page)
+    assert "channel=5" in page.url
+    write = """() => {
+      history.replaceState(history.state, "", "?model=ShapesNet&sort=max");
+      return location.search;
+    }"""
+    assert page.evaluate(write) == "?model=ShapesNet&sort=max"
+
+
+def test_the_newest_of_two_choices_holds_though_runs_follow_upon_each_other(
+    page: Page, server: str, line: Line
+) -> None:
+    """The first is written by the browser, the second by the server in a run that knows both."""
+    page.goto(f"{server}/{LIVE}&mirror=1&channel=3")
+    page.locator(".live.mirrors[data-mirrored]").wait_for()
+    at_rest(page)
+    line.hold_back("delta")
+    page.keyboard.press("ArrowRight")
+    line.wait_for("delta", 1)
+    page.wait_for_function("document.querySelector('[data-test-script-state=running]')")
+    page.keyboard.press("n")
+    page.wait_for_url("**layer=stage1.first.conv**")
+    page.locator(".live .layer select").select_option("stage2.first.conv")
+    line.wait_for("script_finished", 2)
+    line.let_go()
+    page.wait_for_url("**layer=stage2.first.conv**")
+    at_rest(page)
+    assert "layer=stage2.first.conv" in page.url

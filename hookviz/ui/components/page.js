@@ -1,20 +1,24 @@
 // What a component does with the page around it.
 
 /**
- * A component that draws as soon as the head of the page is there, and ends with the last of it.
+ * A component that draws as soon as the head of the page is there, and ends when its element is gone.
+ *
+ * Streamlit calls what a draw returned where the component leaves the page, and also where newer data came
+ * before the draw was through: then the element is there, and the next draw goes on with what it holds.
  * @param {Draw} draw
  * @returns {Draw}
  */
 export const afterHead = (draw) => (component) => {
-  if (window.hookvizWords) return draw(component);
   let ended = false;
   /** @type {void | (() => void)} */
   let end;
   const begin = () => {
     if (!ended) end = draw(component);
   };
-  window.addEventListener("hookviz:head", begin, { once: true });
+  if (window.hookvizWords) begin();
+  else window.addEventListener("hookviz:head", begin, { once: true });
   return () => {
+    if (component.parentElement.isConnected) return;
     ended = true;
     end?.();
   };
