@@ -39,7 +39,12 @@
         began = true;
         keep(differing());
         remember();
-      } else unseen = {}; // the run for this link begins with all of it
+      } else {
+        unseen = {}; // the run for this link begins with all of it
+        const before = new URLSearchParams(told);
+        undone = Object.fromEntries(Object.keys(differing()).map((name) => [name, before.get(name)]));
+        steppedAt = (streamlit()?.rerunEpoch ?? 0) + 1;
+      }
       told = location.search;
       tell();
     },
@@ -53,6 +58,15 @@
   const keep = (/** @type {{[name: string]: string | null}} */ changes) => {
     const asked = streamlit()?.rerunEpoch ?? 0;
     for (const [name, value] of Object.entries(changes)) unseen[name] = { value, asked };
+  };
+  // What the newest step of the browser's Back changed, as it was before it; the page asked for a run then,
+  // and one that it had asked for before may still write all of that.
+  /** @type {{[name: string]: string | null}} */
+  let undone = {};
+  let steppedAt = 0;
+  const isFromBefore = (/** @type {URL} */ { searchParams }) => {
+    const before = Object.entries(undone);
+    return before.length > 0 && before.every(([name, value]) => searchParams.get(name) === value);
   };
   const withChanges = (/** @type {URL} */ url, /** @type {{[name: string]: string | null}} */ changes) => {
     for (const [name, value] of Object.entries(changes)) {
@@ -81,6 +95,8 @@
   }
   let writing = false; // the client or a step to another view does, not Streamlit
   history.pushState = history.replaceState = (state, unused, url) => {
+    // A run from before the browser's Back would undo it: Streamlit notes what it says, and is told what stands.
+    if (!writing && url != null && isFromBefore(new URL(url, location.href))) return queueMicrotask(remember);
     const left = Object.fromEntries(Object.entries(unseen).map(([name, { value }]) => [name, value]));
     const written = url == null || writing ? url : withChanges(new URL(url, location.href), left);
     const elsewhere = written != null && new URL(written, location.href).href !== location.href;
@@ -94,6 +110,7 @@
   };
   window.hookvizWrite = (changes, how) => {
     keep(changes);
+    for (const name of Object.keys(changes)) delete undone[name];
     acted = how === "push"; // a person's change in the client's shadow root isn't heard here
     writing = true;
     try {
@@ -107,6 +124,7 @@
   // also one that follows upon another, over which the page says "running" all the time.
   const runBegins = () => {
     const runs = streamlit()?.rerunEpoch;
+    if (runs === undefined || runs > steppedAt) undone = {};
     unseen = Object.fromEntries(Object.entries(unseen).filter(([, { asked }]) => runs === undefined || asked >= runs));
   };
   const page = streamlit();

@@ -156,3 +156,23 @@ def test_the_newest_of_two_choices_holds_though_runs_follow_upon_each_other(
     page.wait_for_url("**layer=stage2.first.conv**")
     at_rest(page)
     assert "layer=stage2.first.conv" in page.url
+
+
+def test_a_step_back_is_not_undone_by_what_a_run_before_it_writes(
+    page: Page, server: str, line: Line
+) -> None:
+    page.goto(f"{server}/{LIVE}&mirror=1&channel=3")
+    mirror = page.locator(".live.mirrors")
+    page.locator(".live.mirrors[data-mirrored]").wait_for()
+    at_rest(page)
+    line.hold_back()
+    page.keyboard.press("ArrowRight")  # the link follows in a moment, by a run
+    page.keyboard.press("Escape")
+    expect(mirror).to_have_count(0)
+    line.wait_for("page_info_changed", 1)
+    page.go_back()
+    expect(mirror).to_have_count(1)
+    line.let_go()
+    at_rest(page)
+    expect(mirror).to_have_count(1)
+    assert "mirror=1" in page.url
