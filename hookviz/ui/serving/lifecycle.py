@@ -141,10 +141,10 @@ def limit_hosts() -> None:
 
 
 def warm_up() -> None:
-    """Do everything that the first page does, once."""
+    """Do everything that the first page does, once; what the sample gave is kept for visitors."""
     first = ModelChoice(catalog.first_model(), "pretrained")
     with resources.use_model(first) as model:
-        capture = engine.capture(model, samples()[0].path)
+        capture = engine.capture(model, samples()[0].path, cache=capacity.sample_activations())
         receptive_fields(model, capture.model_input)
     make_grid(next(iter(capture.values()))).png()
     catalog.described_models()
