@@ -2,7 +2,10 @@
 
 import streamlit as st
 
+from hookviz.machine import torch_libraries
 from hookviz.ui.serving import early_server
+
+torch_libraries.load_beside()  # while Streamlit's server starts
 
 app = st.App(
     early_server.SCRIPT,

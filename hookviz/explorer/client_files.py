@@ -3,6 +3,7 @@
 Nothing is built: the modules that are checked and tested are the text that a browser gets.
 """
 
+import os
 import re
 from pathlib import Path
 
@@ -42,11 +43,11 @@ def _collect(file: Path, modules: dict[Path, str]) -> None:
         return
     text = _COMMENT.sub("", file.read_text("utf-8"))
     for _, path in _IMPORT.findall(text):
-        _collect((file.parent / path).resolve(), modules)
+        _collect(_beside(file, path), modules)
 
     def taken(found: re.Match[str]) -> str:
         names = found[1].strip().replace(" as ", ": ")
-        return f"const {{ {names} }} = {scope((file.parent / found[2]).resolve())};\n"
+        return f"const {{ {names} }} = {scope(_beside(file, found[2]))};\n"
 
     exported = _NAMED.findall(text)
     body = _NAMED.sub("", _IMPORT.sub(taken, text))
@@ -57,6 +58,11 @@ def _collect(file: Path, modules: dict[Path, str]) -> None:
     modules[file] = (
         f"const {scope(file)} = (() => {{\n{body}\nreturn {{ {', '.join(exported)} }};\n}})();\n"
     )
+
+
+def _beside(file: Path, path: str) -> Path:
+    """Return the file that a module names; no link is followed: a page has four hundred of them."""
+    return Path(os.path.normpath(f"{file.parent}/{path}"))
 
 
 def scope(file: Path) -> str:

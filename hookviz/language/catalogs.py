@@ -24,6 +24,8 @@ CLASS_NAMES = "class_names"
 """The folder with the files of what classes are called, see `hookviz.language.naming`."""
 
 _HERE = Path(__file__).parent
+_OWN_NAMES = {ENGLISH: "English", "zh_CN": "简体中文"}
+"""Those in the box, for which nobody waits for Babel, which would name Chinese with the country."""
 
 
 @cache
@@ -124,12 +126,12 @@ def is_unspaced(language: str) -> bool:
 @cache
 def own_name(language: str) -> str:
     """Return what a language calls itself: ``"简体中文"``."""
+    if language in _OWN_NAMES:
+        return _OWN_NAMES[language]
     from babel import Locale, UnknownLocaleError  # noqa: PLC0415 - as above
 
     try:
         locale = Locale.parse(language)
     except (UnknownLocaleError, ValueError):
         return language
-    if language == "zh_CN":
-        return "简体中文"  # which Babel would name with the country
     return (locale.get_language_name(language) or language).capitalize()

@@ -64,7 +64,7 @@ def pick_language() -> None:
         "Language · 语言",
         known,
         default=spoken,
-        format_func=catalogs.own_name,
+        format_func=_label,
         required=True,
         key=f"language {spoken}",
         label_visibility="collapsed",
@@ -72,6 +72,15 @@ def pick_language() -> None:
     if chosen is not None and chosen != spoken:
         update_link(**{PARAMETER: in_link(chosen)})
         st.rerun()
+
+
+def _label(language: str) -> str:
+    """Return a language's own name behind a space, which nobody sees.
+
+    Streamlit would look for an emoji at the beginning of a Chinese word, and put together the
+    pattern of all of them for it: a tenth of a second of the first page.
+    """
+    return f" {catalogs.own_name(language)}"
 
 
 def _of_session() -> str | None:

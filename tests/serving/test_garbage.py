@@ -108,6 +108,7 @@ for number in range(200_000):  # between what stays, so that the heap does not s
 full = resident()
 del lost
 with collector.running():
+    collector.collect_if_due(time.monotonic() + 6)  # idle
     after = resident()
 assert full - before > 150e6, (before, full)
 assert after - before < 100e6, (before, full, after)
@@ -117,10 +118,37 @@ assert after - before < 100e6, (before, full, after)
 
 def test_it_takes_the_place_of_python_s_own_and_gives_it_back() -> None:
     gc.set_threshold(700, 10, 10)
-    ring = weakref.ref(Ring())
     with GarbageCollector().running():
-        assert ring() is None
         assert gc.get_freeze_count() > 1000
         assert gc.get_threshold()[2] > 1_000_000
     assert gc.get_threshold() == (700, 10, 10)
     assert gc.get_freeze_count() == 0
+
+
+def test_what_a_start_left_behind_waits_until_the_server_is_idle() -> None:
+    collector, ring = GarbageCollector(), weakref.ref(Ring())
+    with collector.running():
+        soon, idle = time.monotonic(), time.monotonic() + garbage._IDLE + 1
+        assert collector.collect_if_due(soon) == ""
+        assert ring() is not None  # whoever comes first waits for no collection
+        with collector.at_work():
+            assert collector.collect_if_due(idle) == ""
+        assert collector.collect_if_due(idle) == "everything"
+        assert ring() is None
+
+
+def test_nothing_is_collected_while_it_is_put_off_and_then_as_before() -> None:
+    assert gc.isenabled()
+    with garbage.put_off():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    with pytest.raises(ZeroDivisionError), garbage.put_off():
+        raise ZeroDivisionError
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with garbage.put_off():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

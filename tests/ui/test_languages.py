@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 import streamlit as st
 from starlette.requests import HTTPConnection
@@ -77,3 +79,22 @@ def test_the_page_speaks_the_links_language_or_the_browsers(
     for name, value in link.items():
         page.query_params[name] = value
     assert page.run().text[0].value == spoken
+
+
+SWITCH = """
+from hookviz.ui.languages import pick_language, speak_as_asked
+
+speak_as_asked()
+pick_language()
+"""
+
+
+def test_nobody_waits_for_the_pattern_of_all_emojis(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "streamlit.emojis", raising=False)
+    page = AppTest.from_string(SWITCH).run()
+    assert not page.exception
+    assert [each.content.strip() for each in page.button_group[0].proto.options] == [
+        "English",
+        "简体中文",
+    ]
+    assert "streamlit.emojis" not in sys.modules

@@ -264,3 +264,23 @@ def served(app: object) -> Iterator[int]:
         finally:
             server.should_exit = True
             thread.join(10)
+
+
+def test_nobody_looks_for_an_interactive_interpreter_in_a_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from streamlit import delta_generator, env_util  # noqa: PLC0415
+
+    from hookviz.ui.streamlit_internals import expect_a_server  # noqa: PLC0415
+
+    asked: list[str] = []
+
+    def is_repl() -> bool:
+        asked.append("is_repl")
+        return False
+
+    monkeypatch.setattr(env_util, "is_repl", is_repl)
+    monkeypatch.setattr(delta_generator, "_use_warning_has_been_displayed", False)
+    expect_a_server()
+    delta_generator._maybe_print_use_warning()
+    assert not asked, changed("it looks at the stack before the first element")

@@ -19,7 +19,9 @@ from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hookviz.machine.torchvision_import import import_torchvision
+from hookviz.serving import garbage
 from hookviz.settings import settings
+from hookviz.ui.serving.early_files import EarlyFiles
 
 SCRIPT = Path(__file__).parent.with_name("main.py")
 """The page's script."""
@@ -40,9 +42,10 @@ class _Loading:
 
     async def run(self, stack: AsyncExitStack, app: Any) -> None:
         """Load the page, and have the lifespan of what was loaded begin in `stack`."""
-        self.lifecycle = await asyncio.to_thread(_import)
-        self.middleware = import_module("hookviz.ui.serving.connections").MIDDLEWARE
-        await stack.enter_async_context(self.lifecycle.lifespan(app))
+        with garbage.put_off():
+            self.lifecycle = await asyncio.to_thread(_import)
+            self.middleware = import_module("hookviz.ui.serving.connections").MIDDLEWARE
+            await stack.enter_async_context(self.lifecycle.lifespan(app))
         self.done.set()
 
 
@@ -82,8 +85,8 @@ def _whole(app: ASGIApp) -> ASGIApp:
     return whole
 
 
-MIDDLEWARE = [Middleware(WaitForPage)]
-"""For `streamlit.App`."""
+MIDDLEWARE = [Middleware(WaitForPage), Middleware(EarlyFiles)]
+"""For `streamlit.App`; the first is the outermost."""
 
 
 @asynccontextmanager

@@ -31,7 +31,7 @@ from hookviz.ui.serving import (
 )
 from hookviz.ui.serving.explorer_sessions import explorer_sessions
 from hookviz.ui.state import ModelChoice
-from hookviz.ui.streamlit_internals import set_option
+from hookviz.ui.streamlit_internals import expect_a_server, set_option
 
 ROUTES = [
     deep_health.route(),
@@ -90,6 +90,7 @@ async def guest_lifespan(_app: Any) -> AsyncIterator[None]:
     ones, while libraries set themselves up. For a process that has other things to do as well.
     """
     logs.set_up(settings().log)
+    expect_a_server()
     limit_hosts()
     await asyncio.to_thread(warm_up)
     with ExitStack() as open_ports:
@@ -140,10 +141,10 @@ def limit_hosts() -> None:
 
 
 def warm_up() -> None:
-    """Do everything that the first page does, once."""
+    """Do everything that the first page does, once; what the sample gave is kept for visitors."""
     first = ModelChoice(catalog.first_model(), "pretrained")
     with resources.use_model(first) as model:
-        capture = engine.capture(model, samples()[0].path)
+        capture = engine.capture(model, samples()[0].path, cache=capacity.sample_activations())
         receptive_fields(model, capture.model_input)
     make_grid(next(iter(capture.values()))).png()
     catalog.described_models()

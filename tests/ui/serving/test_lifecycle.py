@@ -1,23 +1,49 @@
 import logging
 import signal
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+import torch
 from streamlit.testing.v1 import AppTest
 
+from hookviz.capturing import engine, inputs
+from hookviz.explorer.layers import captured, resolve
+from hookviz.explorer.subject import Run, Subject
+from hookviz.explorer.view import View
 from hookviz.hooking import replicas
+from hookviz.images import reading
+from hookviz.images.samples import samples
 from hookviz.models import bundled, catalog
+from hookviz.serving import capacity
+from hookviz.settings import MEGABYTE, settings
 from hookviz.ui.serving import lifecycle, resources
 from hookviz.ui.serving.explorer_sessions import explorer_sessions
 from hookviz.ui.state import ModelChoice
 
 
-def test_warming_up_loads_the_model_to_start_with_and_leaves_nothing_kept() -> None:
+def no_turn(_label: str, _kind: str, _layer: str) -> AbstractContextManager[Run]:
+    pytest.fail("the first visitor waits for a pass")
+
+
+def test_warming_up_loads_the_model_to_start_with_and_keeps_what_its_sample_gave() -> None:
+    capacity.sample_activations().clear()
     lifecycle.warm_up()
     choice = ModelChoice(catalog.find_model(bundled.DEFAULT), "pretrained")
     with resources.use_model(choice) as model, resources.use_model(choice) as again:
         assert again is model
         assert len(replicas._idle[model.network]) >= 1
+        first = inputs.prepare(model, samples()[0].path)
+        subject = Subject(
+            *(model, first, reading.read(samples()[0].path)),
+            cache=capacity.activation_budget().cache(settings().session_mb * MEGABYTE),
+            shared=capacity.sample_activations(),
+            take_turn=no_turn,
+        )
+        looked = resolve(subject, View())
+        kept = captured(subject, looked)
+        passed = engine.capture(model, samples()[0].path, looked.step.layer)
+        assert torch.equal(kept[str(looked.step)].values, passed[str(looked.step)].values)
 
 
 def test_an_error_of_ours_is_logged_and_shown_without_its_traceback(
