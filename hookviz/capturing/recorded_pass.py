@@ -150,9 +150,11 @@ def _taken(
     model: Model, seen: LayerTrace, records: Iterable[Recorded], *, whole: bool
 ) -> Iterator[Activation]:
     """Yield what the layers were given; how it lies is known of the first tensor of each call."""
-    modules = dict(model.network.named_modules(remove_duplicate=False))
     told = set[Address]()
+    modules: dict[str, nn.Module] = {}
     for record in records:
+        # Listed where there is a record: it takes as long as all else of a small pass.
+        modules = modules or dict(model.network.named_modules(remove_duplicate=False))
         call = replace(record.address, path=())
         layout = UNKNOWN if call in told else seen.taken.get(call, UNKNOWN)
         told.add(call)
