@@ -217,17 +217,17 @@ def _resolve(network: nn.Module, layers: Iterable[str]) -> dict[str, nn.Module]:
 
 def _named(network: nn.Module, name: str) -> nn.Module:
     """Return the layer of that name; all are listed only where the way there does not find it."""
-    found: Any = network
+    found = network
     for part in name.split(".") if name else ():
-        parts = found._modules
-        found = parts[part] if part in parts else None
-        if found is None:  # another name, or a network that lists its modules in a way of its own
-            every = dict(network.named_modules(remove_duplicate=False))
+        # Of a TorchScript module these are no dictionary, and have no `get`.
+        inner = found._modules[part] if part in found._modules else None  # noqa: SIM401
+        if inner is None:  # another name, or a network that lists its modules in a way of its own
+            every: dict[str, nn.Module] = dict(network.named_modules(remove_duplicate=False))
             if name not in every:
                 raise UnknownLayerError(say("layer"), name, every)
             return every[name]
-    module: nn.Module = found
-    return module
+        found = inner
+    return found
 
 
 def tensors_in(output: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Tensor]]:
