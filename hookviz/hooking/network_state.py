@@ -45,7 +45,7 @@ def state_of(network: nn.Module) -> int:
         state.append((id(module), module.training))
         modules, parameters, buffers, *hooks = _TABLES(module)
         if modules:
-            state += modules  # their names
+            state += modules.keys()  # of a TorchScript module it is no dictionary
         if parameters:
             state += map(id, parameters.values())
         if buffers:

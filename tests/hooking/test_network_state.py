@@ -73,3 +73,12 @@ def test_one_module_in_training_mode_counts() -> None:
     assert not is_training(mine)
     mine[0][3].train()
     assert is_training(mine)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:FutureWarning")
+def test_a_script_has_a_state_too() -> None:
+    scripted: Any = nn.Sequential(torch.jit.script(network()))
+    before = state_of(scripted)
+    assert state_of(scripted) == before
+    scripted[0].train()
+    assert state_of(scripted) != before
