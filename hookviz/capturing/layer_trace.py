@@ -1,15 +1,13 @@
 """Trace which layers a forward pass runs: in order of execution, with their shapes."""
 
-import threading
 from collections import Counter
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
 from torch import nn
-from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.capturing import layers
 from hookviz.capturing.axes import arranged, laid_out
@@ -23,6 +21,7 @@ from hookviz.capturing.watched_pass import WatchedPass, watch, watch_in_general
 from hookviz.errors import ModelError
 from hookviz.hooking import purity
 from hookviz.hooking.default_device import numbers
+from hookviz.hooking.findings import Findings
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.types import UNKNOWN, Address, LayerInfo, Layout, Model, ModelInput
@@ -147,8 +146,7 @@ class LayerTrace:
         return {call: turn for turn, call in enumerate(self.functions.order)}
 
 
-_traces: MutableMapping[nn.Module, dict[tuple[int, ...] | str, LayerTrace]] = WeakIdKeyDictionary()
-_lock = threading.Lock()
+_traces = Findings[LayerTrace](_MOST_TRACES)
 
 
 def layer_trace(model: Model, shape: tuple[int, ...]) -> LayerTrace:
@@ -161,15 +159,15 @@ def layer_trace(model: Model, shape: tuple[int, ...]) -> LayerTrace:
     Raises:
         ModelError: the network can't take an input of that shape.
     """
-    with _lock:
-        known = _traces.setdefault(model.network, {})
-        if shape in known:
-            return known[shape]
+    known = _traces.of(model.network)
+    trace = known.get(shape)
+    if trace is not None:
+        return trace
     with numbers():
         watched = pass_without_data(model, shape, watch_in_general)
         purity.record_purity(model.network, is_pure=watched.is_pure)
         calls = arranged(model, shape, watched.calls)
-        return _remember(known, shape, _trace(model.network, replace(watched, calls=calls)))
+        return known.keep(shape, _trace(model.network, replace(watched, calls=calls)))
 
 
 def input_trace(model: Model, model_input: ModelInput) -> LayerTrace:
@@ -186,27 +184,17 @@ def input_trace(model: Model, model_input: ModelInput) -> LayerTrace:
         general = layer_trace(model, tuple(model_input.tensor.shape[1:]))
         if general.is_pure:
             return general
-    with _lock:
-        known = _traces.setdefault(model.network, {})
-        if model_input.digest in known:
-            return known[model_input.digest]
+    known = _traces.of(model.network)
+    trace = known.get(model_input.digest)
+    if trace is not None:
+        return trace
     with numbers(), private_replica(model) as replica:
         watched = watch(
             replica, model_input.tensor, lambda images: forward_pass(model, replica, images)
         )
     calls = watched.calls if general is None else laid_out(watched.calls, general.layouts)
     trace = _trace(model.network, replace(watched, calls=calls))
-    return _remember(known, model_input.digest, trace)
-
-
-def _remember(
-    known: dict[tuple[int, ...] | str, LayerTrace], key: tuple[int, ...] | str, trace: LayerTrace
-) -> LayerTrace:
-    with _lock:
-        while len(known) >= _MOST_TRACES:
-            known.pop(next(iter(known)))
-        known[key] = trace
-    return trace
+    return known.keep(model_input.digest, trace)
 
 
 def _trace(network: nn.Module, watched: WatchedPass) -> LayerTrace:

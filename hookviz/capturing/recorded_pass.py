@@ -113,9 +113,12 @@ def run(
     copies: Iterable[str] = seen.overwritten
     if not seen.is_pure:  # the end may come later than the trace says
         stop_early = False
-    if not (seen.is_pure and purity.is_known_code(model.network)):
+    known = seen.is_pure and purity.is_known_code(model.network)
+    if not known:
         copies = names  # version counters may miss a write
-    watch = _Watch(seen, names, copies, stop_early, progress, inputs=inputs)
+    watch = _Watch(
+        *(seen, names, copies, stop_early, progress), inputs=inputs, ends=stop_early and known
+    )
     output = _forward(model, model_input, watch)
     spoiled = watch.recorder.overwritten_layers()
     if spoiled:
@@ -150,9 +153,11 @@ def _taken(
     model: Model, seen: LayerTrace, records: Iterable[Recorded], *, whole: bool
 ) -> Iterator[Activation]:
     """Yield what the layers were given; how it lies is known of the first tensor of each call."""
-    modules = dict(model.network.named_modules(remove_duplicate=False))
     told = set[Address]()
+    modules: dict[str, nn.Module] = {}
     for record in records:
+        # Listed where there is a record: it takes as long as all else of a small pass.
+        modules = modules or dict(model.network.named_modules(remove_duplicate=False))
         call = replace(record.address, path=())
         layout = UNKNOWN if call in told else seen.taken.get(call, UNKNOWN)
         told.add(call)
@@ -196,6 +201,7 @@ class _Watch:
         progress: Progress | None,
         *,
         inputs: bool,
+        ends: bool = False,
     ) -> None:
         self.recorder = Recorder(copy)
         self.inputs = Recorder(copy=names)  # the layer itself may write into them
@@ -205,6 +211,7 @@ class _Watch:
         self.functions = self._wanted.intersection(seen.functions.calls)
         self._calls_to_come = sum(seen.recordable[name] for name in names)
         self._stop_early = stop_early
+        self._ends = ends  # where it is stopped, whatever the network's code catches
         self._counted = frozenset(layer.name for layer in seen.layers if progress)
         self.reporter = ProgressReporter(progress, sum(layer.calls for layer in seen.layers))
 
@@ -225,8 +232,8 @@ class _Watch:
     def see(self, call: hooks.Call) -> None:
         """Record one call of a hooked layer."""
         if call.layer in self._wanted:
-            self.recorder.see(call)
             self._calls_to_come -= 1
+            self.recorder.see(call, is_last=self._ends and self._calls_to_come == 0)
         if call.layer in self._counted:
             self.reporter.step()
         if self._stop_early and self._calls_to_come == 0:

@@ -212,13 +212,22 @@ _NO_TENSORS = (str, bytes, bytearray, memoryview, range)
 
 
 def _resolve(network: nn.Module, layers: Iterable[str]) -> dict[str, nn.Module]:
-    every: dict[str, nn.Module] = dict(network.named_modules(remove_duplicate=False))
-    modules = {}
-    for name in layers:
-        if name not in every:
-            raise UnknownLayerError(say("layer"), name, every)
-        modules[name] = every[name]
-    return modules
+    return {name: _named(network, name) for name in layers}
+
+
+def _named(network: nn.Module, name: str) -> nn.Module:
+    """Return the layer of that name; all are listed only where the way there does not find it."""
+    found = network
+    for part in name.split(".") if name else ():
+        # Of a TorchScript module these are no dictionary, and have no `get`.
+        inner = found._modules[part] if part in found._modules else None  # noqa: SIM401
+        if inner is None:  # another name, or a network that lists its modules in a way of its own
+            every: dict[str, nn.Module] = dict(network.named_modules(remove_duplicate=False))
+            if name not in every:
+                raise UnknownLayerError(say("layer"), name, every)
+            return every[name]
+        found = inner
+    return found
 
 
 def tensors_in(output: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Tensor]]:

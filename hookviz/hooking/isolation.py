@@ -18,6 +18,7 @@ from torch.nn.modules import module as torch_module
 from hookviz.hooking.foreign_hooks import foreign_hooks
 from hookviz.hooking.generators import generators, put_generators_back
 from hookviz.hooking.global_state import global_state_restored
+from hookviz.hooking.network_state import is_training
 from hookviz.hooking.purity import is_known_code, is_pure
 
 _TABLES = tuple(
@@ -34,17 +35,34 @@ _lock = threading.RLock()
 
 @contextmanager
 def isolated(network: nn.Module) -> Iterator[None]:
-    """Run passes of `network`, or of its replicas, apart from the rest of the process."""
+    """Run passes of `network`, or of its replicas, apart from the rest of the process.
+
+    A block within such a block of the same thread adds nothing but what was hooked since.
+    """
     with ExitStack() as stack:
         stack.enter_context(_no_global_hooks())
+        networks = _isolated_here()
+        if any(each is network for each in networks):
+            yield
+            return
+        networks.append(network)
+        stack.callback(networks.pop)
         known = is_known_code(network)  # which compiles nothing, and draws nothing in eval mode
         if not known:
             stack.enter_context(not_compiled())
-        if not (known or is_pure(network)) or any(part.training for part in network.modules()):
+        if not (known or is_pure(network)) or is_training(network):
             stack.enter_context(_same_generators)
         if not known:
             stack.enter_context(global_state_restored(network))
         yield
+
+
+def _isolated_here() -> list[nn.Module]:
+    """Return the networks whose passes this thread runs apart, the innermost last."""
+    if not hasattr(_inside, "networks"):
+        _inside.networks = []
+    networks: list[nn.Module] = _inside.networks
+    return networks
 
 
 def not_compiled() -> AbstractContextManager[None]:

@@ -88,6 +88,13 @@ def record_purity(network: nn.Module, *, is_pure: bool) -> None:
         _pure[network] = is_pure and _pure.get(network, True)
 
 
+def forget(network: nn.Module) -> None:
+    """Forget what was found out about a network that was changed since."""
+    with _lock:
+        _pure.pop(network, None)
+        _known_code.pop(network, None)
+
+
 class Purity(EveryFunction):
     """Watcher of one pass, from its creation on, that tells whether the pass was pure."""
 

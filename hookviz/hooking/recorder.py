@@ -42,11 +42,14 @@ class Recorder:
         self.records: list[Recorded] = []
         self._copy = frozenset(copy)
 
-    def see(self, call: Call) -> None:
-        """Record every tensor of a call's output, nested or not, as ordinary numbers."""
+    def see(self, call: Call, *, is_last: bool = False) -> None:
+        """Record every tensor of a call's output, nested or not, as ordinary numbers.
+
+        Of the last call of a pass, after which nothing writes, nothing is copied.
+        """
         for path, tensor in plain_tensors_in(call.output):
             kept = tensor.detach()
-            if call.layer in self._copy or counter(kept) is None:
+            if (call.layer in self._copy and not is_last) or counter(kept) is None:
                 kept = kept.clone()
             address, written = Address(call.layer, call.index, path), counter(kept)
             self.records.append(Recorded(address, kept, -1 if written is None else written))

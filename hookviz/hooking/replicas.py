@@ -54,6 +54,12 @@ def borrow(network: Network) -> Iterator[Network]:
                 idle.append(replica)
 
 
+def forget(network: nn.Module) -> None:
+    """Forget the replicas at rest of a network that was changed since."""
+    with _lock:
+        _idle.pop(network, None)
+
+
 def replicate(
     network: Network,
     tensor: Callable[[Tensor], Tensor] | None = None,

@@ -47,6 +47,8 @@ class Memory:
             give_back: drops kept values of at least that many bytes, where there are any, and tells
                 how many bytes went.
         """
+        if self.free() < self.reserve:
+            return_to_system()  # what lies free counts as used until it has gone
         while (short := self.reserve - self.free()) > 0:
             if not give_back(max(short, _STEP)):
                 return False

@@ -1,5 +1,7 @@
 from collections import namedtuple
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
@@ -168,3 +170,55 @@ def test_gradients_are_seen_and_changed_and_the_hooks_go() -> None:
     assert [name for name, _ in seen] == ["middle"]
     assert found.tolist() == [20, 20, 20]
     assert after.tolist() == [2, 2, 2]
+
+
+class Nested(nn.Module):
+    """A layer that goes by two names, a place without one, and a block."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.block = nn.Sequential(nn.Conv2d(3, 4, 1), nn.ReLU())
+        self.alias = self.block[0]
+        self.nothing = None
+        self.register_module("empty", None)
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps: Tensor = self.alias(images)
+        return maps
+
+
+class Renamed(Nested):
+    """Lists its modules in a way of its own, as a wrapper does that hides itself."""
+
+    def named_modules(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, nn.Module]]:
+        for name, module in super().named_modules(*args, **kwargs):
+            yield name.replace("block", "own"), module
+
+
+@pytest.mark.parametrize(
+    ("build", "name"),
+    [(Nested, "alias"), (Nested, "block.0"), (Renamed, "own.0")],
+)
+def test_a_layer_is_found_by_any_of_its_names(build: Callable[[], nn.Module], name: str) -> None:
+    calls: list[hooks.Call] = []
+    network = build()
+    with hooks.observe(network, [name], calls.append):
+        network(random_input(0))
+    assert [call.layer for call in calls] == [name]
+    assert hook_count(network) == 0
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:FutureWarning")
+def test_a_layer_inside_of_a_script_is_found() -> None:
+    block: nn.Module = torch.jit.script(nn.Sequential(nn.Conv2d(3, 4, 1)))
+    network = nn.Sequential(block)
+    with hooks.observe(network, ["0.0"], print):
+        assert hook_count(network) == 1
+    assert hook_count(network) == 0
+
+
+@pytest.mark.parametrize("name", ["empty", "nothing", "alias.0", "block.", "block..0", "weight"])
+def test_what_is_no_layer_is_refused_with_the_nearest(name: str) -> None:
+    with pytest.raises(UnknownLayerError) as caught, hooks.observe(Nested(), [name], print):
+        pytest.fail("the block must not run")
+    assert set(caught.value.nearest) <= {"block", "block.0", "block.1", "alias"}

@@ -31,3 +31,12 @@ def test_recorder_copies_where_asked() -> None:
     first = recorder.records[0].tensor
     assert torch.equal(first, expected)  # the ReLU behind it writes in place
     assert recorder.overwritten_layers() == {"conv2"}
+
+
+def test_recorder_copies_nothing_of_the_last_call_and_still_notices_a_write() -> None:
+    layer, recorder = nn.Identity(), Recorder(copy=["0"])
+    with hooks.observe(nn.Sequential(layer), ["0"], lambda call: recorder.see(call, is_last=True)):
+        output = nn.Sequential(layer)(torch.ones(1, 2))
+    assert recorder.records[0].tensor.data_ptr() == output.data_ptr()
+    output.mul_(2)
+    assert recorder.overwritten_layers() == {"0"}

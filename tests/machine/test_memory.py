@@ -92,6 +92,20 @@ assert before - memory.resident() > here.reserve // 2
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
 
 
+@linux
+def test_what_lies_free_goes_back_before_anything_kept() -> None:
+    program = """
+import numpy as np
+from hookviz.machine import allocator, memory
+assert allocator.keep_freed_memory(1 << 30)
+np.ones(300 << 20, np.uint8)
+here = memory.Memory(memory.resident(), memory.resident)
+assert here.make_room(lambda _: 1 / 0)
+"""
+    environment = {name: text for name, text in os.environ.items() if name[:7] != "MALLOC_"}
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120, env=environment)
+
+
 def test_there_is_a_core() -> None:
     assert 1 <= cores() <= (os.cpu_count() or 1)
     assert memory.MEGABYTE == 1 << 20

@@ -18,6 +18,8 @@ from starlette.middleware import Middleware
 from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from hookviz.machine import memory
+from hookviz.machine.allocator import keep_freed_memory
 from hookviz.machine.torchvision_import import import_torchvision
 from hookviz.serving import garbage
 from hookviz.settings import settings
@@ -92,7 +94,9 @@ MIDDLEWARE = [Middleware(WaitForPage), Middleware(EarlyFiles)]
 @asynccontextmanager
 async def lifespan(app: Any) -> AsyncIterator[None]:
     """Serve at once, and load the page meanwhile; where that fails, the process ends."""
-    settings()  # what a person set is wrong before anybody is served
+    chosen = settings()  # what a person set is wrong before anybody is served
+    # Before the threads that make passes begin.
+    keep_freed_memory(memory.own_memory(chosen.memory_mb, chosen.processes).reserve)
     async with AsyncExitStack() as stack:
         loading = asyncio.create_task(_loading.run(stack, app))
         loading.add_done_callback(_end_if_failed)
