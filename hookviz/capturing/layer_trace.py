@@ -22,6 +22,7 @@ from hookviz.capturing.returned_call import (
 from hookviz.capturing.watched_pass import WatchedPass, watch, watch_in_general
 from hookviz.errors import ModelError
 from hookviz.hooking import purity
+from hookviz.hooking.channels_last import original
 from hookviz.hooking.default_device import numbers
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.shape_pass import pass_without_data
@@ -162,7 +163,7 @@ def layer_trace(model: Model, shape: tuple[int, ...]) -> LayerTrace:
         ModelError: the network can't take an input of that shape.
     """
     with _lock:
-        known = _traces.setdefault(model.network, {})
+        known = _traces.setdefault(original(model.network), {})
         if shape in known:
             return known[shape]
     with numbers():
@@ -187,7 +188,7 @@ def input_trace(model: Model, model_input: ModelInput) -> LayerTrace:
         if general.is_pure:
             return general
     with _lock:
-        known = _traces.setdefault(model.network, {})
+        known = _traces.setdefault(original(model.network), {})
         if model_input.digest in known:
             return known[model_input.digest]
     with numbers(), private_replica(model) as replica:
