@@ -20,6 +20,7 @@ from hookviz.capturing.returned_call import (
 from hookviz.capturing.watched_pass import WatchedPass, watch, watch_in_general
 from hookviz.errors import ModelError
 from hookviz.hooking import purity
+from hookviz.hooking.channels_last import original
 from hookviz.hooking.default_device import numbers
 from hookviz.hooking.findings import Findings
 from hookviz.hooking.forward_pass import forward_pass, private_replica
@@ -159,7 +160,7 @@ def layer_trace(model: Model, shape: tuple[int, ...]) -> LayerTrace:
     Raises:
         ModelError: the network can't take an input of that shape.
     """
-    known = _traces.of(model.network)
+    known = _traces.of(original(model.network))
     trace = known.get(shape)
     if trace is not None:
         return trace
@@ -184,7 +185,7 @@ def input_trace(model: Model, model_input: ModelInput) -> LayerTrace:
         general = layer_trace(model, tuple(model_input.tensor.shape[1:]))
         if general.is_pure:
             return general
-    known = _traces.of(model.network)
+    known = _traces.of(original(model.network))
     trace = known.get(model_input.digest)
     if trace is not None:
         return trace

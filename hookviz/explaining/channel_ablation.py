@@ -28,6 +28,7 @@ from hookviz.errors import ModelError
 from hookviz.explaining.batch_independence import agree_within, batch_tolerance
 from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks
+from hookviz.hooking.channels_last import faster_model, how, lay_out
 from hookviz.hooking.forward_pass import ProgressReporter, private_replica
 from hookviz.hooking.purity import is_pure
 from hookviz.hooking.rows import GrowingRows
@@ -54,7 +55,7 @@ class ChannelAblation:
     """Runs passes with channels of one layer ablated, each on a replica of its own."""
 
     def __init__(self, model: Model, model_input: ModelInput, layer: LayerInfo) -> None:
-        self._model = model
+        self._model = self._passes = model  # `_passes` is what runs now
         self._images = model_input.tensor
         self._trace = input_trace(model, model_input)
         self._layer = layer
@@ -69,6 +70,9 @@ class ChannelAblation:
         from before the layer, such as a residual connection, is repeated. Then with a row per
         channel all the way. Then one by one, as for a network that takes one image alone.
 
+        Batches of a convolutional network run with channels last in memory, to rounding (see
+        `hookviz.hooking.channels_last`); what runs one by one runs plainly.
+
         Args:
             before: the scores with all channels, float64 ``(classes,)``.
             reporter: called with the share done within its present step.
@@ -76,6 +80,7 @@ class ChannelAblation:
         Raises:
             ModelError: the network can't go on without a channel.
         """
+        self._passes = faster_model(self._model, self._images)
         half_scores = self._without_halves(before, reporter)
         if half_scores is not None:
             for images, rows in ((1, self._max_rows(self._layer.name)), (None, self._max_rows())):
@@ -83,8 +88,14 @@ class ChannelAblation:
                 if scores is not None:
                     return scores
         self._done = 0
+        self._passes = self._model
         count = self._layer.output_shape[0]
         return torch.cat([self._one_by_one(channel, reporter) for channel in range(count)])
+
+    @property
+    def how(self) -> str:
+        """How the scores of the last passes are rounded, in words; empty of plain passes."""
+        return how(self._passes)
 
     def _without_halves(self, before: Tensor, reporter: ProgressReporter) -> "_HalfScores | None":
         """Score either half of the channels ablated in passes of their own; None if they fail."""
@@ -166,16 +177,19 @@ class ChannelAblation:
             rows = self._as_rows(call, count)
             for row, channels in zip(rows, ablated, strict=True):
                 row.movedim(self._axis, 0)[list(channels)] = 0
-            return rows.reshape(-1, *call.output.shape[1:])
+            output = rows.reshape(-1, *call.output.shape[1:])
+            return output if self._passes is self._model else lay_out(output)
 
         batch = self._images.expand(images, *self._images.shape[1:])
+        if self._passes is not self._model:
+            batch = lay_out(batch)
         growing = GrowingRows() if images < count else nullcontext()
         with (
-            private_replica(self._model) as replica,
+            private_replica(self._passes) as replica,
             hooks.edit(replica, self._calls, ablate),
             growing,
         ):
-            scores = class_scores(self._model, replica, batch, reporter, count=count)
+            scores = class_scores(self._passes, replica, batch, reporter, count=count)
         return scores.cpu().double()
 
     def _as_rows(self, call: hooks.Call, count: int) -> Tensor:

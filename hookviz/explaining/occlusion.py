@@ -11,9 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hookviz.capturing.layer_trace import input_trace
 from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.batched_passes import iter_target_values
 from hookviz.explaining.receptive_field import Box
+from hookviz.hooking.channels_last import faster_model, how, lay_out
 from hookviz.types import Model, ModelInput, Progress
 
 Floats = NDArray[np.float64]
@@ -83,11 +85,13 @@ class Occlusion:
         value: the target of the whole input.
         drops: value − the target with the square at each position, float64, of `Windows.grid`.
         map: for each pixel the mean of the drops of all squares over it, float64 ``(H, W)``.
+        how: how its numbers are rounded, in words; empty of plain passes.
     """
 
     value: float
     drops: Floats = field(repr=False)
     map: Floats = field(repr=False)
+    how: str = ""
 
 
 def occlusion(
@@ -101,7 +105,9 @@ def occlusion(
 ) -> Occlusion:
     """Hide a square of the input at every position, and measure how the target falls.
 
-    As in captum's `Occlusion`, all channels of the input are hidden at once.
+    As in captum's `Occlusion`, all channels of the input are hidden at once. Convolutional networks
+    run with their channels last in memory, so the numbers are those of plain passes to rounding
+    (see `hookviz.hooking.channels_last`).
 
     Args:
         model: the model.
@@ -115,6 +121,10 @@ def occlusion(
         HookVizError: as `iter_target_values` does.
     """
     image = model_input.tensor
+    input_trace(model, model_input)  # tells whether a pass does more than compute
+    fast = faster_model(model, image)
+    if fast is not model:
+        image = lay_out(image)
 
     def inputs(start: int, stop: int) -> Tensor:
         """Make the inputs of these numbers: 0 is the whole one, then a square is hidden."""
@@ -123,7 +133,7 @@ def occlusion(
         return torch.cat([*whole, *(hidden(image, box, baseline) for box in boxes)])
 
     count = 1 + len(windows.boxes)
-    batches = iter_target_values(model, model_input, target, inputs, count=count, progress=progress)
+    batches = iter_target_values(fast, model_input, target, inputs, count=count, progress=progress)
     values = torch.cat([batch.values for batch in batches]).numpy()
     drops = (values[0] - values[1:]).reshape(windows.grid)
-    return Occlusion(float(values[0]), drops, over_pixels(drops, windows.boxes))
+    return Occlusion(float(values[0]), drops, over_pixels(drops, windows.boxes), how(fast))

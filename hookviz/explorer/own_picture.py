@@ -18,6 +18,7 @@ from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import MOST_STEPS, View
 from hookviz.language.saying import say
 from hookviz.synthesis.goals import Objective
+from hookviz.synthesis.layer_passes import ROUNDED
 from hookviz.synthesis.maximizing import STEPS, begin
 from hookviz.synthesis.optimizing import Optimization
 from hookviz.synthesis.resuming import run_resumed
@@ -38,6 +39,7 @@ class _Picture:
     pixels: Pixels = field(repr=False)
     steps: int
     value: float
+    channels_last: bool  # in its passes
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ class _Wanted:
 
     def keep(self, optimization: Optimization, value: float) -> _Picture:
         """Keep the picture as far as it is made now, and return it."""
-        picture = _Picture(optimization.pictures()[0], optimization.steps, value)
+        pixels, channels_last = optimization.pictures()[0], optimization.passes.channels_last
+        picture = _Picture(pixels, optimization.steps, value, channels_last)
         self.subject.cache.put((*self.key, "pixels"), picture, picture.pixels.nbytes)
         return picture
 
@@ -164,6 +167,7 @@ def _answer(wanted: _Wanted, picture: _Picture, steps: int, *, running: bool) ->
             steps=picture.steps,
             mean_value=number(picture.value),
         ),
+        "how": say(ROUNDED) if picture.channels_last else "",
         "alt": say(
             "A picture that the network made for channel {channel}, step {steps}",
             channel=wanted.channel,

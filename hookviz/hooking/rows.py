@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from hookviz.hooking.torch_functions import EveryFunction
@@ -44,9 +45,16 @@ class GrowingRows(EveryFunction):
 def _as_many(tensors: list[Tensor] | tuple[Tensor, ...]) -> list[Tensor]:
     longest = max(tensors, key=lambda tensor: len(tensor) if tensor.ndim else 0)
     return [
-        tensor.expand(len(longest), *tensor.shape[1:]) if _is_one_of(tensor, longest) else tensor
+        _repeated(tensor, len(longest)) if _is_one_of(tensor, longest) else tensor
         for tensor in tensors
     ]
+
+
+def _repeated(one: Tensor, count: int) -> Tensor:
+    many = one.expand(count, *one.shape[1:])
+    if one.ndim == 4 and one.is_contiguous(memory_format=torch.channels_last):
+        many = many.contiguous(memory_format=torch.channels_last)  # else what is joined is not
+    return many
 
 
 def _is_one_of(one: Tensor, many: Tensor) -> bool:

@@ -25,6 +25,7 @@ from hookviz.explaining.batch_independence import batch_tolerance
 from hookviz.explaining.channel_ablation import ChannelAblation
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import joined, mark, say, say_count, sentences
+from hookviz.lenses.contract.how import how_note
 from hookviz.lenses.contract.lens import WHAT_IF, ChannelQuestion, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ChannelChoice, ClassChoice, LayerChoice, OneOf
 from hookviz.types import LayerInfo
@@ -112,7 +113,7 @@ def run(subject: Subject, *, layer: str, of: str, target: int, channel: int) -> 
         "logit": np.array(changes.logit),
         "probability": np.array(changes.chance),
     }
-    return _panels(subject, info, target, maps, changes), values
+    return (*_panels(subject, info, target, maps, changes), *how_note(passes.how)), values
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -10,6 +10,7 @@ from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImagePanel, TextPanel
 from hookviz.drawing.pictures import enlarged
 from hookviz.language.saying import mark, say
+from hookviz.lenses.contract.how import how_note
 from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
@@ -84,6 +85,7 @@ def _output(subject: Subject, layer: str, optimization: Optimization, value: flo
             ),
             "note",
         ),
+        *how_note(optimization.passes.how),
     )
     return panels, {
         "picture": picture,

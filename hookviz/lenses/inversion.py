@@ -15,6 +15,7 @@ from hookviz.drawing.pictures import enlarged
 from hookviz.errors import HookVizError
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
+from hookviz.lenses.contract.how import how_note
 from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber, WholeNumber
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
@@ -96,6 +97,7 @@ def _output(subject: Subject, names: tuple[str, ...], done: list[Inversion]) -> 
             ),
             "note",
         ),
+        *how_note(done[-1].how if done else ""),
     )
     return panels, {
         "pictures": np.stack([result.picture for result in done]),

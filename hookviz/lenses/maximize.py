@@ -18,6 +18,7 @@ from hookviz.drawing.pictures import enlarged
 from hookviz.errors import SettingError
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
+from hookviz.lenses.contract.how import how_note
 from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import (
     ChannelChoice,
@@ -204,6 +205,7 @@ def _output(
             ),
             "note",
         ),
+        *how_note(optimization.passes.how),
     ]
     return tuple(panels), {
         "pictures": np.stack(pictures),

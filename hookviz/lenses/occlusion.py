@@ -25,6 +25,7 @@ from hookviz.explaining.occlusion import (
 from hookviz.explaining.receptive_field import Box
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
+from hookviz.lenses.contract.how import how_note
 from hookviz.lenses.contract.lens import (
     WHAT_IF,
     ChannelQuestion,
@@ -143,6 +144,7 @@ def _panels(
             caption=say("Without what is in the frame, it is least."),
         ),
         TextPanel(say(_LIMITS), "note"),
+        *how_note(result.how),
         GridPanel(
             say("Square by square"),
             make_grid(result.drops[None].astype(np.float32), scale="symmetric", title=words),

@@ -1,16 +1,19 @@
 """Draw what is shown of one frame, by the steps that an image takes through the explorer.
 
 Every step is the explorer's own function, and a frame's pass is of one image, so a frame that is
-frozen and opened there gives the same numbers to the last bit. The hooks are on a replica out of
-the model's pool for the time of the pass alone, so a stream that ends, however it does, leaves none
-behind; to keep a replica for itself would save a hundredth of a pass.
+frozen and opened there gives the same numbers: to the last bit, or of a convolutional network to
+rounding, since a stream's passes have channels last in memory, which is faster (see
+`hookviz.hooking.channels_last`). The hooks are on a replica out of the model's pool for the time of
+the pass alone, so a stream that ends, however it does, leaves none behind; to keep a replica for
+itself would save a hundredth of a pass.
 """
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
+from weakref import ref
 
 import torch
 from PIL.ImageFile import ImageFile
@@ -20,14 +23,16 @@ from PIL.WebPImagePlugin import WebPImageFile
 
 from hookviz.capturing import engine
 from hookviz.capturing.inputs import prepare
+from hookviz.capturing.layer_trace import input_trace
 from hookviz.drawing.dimensions import middle_maps
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.held_scale import Held, scale_of
 from hookviz.errors import ImageError
+from hookviz.hooking.channels_last import faster_model, lay_out
 from hookviz.images import formats, reading
 from hookviz.language.saying import say
 from hookviz.live.stream_options import Subject
-from hookviz.types import Address, Capture, InputImage, Model, Progress
+from hookviz.types import Address, Capture, InputImage, Model, ModelInput, Progress
 
 CAMERA_WIDTH = 640
 """Pixels that the browser asks a camera for; networks see less."""
@@ -52,6 +57,8 @@ class DrawnFrame:
         maps: float32 on the CPU, ``(C, H, W)``, what the step put out.
         grid: the channels as drawn.
         step: whose output is drawn.
+        passed: the model as the pass had it. Whoever holds it until the next frame saves laying its
+            weights out anew.
     """
 
     image: InputImage
@@ -59,6 +66,7 @@ class DrawnFrame:
     maps: torch.Tensor
     grid: Grid
     step: str
+    passed: Model
 
 
 @dataclass(slots=True)
@@ -105,7 +113,9 @@ def draw(
         model_input = prepare(model, image, size=subject.size, whole=subject.whole)
     with timer.measure("pass"):
         layer = Address.read(subject.step).layer
-        capture = engine.capture(model, model_input, layer, progress=check)
+        input_trace(model, model_input)  # tells whether a pass does more than compute
+        passed = faster_model(model, model_input.tensor)
+        capture = _capture(model, passed, model_input, layer, check)
         recorded = capture[subject.step]
     with timer.measure("grid"):
         of = scale_of(model, recorded, subject.look.scale)
@@ -115,7 +125,18 @@ def draw(
             signed = bool((recorded.values < 0).any())
             held.of, held.limits, held.signed = of, grid.limits, signed
         maps = middle_maps(recorded.values)
-    return DrawnFrame(image, capture, maps, grid, subject.step)
+    return DrawnFrame(image, capture, maps, grid, subject.step, passed)
+
+
+def _capture(
+    model: Model, passed: Model, model_input: ModelInput, layer: str, check: Progress
+) -> Capture:
+    """Capture the layer, plainly or as `passed` has it; in no cache, whose numbers are exact."""
+    if passed is model:
+        return engine.capture(model, model_input, layer, progress=check)
+    laid_out = replace(model_input, tensor=lay_out(model_input.tensor))
+    capture = engine.capture(passed, laid_out, layer, progress=check)
+    return replace(capture, model_input=model_input, made_by=ref(model))
 
 
 def _check(data: bytes) -> None:

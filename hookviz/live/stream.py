@@ -15,6 +15,7 @@ from hookviz.live.frames import FrameTimer, draw
 from hookviz.live.stream_options import StreamOptions, Subject
 from hookviz.serving import capacity, out_of_memory
 from hookviz.serving.time_limit import TimeLimit
+from hookviz.types import Model
 
 
 class StreamClosed(Exception):  # noqa: N818 - it is no error that a stream has an end
@@ -65,6 +66,7 @@ class Stream:
         self._lock = threading.Lock()
         self._newest: Frame | None = None
         self._held: Held | None = None
+        self._passed: Model | None = None
 
     def put(self, number: int, data: bytes) -> bool:
         """Take a frame, and return whether one that waited was dropped for it."""
@@ -120,6 +122,7 @@ class Stream:
                 held = self._held
                 go_on = limit.within(self._check_open)
                 drawn = draw(frame.data, model, subject, held=held, timer=timer, check=go_on)
+                self._passed = drawn.passed  # so that the next frame finds it
                 return answer(frame.number, drawn, model, options, timer)
         except _Ended:
             return None

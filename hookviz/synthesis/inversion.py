@@ -31,12 +31,14 @@ class Inversion:
         picture: RGB, uint8, ``(H, W, 3)``.
         distance: ``|Φ(x) − Φ₀|² / |Φ₀|²`` at the layer; 0 for activations that are the same.
         steps: how many were done.
+        how: how its passes were rounded, in words; empty of plain ones.
     """
 
     layer: str
     picture: Pixels = field(repr=False)
     distance: float
     steps: int
+    how: str = ""
 
 
 def begin_inversion(
@@ -97,6 +99,7 @@ def inversion(optimization: Optimization) -> Inversion:
         optimization.pictures()[0],
         optimization.measured()[0],
         optimization.steps,
+        optimization.passes.how,
     )
 
 

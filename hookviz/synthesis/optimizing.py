@@ -62,6 +62,7 @@ class Optimization:
         goals: of each picture.
         method: how they are made.
         shape: ``(C, H, W)`` of each picture.
+        passes: what runs the network, and says how its numbers are rounded.
         steps: how many are done.
         values: of each goal in the step before, on the transformed picture.
         history: the values of every step, each ``(N,)``.
@@ -113,7 +114,7 @@ class Optimization:
             shape = start.shape[1:]
         self.shape = own if shape is None else (shape[0], shape[1], shape[2])
         self.nbytes = self._bytes_needed()
-        self._passes = LayerPasses(model, self.layers)
+        self.passes = LayerPasses(model, self.layers)
         with torch.inference_mode(mode=False):  # the caller's is no business of these tensors
             self._range = InputRange.of(model, self.shape)
             self._space = self._begin(self.seeds, start)
@@ -179,7 +180,7 @@ class Optimization:
             return
         # Where the caller has switched gradients off, that is no business of this replica's.
         with torch.inference_mode(mode=False), torch.enable_grad():
-            outputs = self._passes.start()
+            outputs = self.passes.start()
             while self.steps < steps:
                 self._step(outputs)
                 after(self)
@@ -190,7 +191,7 @@ class Optimization:
             self._space.parameters.detach().clone(),
             copy.deepcopy(self._adam.state_dict()),
             self._unit,
-            self._passes.channels_last,
+            self.passes.channels_last,
             tuple(self.history[: self.steps]),
         )
 
@@ -199,7 +200,7 @@ class Optimization:
         with torch.no_grad():
             self._space.parameters.copy_(state.parameters)
         self._adam.load_state_dict(copy.deepcopy(state.adam))
-        self._unit, self._passes.channels_last = state.unit, state.channels_last
+        self._unit, self.passes.channels_last = state.unit, state.channels_last
         self.history, self.steps = list(state.history), state.steps
 
     def pictures(self) -> tuple[Pixels, ...]:
@@ -215,7 +216,7 @@ class Optimization:
         """Return the value of each goal on the pictures as they are, untransformed."""
         with torch.inference_mode(mode=False), torch.no_grad():
             inputs = self._range.to_input(self._space.pictures())
-            return tuple(self._values(self._passes.start()(inputs)).tolist())
+            return tuple(self._values(self.passes.start()(inputs)).tolist())
 
     def _step(self, outputs: Outputs) -> None:
         """Do one pass there and back, and one step of Adam."""

@@ -1,15 +1,19 @@
 import copy
 
 import pytest
+import torch
 from torch import Tensor, nn
 
 import hookviz
 from hookviz.capturing import inputs
+from hookviz.capturing.layer_trace import input_trace
 from hookviz.explaining import channel_ablation
 from hookviz.explaining.channel_ablation import channel_effects
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.types import Model
 from tests.networks import as_model, random_input, seeded
 from tests.odd_batches import ODD, Odd, alone, silenced
+from tests.wide_networks import Wide
 
 
 def test_it_is_the_change_of_the_scores_without_each_kernel(tiny: Model, noise: Tensor) -> None:
@@ -61,3 +65,32 @@ def test_it_can_be_stopped(tiny: Model, noise: Tensor) -> None:
 
     with pytest.raises(RuntimeError, match="enough"):
         channel_effects(tiny, inputs.prepare(tiny, noise), ["conv1", "conv2"], cancel)
+
+
+def test_a_large_networks_scores_are_those_of_plain_passes_to_rounding_and_say_so() -> None:
+    network, image = seeded(Wide).eval(), random_input(2, 24)
+    model = as_model(network)
+    model_input = inputs.prepare(model, image)
+    trace = input_trace(model, model_input)
+    info = next(info for info in trace.layers if info.name == "conv1")
+
+    def without(channel: int) -> Tensor:
+        silent = copy.deepcopy(network)
+        assert silent.conv1.bias is not None
+        with torch.no_grad():
+            silent.conv1.weight[channel], silent.conv1.bias[channel] = 0, 0
+            scores: Tensor = silent(image)
+        return scores
+
+    with torch.no_grad():
+        before = network(image)[0]
+    passes = channel_ablation.ChannelAblation(model, model_input, info)
+    assert passes.how == ""
+    after = passes.scores_without_each(before.double(), ProgressReporter(None))
+    assert "channels last" in passes.how
+    expected = torch.cat([without(channel) for channel in range(96)])
+    assert float((after - expected).abs().max()) <= 2e-5 * float(expected.abs().max())
+    one = channel_ablation.ChannelAblation(model, model_input, info)
+    exact = one.scores_without(5, ProgressReporter(None))
+    assert torch.equal(exact.float(), expected[5])  # one alone runs plainly
+    assert one.how == ""

@@ -11,11 +11,12 @@ from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.baselines import baseline_of
 from hookviz.explaining.occlusion import Windows, occlusion
 from hookviz.types import ignore
-from tests.networks import as_model, random_input, seeded
+from tests.networks import TINY_SIDE, Tiny, as_model, random_input, seeded
 from tests.odd_batches import ODD, Odd, alone
 from tests.odd_networks import ODD as ODD_LAYER
 from tests.odd_networks import Unbatched
 from tests.pictures import picture
+from tests.wide_networks import Wide
 
 
 @pytest.mark.parametrize(("window", "stride"), [(16, 8), (13, 5), (64, 64), (1, 1)])
@@ -135,3 +136,31 @@ def test_a_layer_without_a_batch_is_asked_one_image_at_a_time() -> None:
         hidden[..., 8 * row : 8 * row + 8, 8 * column : 8 * column + 8] = 0
         drop = value(image) - value(hidden)
         assert result.values["drops"][row, column] == pytest.approx(drop, abs=1e-6)
+
+
+def test_a_large_networks_is_that_of_plain_passes_to_rounding_and_says_so() -> None:
+    model = as_model(seeded(Wide))
+    model_input = hookviz.prepare(model, random_input(0, 24))
+    windows = Windows((24, 24), 8, 4)
+    result = occlusion(
+        *(model, model_input, AttributionTarget(3), torch.zeros(1, 3, 24, 24)),
+        windows=windows,
+        progress=ignore,
+    )
+    network, image = seeded(Wide).eval(), model_input.tensor
+    with torch.no_grad():
+        whole = network(image)[0, 3]
+        for (top, left, bottom, right), drop in zip(windows.boxes, result.drops.flat, strict=True):
+            covered = image.clone()
+            covered[:, :, top:bottom, left:right] = 0
+            expected = float(whole - network(covered)[0, 3])
+            assert drop == pytest.approx(expected, rel=0, abs=4e-5 * float(whole.abs()))
+    assert "channels last" in result.how
+    tiny = as_model(seeded(Tiny))
+    small = occlusion(
+        *(tiny, hookviz.prepare(tiny, random_input(0)), AttributionTarget(1)),
+        torch.zeros(1, 3, TINY_SIDE, TINY_SIDE),
+        windows=Windows((TINY_SIDE, TINY_SIDE), 4, 4),
+        progress=ignore,
+    )
+    assert small.how == ""

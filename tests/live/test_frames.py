@@ -12,12 +12,14 @@ import hookviz
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.held_scale import Held
 from hookviz.errors import HookVizError, ImageError
+from hookviz.hooking.channels_last import ROUNDING
 from hookviz.live.frames import MOST_PIXELS, DrawnFrame, FrameTimer, draw
 from hookviz.live.stream_options import Subject
 from hookviz.types import Address, Model, Progress, ignore
 from tests.live.subjects import frame, shapesnet, subject_of
 from tests.networks import Tiny, all_hooks, as_model, seeded
 from tests.pictures import encoded, picture
+from tests.wide_networks import Wide
 
 
 def drawn(
@@ -75,6 +77,32 @@ def test_a_step_is_a_call_of_a_layer_that_runs_more_than_once() -> None:
         result = drawn(data, model, subject_of(model, step=step))
         capture = hookviz.capture(model, data, Address.read(step).layer)
         assert torch.equal(result.maps, capture[step].values)
+
+
+def test_a_large_networks_frame_is_what_plain_hooks_see_to_rounding_and_captures_stay_exact() -> (
+    None
+):
+    model, network = as_model(seeded(Wide)), seeded(Wide).eval()
+    data, seen = encoded(picture(4, 16, 16)), []
+    network.conv3.register_forward_hook(lambda _module, _in, output: seen.append(output.detach()))
+    for _turn in range(2):
+        result = drawn(data, model, subject_of(model, step="conv3"))
+        assert result.passed is not model
+        scores = network(hookviz.prepare(model, data).tensor)[0].detach()
+        expected = seen.pop()[0]
+        assert result.maps.is_contiguous()
+        assert result.capture["conv3"].values.is_contiguous()
+        far = (result.maps - expected).abs().max()
+        assert far <= ROUNDING * expected.abs().max()
+        assert result.capture.logits is not None
+        assert (result.capture.logits - scores).abs().max() <= ROUNDING * scores.abs().max()
+        frozen = hookviz.capture(model, data, "conv3")
+        assert torch.equal(frozen["conv3"].values, expected)
+    assert result.capture.made_by is not None
+    assert result.capture.made_by() is model
+    assert not result.capture.model_input.tensor.is_contiguous(memory_format=torch.channels_last)
+    small = shapesnet()
+    assert drawn(data, small, subject_of(small)).passed is small
 
 
 class Volumes(nn.Module):

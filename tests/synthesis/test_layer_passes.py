@@ -7,14 +7,19 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import hookviz
+from hookviz.capturing.layer_trace import layer_trace
 from hookviz.hooking import replicas
+from hookviz.hooking.channels_last import ROUNDING
 from hookviz.synthesis.goals import Objective
+from hookviz.synthesis.layer_passes import LayerPasses
 from hookviz.synthesis.optimizing import Optimization
 from hookviz.synthesis.robustness import NONE
 from hookviz.synthesis.settings import SynthesisMethod
-from tests.networks import as_model, seeded
+from tests.networks import as_model, random_input, seeded
 from tests.odd_batches import ODD, REMEMBERING, Counter, Odd
 from tests.synthesis.networks import SIDE, normalised
+from tests.wide_networks import Wide, WideViewed
 
 STILL = SynthesisMethod(size=SIDE, robustness=NONE, penalty="L2", strength=30.0)
 SHORT = SynthesisMethod(size=32)
@@ -85,3 +90,33 @@ def test_a_network_that_needs_its_channels_first_gets_them_so() -> None:
     optimization = Optimization(as_model(seeded(Viewing)), [Objective.of_class(1)], SHORT)
     optimization.run(4)
     assert optimization.history[-1][0] > optimization.history[0][0]
+
+
+def test_a_large_networks_weights_have_channels_last_in_its_passes_and_no_where_else() -> None:
+    network, image = seeded(Wide).eval(), random_input(3, SIDE)
+    model = as_model(network)
+    layer_trace(model, (3, SIDE, SIDE))
+    before = {name: each.stride() for name, each in model.network.named_parameters()}
+    passes = LayerPasses(model, ["conv3", None])
+    with torch.no_grad():
+        maps, scores = passes.start()(image)
+        expected = network(image)
+    assert not passes._fast.network.get_parameter("conv3.weight").is_contiguous()
+    assert (scores[:, :, 0, 0] - expected).abs().max() <= ROUNDING * expected.abs().max()
+    exact = hookviz.capture(model, image, "conv3")["conv3"].values
+    assert (maps[0] - exact).abs().max() <= ROUNDING * exact.abs().max()
+    assert {name: each.stride() for name, each in model.network.named_parameters()} == before
+    assert "channels last" in passes.how
+
+
+def test_a_large_network_that_cannot_take_that_gets_all_of_it_plainly() -> None:
+    network, image = seeded(WideViewed).eval(), random_input(3, SIDE)
+    model = as_model(network)
+    layer_trace(model, (3, SIDE, SIDE))
+    passes = LayerPasses(model, [None])
+    outputs = passes.start()
+    with torch.no_grad():
+        for _turn in range(2):
+            assert torch.equal(outputs(image)[0][:, :, 0, 0], network(image))
+        assert torch.equal(passes.start()(image)[0][:, :, 0, 0], network(image))
+    assert passes.how == ""

@@ -86,7 +86,7 @@ export function ownPicture(parent, heard) {
   };
   const draw = (/** @type {Facts} */ facts, data) => {
     [image.src, image.alt, image.hidden] = [url.of(data), facts.alt, false];
-    line.textContent = facts.says;
+    [line.textContent, line.title] = [facts.says, facts.how];
   };
   const fails = (/** @type {string} */ words) => {
     stop.hidden = offers.hidden = true;

@@ -8,6 +8,7 @@ import streamlit as st
 from hookviz.classroom.link_parameters import LIVE
 from hookviz.explorer.layers import Looked
 from hookviz.explorer.look import Look
+from hookviz.hooking.channels_last import is_convolutional
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
 from hookviz.live.frames import CAMERA_WIDTH, MOST_BYTES
@@ -61,6 +62,13 @@ def show_stream(
         whole: whether the input is the whole frame.
         teaches: whether the page teaches a class, to which the camera may be shown.
     """
+    if is_convolutional(model.network):
+        st.sidebar.caption(
+            say(
+                "Live numbers are those of a plain pass to 2 in 100,000 of a layer's largest: "
+                "channels last in memory are faster. A frozen frame is computed exactly."
+            )
+        )
     step, layers = looked.step, [layer.name for layer in looked.layers]
     subject = Subject(
         use_model=partial(resources.use_model, choice),

@@ -9,6 +9,7 @@ from torch import nn
 import hookviz
 from hookviz.live.stream_options import Subject
 from hookviz.live.streams import streams
+from hookviz.models.catalog import find_model
 from hookviz.ui.live.stream_view import frame_geometry
 from scripts.servers import ROOT
 from tests.pictures import encoded, picture
@@ -41,6 +42,24 @@ def test_the_stream_is_of_what_is_chosen_and_ends_with_another_source() -> None:
     page.run()
     assert not page.exception
     assert offered(page) is None
+
+
+def test_it_says_that_a_large_networks_numbers_are_rounded() -> None:
+    said = {}
+    for model in ("squeezenet1_1", "shapesnet"):
+        page = AppTest.from_file(str(ROOT / "hookviz" / "ui" / "main.py"), default_timeout=60)
+        for name, value in {
+            "model": find_model(model).title,
+            "weights": "random",
+            "image": "Live",
+        }.items():
+            page.query_params[name] = value
+        page.run()
+        assert not page.exception
+        assert offered(page) is not None
+        said[model] = "".join(caption.value for caption in page.sidebar.caption)
+    assert "2 in 100,000" in said["squeezenet1_1"]
+    assert "100,000" not in said["shapesnet"]
 
 
 @pytest.mark.parametrize("name", ["shapesnet", "squeezenet1_1"])

@@ -1,0 +1,163 @@
+"""Run convolutional networks with their channels last in memory, where rounding may differ.
+
+The shapes stay ``(N, C, H, W)``; in memory the channels of a cell lie side by side, for which CPUs
+have faster convolutions (docs/benchmarks.md). Weights have to lie so too: with the input alone
+ResNet-18 takes half as long again as it does plainly. The values are those of a plain pass within
+`ROUNDING` and not to the bit, so this is for what nobody compares bit by bit; `capture` and what is
+built on it never go this way.
+"""
+
+from collections.abc import MutableMapping
+from dataclasses import replace
+from weakref import ref
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _NormBase
+from torch.utils.weak import WeakIdKeyDictionary
+
+from hookviz.errors import ModelError
+from hookviz.hooking import hooks, replicas
+from hookviz.hooking.forward_pass import forward_pass, private_replica
+from hookviz.hooking.purity import is_pure, record_purity
+from hookviz.language.saying import say
+from hookviz.types import Model
+
+ROUNDING = 2e-5
+"""Share of the largest number by which a pass with channels last may differ from a plain one."""
+
+_LEAST = 500_000
+"""Numbers in convolutions from which it wins; what is smaller has done its pass before."""
+
+_WITH_WEIGHTS = (nn.Conv2d, nn.ConvTranspose2d, nn.Linear, _NormBase, nn.GroupNorm, nn.PReLU)
+
+_suits: MutableMapping[nn.Module, bool] = WeakIdKeyDictionary()
+_agrees: MutableMapping[nn.Module, bool] = WeakIdKeyDictionary()
+_made: MutableMapping[nn.Module, ref[nn.Module]] = WeakIdKeyDictionary()
+_origins: MutableMapping[nn.Module, ref[nn.Module]] = WeakIdKeyDictionary()
+
+
+def lay_out(images: Tensor) -> Tensor:
+    """Return images, ``(N, C, H, W)``, with their channels last in memory; others as they are."""
+    return images.contiguous(memory_format=torch.channels_last) if images.ndim == 4 else images
+
+
+def is_convolutional(network: nn.Module) -> bool:
+    """Return whether it is one that gains: float32 on a CPU, its weights those of a plain CNN.
+
+    They are in 2-D convolutions, half a million or more, in linear layers and in norms over
+    channels, and a pass does nothing but compute. What has others, such as attention or layer
+    norms, stays as it is.
+    """
+    if not is_pure(network):
+        return False
+    suits = _suits.get(network)
+    if suits is None:
+        suits = _suits[network] = _has_weights_of_a_cnn(network)
+    return suits
+
+
+def _has_weights_of_a_cnn(network: nn.Module) -> bool:
+    owners = [module for module in network.modules() if _weights(module)]
+    convs = [module for module in owners if isinstance(module, nn.Conv2d)]
+    weights = [weight for module in owners for weight in _weights(module)]
+    return (
+        sum(weight.numel() for conv in convs for weight in _weights(conv)) >= _LEAST
+        and all(isinstance(module, _WITH_WEIGHTS) for module in owners)
+        and {(weight.device.type, weight.dtype) for weight in weights} == {("cpu", torch.float32)}
+    )
+
+
+def _weights(module: nn.Module) -> list[Tensor]:
+    return [weight for weight in module._parameters.values() if weight is not None]
+
+
+def with_channels_last(model: Model) -> Model:
+    """Return the model around a network whose weights have their channels last in memory.
+
+    The model itself where that gains nothing. The new network has modules of its own and shares
+    what did not move; it goes when nobody holds the returned model any more. It is for passes:
+    what is remembered of the network, such as its trace, is that of the original.
+    """
+    network = model.network
+    if original(network) is not network or not is_convolutional(network):
+        return model
+    made = _made.get(network)
+    fast = None if made is None else made()
+    if fast is None:
+        fast = replicas.replicate(network, _moved)
+        record_purity(fast, is_pure=True)
+        _made[network], _origins[fast] = ref(fast), ref(network)
+    return replace(model, network=fast)
+
+
+def original(network: nn.Module) -> nn.Module:
+    """Return the network that `with_channels_last` made this one of; else the network itself."""
+    origin = _origins.get(network)
+    return network if origin is None else origin() or network
+
+
+def _moved(tensor: Tensor) -> Tensor:
+    """Return a convolution's weights with their channels last; the very tensor if it is no such."""
+    if tensor.ndim != 4 or not isinstance(tensor, nn.Parameter):
+        return tensor
+    moved = tensor.detach().contiguous(memory_format=torch.channels_last)
+    return nn.Parameter(moved, requires_grad=tensor.requires_grad)
+
+
+def faster_model(model: Model, images: Tensor) -> Model:
+    """Return `with_channels_last` of a model whose outputs were seen to agree, else the model.
+
+    Both ways are tried on `images`, once for each network: a person's code can go by how its input
+    lies in memory, and then it gets it plainly. Before a pass was watched, as any trace of its
+    layers does, nobody knows whether the network suits, and it is the model.
+
+    Args:
+        model: from `load_model` or `wrap`.
+        images: ``(N, C, H, W)`` that it takes; others are for the model as it is.
+
+    Raises:
+        ModelError: the network can't take them plainly.
+    """
+    agrees = _agrees.get(model.network)
+    if images.ndim != 4 or agrees is False:
+        return model
+    fast = with_channels_last(model)
+    if fast is model:
+        return model
+    if agrees is None:
+        agrees = _agrees[model.network] = _agree(model, fast, images)
+    return fast if agrees else model
+
+
+def _agree(model: Model, fast: Model, images: Tensor) -> bool:
+    plain = _outputs(model, images)
+    try:
+        faster = _outputs(fast, lay_out(images))
+    except ModelError:  # such as of a `view` of what has its channels last
+        return False
+    return len(plain) == len(faster) and all(map(_is_close, plain, faster))
+
+
+def _outputs(model: Model, images: Tensor) -> list[Tensor]:
+    with private_replica(model) as replica:
+        output = forward_pass(model, replica, images)
+    return [tensor for _path, tensor in hooks.tensors_in(output)]
+
+
+def _is_close(plain: Tensor, faster: Tensor) -> bool:
+    if plain.shape != faster.shape or not plain.is_floating_point():
+        return torch.equal(plain, faster)
+    finite = plain[plain.isfinite()]
+    largest = float(finite.abs().max()) if finite.numel() else 0.0
+    return torch.allclose(faster, plain, rtol=0, atol=ROUNDING * largest, equal_nan=True)
+
+
+def how(model: Model) -> str:
+    """Say how the numbers of passes through `model` are rounded; empty of plain passes."""
+    if original(model.network) is model.network:
+        return ""
+    return say(
+        "Computed with channels last in memory, which is faster: numbers are those of a plain pass "
+        "to 2 in 100,000 of the largest."
+    )

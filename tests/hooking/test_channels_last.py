@@ -1,0 +1,183 @@
+import gc
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.capturing.inputs import prepare
+from hookviz.capturing.layer_trace import input_trace
+from hookviz.hooking import channels_last
+from hookviz.hooking.channels_last import (
+    ROUNDING,
+    faster_model,
+    how,
+    is_convolutional,
+    lay_out,
+    with_channels_last,
+)
+from hookviz.hooking.forward_pass import forward_pass, private_replica
+from hookviz.types import Model
+from tests.networks import Tiny, all_hooks, as_model, random_input, seeded
+from tests.wide_networks import Wide, WideByStrides, WideViewed
+
+SIDE = 24
+
+
+def traced(model: Model) -> Model:
+    """The model, of whose network a pass was watched."""
+    input_trace(model, prepare(model, random_input(0, SIDE)))
+    return model
+
+
+def wide() -> Model:
+    return traced(as_model(seeded(Wide)))
+
+
+def is_last(weights: Tensor) -> bool:
+    return weights.is_contiguous(memory_format=torch.channels_last)
+
+
+def scores(model: Model, images: Tensor) -> Tensor:
+    with private_replica(model) as replica:
+        output: Tensor = forward_pass(model, replica, images)
+    return output
+
+
+def test_its_scores_are_those_of_a_plain_pass_to_rounding() -> None:
+    model, images = wide(), torch.cat([random_input(seed, SIDE) for seed in range(3)])
+    with torch.no_grad():
+        plain = model.network(images)
+    fast = faster_model(model, images)
+    assert fast is not model
+    far = (scores(fast, lay_out(images)) - plain).abs().max()
+    assert 0 <= far <= ROUNDING * plain.abs().max()
+
+
+def test_the_users_weights_keep_their_format_their_memory_and_their_values() -> None:
+    module = seeded(Wide)
+    model = traced(as_model(module))
+    networks = {"the module": module, "the model's": model.network}
+    before = {
+        (which, name): (each.data_ptr(), each.stride(), each._version, each.clone())
+        for which, network in networks.items()
+        for name, each in network.state_dict(keep_vars=True).items()
+    }
+    fast = faster_model(model, random_input(0, SIDE))
+    scores(fast, random_input(1, SIDE))
+    moved = dict(fast.network.named_parameters())
+    assert all(is_last(moved[f"conv{number}.weight"]) for number in (1, 2, 3))
+    for which, network in networks.items():
+        for name, each in network.state_dict(keep_vars=True).items():
+            address, stride, version, values = before[which, name]
+            assert (each.data_ptr(), each.stride(), each._version) == (address, stride, version)
+            assert torch.equal(each, values)
+        assert not is_last(network.get_submodule("conv2").weight)  # type: ignore[arg-type]
+    assert moved["head.weight"].data_ptr() == model.network.get_parameter("head.weight").data_ptr()
+    assert all_hooks(model) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "suits"),
+    [
+        ("squeezenet1_1", True),
+        ("resnet18", True),
+        ("mobilenet_v2", True),
+        ("shapesnet", False),  # it has done its pass before its weights are laid out
+        ("vit_b_32", False),
+        ("convnext_tiny", False),
+        ("swin_t", False),
+    ],
+)
+def test_networks_of_convolutions_suit_and_attention_and_small_ones_do_not(
+    name: str, suits: bool
+) -> None:
+    weights = "pretrained" if name == "shapesnet" else "random"
+    model = hookviz.load_model(name, weights=weights)
+    shape = 224 if name in ("vit_b_32", "swin_t") else 64
+    input_trace(model, prepare(model, torch.zeros(1, 3, shape, shape)))
+    assert is_convolutional(model.network) == suits
+    assert (with_channels_last(model) is not model) == suits
+
+
+def test_other_precisions_and_what_does_more_than_compute_stay_as_they_are() -> None:
+    assert is_convolutional(wide().network)
+    assert not is_convolutional(as_model(seeded(Wide)).network)  # nobody watched a pass
+    assert not is_convolutional(traced(as_model(seeded(Wide).double())).network)
+    assert not is_convolutional(traced(as_model(seeded(Tiny))).network)
+
+    class Counts(Wide):
+        calls = 0
+
+        def forward(self, images: Tensor) -> Tensor:
+            self.calls += 1
+            return super().forward(images)
+
+    assert not is_convolutional(traced(as_model(seeded(Counts))).network)
+
+    class Scaled(Wide):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(1, 10))
+
+        def forward(self, images: Tensor) -> Tensor:
+            return super().forward(images) * self.scale
+
+    assert not is_convolutional(traced(as_model(seeded(Scaled))).network)
+
+
+@pytest.mark.parametrize("kind", [WideViewed, WideByStrides])
+def test_a_network_that_goes_by_how_its_input_lies_gets_it_plainly(kind: type[Wide]) -> None:
+    model = traced(as_model(seeded(kind)))
+    assert with_channels_last(model) is not model
+    images = random_input(0, SIDE)
+    assert faster_model(model, images) is model
+    assert faster_model(model, images) is model
+    assert how(faster_model(model, images)) == ""
+
+
+def test_a_second_run_finds_the_network_and_it_goes_with_the_last() -> None:
+    model = wide()
+    first, second = with_channels_last(model), with_channels_last(model)
+    assert first.network is second.network
+    assert with_channels_last(first) is first
+    assert input_trace(first, prepare(model, random_input(0, SIDE))) is input_trace(
+        model, prepare(model, random_input(0, SIDE))
+    )
+    del first, second
+    gc.collect()
+    assert channels_last._made[model.network]() is None
+
+
+def test_captures_are_exact_before_and_after() -> None:
+    model, image = wide(), random_input(0, SIDE)
+    seen: list[Tensor] = []
+    module = seeded(Wide).eval()
+    module.get_submodule("conv3").register_forward_hook(
+        lambda _module, _inputs, output: seen.append(output.detach().clone())
+    )
+    with torch.no_grad():
+        module(image)
+    fast = faster_model(model, image)
+    assert fast is not model
+    assert torch.equal(hookviz.capture(model, image, "conv3")["conv3"].values, seen[0][0])
+
+
+def test_what_a_pass_with_channels_last_put_out_is_handed_out_contiguous() -> None:
+    model, image = wide(), random_input(0, SIDE)
+    fast, model_input = faster_model(model, image), prepare(model, image)
+    laid_out = replace(model_input, tensor=lay_out(model_input.tensor))
+    assert is_last(laid_out.tensor)
+    capture = hookviz.capture(fast, laid_out, ["conv1", "conv3"])
+    plain = hookviz.capture(model, image, ["conv1", "conv3"])
+    for name, activation in capture.items():
+        assert activation.values.is_contiguous()
+        far = (activation.values - plain[name].values).abs().max()
+        assert far <= ROUNDING * plain[name].values.abs().max()
+
+
+def test_it_says_so() -> None:
+    model = wide()
+    assert how(model) == ""
+    assert "2 in 100,000" in how(with_channels_last(model))
