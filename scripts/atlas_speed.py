@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.atlas import reading_ahead
 from hookviz.atlas.channel_table import table_by
+from hookviz.atlas.cutting import CutPatches, cut_images
 from hookviz.atlas.plan import BATCH, Plan
 from hookviz.atlas.reading_ahead import ReadyImage
 from hookviz.atlas.shard_work import ShardWork, TallyShard
@@ -115,7 +117,20 @@ def _measured(model: Model, folder: Path) -> list[Speed]:
     }
     through(bare)(range(min(BATCH, len(listed))))  # to warm up
     spent = _in_turns(contestants, len(listed))
-    return [Speed(name, len(listed), *taken) for name, taken in spent.items()]
+    speeds = [Speed(name, len(listed), *taken) for name, taken in spent.items()]
+    cut = _cut(plan, tally)
+    whole = [sum(both) for both in zip(cut, (speeds[1].seconds, speeds[1].processor), strict=True)]
+    speeds.insert(2, Speed(f"{what}: an atlas with its patches cut", len(listed), *whole))
+    return speeds
+
+
+def _cut(plan: Plan, tally: Tally) -> tuple[float, float]:
+    """Cut the patches of a whole tally; return seconds on the clock and of processors."""
+    began = time.perf_counter(), time.process_time()
+    patches = CutPatches(tally.top.indices.size, BytesIO())
+    for image in cut_images(plan, tally, 0):
+        patches.add(image)
+    return time.perf_counter() - began[0], time.process_time() - began[1]
 
 
 def _in_turns(

@@ -5,6 +5,8 @@ which every value so far has a bin; where a larger value comes, bins are joined 
 result depends on the values alone, not on their order, and two histograms have a sum.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,29 +33,23 @@ class Histograms:
         self.counts: NDArray[np.int64] = np.zeros((channels, BINS), np.int64)
         self.exponents: NDArray[np.int16] = np.full(channels, SMALLEST, np.int16)
 
-    def add(self, rows: slice, values: NDArray[np.float32]) -> None:
-        """Count finite values of the channels of `rows`, ``(c, M)``.
+    def add(self, rows: slice, *layers: NDArray[np.float32]) -> None:
+        """Count finite values of the channels of `rows`, ``(c, M)`` of each layer in turn.
 
         Raises:
             ValueError: there are other channels than `rows`.
         """
-        if not values.size:
-            return
-        largest = np.abs(values).max(axis=1)
-        finite = None
-        if not np.isfinite(largest).all():
-            finite = np.isfinite(values)
-            values = np.where(finite, values, np.float32(0))
-            largest = np.abs(values).max(axis=1)
+        finite = [_finite(values) for values in layers]
+        largest = np.concatenate([found.largest for found in finite])
         needed = np.frexp(largest)[1] - _HALF_EXPONENT
         needed[largest == 0] = SMALLEST
         self._widen(np.maximum(self.exponents[rows], needed), rows)
         scales = np.ldexp(np.float32(1), -self.exponents[rows].astype(np.int32))[:, None]
-        bins = np.floor(values * scales).astype(np.int32)  # by powers of two, which is exact
-        bins += (_HALF + BINS * np.arange(len(values), dtype=np.int32))[:, None]
-        chosen = bins.reshape(-1) if finite is None else bins[finite]
-        counted = np.bincount(chosen, minlength=BINS * len(values))
-        self.counts[rows] += counted.reshape(len(values), BINS)
+        counts, first = self.counts[rows], 0
+        for found in finite:
+            channels = slice(first, first + len(found.values))
+            counts[channels] += _counted(found, scales[channels])
+            first = channels.stop
 
     def merge(self, other: "Histograms") -> None:
         """Add the counts of the same channels over other values."""
@@ -67,6 +63,8 @@ class Histograms:
     def _widen(self, exponents: NDArray[np.integer], rows: slice) -> None:
         """Join bins until the channels of `rows` have these widths, which are no smaller ones."""
         steps = (exponents - self.exponents[rows]).astype(np.int64)
+        if not steps.any():
+            return
         counts = self.counts[rows]
         for step in np.unique(steps[steps > 0]):
             wider = np.flatnonzero(steps == step)
@@ -76,6 +74,33 @@ class Histograms:
                 np.add.at(joined.T, to, counts[wider].T)
                 counts[wider] = joined
         self.exponents[rows] = exponents
+
+
+class _Finite(NamedTuple):
+    """Values of channels, ``(c, M)``: 0 where they are not finite, and where that is."""
+
+    values: NDArray[np.float32]
+    is_finite: NDArray[np.bool_] | None  # None where all are
+    largest: NDArray[np.float32]
+
+
+def _finite(values: NDArray[np.float32]) -> _Finite:
+    largest = np.abs(values).max(axis=1, initial=0)
+    if np.isfinite(largest).all():
+        return _Finite(values, None, largest)
+    is_finite = np.isfinite(values)
+    values = np.where(is_finite, values, np.float32(0))
+    return _Finite(values, is_finite, np.abs(values).max(axis=1))
+
+
+def _counted(found: _Finite, scales: NDArray[np.float32]) -> NDArray[np.intp]:
+    """Count the values of each channel by its bins, ``(c, BINS)``."""
+    bins = found.values * scales  # by powers of two, which is exact
+    bins = np.floor(bins, out=bins).astype(np.int32)
+    bins += (_HALF + BINS * np.arange(len(bins), dtype=np.int32))[:, None]
+    # in the order of memory, which does not count, and is not that of the channels
+    chosen = bins.ravel("K") if found.is_finite is None else bins[found.is_finite]
+    return np.bincount(chosen, minlength=BINS * len(bins)).reshape(len(bins), BINS)
 
 
 def edges(exponent: int) -> NDArray[np.float64]:

@@ -4,7 +4,7 @@ A shard of the images gives one; their sum, in order of the shards, is the atlas
 works on shards needs no more than this.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -125,23 +125,47 @@ class Tally:
         self.tallied += len(indices)
         self.repeated += int((~is_first).sum())
         np.add.at(self.class_images, of_class[known], 1)
-        for layer in layers:
-            rows = layer.rows
-            best = np.where(is_first[:, None], layer.best, np.float32(-np.inf))
-            self.top.offer(rows, best, at, layer.cells)
-            self.sums[rows] += layer.sums.sum(axis=0)
-            self.not_finite[rows] += layer.not_finite
-            self.numbers[rows] += layer.numbers * len(indices) - layer.not_finite
-            self.zeros[rows] += (layer.sample == 0).sum(axis=1)
-            self.histograms.add(rows, layer.sample)
-            finite = np.isfinite(layer.best)
-            maxima = np.where(finite, layer.best, 0).astype(np.float64)
-            self.maxima[rows] += maxima.sum(axis=0)
-            self.images[rows] += finite.sum(axis=0)
+        for together in _neighbours(layers):
+            self._add_neighbours(together, is_first, at, of_class)
+
+    def _add_neighbours(
+        self,
+        layers: list[LayerBatch],
+        is_first: NDArray[np.bool_],
+        indices: NDArray[np.int64],
+        of_class: NDArray[np.int64],
+    ) -> None:
+        """Take in layers whose rows follow on one another: all of a batch at once, mostly.
+
+        Joined first, since there are dozens of layers, and of each some have few values only.
+        """
+        rows = slice(layers[0].first, layers[-1].rows.stop)
+        best = np.concatenate([layer.best for layer in layers], axis=1)
+        cells = np.concatenate([layer.cells for layer in layers], axis=1)
+        offered = best
+        if not is_first.all():
+            offered = np.where(is_first[:, None], best, np.float32(-np.inf))
+        self.top.offer(rows, offered, indices, cells)
+        finite = np.isfinite(best)
+        maxima = np.where(finite, best, 0).astype(np.float64)
+        known = of_class >= 0
+        self.images[rows] += finite.sum(axis=0)
+        if known.any():
             np.add.at(self.class_maxima[:, rows], of_class[known], maxima[known])
+        self.histograms.add(rows, *(layer.sample for layer in layers))
+        for layer in layers:  # sums by themselves: NumPy rounds those of one column in another way
+            own = layer.rows
+            here = slice(own.start - rows.start, own.stop - rows.start)
+            self.sums[own] += layer.sums.sum(axis=0)
+            self.maxima[own] += maxima[:, here].sum(axis=0)
+            self.not_finite[own] += layer.not_finite
+            self.numbers[own] += layer.numbers * len(indices) - layer.not_finite
+            is_zero = layer.sample == 0
+            if np.count_nonzero(is_zero):
+                self.zeros[own] += is_zero.sum(axis=1)
             if layer.best.size:
-                strongest = layer.best.argmax(axis=1)[finite.any(axis=1)]
-                np.add.at(self.strongest[rows], strongest, 1)
+                strongest = layer.best.argmax(axis=1)[finite[:, here].any(axis=1)]
+                np.add.at(self.strongest[own], strongest, 1)
 
     def leave_out(self, index: int, reason: str) -> None:
         """Count an image that can't be read, or that the network can't take."""
@@ -170,6 +194,18 @@ class Tally:
 
     def _is_first(self, digest: bytes, index: int) -> bool:
         return self.digests.setdefault(digest, index) == index
+
+
+def _neighbours(layers: Iterable[LayerBatch]) -> Iterator[list[LayerBatch]]:
+    """Yield runs of layers, each of which begins at the row where the one before it ends."""
+    run: list[LayerBatch] = []
+    for layer in layers:
+        if run and layer.first != run[-1].rows.stop:
+            yield run
+            run = []
+        run.append(layer)
+    if run:
+        yield run
 
 
 SUMS = (

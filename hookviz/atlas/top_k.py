@@ -56,11 +56,8 @@ class TopK:
             cells: ``(N, c, 2)``.
         """
         changed = np.flatnonzero((values > self.least[rows]).any(axis=0))
-        if not changed.size:
-            return
-        channels = changed + rows.start
-        of_each = np.broadcast_to(indices, (changed.size, indices.size))
-        self._keep(channels, values[:, changed].T, of_each, cells[:, changed].transpose(1, 0, 2))
+        if changed.size:
+            self._keep(changed, rows, values, indices, cells)
 
     def merge(self, other: "TopK", copies: Mapping[int, int]) -> None:
         """Take in another list over other images.
@@ -77,22 +74,38 @@ class TopK:
         order = np.lexsort((both_places, -both_values), axis=1)[:, : self.k]
         self.values = np.take_along_axis(both_values, order, 1)
         self.indices = np.take_along_axis(both_places, order, 1)
-        self.cells = np.take_along_axis(both_cells, order[..., None], 1)
+        self.cells = np.ascontiguousarray(np.take_along_axis(both_cells, order[..., None], 1))
 
     def _keep(
         self,
-        channels: NDArray[np.intp],
+        changed: NDArray[np.intp],
+        rows: slice,
         values: NDArray[np.float32],
         indices: NDArray[np.int64],
         cells: NDArray[np.int32],
     ) -> None:
-        all_values = np.concatenate([self.values[channels], values], axis=1)
-        order = np.argsort(-all_values, axis=1, kind="stable")[:, : self.k]  # the earlier first
-        self.values[channels] = np.take_along_axis(all_values, order, 1)
-        every_place = np.concatenate([self.indices[channels], indices], axis=1)
-        self.indices[channels] = np.take_along_axis(every_place, order, 1)
-        every_cell = np.concatenate([self.cells[channels], cells], axis=1)
-        self.cells[channels] = np.take_along_axis(every_cell, order[..., None], 1)
+        """Put the new values among those of the channels of `rows` that they change."""
+        channels, k = changed + rows.start, self.k
+        both = np.concatenate([self.values[channels], values[:, changed].T], axis=1)
+        order = np.argsort(-both, axis=1, kind="stable")[:, :k]  # the earlier first
+        of_row = both.shape[1] * np.arange(len(both))[:, None]
+        self.values[channels] = np.take(both, of_row + order)
+        # What stays comes from the channel's own list, and what is new from its place in the batch.
+        is_new = order >= k
+        stays = np.minimum(order, k - 1) + k * channels[:, None]
+        image = order[is_new] - k
+        channel = np.repeat(changed, is_new.sum(axis=1))
+        new_cells = _pairs(cells)[image, channel]
+        for kept, new in ((self.indices, indices[image]), (_pairs(self.cells), new_cells)):
+            moved = np.take(kept, stays)
+            moved[is_new] = new
+            kept[channels] = moved
+
+
+def _pairs(cells: NDArray[np.int32]) -> NDArray[np.int64]:
+    """View rows and columns, ``(…, 2)``, as one number each, ``(…,)``, which move as one."""
+    pairs: NDArray[np.int64] = cells.view(np.int64)[..., 0]
+    return pairs
 
 
 def _drop_copies(

@@ -1,12 +1,17 @@
 """Run a job in processes of a Ray cluster, each with a model of its own."""
 
-from collections.abc import Generator, Iterable
+import logging
+import socket
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
 from hookviz.engines import ray_cluster
 from hookviz.engines.engine import ReportImages, Result, Shard, Work
+from hookviz.engines.ray_cluster import Node
 from hookviz.engines.ray_job import RayJob
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,23 @@ class RayEngine:
         """
         with ray_cluster.joined(self.address, self.workers):
             nodes = ray_cluster.slots(self.workers, gpu=work.needs.gpu)
+            _warn_of_one_machine(nodes)
             job = RayJob(work, shards, report, nodes, self.patience)
             with closing(job.results()) as results:
                 yield from results
+
+
+def _warn_of_one_machine(nodes: Sequence[Node]) -> None:
+    """Say what is slower on a cluster that is this machine alone, before the job begins.
+
+    It has no more processors than this process. Each worker starts Python, torch and Ray first, and
+    the last shards leave workers idle, while torch's threads share out every pass.
+    """
+    if {node.host for node in nodes} == {socket.gethostname()}:
+        _log.warning(
+            "This Ray cluster has its workers (%d) on this machine alone, whose processors "
+            "engine='local' uses too, without starting Python and torch in each worker and without "
+            "workers that wait for the last shards: it can be several times as fast, most of all "
+            "for short jobs.",
+            len(nodes),
+        )

@@ -1,3 +1,5 @@
+from operator import attrgetter
+
 import numpy as np
 import torch
 
@@ -65,3 +67,25 @@ def test_zeros_are_counted_among_sampled_cells() -> None:
     tally = Tally.empty(3, 1, 0)
     tally.add([reduced(maps, tally.top.least, 0)], [0, 1], [b"a", b"b"], [-1, -1])
     assert tally.zeros.tolist() == [12, 1, 0]
+
+
+def test_a_layer_that_did_not_run_moves_no_other_and_one_of_one_channel_sums_as_alone() -> None:
+    maps = 1e3 + torch.randn(24, CHANNELS, 5, 4, generator=torch.Generator().manual_seed(1))
+    parts = {0: slice(0, 2), 3: slice(3, 4), 4: slice(4, 6)}  # channel 2 is of a layer left out
+    together, alone = Tally.empty(CHANNELS, 3, 2), Tally.empty(CHANNELS, 3, 2)
+    names, classes = (
+        [bytes([number]) for number in range(24)],
+        [number % 3 - 1 for number in range(24)],
+    )
+    layers = [
+        reduced(maps[:, part], together.top.least[part], first) for first, part in parts.items()
+    ]
+    together.add(layers, range(24), names, classes)
+    for layer in layers:
+        single = Tally.empty(CHANNELS, 3, 2)
+        single.add([layer], range(24), names, classes)
+        alone.merge(single)
+    for name in (*SUMS[:-1], "top.values", "top.indices", "top.cells", "histograms.counts"):
+        np.testing.assert_array_equal(attrgetter(name)(together), attrgetter(name)(alone), name)
+    assert together.images.tolist() == [24, 24, 0, 24, 24, 24]
+    assert together.sums[3] == layers[1].sums.sum(axis=0)[0]  # to the last bit

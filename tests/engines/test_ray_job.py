@@ -141,3 +141,18 @@ def test_it_is_told_how_far_a_shard_is_and_stopping_leaves_no_worker(
     assert reported[0][0] < 20
     assert reported[-1][0] == reported[-1][1] + 1
     wait_until_gone({int((tmp_path / "pid").read_text())})
+
+
+def test_a_cluster_of_this_machine_says_at_once_that_it_is_slower(
+    one_worker: Engine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = one_worker(jobs.Doubling(), SHARDS, nobody)
+    next(results)
+    results.close()
+    [said] = [each.getMessage() for each in caplog.records if each.name.startswith("hookviz.")]
+    assert said.startswith("This Ray cluster has its workers (1) on this machine alone")
+    assert "engine='local'" in said
+    caplog.clear()
+    monkeypatch.setattr("socket.gethostname", lambda: "another-machine")
+    assert len(list(one_worker(jobs.Doubling(), SHARDS, nobody))) == len(SHARDS)
+    assert not [each for each in caplog.records if each.name.startswith("hookviz.")]
