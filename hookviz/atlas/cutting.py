@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.atlas import reading_ahead
-from hookviz.atlas.patch_fields import Field, PatchFields
-from hookviz.atlas.patches import Box, Original, box_in_original
+from hookviz.atlas.patch_fields import PatchFields
+from hookviz.atlas.patches import Box, Original, boxes_in_original
 from hookviz.atlas.plan import Plan
 from hookviz.atlas.tally import Tally
 from hookviz.atlas.top_k import NOBODY
@@ -93,8 +93,8 @@ class Cutter:
             return CutImage(index, (0, 0), entries, patches)
         shape = tuple(model_input.tensor.shape[1:])
         boxes: dict[Box, int] = {}
-        for number, entry in enumerate(entries.tolist()):
-            box = box_in_original(self._field(entry, shape), model_input.crop, picture.pixels)
+        found = boxes_in_original(self._fields_of(entries, shape), model_input.crop, picture.pixels)
+        for number, box in enumerate(found):
             if box is not None:
                 patches[number] = boxes.setdefault(box, len(boxes))
         original = Original(picture.pixels)
@@ -102,12 +102,16 @@ class Cutter:
         size = (picture.height, picture.width)
         return CutImage(index, size, entries, patches, tuple(boxes), data)
 
-    def _field(self, entry: int, shape: tuple[int, ...]) -> Field:
-        """Return the part of an input of `shape` that one entry's patch shows."""
-        channel, rank = divmod(entry, self._tally.top.k)
-        layer = self._plan.table.layers[int(self._owner[channel])]
-        row, column = self._tally.top.cells[channel, rank].tolist()
-        return self._fields.box(layer, (row, column), shape)
+    def _fields_of(self, entries: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.float64]:
+        """Return the part of an input of `shape` that each entry's patch shows, ``(M, 4)``."""
+        owners = self._owner[entries // self._tally.top.k]
+        cells = self._tally.top.cells.reshape(-1, 2)[entries]
+        fields = np.empty((len(entries), 4))
+        for number in np.unique(owners).tolist():
+            of_layer = owners == number
+            layer = self._plan.table.layers[number]
+            fields[of_layer] = self._fields.boxes(layer, cells[of_layer], shape)
+        return fields
 
 
 class CutPatches:

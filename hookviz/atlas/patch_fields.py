@@ -7,13 +7,13 @@ all cells would be alike.
 import threading
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hookviz.atlas.channel_table import ChannelTable, LayerChannels
 from hookviz.errors import HookVizError
 from hookviz.explaining.receptive_field import Fields, receptive_fields
 from hookviz.types import Model
-
-Field = tuple[float, float, float, float]
-"""Top, left, bottom, right in pixels of the input."""
 
 
 class PatchFields:
@@ -39,19 +39,33 @@ class PatchFields:
 
         return frozenset(each.address for each in self._table.layers if is_of_cells(each))
 
-    def box(self, layer: LayerChannels, cell: tuple[int, int], shape: tuple[int, ...]) -> Field:
-        """Return the part of an input of `shape`, ``(C, H, W)``, that a cell's patch shows."""
-        row, column = cell
+    def boxes(
+        self, layer: LayerChannels, cells: NDArray[np.int32], shape: tuple[int, ...]
+    ) -> NDArray[np.float64]:
+        """Return the parts of an input of `shape`, ``(C, H, W)``, that cells' patches show.
+
+        Args:
+            layer: of all the cells.
+            cells: row and column of each, ``(M, 2)``.
+            shape: of the input.
+
+        Returns:
+            Top, left, bottom, right in pixels of the input, ``(M, 4)``.
+        """
         height, width = shape[-2:]
         seen = self._fields_of(shape).get(layer.address)
         rows, columns = layer.cells if seen is None else seen.cells
-        if row < rows and column < columns:
-            if layer.address in self.of_cells:
-                down, across = height / rows, width / columns
-                return row * down, column * across, (row + 1) * down, (column + 1) * across
-            if seen is not None:
-                return seen.box(row, column)
-        return 0, 0, height, width  # a line, or a layer that zeros don't run
+        boxes = np.empty((len(cells), 4))
+        boxes[:] = 0, 0, height, width  # of a line, or a layer that zeros don't run
+        is_there = (cells < (rows, columns)).all(axis=1)
+        row, column = cells[is_there].T
+        if layer.address in self.of_cells:
+            down, across = height / rows, width / columns
+            edges = row * down, column * across, (row + 1) * down, (column + 1) * across
+            boxes[is_there] = np.stack(edges, 1)
+        elif seen is not None:
+            boxes[is_there] = np.stack([edge[row, column] for edge in seen.boxes], 1)
+        return boxes
 
     def _fields_of(self, shape: tuple[int, ...]) -> Fields:
         with self._lock:

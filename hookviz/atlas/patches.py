@@ -1,9 +1,10 @@
 """Cut the part of an image that a cell sees out of the original, and keep it small."""
 
 import math
-from collections.abc import Sequence
 from io import BytesIO
 
+import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from hookviz.errors import HookVizError
@@ -19,38 +20,37 @@ _EXACT_SIDE = 16  # patches up to this are kept to the pixel; JPEG would blur si
 _QUALITY = 85
 
 
-def box_in_original(field: Sequence[float], crop: Crop | None, image: Pixels) -> Box | None:
-    """Return where a receptive field lies in the original; None where it sees nothing of it.
+_TOLERANCE = 1e-6  # of a pixel: a stretch that ends with one does not touch the next
+
+
+def boxes_in_original(
+    fields: NDArray[np.float64], crop: Crop | None, image: Pixels
+) -> list[Box | None]:
+    """Return where receptive fields lie in the original; None for those that see nothing of it.
+
+    All at once: an image can be in the lists of thousands of channels.
 
     Args:
-        field: top, left, bottom and right in pixels of the input.
+        fields: top, left, bottom and right in pixels of the input, ``(M, 4)``.
         crop: which part of the original the input shows; None where that is not known, and then it
             is the whole image.
         image: the original, ``(H, W, 3)``.
     """
-    height, width = image.shape[:2]
-    top, left, bottom, right = field
-    if top >= bottom or left >= right:
-        return None
+    size = np.array(image.shape[:2])
+    sees = (fields[:, :2] < fields[:, 2:]).all(axis=1)
     if crop is None:
-        return 0, 0, height, width
-    down, across = (
-        (crop.bottom - crop.top) / crop.height,
-        (crop.right - crop.left) / crop.width,
-    )
-    first_row, last_row = _pixels(crop.top + top * down, crop.top + bottom * down, height)
-    first_column, last_column = _pixels(
-        crop.left + left * across, crop.left + right * across, width
-    )
-    if first_row >= last_row or first_column >= last_column:
-        return None
-    return first_row, first_column, last_row, last_column
+        whole = 0, 0, int(size[0]), int(size[1])
+        return [whole if each else None for each in sees.tolist()]
+    scale = (crop.bottom - crop.top) / crop.height, (crop.right - crop.left) / crop.width
+    start, end = (np.array((crop.top, crop.left)) + fields[:, at] * scale for at in (_FIRST, _LAST))
+    first = np.maximum(0, np.floor(start + _TOLERANCE)).astype(np.int64)
+    last = np.minimum(size, np.ceil(end - _TOLERANCE)).astype(np.int64)
+    sees &= (first < last).all(axis=1)
+    boxes = np.concatenate([first, last], axis=1).tolist()
+    return [tuple(box) if each else None for box, each in zip(boxes, sees.tolist(), strict=True)]
 
 
-def _pixels(start: float, end: float, length: int) -> tuple[int, int]:
-    """Return the first and last pixel that a stretch touches, within `length`."""
-    tolerance = 1e-6  # a stretch that ends with a pixel does not touch the next one
-    return max(0, math.floor(start + tolerance)), min(length, math.ceil(end - tolerance))
+_FIRST, _LAST = slice(0, 2), slice(2, 4)  # row and column of a box
 
 
 class Original:

@@ -1,5 +1,6 @@
 """What patches show of layers of tokens and with channels last, against geometry by hand."""
 
+import numpy as np
 import pytest
 
 from hookviz.atlas.channel_table import ChannelTable, LayerChannels, channel_table
@@ -17,7 +18,18 @@ def fields_of(model: Model, *names: str, size: tuple[int, int]) -> PatchFields:
 
 
 def box(fields: PatchFields, name: str, size: tuple[int, int]) -> tuple[float, ...]:
-    return fields.box(fields._table.by_address[name], CELL, (3, *size))
+    return box_of(fields, fields._table.by_address[name], CELL, (3, *size))
+
+
+def box_of(
+    fields: PatchFields, layer: LayerChannels, cell: tuple[int, int], shape: tuple[int, ...]
+) -> tuple[float, ...]:
+    """Of one cell, asked for between two others that lie elsewhere."""
+    others = (0, 0), (99, 0)  # a cell that such a layer has not
+    cells = np.array([others[0], cell, others[1]], np.int32)
+    together = fields.boxes(layer, cells, shape)
+    assert tuple(together[2]) == (0, 0, *shape[-2:])
+    return tuple(together[1].tolist())
 
 
 @pytest.mark.parametrize("name", ["timm's DeiT", "torchvision's Swin", "timm's Swin"])
@@ -44,7 +56,7 @@ def test_without_attention_it_is_what_the_cell_sees() -> None:
     for layer in case.layers:  # 7×7 cells of 4 pixels, as far as there are any
         assert box(fields, layer, case.size) == (0, 0, 16, 24)
         first = fields._table.by_address[layer]
-        assert fields.box(first, (0, 0), (3, *case.size)) == (0, 0, 16, 16)
+        assert box_of(fields, first, (0, 0), (3, *case.size)) == (0, 0, 16, 16)
 
 
 def test_of_unknown_fields_tokens_have_their_places_and_convolutions_all(tiny: Model) -> None:
@@ -53,5 +65,5 @@ def test_of_unknown_fields_tokens_have_their_places_and_convolutions_all(tiny: M
     linear = LayerChannels("linear", 4, 5, (4, 6), layout=Layout(LAST))
     fields = PatchFields(tiny, ChannelTable((conv, linear), shape))
     assert fields.of_cells == {"linear"}
-    assert fields.box(linear, CELL, shape) == (8, 12, 12, 16)
-    assert fields.box(conv, CELL, shape) == (0, 0, 16, 24)
+    assert box_of(fields, linear, CELL, shape) == (8, 12, 12, 16)
+    assert box_of(fields, conv, CELL, shape) == (0, 0, 16, 24)

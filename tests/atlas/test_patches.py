@@ -4,12 +4,19 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hookviz.atlas.patches import Original, box_in_original, decode_patch
+from hookviz.atlas.patches import Box, Original, boxes_in_original, decode_patch
 from hookviz.errors import HookVizError
-from hookviz.types import Crop
+from hookviz.types import Crop, Pixels
 from tests.pictures import encoded, picture
 
 PIXELS = np.asarray(picture(3, width=300, height=200))
+
+
+def box_in_original(field: tuple[float, ...], crop: Crop | None, image: Pixels) -> Box | None:
+    nothing = (5.0, 5.0, 5.0, 9.0)
+    first, box, last = boxes_in_original(np.array([nothing, field, nothing]), crop, image)
+    assert first is last is None
+    return box
 
 
 def test_a_field_lies_in_the_original_where_the_crop_says() -> None:
