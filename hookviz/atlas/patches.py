@@ -18,8 +18,6 @@ Box = tuple[int, int, int, int]
 
 _EXACT_SIDE = 16  # patches up to this are kept to the pixel; JPEG would blur single pixels
 _QUALITY = 85
-
-
 _TOLERANCE = 1e-6  # of a pixel: a stretch that ends with one does not touch the next
 
 
@@ -37,20 +35,23 @@ def boxes_in_original(
         image: the original, ``(H, W, 3)``.
     """
     size = np.array(image.shape[:2])
-    sees = (fields[:, :2] < fields[:, 2:]).all(axis=1)
+    sees: NDArray[np.bool_] = np.all(fields[:, :2] < fields[:, 2:], axis=1)
     if crop is None:
         whole = 0, 0, int(size[0]), int(size[1])
         return [whole if each else None for each in sees.tolist()]
-    scale = (crop.bottom - crop.top) / crop.height, (crop.right - crop.left) / crop.width
-    start, end = (np.array((crop.top, crop.left)) + fields[:, at] * scale for at in (_FIRST, _LAST))
+    corner = np.array((crop.top, crop.left))
+    scale = np.array(
+        ((crop.bottom - crop.top) / crop.height, (crop.right - crop.left) / crop.width)
+    )
+    start, end = corner + fields[:, :2] * scale, corner + fields[:, 2:] * scale
     first = np.maximum(0, np.floor(start + _TOLERANCE)).astype(np.int64)
     last = np.minimum(size, np.ceil(end - _TOLERANCE)).astype(np.int64)
-    sees &= (first < last).all(axis=1)
-    boxes = np.concatenate([first, last], axis=1).tolist()
-    return [tuple(box) if each else None for box, each in zip(boxes, sees.tolist(), strict=True)]
-
-
-_FIRST, _LAST = slice(0, 2), slice(2, 4)  # row and column of a box
+    sees &= np.all(first < last, axis=1)
+    boxes = np.concatenate([first, last], axis=1)
+    return [
+        (int(box[0]), int(box[1]), int(box[2]), int(box[3])) if each else None
+        for box, each in zip(boxes.tolist(), sees.tolist(), strict=True)
+    ]
 
 
 class Original:
