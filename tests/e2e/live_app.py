@@ -19,14 +19,17 @@ backpressure.SEND_TIMEOUT = 2.0
 
 
 async def probe(_request: Request) -> JSONResponse:
-    """How many streams there are and runs compute, kept bytes, and hooks that are on a replica."""
+    """How many streams there are and runs compute, kept bytes, and hooks that are on a replica.
+
+    What all share of a sample does not count: the server's start has made some.
+    """
     idle = [replica.network for pool in list(replicas._idle.values()) for replica in pool]
     hooks = [len(module._forward_hooks) for network in idle for module in network.modules()]
     return JSONResponse(
         {
             "live": streams().live,
             "running": capacity.queue().running,
-            "used": capacity.activation_budget().used,
+            "used": capacity.activation_budget().used - capacity.sample_activations().used,
             "replicas": len(idle),
             "hooks": sum(hooks),
         }

@@ -57,6 +57,14 @@ class Reply:
         return self.messages[-1].facts
 
     @property
+    def refusal(self) -> tuple[int, str]:
+        """Its status and words: what ran so long that progress was told is refused at the end."""
+        if self.status != 200:
+            return self.status, self.says
+        assert self.messages[-1].kind == "refused", self
+        return self.messages[-1].facts["status"], self.messages[-1].facts["says"]
+
+    @property
     def data(self) -> bytes:
         """The answer's file."""
         return self.messages[-1].data
