@@ -6,6 +6,7 @@ the numbers in it are held to those that the parts themselves show.
 
 import json
 import re
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -17,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 
 import hookviz
 from hookviz.capturing.cache import Budget
-from hookviz.lessons import prose
+from hookviz.lessons import prose, trainings
 from hookviz.lessons.catalog import lessons
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.lesson import Lesson, Live, Question, Text
@@ -42,6 +43,12 @@ STEPS = [
     for number, step in enumerate(lesson.steps, 1)
     if any(isinstance(block, Live) for block in step.blocks)
 ]
+
+
+@pytest.fixture(autouse=True)
+def nobody_trained_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training is one for all of a process, and another test may have taken it to its end."""
+    monkeypatch.setattr(trainings, "_kept", OrderedDict())
 
 
 def test_every_control_is_declared() -> None:
