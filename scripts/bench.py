@@ -95,6 +95,7 @@ def every_layer(name: str, image: Tensor) -> Iterable[Row]:
         with suppress(ValueError):  # it can't look into torchvision's own blocks, as MobileNet's
             extractor = create_feature_extractor(network, convs)
             contestants["torchvision"] = lambda: extractor(image)
+        network.eval()  # where it could not, it left the network in training mode
         times = median_times(contestants, ROUNDS)
     what = f"{name}, all {len(convs)} conv layers"
     yield from _rows(what, times, "bare", "the bare forward pass", "≤ 1.25")
