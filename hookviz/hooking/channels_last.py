@@ -20,6 +20,7 @@ from hookviz.errors import ModelError
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.purity import is_pure, record_purity
+from hookviz.hooking.torch_functions import counter
 from hookviz.language.saying import say
 from hookviz.types import Model
 
@@ -33,7 +34,7 @@ _WITH_WEIGHTS = (nn.Conv2d, nn.ConvTranspose2d, nn.Linear, _NormBase, nn.GroupNo
 
 _suits: MutableMapping[nn.Module, bool] = WeakIdKeyDictionary()
 _agrees: MutableMapping[nn.Module, bool] = WeakIdKeyDictionary()
-_made: MutableMapping[nn.Module, ref[nn.Module]] = WeakIdKeyDictionary()
+_made: MutableMapping[nn.Module, tuple[ref[nn.Module], object]] = WeakIdKeyDictionary()
 _origins: MutableMapping[nn.Module, ref[nn.Module]] = WeakIdKeyDictionary()
 
 
@@ -76,19 +77,28 @@ def with_channels_last(model: Model) -> Model:
     """Return the model around a network whose weights have their channels last in memory.
 
     The model itself where that gains nothing. The new network has modules of its own and shares
-    what did not move; it goes when nobody holds the returned model any more. It is for passes:
-    what is remembered of the network, such as its trace, is that of the original.
+    what did not move; it goes when nobody holds the returned model any more, and another one is
+    made where weights were written or replaced since. It is for passes: what is remembered of the
+    network, such as its trace, is that of the original.
     """
     network = model.network
     if original(network) is not network or not is_convolutional(network):
         return model
-    made = _made.get(network)
-    fast = None if made is None else made()
+    made, weights = _made.get(network), _weights_now(network)
+    fast = made[0]() if made is not None and made[1] == weights else None
     if fast is None:
         fast = replicas.replicate(network, _moved)
         record_purity(fast, is_pure=True)
-        _made[network], _origins[fast] = ref(fast), ref(network)
+        _made[network], _origins[fast] = (ref(fast), weights), ref(network)
     return replace(model, network=fast)
+
+
+def _weights_now(network: nn.Module) -> object:
+    """Return what is another value after weights were written or replaced: moved ones are copies.
+
+    What goes past the counters of writes, as ``.data`` does, is not seen.
+    """
+    return [(id(weight), counter(weight)) for weight in network.parameters()]
 
 
 def original(network: nn.Module) -> nn.Module:

@@ -147,7 +147,29 @@ def test_a_second_run_finds_the_network_and_it_goes_with_the_last() -> None:
     )
     del first, second
     gc.collect()
-    assert channels_last._made[model.network]() is None
+    assert channels_last._made[model.network][0]() is None
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_weights_that_changed_since_are_moved_anew_though_somebody_holds_the_old_ones(
+    replaced: bool,
+) -> None:
+    model, image = wide(), random_input(0, SIDE)
+    held = with_channels_last(model)
+    conv = next(part for part in model.network.modules() if isinstance(part, nn.Conv2d))
+    with torch.no_grad():
+        if replaced:
+            conv.weight = nn.Parameter(3 * conv.weight)
+        else:
+            conv.weight.mul_(3)
+    traced(model)
+    now = with_channels_last(model)
+    assert now.network is not held.network
+    plain = scores(model, image)
+    assert not torch.allclose(scores(held, lay_out(image)), plain, rtol=1e-3)
+    assert torch.allclose(
+        scores(now, lay_out(image)), plain, atol=ROUNDING * float(plain.abs().max())
+    )
 
 
 def test_captures_are_exact_before_and_after() -> None:
