@@ -42,7 +42,7 @@ from hookviz.ui.lessons.lesson_page import show_lesson, show_lessons
 from hookviz.ui.lessons.lesson_scene import SceneChoices
 from hookviz.ui.link import restore_reverted
 from hookviz.ui.live.frozen_frame import drop_held_scale, offer_way_back
-from hookviz.ui.live.stream_view import is_live, leave, say_no_lens, show_stream
+from hookviz.ui.live.stream_view import is_live, leave, say_no_lens, say_rounding, show_stream
 from hookviz.ui.menu import show_menus
 from hookviz.ui.presenting.presenter import show_presenter
 from hookviz.ui.serving import resources, upload_limits
@@ -213,6 +213,7 @@ def _show_explorer(scene: ExplorerScene, model: Model, header: DeltaGenerator) -
 
 def _show_live(scene: ExplorerScene, model: Model) -> None:
     """Draw the stream in place of the channels of one image."""
+    say_rounding(model)  # before the rows, whose tree is long
     handed_over = scene.handed_over(model, is_compared=False)
     looked = show_rows(handed_over, subject_now(handed_over, model), has_look=True)
     look = look_of(view_in_link(), colours(), looked.layer.output_shape[0])

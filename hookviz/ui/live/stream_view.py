@@ -41,6 +41,18 @@ def say_no_lens() -> None:
     )
 
 
+def say_rounding(model: Model) -> None:
+    """Say in the sidebar how a stream's numbers are rounded; below it lies what stays in place."""
+    place = st.sidebar.empty()
+    if is_convolutional(model.network):
+        place.caption(
+            say(
+                "Live numbers are those of a plain pass to 2 in 100,000 of a layer's largest: "
+                "channels last in memory are faster. A frozen frame is computed exactly."
+            )
+        )
+
+
 def show_stream(
     model: Model,
     choice: ModelChoice,
@@ -62,13 +74,6 @@ def show_stream(
         whole: whether the input is the whole frame.
         teaches: whether the page teaches a class, to which the camera may be shown.
     """
-    if is_convolutional(model.network):
-        st.sidebar.caption(
-            say(
-                "Live numbers are those of a plain pass to 2 in 100,000 of a layer's largest: "
-                "channels last in memory are faster. A frozen frame is computed exactly."
-            )
-        )
     step, layers = looked.step, [layer.name for layer in looked.layers]
     subject = Subject(
         use_model=partial(resources.use_model, choice),
