@@ -11,6 +11,7 @@ from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.capturing.recorded_pass import Recording, in_order, run, wanted_layers
 from hookviz.hooking.default_device import with_numbers
+from hookviz.hooking.network_state import unchanged
 from hookviz.types import Activation, Capture, Model, ModelInput, Progress
 
 _SCORES = ""  # stands for the class scores among layer names; no layer is called so
@@ -63,28 +64,29 @@ def capture(
     """
     started = time.perf_counter()
     model_input = prepare(model, image, size=size, whole=whole)
-    seen = input_trace(model, model_input)
-    wanted = wanted_layers(model, seen, layers)
-    entries = (
-        _CacheEntries(cache, (model.name, model.digest, model_input.digest))
-        if cache is not None
-        else None
-    )
-    recording = entries.look_up(wanted, logits=logits) if entries and not inputs else None
-    passes = 0
-    if recording is None:
-        record = entries.worth_keeping(seen, wanted) if entries and not inputs else wanted
-        early = not logits
-        recording = run(
-            *(model, model_input, seen, record),
-            stop_early=early,
-            progress=progress,
-            inputs=inputs,
-            needed=wanted,
+    with unchanged(model.network):
+        seen = input_trace(model, model_input)
+        wanted = wanted_layers(model, seen, layers)
+        entries = (
+            _CacheEntries(cache, (model.name, model.digest, model_input.digest))
+            if cache is not None
+            else None
         )
-        passes = 1
-        if entries:
-            entries.keep(recording)
+        recording = entries.look_up(wanted, logits=logits) if entries and not inputs else None
+        passes = 0
+        if recording is None:
+            record = entries.worth_keeping(seen, wanted) if entries and not inputs else wanted
+            early = not logits
+            recording = run(
+                *(model, model_input, seen, record),
+                stop_early=early,
+                progress=progress,
+                inputs=inputs,
+                needed=wanted,
+            )
+            passes = 1
+            if entries:
+                entries.keep(recording)
     return Capture(
         model=model.name,
         digest=model.digest,

@@ -1,16 +1,16 @@
 """Hold what the numbers of a lens depend on, from which its script is written."""
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from torch import nn
-from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.layers import leaf_names
 from hookviz.codegen.facts import NetworkFacts, network_facts
+from hookviz.hooking.findings import Findings
 from hookviz.types import UNKNOWN, Address, Layout, Model
 
 LensCode = tuple[str, dict[str, str]]
@@ -124,19 +124,24 @@ def _layouts(model: Model, shape: tuple[int, ...]) -> dict[str, Layout]:
     return {name: trace.layouts.get(address, UNKNOWN) for name, address in first.items()}
 
 
-_structures: MutableMapping[nn.Module, Structure] = WeakIdKeyDictionary()
+_structures = Findings[Structure](most=1)
 
 
 def _structure(network: nn.Module) -> Structure:
     """Return which modules are layers; remembered, since the page asks again at modules click."""
-    if network not in _structures:
+    known = _structures.of(network)
+    found = known.get("structure")
+    if found is None:
         leaves = leaf_names(network)
         modules = {name: module for name, module in network.named_modules() if name}
         single = {name for name, module in modules.items() if not any(module.children())}
         holding = {name for name, each in modules.items() if list(each.parameters(recurse=False))}
-        _structures[network] = Structure(
-            layers=tuple(name for name in modules if name in leaves),
-            without_parts=frozenset(single),
-            with_weights=frozenset(holding - single),
+        found = known.keep(
+            "structure",
+            Structure(
+                layers=tuple(name for name in modules if name in leaves),
+                without_parts=frozenset(single),
+                with_weights=frozenset(holding - single),
+            ),
         )
-    return _structures[network]
+    return found

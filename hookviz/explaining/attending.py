@@ -1,23 +1,19 @@
 """List the layers of a network that attend, without the weights of any being computed."""
 
-import threading
-from collections.abc import MutableMapping
-
 from torch import nn
 from torch.jit import ScriptModule
-from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.errors import ModelError
 from hookviz.hooking.attention_calls import AttentionCalls
 from hookviz.hooking.default_device import with_numbers
+from hookviz.hooking.findings import Findings
 from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.language.saying import say
 from hookviz.types import Model
 
 _MOST_SHAPES = 8  # per network that are remembered
 
-_known: MutableMapping[nn.Module, dict[tuple[int, ...], tuple[str, ...]]] = WeakIdKeyDictionary()
-_lock = threading.Lock()
+_attending = Findings[tuple[str, ...]](_MOST_SHAPES)
 
 
 @with_numbers
@@ -34,10 +30,10 @@ def attending_layers(model: Model, shape: tuple[int, ...]) -> tuple[str, ...]:
     >>> attending_layers(hookviz.load_model("shapesnet"), (3, 128, 128))
     ()
     """
-    with _lock:
-        known = _known.setdefault(model.network, {})
-        if shape in known:
-            return known[shape]
+    known = _attending.of(model.network)
+    layers = known.get(shape)
+    if layers is not None:
+        return layers
 
     def follow(replica: nn.Module, images: object) -> tuple[str, ...]:
         calls = AttentionCalls(replica, frozenset())
@@ -45,12 +41,7 @@ def attending_layers(model: Model, shape: tuple[int, ...]) -> tuple[str, ...]:
             replica(images)
         return tuple(dict.fromkeys(call.layer for call in calls.found))
 
-    found = pass_without_data(model, shape, follow)
-    with _lock:
-        while len(known) >= _MOST_SHAPES:
-            known.pop(next(iter(known)))
-        known[shape] = found
-    return found
+    return known.keep(shape, pass_without_data(model, shape, follow))
 
 
 def no_attention_error(model: Model) -> ModelError:

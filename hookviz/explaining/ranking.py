@@ -1,19 +1,18 @@
 """Rank the input channels that matter most to a channel, and find the layer that they come from."""
 
-import threading
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.capturing import layers
 from hookviz.errors import UnknownLayerError
 from hookviz.explaining.layer_call import LayerCall
 from hookviz.hooking import hooks
+from hookviz.hooking.findings import Findings
 from hookviz.hooking.forward_pass import own_shape
 from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.hooking.torch_functions import (
@@ -47,8 +46,7 @@ _SCALE_CHANNELS = frozenset(
 )
 """Arithmetic that keeps the channels where all but one operand are a number per channel."""
 
-_cache: MutableMapping[nn.Module, Mapping[str, str]] = WeakIdKeyDictionary()
-_lock = threading.Lock()
+_sources = Findings[Mapping[str, str]](most=1)
 
 Ranking = tuple[tuple[int, float], ...]
 """(input channel, amount), the largest first; channels are numbered as in the layer's input."""
@@ -114,14 +112,13 @@ def sources(model: Model) -> Mapping[str, str]:
     Raises:
         ModelError: the network can't take an input of its own shape.
     """
-    with _lock:
-        cached = _cache.get(model.network)
-    if cached is not None:
-        return cached
-    mapping = pass_without_data(model, own_shape(model), _trace_sources)
-    with _lock:
-        _cache[model.network] = mapping
-    return mapping
+    known, shape = _sources.of(model.network), own_shape(model)
+    found = known.get(shape)
+    return (
+        known.keep(shape, pass_without_data(model, shape, _trace_sources))
+        if found is None
+        else found
+    )
 
 
 def _trace_sources(network: nn.Module, image: Tensor) -> Mapping[str, str]:

@@ -15,8 +15,7 @@ matter, so a weight of 0 counts as seen. A branch that the code chooses by value
 input is given, and not its shape alone.
 """
 
-import threading
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,7 +25,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.capturing.layer_trace import input_trace, layer_trace
 from hookviz.capturing.layers import quiet_names
@@ -36,6 +34,7 @@ from hookviz.explaining.receptive_budget import Budget
 from hookviz.explaining.receptive_extent import Edges, Extent
 from hookviz.explaining.receptive_tracer import Tracer
 from hookviz.hooking import hooks
+from hookviz.hooking.findings import Findings
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.function_calls import observe_functions
 from hookviz.hooking.shape_pass import pass_without_data
@@ -48,9 +47,6 @@ Box = tuple[int, int, int, int]
 """Top, left, bottom, right in pixels of the input; the last row and column are not included."""
 
 _MAX_SHAPES = 8  # cached input shapes per network, or inputs
-
-_cache: MutableMapping[nn.Module, dict[tuple[int, ...] | str, "Fields"]] = WeakIdKeyDictionary()
-_lock = threading.Lock()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -110,6 +106,8 @@ class ReceptiveField:
 Fields = Mapping[str, ReceptiveField]
 """Receptive fields by written address."""
 
+_fields = Findings[Fields](_MAX_SHAPES)
+
 
 def receptive_fields(model: Model, seen: tuple[int, ...] | ModelInput) -> Fields:
     """Compute the receptive field of every module's output for an input.
@@ -131,10 +129,10 @@ def receptive_fields(model: Model, seen: tuple[int, ...] | ModelInput) -> Fields
     if len(shape) != 3:
         return MappingProxyType({})
     key = _key(model, seen)
-    with _lock:
-        cached = _cache.setdefault(model.network, {})
-        if key in cached:
-            return cached[key]
+    known = _fields.of(model.network)
+    fields = known.get(key)
+    if fields is not None:
+        return fields
     if isinstance(seen, tuple) or key == shape:
         layouts = layer_trace(model, shape).layouts  # says what is wrong with the shape
         follow = partial(trace_fields, layouts=layouts)
@@ -144,12 +142,7 @@ def receptive_fields(model: Model, seen: tuple[int, ...] | ModelInput) -> Fields
         with private_replica(model) as replica:
             run = partial(forward_pass, model, replica)
             found = trace_fields(replica, seen.tensor, layouts=layouts, run=run)
-    fields = MappingProxyType(found)
-    with _lock:
-        while len(cached) >= _MAX_SHAPES:
-            cached.pop(next(iter(cached)))
-        cached[key] = fields
-    return fields
+    return known.keep(key, MappingProxyType(found))
 
 
 def _key(model: Model, seen: tuple[int, ...] | ModelInput) -> tuple[int, ...] | str:
@@ -163,9 +156,7 @@ def are_fields_known(model: Model, seen: ModelInput) -> bool:
     """Return whether `receptive_fields` has them, and would trace nothing."""
     if seen.tensor.ndim != 4:
         return True
-    key = _key(model, seen)
-    with _lock:
-        return key in _cache.get(model.network, {})
+    return _fields.of(model.network).get(_key(model, seen)) is not None
 
 
 def trace_fields(

@@ -19,6 +19,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from hookviz.errors import ModelError
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.forward_pass import forward_pass, private_replica
+from hookviz.hooking.network_state import ByNetwork
 from hookviz.hooking.purity import is_pure, record_purity
 from hookviz.hooking.torch_functions import counter
 from hookviz.language.saying import say
@@ -32,9 +33,9 @@ _LEAST = 500_000
 
 _WITH_WEIGHTS = (nn.Conv2d, nn.ConvTranspose2d, nn.Linear, _NormBase, nn.GroupNorm, nn.PReLU)
 
-_suits: MutableMapping[nn.Module, bool] = WeakIdKeyDictionary()
-_agrees: MutableMapping[nn.Module, bool] = WeakIdKeyDictionary()
-_made: MutableMapping[nn.Module, tuple[ref[nn.Module], object]] = WeakIdKeyDictionary()
+_suits: MutableMapping[nn.Module, bool] = ByNetwork()
+_agrees: MutableMapping[nn.Module, bool] = ByNetwork()
+_made: MutableMapping[nn.Module, tuple[ref[nn.Module], object]] = ByNetwork()
 _origins: MutableMapping[nn.Module, ref[nn.Module]] = WeakIdKeyDictionary()
 
 

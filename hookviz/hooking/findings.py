@@ -6,10 +6,8 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from torch import nn
-from torch.utils.weak import WeakIdKeyDictionary
 
-from hookviz.hooking import purity, replicas
-from hookviz.hooking.network_state import state_of
+from hookviz.hooking.network_state import ByNetwork, unchanged
 
 Finding = TypeVar("Finding")
 
@@ -21,30 +19,22 @@ class Findings(Generic[Finding]):
         """Keep at most so many of one network."""
         self._most = most
         self._lock = threading.Lock()
-        self._known: MutableMapping[nn.Module, _Known[Finding]] = WeakIdKeyDictionary()
+        self._known: MutableMapping[nn.Module, KnownOfNetwork[Finding]] = ByNetwork()
 
-    def of(self, network: nn.Module) -> "_Known[Finding]":
-        """Return the findings about a network as it is now.
-
-        Where it was changed, they are forgotten, and whether it is pure, and its replicas.
-        """
-        state = state_of(network)
-        with self._lock:
+    def of(self, network: nn.Module) -> "KnownOfNetwork[Finding]":
+        """Return the findings about a network as it is now; none where it was changed."""
+        with unchanged(network), self._lock:
             known = self._known.get(network)
-            if known is None or known.state != state:
-                if known is not None:
-                    purity.forget(network)
-                    replicas.forget(network)
-                known = self._known[network] = _Known(self._most, state)
+            if known is None:
+                known = self._known[network] = KnownOfNetwork(self._most)
             return known
 
 
 @dataclass(eq=False, slots=True)
-class _Known(Generic[Finding]):
+class KnownOfNetwork(Generic[Finding]):
     """Findings about a network in one state."""
 
     most: int
-    state: int
     findings: dict[Hashable, Finding] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 

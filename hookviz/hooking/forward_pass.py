@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.errors import ModelError, shorten
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.failing_call import FailingCall, failing_call, first_line
 from hookviz.hooking.isolation import isolated
+from hookviz.hooking.network_state import ByNetwork
 from hookviz.hooking.precision import device_and_dtype
 from hookviz.language.saying import say
 from hookviz.machine.memory import is_short_of_memory
@@ -215,7 +215,7 @@ def input_error(
     )
 
 
-_takes_own: MutableMapping[nn.Module, bool] = WeakIdKeyDictionary()
+_takes_own: MutableMapping[nn.Module, bool] = ByNetwork()
 
 
 def _takes(model: Model, own: Sequence[int]) -> bool:

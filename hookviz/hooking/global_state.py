@@ -18,9 +18,9 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from torch import nn
-from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.hooking.copies import held_by, insides, names_in, unwrapped
+from hookviz.hooking.network_state import ByNetwork
 from hookviz.hooking.purity import is_known_code, is_library
 
 _DICTIONARIES = (dict, WeakKeyDictionary, WeakValueDictionary)
@@ -28,7 +28,7 @@ _CONTAINERS = (*_DICTIONARIES, list, set, deque, WeakSet)
 _MOST_FOLLOWED = 20_000  # classes and functions that are followed
 _DEEPEST = 3  # containers in containers that are looked at
 
-_references: MutableMapping[nn.Module, "_References"] = WeakIdKeyDictionary()
+_references: MutableMapping[nn.Module, "_References"] = ByNetwork()
 _snapshots: dict[int, "_Snapshot"] = {}
 _lock = threading.Lock()
 

@@ -18,7 +18,7 @@ from torch.nn.modules import module as torch_module
 from hookviz.hooking.foreign_hooks import foreign_hooks
 from hookviz.hooking.generators import generators, put_generators_back
 from hookviz.hooking.global_state import global_state_restored
-from hookviz.hooking.network_state import is_training
+from hookviz.hooking.network_state import unchanged
 from hookviz.hooking.purity import is_known_code, is_pure
 
 _TABLES = tuple(
@@ -47,10 +47,11 @@ def isolated(network: nn.Module) -> Iterator[None]:
             return
         networks.append(network)
         stack.callback(networks.pop)
+        state = stack.enter_context(unchanged(network))
         known = is_known_code(network)  # which compiles nothing, and draws nothing in eval mode
         if not known:
             stack.enter_context(not_compiled())
-        if not (known or is_pure(network)) or is_training(network):
+        if not (known or is_pure(network)) or state.is_training:
             stack.enter_context(_same_generators)
         if not known:
             stack.enter_context(global_state_restored(network))

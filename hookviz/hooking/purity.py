@@ -26,15 +26,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.jit import ScriptModule
-from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.hooking.copies import insides, unwrapped
 from hookviz.hooking.generators import generators
 from hookviz.hooking.module_copies import slots_of
+from hookviz.hooking.network_state import ByNetwork
 from hookviz.hooking.torch_functions import EveryFunction, counter, function_name, not_followed
 
-_pure: MutableMapping[nn.Module, bool] = WeakIdKeyDictionary()
-_known_code: MutableMapping[nn.Module, bool] = WeakIdKeyDictionary()
+_pure: MutableMapping[nn.Module, bool] = ByNetwork()
+_known_code: MutableMapping[nn.Module, bool] = ByNetwork()
 _lock = threading.Lock()
 
 _LIBRARIES = ("torch", "torchvision", "timm", "hookviz", "builtins")
@@ -86,13 +86,6 @@ def record_purity(network: nn.Module, *, is_pure: bool) -> None:
     """Remember whether a watched pass was pure; a network that was not stays impure."""
     with _lock:
         _pure[network] = is_pure and _pure.get(network, True)
-
-
-def forget(network: nn.Module) -> None:
-    """Forget what was found out about a network that was changed since."""
-    with _lock:
-        _pure.pop(network, None)
-        _known_code.pop(network, None)
 
 
 class Purity(EveryFunction):

@@ -14,10 +14,10 @@ from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, UntypedStorage, nn
-from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.hooking.copies import deep_copy, tensors_held
 from hookviz.hooking.foreign_hooks import adopt, adopted, foreign_hooks, remove
+from hookviz.hooking.network_state import ByNetwork
 from hookviz.hooking.precision import remember_dtype
 from hookviz.hooking.purity import is_pure
 
@@ -26,7 +26,7 @@ Network = TypeVar("Network", bound=nn.Module)
 _MOST_IDLE = 4  # replicas kept per model; more runs at once than that make their own
 
 _lock = threading.Lock()
-_idle: MutableMapping[nn.Module, list["_Replica[Any]"]] = WeakIdKeyDictionary()
+_idle: MutableMapping[nn.Module, list["_Replica[Any]"]] = ByNetwork()
 
 
 @contextmanager
@@ -52,12 +52,6 @@ def borrow(network: Network) -> Iterator[Network]:
         with _lock:
             if clean and len(idle) < _MOST_IDLE:
                 idle.append(replica)
-
-
-def forget(network: nn.Module) -> None:
-    """Forget the replicas at rest of a network that was changed since."""
-    with _lock:
-        _idle.pop(network, None)
 
 
 def replicate(
@@ -203,21 +197,22 @@ class _Replica(Generic[Network]):
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        self._modules = tuple(network.modules())  # listing them takes longer than looking at them
+        # Looking for them takes longer than looking at them.
+        self._modules = tuple(network.modules())
+        self._tables = tuple(
+            table
+            for module in self._modules
+            for table in (
+                *(module._forward_hooks, module._forward_pre_hooks),
+                *(module._backward_hooks, module._backward_pre_hooks),
+            )
+        )
         self._new = self._condition()
 
     def is_clean(self) -> bool:
         """Return whether no hook was left on it, and no module switched to another mode."""
         return self._condition() == self._new
 
-    def _condition(self) -> list[tuple[int, ...]]:
-        return [
-            (
-                len(module._forward_hooks),
-                len(module._forward_pre_hooks),
-                len(module._backward_hooks),
-                len(module._backward_pre_hooks),
-                module.training,
-            )
-            for module in self._modules
-        ]
+    def _condition(self) -> tuple[list[int], list[bool]]:
+        modes = [module.training for module in self._modules]
+        return list(map(len, self._tables)), modes

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
+from hookviz.explaining.ranking import sources
+from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.hooking.findings import Findings
 from tests.networks import as_model, random_input, seeded
 
@@ -66,6 +68,17 @@ def test_a_capture_after_a_change_is_of_the_changed_network(
     assert after.shape != before.shape or not torch.equal(after, before)
     listed = {layer.name: layer.output_shape for layer in hookviz.list_layers(model)}
     assert listed == {layer.name: layer.output_shape for layer in hookviz.list_layers(fresh)}
+
+
+def test_what_is_found_beside_the_layers_goes_with_a_change_too() -> None:
+    model, shape = as_model(seeded(layers)), (3, 16, 16)
+    assert isinstance(model.network, nn.Sequential)
+    assert receptive_fields(model, shape)["0"].size == (3, 3)
+    assert sources(model)["3"] == "0"
+    model.network[0] = seeded(lambda: nn.Conv2d(3, 4, 5, stride=2))
+    model.network.insert(2, nn.Conv2d(4, 4, 1))
+    assert receptive_fields(model, shape)["0"].size == (5, 5)
+    assert sources(model) == {"2": "0", "4": "2"}
 
 
 def test_a_finding_is_kept_while_the_network_stays_as_it_is() -> None:

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from hookviz.hooking.network_state import every_module, is_training, state_of
+from hookviz.hooking.network_state import ByNetwork, state_of, unchanged
 
 
 def network() -> nn.Sequential:
@@ -61,18 +61,17 @@ def test_a_pass_and_values_leave_the_state() -> None:
     assert state_of(same) == before
 
 
-def test_every_module_is_listed_once_itself_first() -> None:
-    listed = every_module(mine := network())
-    assert listed[0] is mine
-    assert {*map(id, listed)} == {*map(id, mine.modules())}
-    assert len(listed) == len(list(mine.modules()))
-
-
 def test_one_module_in_training_mode_counts() -> None:
     mine: Any = network()
-    assert not is_training(mine)
+    assert not state_of(mine).is_training
     mine[0][3].train()
-    assert is_training(mine)
+    assert state_of(mine).is_training
+
+
+def test_a_network_that_holds_itself_is_walked_once() -> None:
+    mine: Any = network()
+    mine[0].register_module("whole", mine)
+    assert state_of(mine) == state_of(mine)
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:FutureWarning")
@@ -82,3 +81,39 @@ def test_a_script_has_a_state_too() -> None:
     assert state_of(scripted) == before
     scripted[0].train()
     assert state_of(scripted) != before
+
+
+def test_what_is_kept_goes_when_the_network_was_changed() -> None:
+    findings, mine, other = ByNetwork(), network(), network()
+    for each in (mine, other):
+        with unchanged(each):
+            findings[each] = "found"
+    with unchanged(mine):
+        assert findings[mine] == "found"
+    mine.append(nn.ReLU())
+    with unchanged(mine):
+        assert mine not in findings
+        findings[mine] = "found anew"
+    with unchanged(other), unchanged(mine):
+        assert [findings[mine], findings[other]] == ["found anew", "found"]
+
+
+def test_within_a_block_a_network_is_looked_at_once() -> None:
+    findings, mine = ByNetwork(), network()
+    with unchanged(mine) as state:
+        findings[mine] = "found"
+        mine.append(nn.ReLU())
+        with unchanged(mine) as again:
+            assert again is state
+        assert findings[mine] == "found"
+    with unchanged(mine) as later:
+        assert later != state
+        assert mine not in findings
+
+
+def test_a_network_goes_with_what_is_kept_of_it() -> None:
+    findings, mine = ByNetwork(), network()
+    with unchanged(mine):
+        findings[mine] = "found"
+    del mine
+    assert len(findings) == 0
