@@ -28,6 +28,8 @@ from hookviz.atlas.reading_ahead import ReadyImage
 from hookviz.atlas.shard_work import ShardWork, TallyShard
 from hookviz.atlas.sources import sources
 from hookviz.atlas.tally import Tally
+from hookviz.machine.allocator import keep_freed_memory
+from hookviz.machine.memory import own_memory
 from hookviz.types import Model
 
 IMAGES = 1000
@@ -183,6 +185,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=IMAGES, help="how many")
     parser.add_argument("--model", default="resnet50", help="a name in the catalog")
     chosen = parser.parse_args()
+    keep_freed_memory(own_memory().reserve)  # as `hookviz atlas` does
     print(table(measure_atlas(chosen.images, chosen.model)))
 
 

@@ -9,6 +9,8 @@ import copy
 import io
 import platform
 import statistics
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable
@@ -209,7 +211,6 @@ def main() -> None:
         *(drawing(*size) for size in ((64, 112), (256, 56), (512, 28), (2048, 7))),
         *map(recorded_training, (1, 10)),
     ]
-    speeds = atlas_speed.measure_atlas(chosen.images)
     rows.append(torchlens_beside_bare("resnet18", image))
     print("| what | ms | beside | ratio | aim |\n|---|---:|---|---:|---:|")
     for row in rows:
@@ -218,7 +219,9 @@ def main() -> None:
     print("\n| in Chromium | seconds | aim |\n|---|---:|---:|")
     for what, seconds, aim in measure_screen():
         print(f"| {what} | {seconds:.2f} | {aim} |")
-    print(f"\n{atlas_speed.table(speeds)}")
+    for name in ("resnet50", "mobilenet_v2"):  # in processes that keep memory, as `hookviz atlas`
+        atlas = ["-m", "scripts.atlas_speed", "--images", str(chosen.images), "--model", name]
+        print(f"\n{subprocess.check_output([sys.executable, *atlas], text=True)}", end="")
     print(
         f"\n{platform.system()}, {torch.get_num_threads()} CPU threads ({_processor()}), "
         f"Python {platform.python_version()}, torch {torch.__version__}"

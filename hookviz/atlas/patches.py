@@ -76,7 +76,7 @@ class Original:
         if size == (width, height):
             patch = self._halves[0].crop((left, top, right, bottom))
         else:
-            level = max(0, math.floor(math.log2(max(height, width) / side)) - 1)
+            level = max(0, math.floor(math.log2(max(height, width) / side)))
             image, times = self._half(level), 2**level
             ends = min(right / times, image.width), min(bottom / times, image.height)
             patch = image.resize(

@@ -71,13 +71,22 @@ def read(
     if isinstance(image, ModelInput | Tensor):
         model_input = prepare(model, image)
         return None, model_input, bytes.fromhex(model_input.digest)
+    picture = read_pixels(image)
+    return picture, prepare(model, picture, size=size), bytes.fromhex(picture.digest)
+
+
+def read_pixels(image: object) -> InputImage:
+    """Read an image, and return its pixels.
+
+    Raises:
+        HookVizError: it can't be read.
+    """
     try:
-        picture = reading.read(image)  # type: ignore[arg-type] # it says what it takes
+        return reading.read(image)  # type: ignore[arg-type] # it says what it takes
     except OSError as error:  # it goes while it is read
         raise ImageError(
             say("It can't be read: {reason}.", reason=error.strerror or error)
         ) from error
-    return picture, prepare(model, picture, size=size), bytes.fromhex(picture.digest)
 
 
 def batches(

@@ -82,7 +82,7 @@ class ShardWork:
             shard: of the plan.
             report: called with how far it is after every batch; what it raises ends the work.
         """
-        tally = Tally.empty(self._table.channels, self._top, self._classes)
+        tally = Tally.empty(self._table.channels, self._top, self._classes, shard.floor)
         local = range(len(shard.images))
         done = 0
         for together in reading_ahead.batches(
@@ -113,7 +113,7 @@ class ShardWork:
                     self._one_by_one = not self._passes.keeps_images_apart(images)
                     self._probed = True
                 if not self._one_by_one:
-                    self._take(tally, shard, group, self._passes.run(images, _least(tally, shard)))
+                    self._take(tally, shard, group, self._passes.run(images, tally.top.least))
                     return
             except NotByImageError:
                 self._one_by_one = True
@@ -121,7 +121,7 @@ class ShardWork:
                 pass  # each by itself: at most the one that fails is left out, with the reason
         for image in group:
             try:
-                layers = self._passes.run(image.tensor, _least(tally, shard))
+                layers = self._passes.run(image.tensor, tally.top.least)
             except HookVizError as error:
                 tally.leave_out(shard.indices[image.index], str(error))
             else:
@@ -137,8 +137,3 @@ class ShardWork:
         indices = [shard.indices[image.index] for image in group]
         classes = [shard.classes[image.index] for image in group]
         tally.add(layers, indices, [image.digest for image in group], classes)
-
-
-def _least(tally: Tally, shard: TallyShard) -> NDArray[np.float32]:
-    """Return the value that each channel's has to exceed."""
-    return np.maximum(tally.top.least, shard.floor)

@@ -87,10 +87,12 @@ class Tally:
     left_out: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def empty(cls, channels: int, k: int, classes: int) -> "Tally":
-        """Make the tally of no images."""
+    def empty(
+        cls, channels: int, k: int, classes: int, floor: NDArray[np.float32] | None = None
+    ) -> "Tally":
+        """Make the tally of no images, whose lists leave out what does not exceed `floor`."""
         return cls(
-            TopK(channels, k),
+            TopK(channels, k, floor),
             Histograms(channels),
             np.zeros(channels, np.float64),
             np.zeros(channels, np.int64),

@@ -23,12 +23,15 @@ class TopK:
         values: float32, ``(C, k)``, largest first; -inf where there is none.
         indices: int64, ``(C, k)``, of the images among all.
         cells: int32, ``(C, k, 2)``, row and column.
+        floor: what is no larger need not be in the lists, ``(C,)``: other lists, which these are
+            to be merged with, are full of what is no less. Nothing by default.
     """
 
-    def __init__(self, channels: int, k: int) -> None:
+    def __init__(self, channels: int, k: int, floor: NDArray[np.float32] | None = None) -> None:
         self.values: NDArray[np.float32] = np.full((channels, k), -np.inf, np.float32)
         self.indices: NDArray[np.int64] = np.full((channels, k), NOBODY, np.int64)
         self.cells: NDArray[np.int32] = np.full((channels, k, 2), NOBODY, np.int32)
+        self.floor = np.full(channels, -np.inf, np.float32) if floor is None else floor
 
     @property
     def k(self) -> int:
@@ -38,7 +41,7 @@ class TopK:
     @property
     def least(self) -> NDArray[np.float32]:
         """Value that a later image has to exceed, ``(C,)``."""
-        return self.values[:, -1]
+        return np.maximum(self.values[:, -1], self.floor)
 
     def offer(
         self,

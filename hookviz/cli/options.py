@@ -13,6 +13,8 @@ from hookviz.capturing.list_layers import KINDS, list_layers
 from hookviz.cli.progress import download_bar
 from hookviz.engines import choosing
 from hookviz.errors import SettingError
+from hookviz.machine.allocator import keep_freed_memory
+from hookviz.machine.memory import own_memory
 from hookviz.models import bundled, catalog, user_models
 from hookviz.models.exported import is_file
 from hookviz.models.loading import load_model
@@ -96,9 +98,12 @@ def load(
 ) -> Model:
     """Load the model asked for; weights that are not on this machine are downloaded under a bar.
 
+    Memory is kept between passes from here on: the process does nothing but this command.
+
     Raises:
         HookVizError: as `load_model` does, and `user_models.build` for ``package.module:factory``.
     """
+    keep_freed_memory(own_memory().reserve)
     if (is_file(name) or ":" in name) and name not in {spec.name for spec in catalog.list_models()}:
         return _from_factory(name, weights=weights, labels=labels, device=device, half=half)
     spec = catalog.find_model(name)

@@ -8,7 +8,7 @@ from torchvision.transforms import InterpolationMode
 from torchvision.transforms import functional as F  # its name everywhere
 
 from hookviz.settings import settings
-from hookviz.types import InputImage, Preprocess
+from hookviz.types import Crop, InputImage, Preprocess
 
 FILTER_REACH = {"bilinear": 1.0, "bicubic": 2.0}
 """How far Pillow's filters reach, in output pixels, by the interpolation's name."""
@@ -66,6 +66,18 @@ def whole_axes(image: InputImage, side: int, min_size: int) -> tuple[CropAxis, C
         for length in (max(min(min_size, side), 1, round(source * scale)),)
     )
     return rows, columns
+
+
+def crop_between(rows: CropAxis, columns: CropAxis) -> Crop:
+    """Return which part of the original the crop along both axes shows."""
+    return Crop(
+        left=columns.to_source(0),
+        top=rows.to_source(0),
+        right=columns.to_source(columns.length),
+        bottom=rows.to_source(rows.length),
+        height=rows.length,
+        width=columns.length,
+    )
 
 
 def resize_and_crop(

@@ -16,6 +16,7 @@ from hookviz.images.clips import frames_of
 from hookviz.images.crop_geometry import (
     FILTER_REACH,
     crop_axes,
+    crop_between,
     resize_and_crop,
     whole_axes,
 )
@@ -87,17 +88,9 @@ def prepare(
     # From here on these are the steps of torchvision's presets.
     levels = F.convert_image_dtype(F.pil_to_tensor(picture), torch.float)
     values = F.normalize(levels, mean=list(preprocess.mean), std=list(preprocess.std))
-    crop = Crop(
-        left=columns.to_source(0),
-        top=rows.to_source(0),
-        right=columns.to_source(columns.length),
-        bottom=rows.to_source(rows.length),
-        height=rows.length,
-        width=columns.length,
-    )
     shown = np.array(picture.convert("RGB"))
     shown.setflags(write=False)
-    return _input(values.unsqueeze(0), shown, crop)
+    return _input(values.unsqueeze(0), shown, crop_between(rows, columns))
 
 
 def from_tensor(tensor: Tensor, form: str = "C, H, W") -> ModelInput:

@@ -4,6 +4,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torchvision.transforms.functional import to_tensor
 
 import hookviz
 from hookviz.atlas.histograms import Histograms
@@ -79,25 +81,38 @@ def test_layers_of_every_kind_and_second_calls_have_their_lists(tmp_path: Path) 
                     assert abs(float(values[channel][entry.cell]) - entry.value) < 1e-5
 
 
-def test_a_patch_is_what_the_cell_sees_of_the_original(tiny: Model, tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [None, 24])
+def test_a_patch_is_what_the_cell_sees_of_the_original(
+    size: int | None, tiny: Model, tmp_path: Path
+) -> None:
     [path] = save_folder(tmp_path / "photos", 1)
-    atlas = hookviz.make_atlas(tiny, path, tmp_path / "a.atlas", top=1)
+    atlas = hookviz.make_atlas(tiny, path, tmp_path / "a.atlas", top=1, size=size)
     pixels = np.asarray(hookviz.read_image(path).pixels)
-    crop = hookviz.prepare(tiny, path).crop
+    side, crop = size or 16, hookviz.prepare(tiny, path, size=size).crop
     assert crop is not None
     entry = atlas.top_activations("conv1", 2)[0]
     row, column = entry.cell
-    scale = (crop.right - crop.left) / 16
+    scale = (crop.right - crop.left) / side
     top, left, bottom, right = (  # a 3×3 kernel with padding 1 sees one pixel around the cell
         max(0.0, crop.top + max(0, row - 1) * scale),
         max(0.0, crop.left + max(0, column - 1) * scale),
-        crop.top + min(16, row + 2) * scale,
-        crop.left + min(16, column + 2) * scale,
+        crop.top + min(side, row + 2) * scale,
+        crop.left + min(side, column + 2) * scale,
     )
     assert entry.box is not None
     np.testing.assert_allclose(entry.box, (top, left, bottom, right), atol=1.0)
     rows, columns = slice(entry.box[0], entry.box[2]), slice(entry.box[1], entry.box[3])
     np.testing.assert_array_equal(entry.patch, pixels[rows, columns])  # so small it is exact
+
+
+def test_a_patch_of_steps_that_tell_no_crop_is_all_of_the_image(
+    tiny: Model, tmp_path: Path
+) -> None:
+    [path] = save_folder(tmp_path / "photos", 1)
+    model = replace(tiny, preprocess=lambda image: to_tensor(image.resize((16, 16))))
+    atlas = hookviz.make_atlas(model, path, tmp_path / "a.atlas", top=1)
+    size = hookviz.read_image(path).pixels.shape[:2]
+    assert atlas.top_activations("conv1", 2)[0].box == (0, 0, *size)
 
 
 def test_of_equal_values_the_earlier_image_and_cell_come_first(tmp_path: Path) -> None:

@@ -77,3 +77,19 @@ def test_a_copy_in_another_part_counts_once_as_the_first() -> None:
     other = listed(values[10:], np.arange(10, 20))
     other.merge(listed(values[:10], np.arange(10)), copies)
     assert other.indices.tolist() == expected
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_does_not_exceed_the_lists_before_may_be_left_out(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, 9, (60, CHANNELS)).astype(np.float32)
+    joined, left_out = TopK(CHANNELS, K), 0
+    for part in np.split(np.arange(60), [20, 40]):
+        later = TopK(CHANNELS, K, joined.least.copy())
+        assert (later.least >= joined.least).all()
+        cells = np.zeros((len(part), CHANNELS, 2), np.int32)
+        later.offer(slice(0, CHANNELS), values[part], part, cells)
+        left_out += int((later.indices == NOBODY).any(axis=1).sum())
+        joined.merge(later, {})
+    assert joined.indices.tolist() == by_sorting(values)
+    assert left_out > 0
