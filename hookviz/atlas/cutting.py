@@ -112,16 +112,10 @@ class Cutter:
         Raises:
             HookVizError: it can't be read any more.
         """
-        plan, image, steps = (
-            self._plan,
-            self._plan.sources[index].image,
-            self._plan.model.preprocess,
-        )
-        if (
-            isinstance(image, ModelInput | Tensor)
-            or not isinstance(steps, Preprocess)
-            or steps.frames
-        ):
+        plan = self._plan
+        image, steps = plan.sources[index].image, plan.model.preprocess
+        is_input = isinstance(image, ModelInput | Tensor)
+        if is_input or not isinstance(steps, Preprocess) or steps.frames:
             picture, model_input, digest = reading_ahead.read(plan.model, image, plan.size)
             return picture, model_input.crop, tuple(model_input.tensor.shape[1:]), digest
         picture = reading_ahead.read_pixels(image)

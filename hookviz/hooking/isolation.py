@@ -41,12 +41,12 @@ def isolated(network: nn.Module) -> Iterator[None]:
     """
     with ExitStack() as stack:
         stack.enter_context(_no_global_hooks())
-        networks = _isolated_here()
-        if any(each is network for each in networks):
+        isolated_here, key = _isolated_here(), id(network)  # nobody else's while the block holds it
+        if key in isolated_here:
             yield
             return
-        networks.append(network)
-        stack.callback(networks.pop)
+        isolated_here.add(key)
+        stack.callback(isolated_here.discard, key)
         state = stack.enter_context(unchanged(network))
         known = is_known_code(network)  # which compiles nothing, and draws nothing in eval mode
         if not known:
@@ -58,11 +58,11 @@ def isolated(network: nn.Module) -> Iterator[None]:
         yield
 
 
-def _isolated_here() -> list[nn.Module]:
-    """Return the networks whose passes this thread runs apart, the innermost last."""
+def _isolated_here() -> set[int]:
+    """Return the networks whose passes this thread runs apart, by their identity."""
     if not hasattr(_inside, "networks"):
-        _inside.networks = []
-    networks: list[nn.Module] = _inside.networks
+        _inside.networks = set()
+    networks: set[int] = _inside.networks
     return networks
 
 

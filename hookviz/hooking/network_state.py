@@ -99,25 +99,23 @@ def unchanged(network: nn.Module) -> Iterator[NetworkState]:
     Where it is another one than when it was last looked at, all that a `ByNetwork` has of it is
     forgotten first.
     """
-    looked_at = _looked_at_here()
-    for each, state in looked_at:
-        if each is network:
-            yield state
-            return
-    state = _look(network)
-    looked_at.append((network, state))
+    looked_at, key = _looked_at_here(), id(network)  # nobody else's while the block holds it
+    if key in looked_at:
+        yield looked_at[key]
+        return
+    looked_at[key] = _look(network)
     try:
-        yield state
+        yield looked_at[key]
     finally:
-        looked_at.pop()
+        del looked_at[key]
 
 
-def _looked_at_here() -> list[tuple[nn.Module, NetworkState]]:
-    """Return the networks in whose blocks this thread is, the innermost last."""
-    if not hasattr(_here, "networks"):
-        _here.networks = []
-    networks: list[tuple[nn.Module, NetworkState]] = _here.networks
-    return networks
+def _looked_at_here() -> dict[int, NetworkState]:
+    """Return the states of the networks in whose blocks this thread is, by their identity."""
+    if not hasattr(_here, "states"):
+        _here.states = {}
+    states: dict[int, NetworkState] = _here.states
+    return states
 
 
 def _look(network: nn.Module) -> NetworkState:

@@ -117,3 +117,21 @@ def test_a_network_goes_with_what_is_kept_of_it() -> None:
         findings[mine] = "found"
     del mine
     assert len(findings) == 0
+
+
+def test_blocks_that_end_in_another_order_are_told_apart() -> None:
+    findings, mine, other = ByNetwork(), network(), network()
+    first, second = unchanged(mine), unchanged(other)
+    first.__enter__()
+    second.__enter__()
+    findings[mine] = findings[other] = "found"
+    first.__exit__(None, None, None)
+    mine.append(nn.ReLU())
+    with unchanged(mine):
+        assert mine not in findings
+    other.append(nn.ReLU())
+    with unchanged(other):
+        assert findings[other] == "found"  # its block has not ended
+    second.__exit__(None, None, None)
+    with unchanged(other):
+        assert other not in findings
