@@ -5,7 +5,6 @@ before anything is looked up by it. The numbers take as much memory as their fil
 the disk until they are looked at.
 """
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 import hookviz
+from hookviz import shallow_json
 from hookviz.atlas.answers import AtlasImage
 from hookviz.atlas.atlas import Atlas
 from hookviz.atlas.histograms import BINS, SMALLEST
@@ -94,8 +94,8 @@ def _about(path: Path, name: str) -> dict[str, Any]:
     if path.stat().st_size > _MOST_JSON:
         raise _DamagedError(f"{ABOUT} is larger than {_MOST_JSON // MEGABYTE} MB")
     try:
-        about = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
+        about = shallow_json.parse(path.read_bytes())
+    except ValueError as error:
         raise _DamagedError(f"{ABOUT} is no JSON, or not all of it") from error
     form = about.get("form") if isinstance(about, dict) else None
     if not isinstance(form, int) or isinstance(form, bool) or form < 1:

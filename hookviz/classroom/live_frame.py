@@ -5,7 +5,6 @@ A frame is what the teacher's page has drawn: small JPEGs, packed as the answers
 teacher stops. Nothing of it is decoded here but its header.
 """
 
-import json
 import struct
 import threading
 import time
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 
 from PIL.JpegImagePlugin import JpegImageFile
 
+from hookviz import shallow_json
 from hookviz.errors import ClassroomError
 from hookviz.language.saying import say
 
@@ -114,8 +114,8 @@ def check_frame(data: bytes) -> None:
 
 def _lengths(text: bytes) -> list[int]:
     try:
-        facts: Any = json.loads(text)
-    except (ValueError, RecursionError):
+        facts: Any = shallow_json.parse(text)
+    except ValueError:
         return []
     blobs = facts.get("blobs") if isinstance(facts, dict) else None
     if not isinstance(blobs, list) or not 1 <= len(blobs) <= _MOST_PICTURES:

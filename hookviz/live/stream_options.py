@@ -1,11 +1,11 @@
 """Declare what a stream of frames shows, and read what its viewer wants to know of each."""
 
-import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
+from hookviz import shallow_json
 from hookviz.errors import HookVizError, shorten
 from hookviz.explorer.look import Look
 from hookviz.language.catalogs import ENGLISH
@@ -61,8 +61,8 @@ def read_stream_options(text: str) -> StreamOptions:
         HookVizError: it is too long, no JSON, or says something else.
     """
     try:
-        message = json.loads(text) if len(text) <= LONGEST else None
-    except (ValueError, RecursionError):
+        message = shallow_json.parse(text) if len(text) <= LONGEST else None
+    except ValueError:
         message = None
     if not isinstance(message, dict):
         raise _unknown_message(text)

@@ -1,11 +1,11 @@
 """Read a person's file of class names, in any of the forms that such files have."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from hookviz import shallow_json
 from hookviz.errors import WeightsError, shorten
 from hookviz.language.saying import say
 from hookviz.paths import fault_of, path_of
@@ -30,8 +30,8 @@ def read_labels(source: Path | bytes, name: str = "") -> tuple[str, ...]:
     text = _text(source, name)
     labels: Iterable[Any]
     try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        content = shallow_json.parse(text)
+    except ValueError as error:
         if name.casefold().endswith(".json") and text.strip():
             raise WeightsError(
                 say("{name} is no JSON: {error}.", name=name, error=shorten(str(error), 200))

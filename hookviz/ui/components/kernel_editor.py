@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hookviz import shallow_json
 from hookviz.language.saying import say
 from hookviz.lessons.kernels import Kernel
 from hookviz.ui.components.files import show
@@ -98,11 +99,11 @@ def written_kernel(edited: EditedKernel) -> str:
 def read_kernel(text: str, presets: Mapping[str, Kernel]) -> EditedKernel | None:
     """Return the kernel of `written_kernel`, of a preset as it is now; None where it is none."""
     try:
-        rows, stride, padding, preset = json.loads(text)
+        rows, stride, padding, preset = shallow_json.parse(text)
         kernel = [*map(list, presets[preset])] if preset else rows
         sent = {"kernel": kernel, "stride": stride, "padding": padding, "preset": preset}
         return _read(sent, min(len(kernel), _LARGEST_SIDE), presets)
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError):
         return None
 
 

@@ -3,9 +3,9 @@
 The list itself is kept by the browser. A file comes here to be checked, and nothing of it stays.
 """
 
-import json
 from typing import Any, NamedTuple
 
+from hookviz import shallow_json
 from hookviz.errors import HookVizError, shorten
 from hookviz.language.saying import say
 from hookviz.ui.presenting.known_link import read_query
@@ -37,8 +37,8 @@ def read_slides(text: str) -> tuple[Slide, ...]:
             say("The file is too large: {limit:,} letters is the most.", limit=MOST_LETTERS)
         )
     try:
-        content = json.loads(text)
-    except (ValueError, RecursionError):
+        content = shallow_json.parse(text)
+    except ValueError:
         raise HookVizError(
             say("This is no file of slides: it is not written in JSON. Export makes one.")
         ) from None

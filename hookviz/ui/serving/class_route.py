@@ -21,6 +21,7 @@ from starlette.routing import WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
+from hookviz import shallow_json
 from hookviz.classroom.classes import classes
 from hookviz.classroom.live_frame import MOST_BYTES
 from hookviz.classroom.school_class import ALONE, SchoolClass
@@ -256,8 +257,8 @@ def _read(text: str | None) -> dict[str, Any]:
     if text is not None and len(text) > _LARGEST:
         raise _CloseConnection(TOO_LARGE)
     try:
-        said = json.loads(text or "")
-    except (ValueError, RecursionError) as error:
+        said = shallow_json.parse(text or "")
+    except ValueError as error:
         raise _CloseConnection(STRANGE) from error
     if not isinstance(said, dict):
         raise _CloseConnection(STRANGE)

@@ -7,7 +7,6 @@ before it that it waits and how far it is.
 """
 
 import asyncio
-import json
 import math
 import threading
 from collections import deque
@@ -20,6 +19,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from hookviz import shallow_json
 from hookviz.explorer.question import Question
 from hookviz.explorer.view import View
 from hookviz.language.saying import say
@@ -256,8 +256,8 @@ def _read(body: bytes) -> _Asked:
         _RefusedError: it asks nothing.
     """
     try:
-        said = json.loads(body)
-    except (ValueError, RecursionError):
+        said = shallow_json.parse(body)
+    except ValueError:
         said = None
     match said:
         case {
