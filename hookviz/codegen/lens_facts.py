@@ -129,19 +129,16 @@ _structures = Findings[Structure](most=1)
 
 def _structure(network: nn.Module) -> Structure:
     """Return which modules are layers; remembered, since the page asks again at modules click."""
-    known = _structures.of(network)
-    found = known.get("structure")
-    if found is None:
-        leaves = leaf_names(network)
-        modules = {name: module for name, module in network.named_modules() if name}
-        single = {name for name, module in modules.items() if not any(module.children())}
-        holding = {name for name, each in modules.items() if list(each.parameters(recurse=False))}
-        found = known.keep(
-            "structure",
-            Structure(
-                layers=tuple(name for name in modules if name in leaves),
-                without_parts=frozenset(single),
-                with_weights=frozenset(holding - single),
-            ),
-        )
-    return found
+    return _structures.of(network).find("structure", lambda: _structure_now(network))
+
+
+def _structure_now(network: nn.Module) -> Structure:
+    leaves = leaf_names(network)
+    modules = {name: module for name, module in network.named_modules() if name}
+    single = {name for name, module in modules.items() if not any(module.children())}
+    holding = {name for name, each in modules.items() if list(each.parameters(recurse=False))}
+    return Structure(
+        layers=tuple(name for name in modules if name in leaves),
+        without_parts=frozenset(single),
+        with_weights=frozenset(holding - single),
+    )

@@ -30,10 +30,6 @@ def attending_layers(model: Model, shape: tuple[int, ...]) -> tuple[str, ...]:
     >>> attending_layers(hookviz.load_model("shapesnet"), (3, 128, 128))
     ()
     """
-    known = _attending.of(model.network)
-    layers = known.get(shape)
-    if layers is not None:
-        return layers
 
     def follow(replica: nn.Module, images: object) -> tuple[str, ...]:
         calls = AttentionCalls(replica, frozenset())
@@ -41,7 +37,8 @@ def attending_layers(model: Model, shape: tuple[int, ...]) -> tuple[str, ...]:
             replica(images)
         return tuple(dict.fromkeys(call.layer for call in calls.found))
 
-    return known.keep(shape, pass_without_data(model, shape, follow))
+    known = _attending.of(model.network)
+    return known.find(shape, lambda: pass_without_data(model, shape, follow))
 
 
 def no_attention_error(model: Model) -> ModelError:

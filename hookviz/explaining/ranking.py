@@ -112,12 +112,9 @@ def sources(model: Model) -> Mapping[str, str]:
     Raises:
         ModelError: the network can't take an input of its own shape.
     """
-    known, shape = _sources.of(model.network), own_shape(model)
-    found = known.get(shape)
-    return (
-        known.keep(shape, pass_without_data(model, shape, _trace_sources))
-        if found is None
-        else found
+    shape = own_shape(model)
+    return _sources.of(model.network).find(
+        shape, lambda: pass_without_data(model, shape, _trace_sources)
     )
 
 

@@ -37,6 +37,7 @@ from hookviz.hooking import hooks
 from hookviz.hooking.findings import Findings
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.function_calls import observe_functions
+from hookviz.hooking.network_state import unchanged
 from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.hooking.torch_functions import not_followed
 from hookviz.language.saying import say
@@ -128,11 +129,15 @@ def receptive_fields(model: Model, seen: tuple[int, ...] | ModelInput) -> Fields
     shape = seen if isinstance(seen, tuple) else tuple(seen.tensor.shape[1:])
     if len(shape) != 3:
         return MappingProxyType({})
-    key = _key(model, seen)
-    known = _fields.of(model.network)
-    fields = known.get(key)
-    if fields is not None:
-        return fields
+    with unchanged(model.network):
+        key = _key(model, seen)
+        return _fields.of(model.network).find(key, lambda: _traced(model, seen, shape, key))
+
+
+def _traced(
+    model: Model, seen: tuple[int, ...] | ModelInput, shape: tuple[int, ...], key: object
+) -> Fields:
+    """Trace the fields for an input of `shape`; where its `key` is the shape, without data."""
     if isinstance(seen, tuple) or key == shape:
         layouts = layer_trace(model, shape).layouts  # says what is wrong with the shape
         follow = partial(trace_fields, layouts=layouts)
@@ -142,7 +147,7 @@ def receptive_fields(model: Model, seen: tuple[int, ...] | ModelInput) -> Fields
         with private_replica(model) as replica:
             run = partial(forward_pass, model, replica)
             found = trace_fields(replica, seen.tensor, layouts=layouts, run=run)
-    return known.keep(key, MappingProxyType(found))
+    return MappingProxyType(found)
 
 
 def _key(model: Model, seen: tuple[int, ...] | ModelInput) -> tuple[int, ...] | str:
@@ -156,7 +161,8 @@ def are_fields_known(model: Model, seen: ModelInput) -> bool:
     """Return whether `receptive_fields` has them, and would trace nothing."""
     if seen.tensor.ndim != 4:
         return True
-    return _fields.of(model.network).get(_key(model, seen)) is not None
+    with unchanged(model.network):
+        return _fields.of(model.network).get(_key(model, seen)) is not None
 
 
 def trace_fields(

@@ -1,7 +1,7 @@
 """Keep what was found out about a network for as long as the network stays as it is."""
 
 import threading
-from collections.abc import Hashable, MutableMapping
+from collections.abc import Callable, Hashable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -42,6 +42,11 @@ class KnownOfNetwork(Generic[Finding]):
         """Return the finding, or None where there is none."""
         with self.lock:
             return self.findings.get(key)
+
+    def find(self, key: Hashable, work_out: Callable[[], Finding]) -> Finding:
+        """Return the finding, worked out where there is none."""
+        found = self.get(key)
+        return self.keep(key, work_out()) if found is None else found
 
     def keep(self, key: Hashable, finding: Finding) -> Finding:
         """Keep a finding, and return it."""
