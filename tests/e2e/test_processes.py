@@ -287,5 +287,4 @@ def test_sigterm_ends_all_while_forty_people_are_there(group: Group) -> None:
     assert in_a_loop_of_its_own(forty()) == 0
     said = group.said()
     assert "did not end" not in said
-    # Streamlit logs a message that it was sending when the line was closed, and nothing else failed
-    assert all("in _sender" in trace for trace in said.split("Traceback")[1:])
+    assert "Traceback" not in said

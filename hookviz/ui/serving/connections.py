@@ -1,9 +1,10 @@
 """Chain the filters that each connection passes: throttle, backpressure, reruns, resumption."""
 
 from starlette.middleware import Middleware
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hookviz.serving import capacity
+from hookviz.serving.shutdown import shutdown
 from hookviz.ui.serving import backpressure
 from hookviz.ui.serving.backpressure import send_with_timeout
 from hookviz.ui.serving.cached_messages import CachedMessages
@@ -13,6 +14,8 @@ from hookviz.ui.serving.resumption import LastRequests, Resumption
 from hookviz.ui.serving.throttle import Throttle
 from hookviz.ui.serving.upload_limits import UploadLimits
 from hookviz.ui.streamlit_internals import PAGE_SOCKET, abort_connection, is_session_lost
+
+_SERVER_ENDS: Message = {"type": "websocket.disconnect", "code": 1012}
 
 
 class Connections:
@@ -49,8 +52,17 @@ class Connections:
         cached = CachedMessages(several.receive, timed)
         runs = LongRuns(cached.receive, cached.send)
         page = Resumption(scope, runs.receive, runs.send, self._last)
+
+        async def receive_until_end() -> Message:
+            message = await page.receive()
+            return _SERVER_ENDS if shutdown().has_begun else message
+
+        async def send_until_end(message: Message) -> None:
+            if message["type"] != "websocket.send" or not shutdown().has_begun:
+                await page.send(message)
+
         try:
-            await self._app(scope, page.receive, page.send)
+            await self._app(scope, receive_until_end, send_until_end)
         finally:
             page.close()
             throttle.close()

@@ -24,6 +24,7 @@ from hookviz.language.saying import say
 from hookviz.language.speaking import speaking
 from hookviz.serving import capacity, logs, turns
 from hookviz.serving.out_of_memory import OutOfMemoryError
+from hookviz.serving.shutdown import shutdown
 from hookviz.serving.watched_run import WatchedRun
 from hookviz.types import Address, Capture, Model
 from hookviz.ui.serving.explorer_messages import (
@@ -34,12 +35,7 @@ from hookviz.ui.serving.explorer_messages import (
     session_is_over,
     shows_another,
 )
-from hookviz.ui.serving.explorer_sessions import (
-    ExplorerOffer,
-    PinnedScene,
-    Scene,
-    explorer_sessions,
-)
+from hookviz.ui.serving.explorer_sessions import ExplorerOffer, PinnedScene, Scene
 from hookviz.ui.serving.lens_previews import answer_lens
 from hookviz.ui.serving.resources import use_model
 
@@ -166,10 +162,10 @@ class ExplorerAnswer:
         if self.is_gone:
             return None
         with speaking(self._language):
-            return server_ends() if explorer_sessions().is_closing else session_is_over()
+            return server_ends() if shutdown().has_begun else session_is_over()
 
     def _check(self) -> None:
-        if self.is_gone or self._offer.is_over or explorer_sessions().is_closing:
+        if self.is_gone or self._offer.is_over or shutdown().has_begun:
             raise _NobodyWaitsError
 
     def _report(self, partial: Answer) -> None:

@@ -25,6 +25,7 @@ from hookviz.explorer.view import View
 from hookviz.language.saying import say
 from hookviz.language.speaking import speaking
 from hookviz.serving import capacity
+from hookviz.serving.shutdown import shutdown
 from hookviz.ui.languages import language_of
 from hookviz.ui.serving import backpressure
 from hookviz.ui.serving.backpressure import send_with_timeout
@@ -201,10 +202,9 @@ def _offer(request: Request) -> ExplorerOffer:
     """
     if not is_origin_allowed(request.headers.get("origin"), request.headers.get("host")):
         raise _RefusedError(refusal(403, say("Only this server's own page may ask.")))
-    sessions = explorer_sessions()
-    if sessions.is_closing:
+    if shutdown().has_begun:
         raise _RefusedError(server_ends())
-    offer = sessions.find(request.query_params.get("token", ""))
+    offer = explorer_sessions().find(request.query_params.get("token", ""))
     if offer is None:
         raise _RefusedError(session_is_over())
     if not is_same_browser(request.cookies.get(XSRF_COOKIE_NAME), offer.cookie):

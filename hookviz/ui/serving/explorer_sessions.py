@@ -163,7 +163,6 @@ class ExplorerSessions:
         self._lock = threading.Lock()
         self._by_owner: dict[str, ExplorerOffer] = {}
         self._by_token: dict[str, ExplorerOffer] = {}
-        self.is_closing = False
 
     def offer(
         self, owner: str, cookie: str, scene: Scene, on_link: OnLink = _ignore_link
@@ -202,10 +201,6 @@ class ExplorerSessions:
             if offer is not None:
                 del self._by_token[offer.token]
                 offer.is_over = True
-
-    def close(self) -> None:
-        """End what all sessions asked, and answer nobody any more: the server ends."""
-        self.is_closing = True
 
 
 @cache

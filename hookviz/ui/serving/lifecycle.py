@@ -20,6 +20,7 @@ from hookviz.images.samples import samples
 from hookviz.language.saying import say
 from hookviz.models import catalog, timm_models, user_models
 from hookviz.serving import capacity, logs
+from hookviz.serving.shutdown import shutdown
 from hookviz.settings import host_names, settings
 from hookviz.ui.serving import (
     class_route,
@@ -29,7 +30,6 @@ from hookviz.ui.serving import (
     live_route,
     resources,
 )
-from hookviz.ui.serving.explorer_sessions import explorer_sessions
 from hookviz.ui.state import ModelChoice
 from hookviz.ui.streamlit_internals import expect_a_server, set_option
 
@@ -51,20 +51,20 @@ _log = logging.getLogger("hookviz")
 async def lifespan(app: Any) -> AsyncIterator[None]:
     """Prepare a process that does nothing but serve; its garbage is collected between clicks."""
     async with guest_lifespan(app):
-        with capacity.garbage_collector().running(), answers_end_with_the_server():
+        with capacity.garbage_collector().running(), shutdown_begins_with_the_signal():
             yield
 
 
 @contextmanager
-def answers_end_with_the_server() -> Iterator[None]:
-    """End the explorer's answers in the block as soon as the process is told to end.
+def shutdown_begins_with_the_signal() -> Iterator[None]:
+    """Have `shutdown` begin, in the block, as soon as the process is told to end.
 
-    The server waits for all of them before it tells so by its lifespan.
+    The server tells so by its lifespan only after all answers and connections have ended.
     """
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
     def end(number: int, frame: FrameType | None) -> None:
-        explorer_sessions().close()
+        shutdown().has_begun = True
         handler = before[signal.Signals(number)]
         if callable(handler):
             handler(number, frame)

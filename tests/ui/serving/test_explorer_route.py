@@ -26,6 +26,7 @@ from hookviz.explorer import answering
 from hookviz.explorer.question import Question
 from hookviz.explorer.view import View
 from hookviz.serving import capacity
+from hookviz.serving.shutdown import shutdown
 from hookviz.settings import settings
 from hookviz.ui.serving import backpressure, explorer_route, resources
 from hookviz.ui.serving.explorer_sessions import PinnedScene, explorer_sessions
@@ -395,17 +396,16 @@ def test_a_session_that_ends_while_it_waits_or_computes_is_told(page: Asking) ->
 
 
 def test_a_server_that_ends_answers_nobody_and_ends_what_it_answers(page: Asking) -> None:
-    sessions = explorer_sessions()
     try:
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             making = pool.submit(page.ask, "own_picture", **MADE)
             time.sleep(1)
-            sessions.close()
+            shutdown().has_begun = True
             last = making.result(20).messages[-1]
         assert (last.kind, last.facts["status"]) == ("refused", 503)
         assert page.ask("layers").status == 503
     finally:
-        sessions.is_closing = False
+        shutdown().has_begun = False
 
 
 def test_an_answer_takes_no_longer_than_a_run_may(

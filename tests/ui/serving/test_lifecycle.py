@@ -16,9 +16,9 @@ from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.models import bundled, catalog
 from hookviz.serving import capacity
+from hookviz.serving.shutdown import shutdown
 from hookviz.settings import MEGABYTE, settings
 from hookviz.ui.serving import lifecycle, resources
-from hookviz.ui.serving.explorer_sessions import explorer_sessions
 from hookviz.ui.state import ModelChoice
 
 
@@ -61,15 +61,15 @@ def test_an_error_of_ours_is_logged_and_shown_without_its_traceback(
     assert caplog.records[0].exc_info is not None
 
 
-def test_a_signal_to_end_ends_the_answers_first_and_then_does_what_it_did_before() -> None:
+def test_a_signal_to_end_begins_the_shutdown_and_then_does_what_it_did_before() -> None:
     heard: list[bool] = []
-    before = signal.signal(signal.SIGTERM, lambda *_: heard.append(explorer_sessions().is_closing))
+    before = signal.signal(signal.SIGTERM, lambda *_: heard.append(shutdown().has_begun))
     own = signal.getsignal(signal.SIGTERM)
     try:
-        with lifecycle.answers_end_with_the_server():
+        with lifecycle.shutdown_begins_with_the_signal():
             signal.raise_signal(signal.SIGTERM)
         assert heard == [True]
         assert signal.getsignal(signal.SIGTERM) is own
     finally:
         signal.signal(signal.SIGTERM, before)
-        explorer_sessions().is_closing = False
+        shutdown().has_begun = False
