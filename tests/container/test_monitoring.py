@@ -12,7 +12,10 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from scripts.servers import Server
+from scripts.visitor import arrive
 from tests.container.kustomize import APP, Cluster
+from tests.loops import in_a_loop_of_its_own
+from tests.pictures import encoded, picture
 
 ROOT = Path(__file__).parent.parent.parent
 PROMETHEUS = ROOT / "deploy" / "prometheus"
@@ -26,9 +29,15 @@ Series = dict[str, set[str]]
 
 @pytest.fixture(scope="module")
 def served(server: Server, metrics_port: int) -> Series:
-    """Names of what `/metrics` has, and their labels, after a run of the page."""
-    with urllib.request.urlopen(f"{server}/health/deep", timeout=60) as answer:
-        assert answer.status == 200
+    """Names of what `/metrics` has, and their labels, after a pass over somebody's own image."""
+
+    async def upload() -> None:
+        async with arrive(server, {"model": "ShapesNet"}) as visitor:
+            await visitor.run()
+            await visitor.upload(encoded(picture(7)))
+            assert not visitor.problems
+
+    in_a_loop_of_its_own(upload())
     with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=10) as answer:
         text = answer.read().decode()
     found: Series = {"up": set()}
