@@ -11,6 +11,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
 from hookviz.explaining.channel_mask import copied_bytes, mask_channels
+from hookviz.hooking.network_state import unchanged
 from hookviz.images import reading
 from hookviz.language.saying import say
 from hookviz.models import loading, user_models
@@ -55,7 +56,8 @@ def use_model(
     with _use_whole(choice, while_loading, on_wait) as (key, model):
         mask = choice.mask
         if mask is None:
-            yield model
+            with unchanged(model.network):  # at which each question about it would look again
+                yield model
             return
         title = say("{model} without {channels}", model=model.title, channels=mask.words)
         mask_it = partial(mask_channels, model, mask)
@@ -66,7 +68,7 @@ def use_model(
             lambda: _load_masked(title, mask_it, while_loading),
             on_wait,
         )
-        with silent as silenced_model:
+        with silent as silenced_model, unchanged(silenced_model.network):
             yield silenced_model
 
 
