@@ -52,12 +52,18 @@
   );
 
   // What the client wrote since the page asked for its last run: its server does not know it yet, and
-  // would write the link without it. With each value is how many runs were asked for before.
-  /** @type {{[name: string]: {value: string | null, asked: number}}} */
+  // would write the link without it. With each value are those that it replaced, how many runs were asked
+  // for before, how many of these have not begun, and whether a run has begun that may be a later one.
+  /** @type {{[name: string]: {value: string | null, replaced: (string | null)[], asked: number, earlier: number, isDoubtful: boolean}}} */
   let unseen = {};
+  let begun = 0; // how many runs were asked for when the last one began
   const keep = (/** @type {{[name: string]: string | null}} */ changes) => {
     const asked = streamlit()?.rerunEpoch ?? 0;
-    for (const [name, value] of Object.entries(changes)) unseen[name] = { value, asked };
+    const link = new URLSearchParams(told);
+    for (const [name, value] of Object.entries(changes)) {
+      const replaced = [...(unseen[name]?.replaced ?? []), link.get(name)];
+      unseen[name] = { value, replaced, asked, earlier: Math.max(0, asked - begun), isDoubtful: false };
+    }
   };
   // What the newest step of the browser's Back changed, as it was before it; the page asked for a run then,
   // and one that it had asked for before may still write all of that.
@@ -67,6 +73,14 @@
   const isFromBefore = (/** @type {URL} */ { searchParams }) => {
     const before = Object.entries(undone);
     return before.length > 0 && before.every(([name, value]) => searchParams.get(name) === value);
+  };
+  // What a link that the server writes does not know: where a later run may have written it, only what was
+  // replaced is taken for an earlier run's.
+  const unknownTo = (/** @type {URL} */ { searchParams }) => {
+    const kept = Object.entries(unseen).filter(
+      ([name, { replaced, isDoubtful }]) => !isDoubtful || replaced.includes(searchParams.get(name)),
+    );
+    return Object.fromEntries(kept.map(([name, { value }]) => [name, value]));
   };
   const withChanges = (/** @type {URL} */ url, /** @type {{[name: string]: string | null}} */ changes) => {
     for (const [name, value] of Object.entries(changes)) {
@@ -97,12 +111,12 @@
   history.pushState = history.replaceState = (state, unused, url) => {
     // A run from before the browser's Back would undo it: Streamlit notes what it says, and is told what stands.
     if (!writing && url != null && isFromBefore(new URL(url, location.href))) return queueMicrotask(remember);
-    const left = Object.fromEntries(Object.entries(unseen).map(([name, { value }]) => [name, value]));
-    const written = url == null || writing ? url : withChanges(new URL(url, location.href), left);
+    const left = url == null || writing ? {} : unknownTo(new URL(url, location.href));
+    const written = Object.keys(left).length === 0 ? url : withChanges(new URL(url ?? "", location.href), left);
     const elsewhere = written != null && new URL(written, location.href).href !== location.href;
     (elsewhere && acted ? add : replace)(state, unused, written);
     // Streamlit goes on to note the link as its server wrote it, and would say that of the next run.
-    if (Object.keys(left).length > 0 && written !== url) queueMicrotask(remember);
+    if (written !== url) queueMicrotask(remember);
     if (!elsewhere) return;
     acted = false;
     told = location.search;
@@ -121,13 +135,20 @@
     remember();
   };
   // What was written after the run was asked for is none of what it knows. Each run tells that it begins,
-  // also one that follows upon another, over which the page says "running" all the time.
+  // also one that follows upon another, over which the page says "running" all the time. It does not tell
+  // for which request, so that those count which had not begun.
   const runBegins = () => {
     const runs = streamlit()?.rerunEpoch;
     if (runs === undefined || runs > steppedAt) undone = {};
-    unseen = Object.fromEntries(Object.entries(unseen).filter(([, { asked }]) => runs === undefined || asked >= runs));
+    for (const [name, one] of Object.entries(unseen)) {
+      const isDoubtful = runs === undefined || one.asked < runs;
+      if (isDoubtful && one.earlier === 0) delete unseen[name];
+      else unseen[name] = { ...one, isDoubtful, earlier: Math.max(0, one.earlier - 1) };
+    }
+    begun = runs ?? begun;
   };
   const page = streamlit();
+  begun = page?.rerunEpoch ?? 0; // this script is of a run
   const begin = page?.handleNewSession;
   if (page && begin) {
     page.handleNewSession = (/** @type {unknown[]} */ ...told) => {

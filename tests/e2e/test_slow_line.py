@@ -158,6 +158,36 @@ def test_the_newest_of_two_choices_holds_though_runs_follow_upon_each_other(
     assert "layer=stage2.first.conv" in page.url
 
 
+def test_a_layer_on_its_way_stays_chosen_over_a_lens_while_an_earlier_one_arrives(
+    page: Page, server: str, line: Line
+) -> None:
+    """Else the next key would lead on from the earlier one, and one would be lost."""
+    page.goto(f"{server}/{SHAPESNET}&lens=kernels&layer=stem.first.conv")
+    layer = page.get_by_role("combobox", name="Layer")
+    layer.wait_for()
+    at_rest(page)
+    line.hold_back()
+    page.keyboard.press("n")
+    line.wait_for("script_finished", 1)
+    page.keyboard.press("n")
+    expect(layer).to_have_value(re.compile("stage1.second.conv$"))
+    layer.evaluate(
+        """(list) => {
+          window.shown = [];
+          const look = () => {
+            if (window.shown.at(-1) !== list.value) window.shown.push(list.value);
+            requestAnimationFrame(look);
+          };
+          look();
+        }"""
+    )
+    line.let_go()
+    page.wait_for_timeout(500)
+    at_rest(page)
+    assert page.evaluate("window.shown") == [layer.input_value()]
+    assert "layer=stage1.second.conv" in page.url
+
+
 def test_a_step_back_is_not_undone_by_what_a_run_before_it_writes(
     page: Page, server: str, line: Line
 ) -> None:

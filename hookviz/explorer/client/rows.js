@@ -37,7 +37,7 @@ export const rows = (element, { view, fields, subject, layers, hasLook, ask, cha
   });
   const keys = stepKeys(row.turn);
 
-  // A layer that is on its way is marked at once.
+  // A layer that is on its way is marked at once, and while facts of an earlier one arrive.
   const draw = (/** @type {string | undefined} */ asked) => {
     const isListed = layers.options.some((option) => option.name === asked);
     if (isListed) layers = { ...layers, layer: asked };
@@ -46,7 +46,7 @@ export const rows = (element, { view, fields, subject, layers, hasLook, ask, cha
     tree.show(layers, view, subject);
   };
   tree.stand(treeElement ?? null);
-  draw(undefined);
+  draw(view.layer);
   for (const key of early?.() ?? []) keys.press(key);
 
   return {
@@ -58,7 +58,7 @@ export const rows = (element, { view, fields, subject, layers, hasLook, ask, cha
     show: (next, facts) => {
       view = next;
       if (facts) ({ layers, subject } = facts);
-      draw(facts ? undefined : view.layer);
+      draw(view.layer);
     },
     tree: tree.stand,
     end: () => {
