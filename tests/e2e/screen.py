@@ -20,10 +20,12 @@ SHAPESNET = "?model=ShapesNet"
 """The link to the network whose layers and numbers a test knows by name."""
 
 
-# When the page last asked its server for a run, and when it last heard of one; frames of a live
-# stream come and go all the time, on a line of their own.
+# When the page last asked its server for something, how long an answer may take, and when it last
+# heard of one; frames of a live stream come and go all the time, on a line of their own. A run is
+# answered however busy the machine is, unless the line is cut.
 _LINE = """
-window.hvLine = {asked: 0, heard: 1};
+window.hvLine = {asked: 0, patience: 0, heard: 1};
+const asksForRun = (message) => message[0] === 90; // the tag of rerun_script in a BackMsg
 window.WebSocket = class extends window.WebSocket {
   constructor(...given) {
     super(...given);
@@ -31,7 +33,10 @@ window.WebSocket = class extends window.WebSocket {
       this.addEventListener("message", () => { window.hvLine.heard = performance.now(); });
   }
   send(message) {
-    if (this.url.includes("/_stcore/stream")) window.hvLine.asked = performance.now();
+    if (this.url.includes("/_stcore/stream")) {
+      const patience = asksForRun(message) ? 10_000 : 1000;
+      Object.assign(window.hvLine, {asked: performance.now(), patience});
+    }
     super.send(message);
   }
 };
@@ -46,13 +51,13 @@ window.fetch = async (...given) => {
 """
 
 # Whether nothing is on its way: no run, nothing left of the one before, nothing that fades or
-# loads. What was asked and not answered within a second was no question.
+# loads. What was asked and not answered in its time was no question.
 _RESTS = """() => {
   const app = document.querySelector("[data-testid=stApp]");
-  const {asked, heard} = window.hvLine ?? {asked: 0, heard: 1};
+  const {asked, patience, heard} = window.hvLine ?? {asked: 0, patience: 0, heard: 1};
   const now = performance.now();
   const rests = app !== null && app.dataset.testScriptState !== "running"
-    && (heard > asked || now - asked > 1000) && now - asked > 60 && !window.hvQuestions
+    && (heard > asked || now - asked > patience) && now - asked > 60 && !window.hvQuestions
     && document.querySelector("[data-stale=true], [data-testid=stSkeleton]") === null
     && !document.getAnimations().some((each) => each.playState === "running"
       && each.effect?.getComputedTiming().endTime !== Infinity);

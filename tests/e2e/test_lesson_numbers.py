@@ -244,6 +244,7 @@ def test_the_hunt_is_scored_and_its_answer_hidden(page: Page, taught: Server) ->
     expect(score).to_contain_text(f"Alike by {likeness[order[5]]:.2f}")
     expect(score).to_contain_text("5 channels come closer. Tries: 1.")
     try_channel(page, order[9])
+    expect(score).to_contain_text("Tries: 2.")
     expect(score).to_contain_text(f"Best so far: {likeness[order[5]]:.2f}, channel {order[5]}.")
     assert not re.search(rf"(is|it:) channel {order[0]}\b", text.inner_text())
     try_channel(page, order[0])
