@@ -141,7 +141,7 @@
     const runs = streamlit()?.rerunEpoch;
     if (runs === undefined || runs > steppedAt) undone = {};
     for (const [name, one] of Object.entries(unseen)) {
-      const isDoubtful = runs === undefined || one.asked < runs;
+      const isDoubtful = runs !== undefined && one.asked < runs;
       if (isDoubtful && one.earlier === 0) delete unseen[name];
       else unseen[name] = { ...one, isDoubtful, earlier: Math.max(0, one.earlier - 1) };
     }

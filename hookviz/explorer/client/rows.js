@@ -25,7 +25,7 @@ export const rows = (element, { view, fields, subject, layers, hasLook, ask, cha
     const next = changed(view, choices, fields);
     if (isSame(next, view)) return;
     view = next;
-    draw(view.layer);
+    draw();
     tell(view, how, Object.keys(choices));
   };
   const row = layerRow(find(".layer-place"), { change });
@@ -38,15 +38,15 @@ export const rows = (element, { view, fields, subject, layers, hasLook, ask, cha
   const keys = stepKeys(row.turn);
 
   // A layer that is on its way is marked at once, and while facts of an earlier one arrive.
-  const draw = (/** @type {string | undefined} */ asked) => {
-    const isListed = layers.options.some((option) => option.name === asked);
-    if (isListed) layers = { ...layers, layer: asked };
+  const draw = () => {
+    const isListed = layers.options.some((option) => option.name === view.layer);
+    if (isListed) layers = { ...layers, layer: view.layer };
     row.show(layers, view);
     look?.show(layers, view);
     tree.show(layers, view, subject);
   };
   tree.stand(treeElement ?? null);
-  draw(view.layer);
+  draw();
   for (const key of early?.() ?? []) keys.press(key);
 
   return {
@@ -58,7 +58,7 @@ export const rows = (element, { view, fields, subject, layers, hasLook, ask, cha
     show: (next, facts) => {
       view = next;
       if (facts) ({ layers, subject } = facts);
-      draw(view.layer);
+      draw();
     },
     tree: tree.stand,
     end: () => {
