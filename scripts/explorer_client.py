@@ -104,7 +104,9 @@ class ExplorerClient:
         }
         self.asked += 1
         path = f"{page['path']}?{urlencode({'token': page['token'], 'lang': 'en'})}"
-        status, text = await asyncio.wait_for(self._post(path, json.dumps(body).encode()), PATIENCE)
+        status, text = await asyncio.wait_for(
+            self._answered(path, json.dumps(body).encode()), PATIENCE
+        )
         if status != 200:
             raise RefusedError(status, _words(text))
         messages = list(_messages(text))
@@ -122,8 +124,16 @@ class ExplorerClient:
             self._known[key] = await self.ask(name, **facts)
         return self._known[key]
 
-    async def _post(self, path: str, body: bytes) -> tuple[int, bytes]:
-        """Send a request on a line that is free, or a new one; return status and body."""
+    async def _answered(self, path: str, body: bytes) -> tuple[int, bytes]:
+        """Send a request until it is not told to come again; return status and body."""
+        status, headers, text = await self._post(path, body)
+        while status == 429:  # more in a second than a person: the page's client comes again too
+            await asyncio.sleep(float(headers["retry-after"]))
+            status, headers, text = await self._post(path, body)
+        return status, text
+
+    async def _post(self, path: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        """Send a request on a line that is free, or a new one; return status, headers, body."""
         address = urlsplit(self._tab.address)
         head = (
             f"POST {path} HTTP/1.1\r\nHost: {address.netloc}\r\nOrigin: {self._tab.address}\r\n"
@@ -140,7 +150,7 @@ class ExplorerClient:
 
     async def _exchange(
         self, line: tuple[asyncio.StreamReader, asyncio.StreamWriter], request: bytes
-    ) -> tuple[int, bytes]:
+    ) -> tuple[int, dict[str, str], bytes]:
         reader, writer = line
         is_whole = False
         try:
@@ -159,7 +169,7 @@ class ExplorerClient:
             else:
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
             is_whole = headers.get("connection") != "close"
-            return int(first.split()[1]), body
+            return int(first.split()[1]), headers, body
         finally:
             if is_whole and not self._is_closed:
                 self._lines.append(line)

@@ -75,8 +75,22 @@ class Server(str):
         return written(self._output).splitlines()
 
     def errors(self) -> list[str]:
-        """Return the lines of its output that tell of something that went wrong."""
-        return [line[:200] for line in self.log() if _TROUBLE.search(line)]
+        """Return the lines of its output that tell of something that went wrong.
+
+        With a traceback's first line comes the rest of it.
+        """
+        lines, troubles = self.log(), []
+        for at, line in enumerate(lines):
+            if _TROUBLE.search(line):
+                rest = _rest_of(lines[at + 1 :]) if "Traceback" in line else []
+                troubles.append("\n".join(each[:200] for each in (line, *rest)))
+        return troubles
+
+
+def _rest_of(lines: list[str]) -> list[str]:
+    """Return what follows a traceback's first line: its steps, indented, and the error."""
+    end = next((at for at, line in enumerate(lines) if not line.startswith(" ")), len(lines))
+    return lines[: end + 1]
 
 
 @contextmanager

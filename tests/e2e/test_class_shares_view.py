@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, expect
 from hookviz.classroom.shared_state import OF_ONE
 from hookviz.explorer.view import choices
 from hookviz.images.samples import samples
-from scripts.browsing import tile_centre, wait_for_grid
+from scripts.browsing import settled_box, tile_centre, wait_for_grid
 from tests.e2e.screen import at_rest, choose, new_context
 from tests.e2e.test_classroom import begin
 
@@ -42,7 +42,9 @@ def _go(page: Page, **words: str) -> None:
 
 def _crop(page: Page) -> None:
     page.get_by_text("Input size and crop").click()
-    page.get_by_text("Whole image").click()
+    whole = page.get_by_text("Whole image")
+    settled_box(page, whole)  # what opens moves its parts away from under a quick pointer
+    whole.click()
 
 
 def _why(page: Page) -> None:

@@ -5,6 +5,7 @@ from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 from playwright.sync_api import Browser, Page, expect
 
+from scripts.browsing import tile_centre
 from scripts.servers import Server
 from tests.e2e.screen import at_rest, new_context
 
@@ -56,6 +57,19 @@ def test_each_step_of_a_slider_counts(page: Page, server: Server) -> None:
         page.keyboard.press("ArrowLeft", delay=PACE)
     at_rest(page)
     assert int(moved(page)["amount"]) == begin - 12 * 5
+
+
+def test_each_tile_that_is_clicked_counts(page: Page, server: Server) -> None:
+    """Of two clicks that wait for the same run, Streamlit keeps the newer one's trigger."""
+    page.goto(f"{server}/?lesson=channels&step=4")
+    page.locator("section.question .answers button").nth(1).click()
+    tried = (3, 8, 5, 12, 9)  # none of them what is sought
+    places = [tile_centre(page, channel) for channel in tried]
+    for place in places:
+        page.mouse.click(*place)
+    expect(page.locator(".hv-hunt")).to_contain_text(f"Tries: {len(tried)}.")
+    at_rest(page)
+    assert moved(page)["hunt"].split(" ")[-1] == ".".join(map(str, tried))
 
 
 def test_a_map_fills_on_though_its_pause_is_answered(browser: Browser, server: Server) -> None:

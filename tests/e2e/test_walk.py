@@ -33,9 +33,9 @@ def test_the_walk_starts_at_the_cell_and_its_sums_are_the_values(
     wait_for_grid(page)
     call = record_layer_call(model, samples()[0].path, "stem.first.conv")
     says = page.locator(".walk .says")
-    input_channel = int(
-        re.findall(r"input (\d+)", page.locator(".walk .input-says").inner_text())[0]
-    )
+    of_input = page.locator(".walk .input-says")
+    expect(of_input).to_contain_text(re.compile(r"input \d"))  # after the grid, and its own answer
+    input_channel = int(re.findall(r"input (\d+)", of_input.inner_text())[0])
     for column in (60, 61, 62):
         expect(says).to_contain_text(f"row 62, column {column}:")
         shown = float(says.inner_text().replace("−", "-").rpartition("= ")[2])

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import streamlit as st
+
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.tile_facts import tile_facts
 from hookviz.ui.components.files import show
@@ -19,6 +21,9 @@ def mosaic(
 ) -> None:
     """Show a grid, to hover over its tiles and pick their channels.
 
+    Each pick counts, however quickly the next one follows: of two requests that wait for a run
+    Streamlit keeps the newer one's trigger. So the browser sends picks until they were taken.
+
     Args:
         grid: the channels.
         alt: what they are, for who can't see them.
@@ -27,13 +32,26 @@ def mosaic(
         height: pixels that the tiles may take.
         chosen: the channel that is framed, if any.
     """
+    taken = f"{key} taken"  # the number of the last pick that was
 
     def picked(sent: object) -> None:
-        match sent:
-            case {"channel": int(channel), "cell": [int(row), int(column)]}:
-                on_pick(channel, (row, column))
-            case {"channel": int(channel)}:
-                on_pick(channel, None)
+        for each in sent if isinstance(sent, list) else ():
+            match each:
+                case {"number": int(number), "channel": int(channel), "cell": cell}:
+                    if number > st.session_state.get(taken, 0):
+                        st.session_state[taken] = number
+                        on_pick(channel, _cell(cell))
 
-    facts = tile_facts(grid, alt, grid.sprite) | {"height": height, "chosen": chosen}
+    facts = tile_facts(grid, alt, grid.sprite) | {
+        "height": height,
+        "chosen": chosen,
+        "taken": st.session_state.get(taken, 0),
+    }
     show("mosaic", key, facts, grid.sprite, picked=picked)
+
+
+def _cell(sent: object) -> Cell | None:
+    match sent:
+        case [int(row), int(column)]:
+            return row, column
+    return None

@@ -2,6 +2,7 @@
 
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocketDisconnect
 
 from hookviz.serving import capacity
 from hookviz.serving.shutdown import shutdown
@@ -58,8 +59,14 @@ class Connections:
             return _SERVER_ENDS if shutdown().has_begun else message
 
         async def send_until_end(message: Message) -> None:
-            if message["type"] != "websocket.send" or not shutdown().has_begun:
+            if message["type"] == "websocket.send" and shutdown().has_begun:
+                return
+            try:
                 await page.send(message)
+            except OSError as error:
+                # Of an OSError Starlette makes the end of receiving too. What a visitor sent before
+                # their line broke then ends in a traceback of Streamlit's, which takes it for text.
+                raise WebSocketDisconnect(1006) from error
 
         try:
             await self._app(scope, receive_until_end, send_until_end)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
+from starlette.websockets import WebSocket, WebSocketDisconnect
 from streamlit.proto.ClientState_pb2 import ClientState
 
 from hookviz.serving.shutdown import shutdown
@@ -77,3 +78,29 @@ def test_a_server_that_ends_runs_no_page_any_more_and_tells_none_that_its_run_is
     got, sent = talked(until_end=2)
     assert got == [OPENS, ASKS, {"type": "websocket.disconnect", "code": 1012}]
     assert sent == [ACCEPTS, CLOSES]
+
+
+def test_what_was_asked_before_the_line_broke_is_heard_and_no_traceback() -> None:
+    """Of an OSError Starlette makes the end of receiving too, by an error of another kind."""
+    heard: list[bytes] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        page = WebSocket(scope, receive, send)
+        await page.accept()
+        with pytest.raises(WebSocketDisconnect):
+            await page.send_bytes(TELLS["bytes"])
+        heard.extend([asked async for asked in page.iter_bytes()])
+
+    async def talk() -> None:
+        coming: asyncio.Queue[Message] = asyncio.Queue()
+        for message in (OPENS, ASKS, {"type": "websocket.disconnect", "code": 1006}):
+            coming.put_nowait(message)
+
+        async def send(message: Message) -> None:
+            if message["type"] == "websocket.send":
+                raise OSError("the line is broken")
+
+        await Connections(app)(SCOPE, coming.get, send)
+
+    in_a_loop_of_its_own(talk())
+    assert heard == [ASKS["bytes"]]
