@@ -85,7 +85,7 @@ class Grid:
     def ticks(self) -> tuple[tuple[float, str], ...]:
         """Marks for the colour bar: (fraction from its low end, label)."""
         if self.limits.scale == "channel" and self.shape[0] > 1:
-            return (0.0, say("each channel's lowest")), (1.0, say("each channel's highest"))
+            return (0.0, say("lowest")), (1.0, say("highest"))
         return self.ticks_of(0)
 
     def ticks_of(self, channel: int) -> tuple[tuple[float, str], ...]:

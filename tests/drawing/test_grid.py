@@ -226,7 +226,7 @@ def test_colour_bar_and_its_marks() -> None:
     np.testing.assert_array_equal(bar[1], grid.palette[:LEVELS])
     assert (0.5, "0") in grid.ticks
     own = make_grid(maps(4), scale="channel")
-    assert own.ticks == ((0.0, "each channel's lowest"), (1.0, "each channel's highest"))
+    assert own.ticks == ((0.0, "lowest"), (1.0, "highest"))
     assert own.ticks_of(2)[0][1] != own.ticks_of(3)[0][1]
     single = make_grid(maps(1), scale="channel")
     assert single.ticks == single.ticks_of(0) != own.ticks

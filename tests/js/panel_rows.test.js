@@ -59,3 +59,23 @@ test("a table is as large as it is, and the chart has the rest", () => {
   assert.deepEqual(one, { wide: 400, high: 160 });
   assert.equal(other.wide, 940 - 400 - GAP);
 });
+
+test("a map with long words lies beside the chart in a low window", () => {
+  const words = (wide) => 80 + 23 * Math.ceil(600 / wide) + 18 * Math.ceil(567 / wide);
+  const map = shape(1, { stretch: 3, most: 560, tallest: 400, least: [200, 80], around: words });
+  const rows = arrange([map, chart], 940, 348, 700);
+  assert.equal(rows.length, 1);
+  const [{ wide, high }] = rows[0];
+  assert.ok(high + words(wide) <= 348 && wide > high);
+});
+
+test("a map is no higher than it may be, however much room there is", () => {
+  const [[{ wide, high }]] = arrange([shape(1, { stretch: 3, most: 560, tallest: 400 })], 1140, 800, 800);
+  assert.deepEqual({ wide, high }, { wide: 560, high: 400 });
+});
+
+test("what is left of a row goes to all alike", () => {
+  const map = shape(1, { stretch: 3, most: 900 });
+  const [[one, other]] = arrange([map, map], 1140, 300, 700);
+  assert.equal(one.wide, other.wide);
+});

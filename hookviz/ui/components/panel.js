@@ -20,6 +20,7 @@ const HEAD_NARROW = 80; // where they stand one above the other, in less than so
 const NARROW = 544;
 const NUMBERED = 22; // pixels of a tile that has room for its number
 const SMALLEST = 14; // pixels of a tile, where all are to be seen at once
+const ALONE = 400; // pixels that one map alone is wide, or high, at most
 const FEW = 4; // tiles that stand in one row
 const LONGEST_NAME = 100; // pixels that a turned name of a chart takes
 const ROW = 27; // pixels of a table's row
@@ -200,9 +201,10 @@ KINDS.grid = (body, { pick, refit, caption }) => {
       const least = onPhone() ? width : Math.min(width, larger(body) * (alone ? 200 : 300));
       return {
         aspect: order.length <= FEW ? order.length * aspect : Math.min(4, Math.max(aspect, 1.2)),
-        // a phone's page is as wide as it; one map alone has no use for more, but larger words have
-        stretch: alone && !isBeforeClass(body) ? 0 : onPhone() ? width : Math.max(3 * aspect, 3),
-        most: alone ? 400 * Math.max(1, aspect) : width,
+        // a phone's page is as wide as it; one map alone has no use for more, but its words have
+        stretch: onPhone() ? width : Math.max(3 * aspect, 3),
+        most: alone ? ALONE * Math.max(1.4, aspect) : width,
+        tallest: alone ? ALONE * Math.max(1, 1 / aspect) : Infinity,
         least: [least, alone || onPhone() ? 80 : 130],
         free: isBeforeClass(body),
         around: (wide) => {

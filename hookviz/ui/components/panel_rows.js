@@ -7,13 +7,14 @@
  *   aspect: number,
  *   stretch: number,
  *   most: number,
+ *   tallest?: number,
  *   least: [number, number],
  *   around: (wide: number) => number,
  *   fixed?: boolean,
  *   free?: boolean,
  * }} Shape
  * `aspect`: its width by its height, and `stretch` what that may become where there is room beside it;
- * `most`: pixels that it is wide at most; `least`: pixels across and down below which it can't be read;
+ * `most`: pixels that it is wide at most, and `tallest` those that its picture is high; `least`: pixels across and down below which it can't be read;
  * `around`: pixels down that its words take at a width; with `fixed` it is as large as `least` says, and
  * with `free` it may be less high than its width asks for, where its words leave it no more.
  * @typedef {{wide: number, high: number}} Size
@@ -32,20 +33,25 @@ const STEP = 4; // pixels between two heights that are tried
 const fitRow = (row, width, room) => {
   const free = width - (row.length - 1) * GAP;
   for (let high = room; high > 0; high -= STEP) {
-    const sizes = row.map(({ aspect, most, least, fixed }) => {
+    const sizes = row.map(({ aspect, most, tallest = Infinity, least, fixed }) => {
       if (fixed) return { wide: Math.min(free, least[0]), high: least[1] };
-      const wide = Math.min(high * aspect, most);
+      const wide = Math.min(Math.min(high, tallest) * aspect, most);
       return { wide: Math.floor(wide), high: Math.floor(wide / aspect) };
     });
     let left = free - sizes.reduce((sum, { wide }) => sum + wide, 0);
     if (left < 0) continue;
-    sizes.forEach((size, at) => {
-      const { stretch, most, fixed } = row[at];
-      if (fixed) return;
-      const more = Math.max(0, Math.min(left, size.high * stretch - size.wide, most - size.wide));
-      size.wide = Math.floor(size.wide + more);
-      left -= more;
-    });
+    const growing = row.filter(({ fixed }) => !fixed).length;
+    for (const share of [left / growing, left]) {
+      // First each its part, so that those that are compared stay alike; then who has use for the rest.
+      sizes.forEach((size, at) => {
+        const { stretch, most, fixed } = row[at];
+        if (fixed) return;
+        const more = Math.min(left, share, size.high * stretch - size.wide, most - size.wide);
+        if (more <= 0) return;
+        size.wide = Math.floor(size.wide + more);
+        left -= more;
+      });
+    }
     sizes.forEach((size, at) => {
       if (row[at].free) size.high = Math.min(size.high, room - row[at].around(size.wide));
     });
