@@ -74,7 +74,7 @@ test("a map is no higher than it may be, however much room there is", () => {
   assert.deepEqual({ wide, high }, { wide: 560, high: 400 });
 });
 
-test("what is left of a row goes to all alike", () => {
+test("maps that are compared are of one size, with words wider than they are", () => {
   const map = shape(1, { stretch: 3, most: 900 });
   const [[one, other]] = arrange([map, map], 1140, 300, 700);
   assert.equal(one.wide, other.wide);

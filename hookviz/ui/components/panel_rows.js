@@ -23,6 +23,10 @@
 export const GAP = 16; // pixels between panels
 const STEP = 4; // pixels between two heights that are tried
 
+// Those that are compared stay of one size.
+const isAlike = (/** @type {Shape} */ one, /** @type {Shape} */ other) =>
+  one.aspect === other.aspect && one.stretch === other.stretch && one.most === other.most;
+
 /**
  * The sizes of the panels of a row that is `room` pixels high at most; null where one gets too small.
  * @param {Shape[]} row
@@ -40,18 +44,14 @@ const fitRow = (row, width, room) => {
     });
     let left = free - sizes.reduce((sum, { wide }) => sum + wide, 0);
     if (left < 0) continue;
-    const growing = row.filter(({ fixed }) => !fixed).length;
-    for (const share of [left / growing, left]) {
-      // First each its part, so that those that are compared stay alike; then who has use for the rest.
-      sizes.forEach((size, at) => {
-        const { stretch, most, fixed } = row[at];
-        if (fixed) return;
-        const more = Math.min(left, share, size.high * stretch - size.wide, most - size.wide);
-        if (more <= 0) return;
-        size.wide = Math.floor(size.wide + more);
-        left -= more;
-      });
-    }
+    sizes.forEach((size, at) => {
+      const { stretch, most, fixed } = row[at];
+      if (fixed) return;
+      const share = left / row.slice(at).filter((other) => isAlike(other, row[at])).length;
+      const more = Math.max(0, Math.min(share, size.high * stretch - size.wide, most - size.wide));
+      size.wide = Math.floor(size.wide + more);
+      left -= more;
+    });
     sizes.forEach((size, at) => {
       if (row[at].free) size.high = Math.min(size.high, room - row[at].around(size.wide));
     });
