@@ -102,6 +102,24 @@ def pixels(canvas: Locator) -> NDArray[np.uint8]:
         return np.asarray(painted.convert("RGBA"))
 
 
+def read_number(text: str | None) -> float:
+    """The first number in a text, as a person reads it."""
+    return read_numbers(text or "")[0]
+
+
+def read_numbers(text: str) -> list[float]:
+    """All numbers in a text, with real minus signs, grouped thousands and powers of ten."""
+    found = re.findall(r"([−-]?\d[\d,]*(?:\.\d+)?)(?:×10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?", text)
+    assert found, text
+    return [
+        float(f"{digits.replace('−', '-').replace(',', '')}e{power.translate(_RAISED) or 0}")
+        for digits, power in found
+    ]
+
+
+_RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+
+
 def choose(page: Page, label: str, option: str) -> None:
     """Pick an option of a select box, as a person would; layers have a number too."""
     box = page.get_by_role("combobox", name=label, exact=True)

@@ -1,6 +1,5 @@
 """Who attends to whom, on the page: clicks and keys, with the numbers that the library gives."""
 
-import re
 import sys
 from collections.abc import Iterator
 
@@ -15,7 +14,7 @@ from hookviz.images.samples import samples
 from hookviz.types import Model
 from scripts.browsing import settled_box
 from scripts.servers import ROOT, serve
-from tests.e2e.screen import at_rest, new_context
+from tests.e2e.screen import at_rest, new_context, read_numbers
 from tests.e2e.test_accessibility import serious
 from tests.e2e.test_layout import lies_in, window
 
@@ -48,13 +47,6 @@ def address() -> Iterator[str]:
 
 def said(page: Page) -> str:
     return page.locator(".attention output").inner_text()
-
-
-def number_in(text: str) -> float:
-    """The number that a sentence ends with."""
-    found = re.search(r"([\d.]+(?:e.\d+)?)\.$", text)
-    assert found is not None, text
-    return float(found[1])
 
 
 def click(page: Page, stage: Locator, row: int, column: int) -> None:
@@ -94,24 +86,26 @@ def test_a_click_on_a_patch_shows_what_it_attends_to(
     assert before > 0
     click(page, stage, 2, 5)
     expect(page.locator(".attention output")).to_contain_text("row 2, column 5 attends most to")
-    assert number_in(said(page)) == pytest.approx(float(expected(None, 2, 5).max()), rel=6e-3)
+    assert read_numbers(said(page))[-1] == pytest.approx(
+        float(expected(None, 2, 5).max()), rel=6e-3
+    )
     page.locator(".maps [role=radio]", has_text="head 3").click()
     top = int(expected(3, 2, 5).argmax())
     there = f"to the patch at row {top // GRID}, column {top % GRID}: "
     expect(page.locator(".attention output")).to_contain_text(there)
-    assert number_in(said(page)) == pytest.approx(float(expected(3, 2, 5).max()), rel=6e-3)
+    assert read_numbers(said(page))[-1] == pytest.approx(float(expected(3, 2, 5).max()), rel=6e-3)
 
     stage.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowLeft")
     expect(stage).to_have_attribute("data-cell", str(3 * GRID + 4))
-    assert number_in(said(page)) == pytest.approx(float(expected(3, 3, 4).max()), rel=6e-3)
+    assert read_numbers(said(page))[-1] == pytest.approx(float(expected(3, 3, 4).max()), rel=6e-3)
     page.keyboard.press("Tab")
     assert "head 3" in _focused(page)
     page.keyboard.press("ArrowRight")
     assert "class token" in _focused(page)
     own = weights[:, 0, 1:].mean(0)
-    assert number_in(said(page)) == pytest.approx(float(own.max()), rel=6e-3)
+    assert read_numbers(said(page))[-1] == pytest.approx(float(own.max()), rel=6e-3)
     stage.focus()
     page.keyboard.press("Escape")
     assert len(sent) == before  # all of it was answered in the window

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from scripts.automatic_grid import automatic_grid
 from scripts.browsing import tiles, wait_for_grid
-from tests.e2e.screen import SHAPESNET, choose, new_context
+from tests.e2e.screen import SHAPESNET, choose, new_context, read_number
 
 
 def point(page: Page, channel: int, row: int = 5, column: int = 7) -> tuple[float, float]:
@@ -40,14 +40,14 @@ def test_hover_reads_the_numbers_of_a_channel_and_the_value_under_the_pointer(
     expected = [exact.min().item(), exact.mean().item(), exact.max().item()]
     assert shown == pytest.approx(expected, rel=6e-3)
     said = line.inner_text().replace("−", "-")
-    hover = re.search(r"≈ (-?[\d.e-]+) at row (\d+), column (\d+)", said)
+    hover = re.search(r"≈ (\S+) at row (\d+), column (\d+)", said)
     assert hover is not None
     assert (int(hover[2]), int(hover[3])) == (row, column)
     grid = automatic_grid(values)
     low, high = grid.limits.low[channel], grid.limits.high[channel]
     clipped = exact[row, column].clamp(float(low), float(high)).item()
     step = float(high - low) / 253
-    assert float(hover[1]) == pytest.approx(clipped, abs=step)
+    assert read_number(hover[1]) == pytest.approx(clipped, abs=step)
 
 
 def test_a_click_picks_a_channel_up_and_the_link_keeps_it(
@@ -157,7 +157,7 @@ def test_a_cell_is_multiplied_out_and_the_link_keeps_it(
     expect(why).to_contain_text("at row 20, column 33?")
     expect(said).to_contain_text("as the network computed")
     text = said.inner_text().replace("−", "-")
-    computed = float(re.search(r"= (-?[\d.e-]+\d), as the network", text)[1])  # type: ignore[index]
+    computed = read_number(re.search(r"= (\S+), as the network", text)[1])  # type: ignore[index]
     assert computed == pytest.approx(values[9, 20, 33].item(), rel=6e-3)
     expect(page.locator(".why .steps").get_by_text("BatchNorm2d")).to_be_visible()
     assert "cell=20%2C33" in page.url

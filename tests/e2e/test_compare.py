@@ -21,6 +21,7 @@ from tests.e2e.screen import (
     expect_caption,
     new_context,
     pixels,
+    read_numbers,
 )
 from tests.pictures import encoded, picture
 
@@ -71,10 +72,6 @@ def canvas(page: Page) -> NDArray[np.uint8]:
     return pixels(page.locator(f"{STAGE} canvas"))
 
 
-def numbers(text: str) -> list[float]:
-    return [float(each) for each in re.findall(r"-?\d[\d.]*(?:e-?\d+)?", text.replace("−", "-"))]
-
-
 @pytest.mark.sweep("by day of one view: tests/e2e/test_channels.py")
 def test_the_pointer_reads_both(
     page: Page, server: str, values: torch.Tensor, untrained: torch.Tensor
@@ -87,10 +84,10 @@ def test_the_pointer_reads_both(
     )
     line = page.locator("figure output")
     expect(line).to_contain_text(re.compile("channel 10 · A ≈ .* · B ≈ .* at row"))
-    _, a, b, at_row, at_column = numbers(line.inner_text())
+    _, a, b, at_row, at_column = read_numbers(line.inner_text())
     limit = max(values.abs().max().item(), untrained.abs().max().item())
     cell = int(at_row), int(at_column)
-    shown = numbers(page.locator("figure .ticks").inner_text())
+    shown = read_numbers(page.locator("figure .ticks").inner_text())
     for said, exact in ((a, values[10]), (b, untrained[10])):
         clipped = exact[cell].clamp(min(shown), max(shown)).item()
         assert said == pytest.approx(clipped, abs=2 * limit / 253)
@@ -169,7 +166,7 @@ def test_the_difference_and_what_changed_most_and_a_channel_in_both(
         "aria-valuetext", re.compile(f"^channel {expected[0]} ")
     )
     spoken = page.locator(STAGE).get_attribute("aria-valuetext") or ""
-    lowest, mean, highest = numbers(spoken)[1:4]
+    lowest, mean, highest = read_numbers(spoken)[1:4]
     exact = (untrained - values)[expected[0]]
     assert [lowest, mean, highest] == pytest.approx(
         [exact.min().item(), exact.mean().item(), exact.max().item()], rel=6e-3
@@ -190,7 +187,7 @@ def test_the_difference_and_what_changed_most_and_a_channel_in_both(
     line = page.locator(".of-difference output")
     expect(line).to_contain_text(f"row {row}, column {column}")
     changed = (untrained - values)[12, row, column].item()
-    assert numbers(line.inner_text())[-1] == pytest.approx(changed, rel=1e-4)
+    assert read_numbers(line.inner_text())[-1] == pytest.approx(changed, rel=1e-4)
     page.get_by_role("button", name="Close").click()
 
     show(page, "B")
@@ -199,7 +196,7 @@ def test_the_difference_and_what_changed_most_and_a_channel_in_both(
     expect(page.locator(".single .picture:visible")).to_have_count(2)
     assert np.array_equal(pixels(page.locator(".of-b .single .picture")), of_both[1])
     expect(beside).to_contain_text("correlation")
-    said = numbers(beside.inner_text())
+    said = read_numbers(beside.inner_text())
     row, column = map(int, parse_qs(urlsplit(page.url).query)["cell"][0].split(",")[:2])
     a, b = values[12].double().numpy(), untrained[12].double().numpy()
     cosine = (a * b).sum() / np.sqrt((a**2).sum() * (b**2).sum())
@@ -226,7 +223,9 @@ def test_two_shapes_are_shown_one_after_the_other(
     line = page.locator(".single output:visible")
     expect(line).to_contain_text(f"row {row}, column {column}")
     expect(line).not_to_contain_text("≈")  # as read from the tile's colour, until its values come
-    assert numbers(line.inner_text())[-1] == pytest.approx(values[12, row, column].item(), rel=1e-4)
+    assert read_numbers(line.inner_text())[-1] == pytest.approx(
+        values[12, row, column].item(), rel=1e-4
+    )
     expect(page.get_by_text("What excites the channel")).to_be_hidden()
     group.get_by_text("B", exact=True).click()
     expect(page.get_by_role("heading", name="Channel 12", exact=True)).to_be_visible()

@@ -24,9 +24,9 @@ from tests.e2e.screen import (
     choose,
     expect_caption,
     pixels,
+    read_numbers,
 )
 from tests.e2e.test_accessibility import serious
-from tests.e2e.test_compare import numbers
 
 LAYER = "stem.first.conv"
 
@@ -312,7 +312,7 @@ def test_order_and_how_many_ask_nobody(page: Page, server: str, values: torch.Te
             page.mouse.move(*tile_centre(page, at))
             channel = int(grid.order[at])
             expect(stage).to_have_attribute("aria-valuetext", re.compile(rf"^channel {channel}\b"))
-            low, mean, high = numbers(stage.get_attribute("aria-valuetext") or "")[1:4]
+            low, mean, high = read_numbers(stage.get_attribute("aria-valuetext") or "")[1:4]
             cells = values[channel]
             known = [cells.min().item(), cells.mean().item(), cells.max().item()]
             assert [low, mean, high] == pytest.approx(known, rel=6e-3)

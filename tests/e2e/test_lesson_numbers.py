@@ -201,7 +201,7 @@ def test_a_million_counts_as_a_million(page: Page, taught: Server, typed: str) -
     field.press("Enter")
     sign = "−" if typed[0] in "-−" else ""
     expect(page.locator(".editor-says")).to_contain_text(f"from 0 to {sign}1,000,000")
-    expect(page.locator(".walk .kernel td").first).to_have_attribute("title", f"{sign}1.00e+6")
+    expect(page.locator(".walk .kernel td").first).to_have_attribute("title", f"{sign}1.00×10⁶")
     at_rest(page)
     page.reload()
     expect(field).to_have_value(f"{sign}1000000")

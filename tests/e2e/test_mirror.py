@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, WebSocket, expect
 
 import hookviz
 from scripts.browsing import STAGE, wait_for_grid
-from tests.e2e.screen import new_context
+from tests.e2e.screen import new_context, read_number
 from tests.e2e.test_accessibility import serious
 from tests.e2e.test_live import LIVE, Scheme, expect_live, overlap, play
 
@@ -68,10 +68,7 @@ def sent_frames(page: Page) -> list[bytes]:
 
 def read(page: Page, part: str) -> float:
     """The number in a part of the mirror, such as “now 3.88”."""
-    text = page.locator(f".live {part}").inner_text().replace("−", "-")
-    found = re.search(r"-?\d[\d.]*(e[+-]\d+)?", text)
-    assert found is not None, text
-    return float(found[0])
+    return read_number(page.locator(f".live {part}").inner_text())
 
 
 def test_the_glow_is_the_map_of_the_frame_and_the_level_its_own(page: Page, server: str) -> None:

@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from hookviz.images.samples import samples
 from tests.e2e.jupyter import Jupyter, Notebook, jupyter_lab
-from tests.e2e.screen import IS_MAP_PAINTED
+from tests.e2e.screen import IS_MAP_PAINTED, read_number
 
 pytestmark = pytest.mark.slow("JupyterLab starts, and a kernel that imports torch")
 
@@ -57,13 +57,6 @@ def click_tile(shown: Locator, channel: int) -> None:
     expect(shown.get_by_role("heading", name=f"Channel {channel}", exact=True)).to_be_visible()
 
 
-def number(text: str | None) -> float:
-    """The first number in a text, as a person reads it."""
-    found = re.search(r"[−\d][\d.,]*(?:e[−+]?\d+)?", text or "")
-    assert found, text
-    return float(found[0].replace("−", "-"))
-
-
 TELL = """
 seen = []
 layer = network.get_submodule(widget.layer)
@@ -87,7 +80,7 @@ def test_the_next_cell_computes_with_what_was_clicked(jupyter: Jupyter, page: Pa
     shown = explorer(notebook, 0)
     click_tile(shown, 2)
     why = shown.get_by_role("heading", name=re.compile("^Why"))
-    read = number(why.text_content())
+    read = read_number(why.text_content())
     notebook.run(1)
     told = json.loads(notebook.text(1))
     assert (told["layer"], told["channel"], told["equal"]) == ("conv1", 2, True)

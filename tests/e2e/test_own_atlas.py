@@ -13,7 +13,7 @@ import hookviz
 from scripts.browsing import wait_for_grid
 from scripts.servers import Server
 from tests.atlas.folders import save_folder
-from tests.e2e.screen import SHAPESNET, new_context
+from tests.e2e.screen import SHAPESNET, new_context, read_number
 from tests.e2e.test_queue import until
 from tests.pictures import encoded, picture
 
@@ -89,7 +89,7 @@ def test_ones_own_images_are_looked_through_and_lead_to_themselves(
         line = page.locator(".single output:visible")
         expect(line).to_contain_text(f"row {row}, column {column}")
         expect(line).not_to_contain_text("≈")  # which stands until the number itself has come
-        said = float(line.inner_text().rpartition("·")[2].replace("−", "-"))
+        said = read_number(line.inner_text().rpartition("·")[2])
         assert said == pytest.approx(expected[0].value, rel=1e-5)
 
     menu(page, "among your 6 images")

@@ -8,8 +8,8 @@ from playwright.sync_api import Browser, expect
 
 import hookviz
 from hookviz.images.samples import samples
-from tests.e2e.screen import IS_MAP_PAINTED
-from tests.e2e.test_standalone import number_in, opened
+from tests.e2e.screen import IS_MAP_PAINTED, read_number
+from tests.e2e.test_standalone import opened
 
 STAR = next(each.path for each in samples() if each.name == "star")
 LAYER, OTHER = "stage1.first.conv", "stage1.first.norm"
@@ -61,7 +61,7 @@ def test_a_channel_of_the_map_is_the_library_s(
         expect(page.get_by_role("heading", name=f"Channel {strongest}")).to_be_visible()
         line = page.locator(".map-b output")
         expect(line).to_contain_text("≈")
-        said = number_in(line.inner_text().rpartition("≈")[2])
+        said = read_number(line.inner_text().rpartition("≈")[2])
         assert said == pytest.approx(float(values[strongest].max()), rel=1e-3)
         page.keyboard.press("Escape")
         expect(page.get_by_role("heading", name="Channel")).to_be_hidden()
@@ -71,7 +71,7 @@ def test_a_channel_of_the_map_is_the_library_s(
         place = re.search(r"row (\d+), column (\d+) · ≈ (.+)", line.inner_text())
         assert place
         exact = float(values[channel, int(place[1]), int(place[2])])
-        assert number_in(place[3]) == pytest.approx(exact, rel=1e-3)
+        assert read_number(place[3]) == pytest.approx(exact, rel=1e-3)
 
 
 def test_a_layer_that_is_not_kept_says_how_to_have_it(browser: Browser, file: Path) -> None:

@@ -25,7 +25,7 @@ from hookviz.standalone.saving import page_bytes
 from hookviz.wording import percent
 from scripts.browsing import tile_centre, tiles, wait_for_grid
 from scripts.servers import Server
-from tests.e2e.screen import SHAPESNET
+from tests.e2e.screen import SHAPESNET, read_number
 from tests.networks import seeded
 
 PHOTO = next(each.path for each in samples() if each.kind == "photo")
@@ -136,16 +136,6 @@ def painted(page: Page) -> None:
     page.locator(".main:not(.stale) .picture[data-key]").wait_for(state="attached")
 
 
-def number_in(text: str) -> float:
-    found = re.search(r"[−-]?[\d,.]+(?:×10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?", text)
-    assert found, text
-    mantissa, _, power = found[0].replace("−", "-").replace(",", "").partition("×10")
-    return float(mantissa) * 10.0 ** int(power.translate(_DOWN) or 0)
-
-
-_DOWN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-
-
 def texts(place: Locator) -> list[str]:
     return [each.strip() for each in place.all_inner_texts()]
 
@@ -162,7 +152,7 @@ def check_sum(page: Page, expected: Mapping[str, Any]) -> None:
     assert texts(page.locator(".why .rest")) == [expected["rest"]]
     rows = page.locator(".why .rows .row")
     assert texts(rows.locator(".name")) == [f"in {row['input']}" for row in expected["rows"]]
-    terms = [number_in(each) for each in texts(rows.locator(".term"))]
+    terms = [read_number(each) for each in texts(rows.locator(".term"))]
     assert terms == pytest.approx([row["term"] for row in expected["rows"]], rel=5e-3, abs=1e-12)
 
 
@@ -184,7 +174,7 @@ def test_every_number_is_the_library_s(name: str, browser: Browser, folder: Path
             line = page.locator(".map-b output")
             expect(line).to_contain_text(f"row {row}, column {column} · ≈")
             exact = values[channel, row, column]
-            shown = number_in(line.inner_text().rpartition("≈")[2])
+            shown = read_number(line.inner_text().rpartition("≈")[2])
             assert shown == pytest.approx(exact, rel=_HALF + 5e-4)
             # its numbers
             said = page_of.said("channel", layer, channel=channel)
@@ -210,7 +200,7 @@ def test_every_number_is_the_library_s(name: str, browser: Browser, folder: Path
             assert found, text
             assert found[1] != found[2]
             there = values[at, int(found[1]), int(found[2])]
-            assert number_in(text.partition("≈")[2]) == pytest.approx(there, rel=_HALF + 5e-3)
+            assert read_number(text.partition("≈")[2]) == pytest.approx(there, rel=_HALF + 5e-3)
             # the classes
             likeliest = page_of.capture.likeliest(5)
             labels = texts(page.locator(".classes .label"))
@@ -224,7 +214,7 @@ def test_every_number_is_the_library_s(name: str, browser: Browser, folder: Path
             line = page.locator(".map-b output")
             expect(line).to_contain_text(f"row {other['row']}, column {other['column']} · ≈")
             exact = values[channel, other["row"], other["column"]]
-            shown = number_in(line.inner_text().rpartition("≈")[2])
+            shown = read_number(line.inner_text().rpartition("≈")[2])
             assert shown == pytest.approx(exact, rel=_HALF + 5e-4, abs=1e-7)
             if layer == page_of.sums:
                 check_sum(page, page_of.said("cell", layer, channel=channel, **other))

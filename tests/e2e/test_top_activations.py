@@ -11,7 +11,7 @@ from hookviz.atlas.known_atlases import atlas_of
 from hookviz.drawing.patch_sheet import patch_sheet
 from hookviz.images.samples import samples
 from scripts.browsing import tile_centre, wait_for_grid
-from tests.e2e.screen import SHAPESNET, choose
+from tests.e2e.screen import SHAPESNET, choose, read_number
 
 LAYER, CHANNEL = "stage3.second.conv", 9
 
@@ -61,7 +61,7 @@ def test_a_patch_leads_to_its_image_where_the_cell_has_that_value(
     assert query["channel"] == [str(CHANNEL)]
     line = page.locator(".single output:visible")
     expect(line).to_contain_text(f"row {row}, column {column}")
-    said = float(line.inner_text().rpartition("·")[2].replace("−", "-"))
+    said = read_number(line.inner_text().rpartition("·")[2])
     assert said == pytest.approx(first.value, rel=1e-5)
     page.go_back()
     expect(page.get_by_role("heading", name=f"Channel {CHANNEL}")).to_be_visible()

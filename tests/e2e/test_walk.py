@@ -14,7 +14,7 @@ from hookviz.explaining.layer_recorder import record_layer_call
 from hookviz.explaining.ranking import strongest_by_contribution
 from hookviz.images.samples import samples
 from scripts.browsing import settled_box, wait_for_grid
-from tests.e2e.screen import SHAPESNET, pixels
+from tests.e2e.screen import SHAPESNET, pixels, read_number
 
 LAYER = "stem.first.conv"
 
@@ -22,7 +22,7 @@ LAYER = "stem.first.conv"
 def _products(page: Page) -> NDArray[np.float64]:
     """What the walk multiplies at this step, to three digits."""
     titles = page.locator("table.products td").evaluate_all("cells => cells.map(one => one.title)")
-    return np.array([float(title.replace("−", "-")) for title in titles])
+    return np.array([read_number(title) for title in titles])
 
 
 @pytest.mark.moving
@@ -38,7 +38,7 @@ def test_the_walk_starts_at_the_cell_and_its_sums_are_the_values(
     input_channel = int(re.findall(r"input (\d+)", of_input.inner_text())[0])
     for column in (60, 61, 62):
         expect(says).to_contain_text(f"row 62, column {column}:")
-        shown = float(says.inner_text().replace("−", "-").rpartition("= ")[2])
+        shown = read_number(says.inner_text().rpartition("= ")[2])
         assert shown == pytest.approx(values[9, 62, column].item(), rel=6e-3)
         cell = explain_cell(call, 9, 62, column)
         exact = (cell.kernel * cell.patch)[input_channel].ravel()
@@ -75,7 +75,7 @@ def test_the_walk_is_over_the_whole_of_the_strongest_input(
     assert input_channel == strongest_by_contribution(call, 9)[0][0]
     expect(page.locator("table.kernel td")).to_have_count(9)
     weights = page.locator("table.kernel td").evaluate_all("cells => cells.map(one => one.title)")
-    kernel = np.array([float(text.replace("−", "-")) for text in weights]).reshape(3, 3)
+    kernel = np.array([read_number(text) for text in weights]).reshape(3, 3)
     np.testing.assert_allclose(kernel, call.kernel[9, input_channel].numpy(), rtol=6e-3, atol=1e-9)
     # The map as it is painted, in the one language of colours: no cell of it is left out.
     painted = pixels(page.locator(".walk canvas.input"))

@@ -9,10 +9,11 @@ beforeEach(() => {
 
 test("numbers have three digits, a real minus, and an exponent where they are small or large", () => {
   assert.equal(number(-2.34567), "−2.35");
-  assert.equal(number(0), "0.00");
+  assert.equal(number(0), "0");
   assert.equal(number(123), "123");
-  assert.equal(number(1e6), "1.00e+6");
-  assert.equal(number(0.00041), "4.10e−4");
+  assert.equal(number(1e6), "1.00×10⁶");
+  assert.equal(number(1234), "1,230");
+  assert.equal(number(0.00041), "4.10×10⁻⁴");
   assert.equal(number(Number.NaN), "none");
   assert.equal(number(null), "none");
 });
@@ -21,6 +22,8 @@ test("the decimal point is the page's", () => {
   window.hookvizPoint = ",";
   assert.equal(number(2.5), "2,50");
   assert.equal(inSigns("-0.5"), "−0,5");
+  assert.equal(inSigns("-1.2345e-7"), "−1,2345×10⁻⁷");
+  assert.equal(inSigns("1e+21"), "1×10²¹");
 });
 
 test("a sentence is in the page's language, with its facts, and another word is left alone", () => {

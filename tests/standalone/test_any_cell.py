@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import nn
 from hookviz.explaining.cell_sum import explain_cell
 from hookviz.explaining.layer_call import LayerCall
 from hookviz.explaining.layer_recorder import record_layer_call
+from hookviz.explorer import client_files
 from hookviz.explorer.cell_sum import cell_sum
 from hookviz.language.catalogs import signs
 from hookviz.language.speaking import speaking
@@ -21,15 +23,18 @@ from tests.networks import as_model, random_input, seeded
 from tests.node import run_node
 from tests.token_networks import TOKEN_NETWORKS
 
+SHARED = client_files.CLIENT / "shared.js"
 
-def in_node(constants: dict[str, Any], expression: str) -> Any:
+
+def in_node(
+    constants: dict[str, Any], expression: str, module: Path = CLIENT / "any_cell.js"
+) -> Any:
     """The value of an expression with the module as `it`."""
     begins = "".join(f"const {name} = {json.dumps(each)};\n" for name, each in constants.items())
-    module = (CLIENT / "any_cell.js").as_uri()
     return json.loads(
         run_node(
             f"{begins}globalThis.window = {{ hookvizWords: WORDS, hookvizPoint: POINT }};\n"
-            f'const it = await import("{module}");\n'
+            f'const it = await import("{module.as_uri()}");\n'
             f"console.log(JSON.stringify({expression}));"
         )
     )
@@ -144,12 +149,12 @@ def test_a_number_is_written_as_in_python() -> None:
     ]
     for language, point in (("en", "."), ("de", ",")):
         given = {"WORDS": {}, "POINT": point, "VALUES": values}
-        found = in_node(given, "VALUES.map((value) => it.written(value))")
+        found = in_node(given, "VALUES.map((value) => it.written(value))", SHARED)
         expected = [number(value) for value in values]
         if language == "de":
             expected = [each.translate({44: 46, 46: 44}) for each in expected]
         assert found == expected, language
     odd = in_node(
-        {"WORDS": {}, "POINT": "."}, "[NaN, Infinity, -Infinity].map((v) => it.written(v))"
+        {"WORDS": {}, "POINT": "."}, "[NaN, Infinity, -Infinity].map((v) => it.written(v))", SHARED
     )
     assert odd == [number(each) for each in (math.nan, math.inf, -math.inf)]

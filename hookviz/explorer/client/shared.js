@@ -59,23 +59,56 @@ export const unpacked = (bytes) => {
   return { picture, ...facts };
 };
 
+const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+const timesTenTo = (/** @type {number} */ power) =>
+  `×10${[...String(power)].map((sign) => (sign === "-" ? "⁻" : SUPERSCRIPTS[Number(sign)])).join("")}`;
+
+/** Three digits and the power of ten; what lies in the middle of two goes to the even one, as in Python. */
+const rounded = (/** @type {number} */ size) => {
+  const exact = size.toExponential(60);
+  const isEven = /^\d\.\d[02468]50*e/.test(exact);
+  return isEven ? [exact.slice(0, 4), exact.split("e")[1]] : size.toExponential(2).split("e");
+};
+
 /**
- * A number that was written by JavaScript with the page's decimal point and a real minus sign.
+ * A number in three digits, as Python's `wording.number` writes it.
+ * @param {number} value
+ * @param {string} [point]
+ */
+export const written = (value, point = window.hookvizPoint ?? ".") => {
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "∞" : "−∞";
+  if (value === 0) return "0";
+  const [mantissa, exponent] = rounded(Math.abs(value));
+  const power = Number(exponent);
+  let text = "";
+  if (power > -4 && power < 6) {
+    const [whole, rest] = Number(`${mantissa}e${power}`)
+      .toFixed(Math.max(0, 2 - power))
+      .split(".");
+    const apart = whole.replace(/\B(?=(\d{3})+$)/g, point === "," ? "." : ",");
+    text = rest ? apart + point + rest : apart;
+  } else {
+    text = `${mantissa.replace(".", point)}${timesTenTo(power)}`;
+  }
+  return value < 0 ? `−${text}` : text;
+};
+
+/**
+ * A number that was written by JavaScript with the page's decimal point, a real minus sign and a power of ten.
  * The head says which: a browser knows fewer languages than the server.
  * @param {string} text
  */
-export const inSigns = (text) => text.replace("-", "−").replace(".", window.hookvizPoint ?? ".");
+export const inSigns = (text) =>
+  text
+    .replace(/e([+-]\d+)$/, (_, power) => timesTenTo(Number(power)))
+    .replace("-", "−")
+    .replace(".", window.hookvizPoint ?? ".");
 
 /**
- * A number as people read it: three digits.
+ * A number as people read it: three digits, and none where there is no number.
  * @param {number | null} value
  */
-export const number = (value) => {
-  if (value === null || Number.isNaN(value)) return say("none");
-  const size = Math.abs(value);
-  const text = size !== 0 && (size < 1e-3 || size >= 1e5) ? value.toExponential(2) : value.toPrecision(3);
-  return inSigns(text);
-};
+export const number = (value) => (value === null || Number.isNaN(value) ? say("none") : written(value));
 
 /**
  * float32 numbers that came as base64, which keeps them exact and short.

@@ -1,42 +1,10 @@
 // Why a cell has its value: of a layer whose input and weights the page keeps, the sum of products of any
 // of its cells, in the form of the answer to the question "cell".
 
-import { say } from "../../explorer/client/shared.js";
+import { say, written } from "../../explorer/client/shared.js";
 
 const TINY = 2 ** -126; // the least float32 that has all digits
 const KEPT = 2 ** -11; // of a value: how far float16 may be from it
-const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
-
-/** Three digits and the power of ten; what lies in the middle of two goes to the even one, as in Python. */
-const rounded = (/** @type {number} */ size) => {
-  const exact = size.toExponential(60);
-  const isEven = /^\d\.\d[02468]50*e/.test(exact);
-  return isEven ? [exact.slice(0, 4), exact.split("e")[1]] : size.toExponential(2).split("e");
-};
-
-/**
- * A number in three digits, as Python's `wording.number` writes it.
- * @param {number} value
- * @param {string} [point]
- */
-export const written = (value, point = window.hookvizPoint ?? ".") => {
-  if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "∞" : "−∞";
-  if (value === 0) return "0";
-  const [mantissa, exponent] = rounded(Math.abs(value));
-  const power = Number(exponent);
-  let text = "";
-  if (power > -4 && power < 6) {
-    const [whole, rest] = Number(`${mantissa}e${power}`)
-      .toFixed(Math.max(0, 2 - power))
-      .split(".");
-    const apart = whole.replace(/\B(?=(\d{3})+$)/g, point === "," ? "." : ",");
-    text = rest ? apart + point + rest : apart;
-  } else {
-    const raised = [...String(power)].map((sign) => (sign === "-" ? "⁻" : SUPERSCRIPTS[Number(sign)]));
-    text = `${mantissa.replace(".", point)}×10${raised.join("")}`;
-  }
-  return value < 0 ? `−${text}` : text;
-};
 
 /** Parts of a sentence with its numbers. */
 const filled = (/** @type {[string, string][]} */ parts, /** @type {Record<string, number>} */ numbers) =>
