@@ -14,9 +14,10 @@
  *   free?: boolean,
  * }} Shape
  * `aspect`: its width by its height, and `stretch` what that may become where there is room beside it;
- * `most`: pixels that it is wide at most, and `tallest` those that its picture is high; `least`: pixels across and down below which it can't be read;
- * `around`: pixels down that its words take at a width; with `fixed` it is as large as `least` says, and
- * with `free` it may be less high than its width asks for, where its words leave it no more.
+ * `most`: pixels that it is wide at most, and `tallest` those that its picture is high; `least`: pixels
+ * across and down below which it can't be read; `around`: pixels down that its words take at a width;
+ * with `fixed` it is as large as `least` says, and with `free` it may be less high than its width asks
+ * for, where its words leave it no more.
  * @typedef {{wide: number, high: number}} Size
  */
 
