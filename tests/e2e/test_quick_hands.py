@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 from playwright.sync_api import Browser, Page, expect
 
-from scripts.browsing import tile_centre
+from scripts.browsing import settled_box, tile_centre
 from scripts.servers import Server
 from tests.e2e.screen import at_rest, new_context
 
@@ -70,6 +70,19 @@ def test_each_tile_that_is_clicked_counts(page: Page, server: Server) -> None:
     expect(page.locator(".hv-hunt")).to_contain_text(f"Tries: {len(tried)}.")
     at_rest(page)
     assert moved(page)["hunt"].split(" ")[-1] == ".".join(map(str, tried))
+
+
+def test_each_name_that_is_guessed_counts(page: Page, server: Server) -> None:
+    page.goto(f"{server}/?lesson=image")
+    names = page.locator(".riddle-guesses button")
+    expect(names).to_have_text(["Bricks", "Cat", "Ring", "Rocket"])
+    at_rest(page)
+    wrong = [settled_box(page, names.nth(at)) for at in (0, 2, 3)]
+    for box in wrong:
+        page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(names).to_have_text(["✗ Bricks", "Cat", "✗ Ring", "✗ Rocket"])
+    at_rest(page)
+    assert moved(page)["riddle"] == "cat 0 0 brick ring rocket"
 
 
 def test_a_map_fills_on_though_its_pause_is_answered(browser: Browser, server: Server) -> None:

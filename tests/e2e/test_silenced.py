@@ -10,7 +10,14 @@ from playwright.sync_api import Browser, Page, expect
 import hookviz
 from hookviz.images.samples import samples
 from scripts.browsing import STAGE, wait_for_grid
-from tests.e2e.screen import SHAPESNET, at_rest, choose, expect_caption, new_context
+from tests.e2e.screen import (
+    SHAPESNET,
+    at_rest,
+    choose,
+    expect_caption,
+    new_context,
+    read_numbers,
+)
 
 EDITED, WATCHED = "stage1.first.conv", "stage1.second.conv"
 CHANNELS = [3, 13]
@@ -59,8 +66,7 @@ def test_an_ablation_is_b_in_the_explorer_and_in_the_link(
     most = int(change.double().abs().mean((1, 2)).argmax())
     stage = page.locator(STAGE)
     expect(stage).to_have_attribute("aria-valuetext", re.compile(f"^channel {most} "))
-    spoken = (stage.get_attribute("aria-valuetext") or "").replace("−", "-")
-    numbers = [float(each) for each in re.findall(r"-?\d[\d.]*", spoken)[1:4]]
+    numbers = read_numbers(stage.get_attribute("aria-valuetext") or "")[1:4]
     exact = change[most]
     expected = [exact.min().item(), exact.mean().item(), exact.max().item()]
     assert numbers == pytest.approx(expected, rel=6e-3, abs=1e-3)

@@ -71,6 +71,29 @@ def show(
     )
 
 
+def each_once(key: str, hear: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return what hears each of the values that ``counted`` of ``page.js`` sends, and none twice.
+
+    Of two requests that wait for the same run Streamlit keeps the newer one's trigger. So the
+    browser sends a value until it is told, by `taken`, that it was heard.
+    """
+
+    def hear_all(sent: object) -> None:
+        for each in sent if isinstance(sent, list) else ():
+            match each:
+                case {"number": int(number), "value": value} if number > taken(key):
+                    st.session_state[f"{key} taken"] = number
+                    hear(value)
+
+    return hear_all
+
+
+def taken(key: str) -> int:
+    """Return the number of the last value that `each_once` heard of a component, 0 before one."""
+    number: int = st.session_state.get(f"{key} taken", 0)
+    return number
+
+
 def packed(facts: Mapping[str, Any], picture: bytes = b"") -> bytes:
     """Pack a component's data: the length of a text, that text in JSON, and a picture if any.
 

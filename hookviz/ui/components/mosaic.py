@@ -2,11 +2,9 @@
 
 from collections.abc import Callable
 
-import streamlit as st
-
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.tile_facts import tile_facts
-from hookviz.ui.components.files import show
+from hookviz.ui.components.files import each_once, show, taken
 from hookviz.ui.state import Cell
 
 
@@ -21,8 +19,7 @@ def mosaic(
 ) -> None:
     """Show a grid, to hover over its tiles and pick their channels.
 
-    Each pick counts, however quickly the next one follows: of two requests that wait for a run
-    Streamlit keeps the newer one's trigger. So the browser sends picks until they were taken.
+    Each pick counts, however quickly the next one follows.
 
     Args:
         grid: the channels.
@@ -32,26 +29,14 @@ def mosaic(
         height: pixels that the tiles may take.
         chosen: the channel that is framed, if any.
     """
-    taken = f"{key} taken"  # the number of the last pick that was
 
     def picked(sent: object) -> None:
-        for each in sent if isinstance(sent, list) else ():
-            match each:
-                case {"number": int(number), "channel": int(channel), "cell": cell}:
-                    if number > st.session_state.get(taken, 0):
-                        st.session_state[taken] = number
-                        on_pick(channel, _cell(cell))
+        match sent:
+            case {"channel": int(channel), "cell": [int(row), int(column)]}:
+                on_pick(channel, (row, column))
+            case {"channel": int(channel)}:
+                on_pick(channel, None)
 
-    facts = tile_facts(grid, alt, grid.sprite) | {
-        "height": height,
-        "chosen": chosen,
-        "taken": st.session_state.get(taken, 0),
-    }
-    show("mosaic", key, facts, grid.sprite, picked=picked)
-
-
-def _cell(sent: object) -> Cell | None:
-    match sent:
-        case [int(row), int(column)]:
-            return row, column
-    return None
+    own = {"height": height, "chosen": chosen, "taken": taken(key)}
+    facts = tile_facts(grid, alt, grid.sprite) | own
+    show("mosaic", key, facts, grid.sprite, picked=each_once(key, picked))

@@ -27,6 +27,27 @@ export const afterHead = (draw) => (component) => {
 // To the top of the page, where what a click in a lens leads to is shown.
 export const scrollUp = () => document.querySelector("[data-testid='stMain']")?.scrollTo(0, 0);
 
+/** @type {WeakMap<object, {number: number, value: unknown}[]>} */
+const untaken = new WeakMap(); // what the server has not heard yet, by the element of the component
+
+/**
+ * The one trigger of a component, which sends all that the server has not heard yet: of two requests that wait
+ * for the same run Streamlit keeps the newer one's value. `each_once` of files.py hears each once.
+ * @param {Component} component
+ * @param {number} taken number of the last value that was heard
+ * @returns {Component["setTriggerValue"]}
+ */
+export const counted = ({ parentElement, setTriggerValue }, taken) => {
+  const waiting = (untaken.get(parentElement) ?? []).filter(({ number }) => number > taken);
+  untaken.set(parentElement, waiting);
+  return (name, value) => {
+    // Above those of an earlier element in this place.
+    const number = Math.max(Date.now(), taken + 1, (waiting.at(-1)?.number ?? 0) + 1);
+    waiting.push({ number, value });
+    setTriggerValue(name, waiting);
+  };
+};
+
 /** @type {WeakMap<object, any>} */
 const parts = new WeakMap(); // of components, by the element that they are in
 

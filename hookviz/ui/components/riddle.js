@@ -1,6 +1,7 @@
 // An image as numbers alone: names to guess among, and a button that uncovers a little more of it.
 
 import { frame, make, unpacked } from "../../explorer/client/shared.js";
+import { counted } from "./page.js";
 
 const FRAME = `
   <div class="riddle" role="group">
@@ -14,7 +15,8 @@ const WRITTEN = 24; // numbers in a row from which on no digit can be read
 const addresses = new WeakMap(); // of the picture that is shown, to be given back
 let wasOn = false; // whether the focus was on a step: Streamlit may put all of it into the page anew
 
-export default function ({ data: bytes, parentElement, setTriggerValue }) {
+export default function (component) {
+  const { data: bytes, parentElement } = component;
   const data = unpacked(bytes);
   const find = frame(parentElement, FRAME);
   const [root, numbers, picture, guesses, on, again, another] = [
@@ -29,7 +31,8 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const { words, levels, stage } = data;
   root.setAttribute("aria-label", words.label);
   root.dataset.stage = stage;
-  const tell = (did) => setTriggerValue("did", did);
+  const send = counted(component, data.taken);
+  const tell = (did) => send("did", did);
 
   numbers.hidden = !levels.length;
   picture.hidden = Boolean(levels.length);

@@ -7,7 +7,7 @@ from hookviz.drawing.pictures import encode_png
 from hookviz.language.saying import say
 from hookviz.lessons.parts.riddle import COLOURS, FINER, GREY, GREYS, LAST, NUMBERS
 from hookviz.types import Pixels
-from hookviz.ui.components.files import show
+from hookviz.ui.components.files import each_once, show, taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,8 @@ def show_riddle(
 ) -> None:
     """Show the riddle. The image's own pixels leave the server only where they are to be seen.
 
+    Each guess counts, however quickly the next one follows.
+
     Args:
         view: what is seen.
         on_uncover: gets the stage that is asked for.
@@ -78,6 +80,7 @@ def show_riddle(
 
     is_over = view.stage == LAST
     data = {
+        "taken": taken(key),
         "stage": view.stage,
         "levels": view.levels,
         "guesses": [
@@ -108,4 +111,4 @@ def show_riddle(
         },
     }
     png = b"" if view.picture is None else encode_png(view.picture, compress_level=1)
-    show("riddle", key, data, png, did=did)
+    show("riddle", key, data, png, did=each_once(key, did))
