@@ -40,7 +40,6 @@ def picked(key: str, name: str, default: Value) -> Value:
 
 def pick(key: str, name: str, value: object) -> None:
     """Keep a pick: for a callback, before the part is drawn again."""
-    restore_reverted()
     moves = _moves()
     moves.pop(f"{key} {name}", None)
     text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
@@ -122,6 +121,7 @@ def _put(widget: str, value: object, offered: tuple[object, ...]) -> None:
 
 
 def _moves() -> dict[str, str]:
+    restore_reverted()  # what a quick click does counts from what the one before it has written
     text = st.query_params.get(MOVED, "")
     return dict(parse_qsl(text)) if len(text) <= _LONGEST else {}
 

@@ -16,6 +16,13 @@ from hookviz.ui.lessons.picks import choose, pick, picked, slide
 key = "depth-1-2"
 st.button("cell", on_click=pick, args=(key, "cell", (3, 4)))
 st.button("many", on_click=pick, args=(key, "many", "x" * 900))
+
+
+def count_on() -> None:
+    pick(key, "tries", picked(key, "tries", 0) + 1)
+
+
+st.button("count on", on_click=count_on)
 place = choose(st.selectbox, "Layer", ("first", "last"), key, "place", first="first")
 count = slide("Count", 0, 9, key, "count", first=2)
 st.text(repr((place, count, picked(key, "cell", (0, 0)), picked(key, "channel", 7))))
@@ -56,6 +63,14 @@ def test_what_is_moved_is_in_the_link_and_another_page_begins_with_it() -> None:
     assert other.run().text[0].value == page.text[0].value
     del other.query_params[MOVED]  # as Back does
     assert other.run().text[0].value == "('first', 2, (0, 0), 7)"
+
+
+def test_a_click_that_set_out_before_the_last_one_was_in_the_link_counts_on_from_it() -> None:
+    page = opened()
+    for tries in (1, 2, 3):
+        next(each for each in page.button if each.label == "count on").click().run()
+        assert moved(page) == {f"{PART} tries": str(tries)}
+        del page.query_params[MOVED]  # what the browser had when the next one was clicked
 
 
 @pytest.mark.parametrize(
