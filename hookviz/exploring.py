@@ -33,10 +33,12 @@ def explore(
     With an image, in a notebook, what comes back is a widget: its ``view``, ``layer``, ``channel``
     and ``cell`` say what is clicked and can be set, its ``capture`` is what is on the screen, and
     ``refresh()`` looks again at a network in training. Without one the app is served by this
-    process to this machine alone.
+    process to this machine alone. Both answer while a network of one's own trains, so they look at
+    a `copy.deepcopy` of it, made when they are and at each refresh. Where it can't be copied a
+    warning says so: the widget then answers between cells, and the app shows the network itself.
 
     Args:
-        model: a module, which is wrapped, or a `Model`.
+        model: from `load_model` or `wrap`, or a module of one's own.
         image: anything that `capture` takes; in a notebook alone.
         port: of the app, where to listen; any free port by default. A later call uses the first
             one's.

@@ -5,12 +5,12 @@ package hands to the next finds all of it here.
 """
 
 import re
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from typing import Any
-from weakref import ref
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from hookviz import markup
 from hookviz.errors import HookVizError, UnknownLayerError
 from hookviz.language.naming import class_label
 from hookviz.language.saying import say, sentences
+from hookviz.weights_digest import fingerprint, weights_digest
 from hookviz.wording import times
 
 Pixels = NDArray[np.uint8]
@@ -170,15 +171,16 @@ class ModelInput:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Network ready to be looked at: frozen, in eval mode but for `wrap` with ``train=True``.
+    """Network ready to be looked at.
 
-    HookViz never changes it.
+    A network of the catalog is frozen, and passes run on replicas of it. A network of one's own is
+    run itself, under a lock, as it is when it is looked at.
 
     Attributes:
         name: catalog name, or a name given by `wrap`.
         title: how to show it.
-        network: the module itself, shared by every run. Hooks go on private replicas of it.
-        digest: hash of every parameter and buffer, by name.
+        network: the module itself.
+        fixed_digest: hash of the weights of a network that nobody changes; empty of one's own.
         weights: ``"pretrained"``, ``"random"``, or the name of the file they came from.
         categories: a label per class; empty where the classes have no names.
         preprocess: the steps from image to input tensor, or a function from an RGB Pillow image
@@ -187,30 +189,69 @@ class Model:
             none below it; a smaller one that is asked for, the network takes or refuses itself.
         input_shape: of a network that takes no square image: ``(C, L)`` of sound, ``(C, D, H, W)``
             of a volume, ``(C, H, W)`` of an oblong; empty where `preprocess` says it.
-        evaluated: whether `wrap` was given it in training mode, where it computes something else.
+        is_guessed: whether `preprocess` is a guess, which the first pass bears out or corrects.
+        train: whether it is run in the mode that it is in, and not in evaluation mode.
+        example: its arguments where it takes more than an image, a tuple or a dict by name; see
+            `wrap`.
+        replaced: tensors that stand for parameters and buffers in its passes, by name.
     """
 
     name: str
     title: str
     network: nn.Module = field(repr=False)
-    digest: str
+    fixed_digest: str
     weights: str
     categories: tuple[str, ...] = field(repr=False)
     preprocess: Preprocess | Callable[[Image.Image], Tensor]
     min_size: int = 1
     input_shape: tuple[int, ...] = ()
-    evaluated: bool = False
+    is_guessed: bool = False
+    train: bool = False
+    example: Any = field(default=None, repr=False)
+    replaced: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
+
+    @property
+    def digest(self) -> str:
+        """Hash of every parameter and buffer, by name, as they are now."""
+        return self.fixed_digest or weights_digest(self.network, self.replaced)
+
+    def made(self, digest: str, name: str, weights: str) -> bool:
+        """Return whether a file is of this network, given what it says of the one that made it.
+
+        Files of versions before 1.1 have a digest of another kind, and go by the names.
+        """
+        if not digest.startswith("w"):
+            return (name, weights) == (self.name, self.weights)
+        return digest == self.digest
+
+    @property
+    def cache_key(self) -> str:
+        """Key of what was computed with the weights as they are now, for this process; quick."""
+        if self.fixed_digest:
+            return self.fixed_digest
+        mode = "-train" if self.train else ""
+        example = "" if self.example is None else f"-{self.example.key}"
+        return f"{fingerprint(self.network)}{mode}{example}{self._replacement}"
+
+    @cached_property
+    def _replacement(self) -> str:
+        return f"-{secrets.token_hex(8)}" if self.replaced else ""
 
     @property
     def note(self) -> str:
         """What has to be known about all its numbers; empty where there is nothing."""
-        if not self.evaluated:
+        if self.train or not any(map(_differs_in_training, self.network.modules())):
             return ""
         return say(
-            "It was given in training mode and is shown in evaluation mode: dropout is off, and "
-            "batch norms take their running statistics. wrap(network, train=True) shows it as "
-            "it stands."
+            "It is in training mode and is shown in evaluation mode: dropout is off, and batch "
+            "norms take their running statistics. wrap(network, train=True) shows it as it stands."
         )
+
+
+def _differs_in_training(module: nn.Module) -> bool:
+    """Return whether a module is in training mode, and its forward asks for that."""
+    code = getattr(getattr(type(module), "forward", None), "__code__", None)
+    return module.training and code is not None and "training" in code.co_names
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -503,7 +544,7 @@ class Capture(Mapping[str, Activation]):
 
     Attributes:
         model: catalog name of the model.
-        digest: hash of the model's weights.
+        digest: key of the model's weights, `Model.cache_key`.
         weights: ``"pretrained"``, ``"random"`` or a file's name.
         model_input: the input with its picture and crop.
         activations: what was recorded, in order of execution.
@@ -514,7 +555,7 @@ class Capture(Mapping[str, Activation]):
         forward_passes: how many times the network ran for it.
         layer_inputs: what the captured layers were given, in order of execution; only where that
             was asked for. The path of an address is the argument's number, ``conv1[0]``.
-        made_by: leads to the model, as long as somebody keeps that: a capture holds no network in
+        made_by: returns the model as long as somebody keeps its network: a capture holds none in
             memory. None in a copy, and in what was pickled.
         note: what has to be known about the numbers: that the network was given in training mode
             and ran in evaluation mode; empty where there is nothing.
@@ -530,7 +571,7 @@ class Capture(Mapping[str, Activation]):
     seconds: float
     forward_passes: int
     layer_inputs: tuple[Activation, ...] = field(default=(), repr=False)
-    made_by: ref[Model] | None = field(default=None, repr=False)
+    made_by: Callable[[], Model | None] | None = field(default=None, repr=False)
     note: str = ""
 
     def __getstate__(self) -> dict[str, Any]:

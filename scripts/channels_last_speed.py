@@ -74,11 +74,11 @@ def _gains(model: Model, model_input: ModelInput) -> list[float]:
     def step(faster: bool) -> None:
         """One pass there and back of a picture of 128 pixels, with or without the weights so."""
         same = patch.object(layer_passes, "with_channels_last", lambda model: model)
-        with nullcontext() if faster else same:
-            outputs = layer_passes.LayerPasses(model, [None]).start()
-        for _turn in range(4):
-            picture = torch.zeros(1, 3, 128, 128, requires_grad=True)
-            torch.autograd.grad(outputs(picture)[0].sum(), picture)
+        passes = layer_passes.LayerPasses(model, [None])
+        with nullcontext() if faster else same, passes.on_network() as outputs:
+            for _turn in range(4):
+                picture = torch.zeros(1, 3, 128, 128, requires_grad=True)
+                torch.autograd.grad(outputs(picture)[0].sum(), picture)
 
     works: list[Callable[[bool], None]] = [
         lambda faster: bare(image, faster=faster),

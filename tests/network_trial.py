@@ -1,4 +1,4 @@
-"""One random network held against plain hooks: captures, caches, lenses, digest, and its state.
+"""One random network held against plain hooks: captures, caches, lenses, and its state.
 
 A long file: one trial, each of whose methods is one thing that HookViz does with a network.
 """
@@ -18,10 +18,10 @@ import hookviz
 from hookviz.capturing.cache import Budget, ByteCache
 from hookviz.drawing.panels import TextPanel
 from hookviz.explaining.receptive_field import receptive_fields
-from hookviz.hooking import replicas
 from hookviz.types import WINDOWS, Activation, Capture, Model, Preprocess
 from tests import random_outside
-from tests.networks import hook_count, random_input
+from tests.mirror import Mirror
+from tests.networks import random_input
 from tests.plain_hooks import (
     Truth,
     close,
@@ -34,12 +34,10 @@ from tests.plain_hooks import (
 )
 from tests.random_networks import SIDE, Description, lived, nearby
 from tests.random_tokens import Arranged, are_where_they_lie
-from tests.unharmed import GlobalHooks, conditions, generators, snapshot
+from tests.unharmed import conditions, one_call
 
 _LENSES = ("health", "summary", "inputs", "trace", "kernels")
 _HALF = SIDE // 2
-_NEVER_EQUAL = {"hidden state", "weak references, cached look-ups", "caches outside"}
-"""Kinds of networks that hold what a digest can't tell apart, or what goes on changing."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,6 @@ class _Trial:
         self._wrong: list[str] = []
         self._raw: list[str] = []
         self._refused: list[str] = []
-        self._hooks = GlobalHooks()
         self._images = [random_input(1, SIDE) - 1, random_input(2, SIDE) + 1, random_input(3, SIDE)]
 
     def outcome(self) -> Outcome:
@@ -75,55 +72,65 @@ class _Trial:
         random_outside.forget()
         try:
             truths = [self._truth(self._description, image) for image in self._images]
+            moves = self._moves()
             twin = lived(self._description)
-            _train(twin)
             random_outside.forget()
             own = lived(self._description)
         except Exception as error:  # noqa: BLE001 - whatever it is, this network is none
             return Outcome(refused=(f"does not run: {error}",), runs=False)
-        with self._unharmed("wrap", own):
-            model = self._wrapped(own)
-        _train(own)  # which is nothing to the model that was made of it
-        if model is not None:
-            with self._unharmed("a look", own):
-                drawn = generators()
-                self._look(model, truths)
-                if not self._description.is_random and generators() != drawn:
-                    self._wrong.append("a look changes a global generator")
-        self._use_again(own, twin)
+        before = conditions(own)
+        model = self._wrapped(own)
+        if conditions(own) != before:
+            self._wrong.append("wrap changes something")
+        if model is not None and moves:
+            self._mirrored(model, own, twin)
+        elif model is not None:
+            self._look(model, truths)
+        self._taken_back(own, twin, before, moves=moves)
         return Outcome(tuple(self._wrong), tuple(self._raw), tuple(self._refused))
 
     def _truth(self, description: Description, image: Tensor) -> Truth:
         """What hooks see in the first pass of a network of its own."""
-        with self._by_itself():
+        with random_outside.apart():
             return plain_hooks(lived(description), image, self._dtype)
 
-    @contextmanager
-    def _by_itself(self) -> Iterator[None]:
-        """In the block nothing is HookViz's: a person's global hooks may fire."""
-        watching, self._hooks.watching = self._hooks.watching, False
-        try:
-            with random_outside.apart():
-                yield
-        finally:
-            self._hooks.watching = watching
+    def _moves(self) -> bool:
+        """Whether a call leaves something that the next one computes by, and that is no buffer."""
+        network = lived(self._description)
+        with random_outside.apart():
+            passes = []
+            for index in (1, 1, 0, 1):
+                with one_call(network):
+                    passes.append(plain_hooks(network, self._images[index], self._dtype))
+        first, again, _, last = passes
+        still = same_values(first, again) and same_values(first, last)
+        return not (still or self._description.is_random)
 
-    @contextmanager
-    def _unharmed(self, what: str, own: nn.Module) -> Iterator[None]:
-        """The block changes nothing of a person's own network, nor of the process."""
-        wraps = what == "wrap"
-        before = conditions(own, before_a_pass=wraps)
-        with self._hooks.registered():
-            yield
-        after = conditions(own, before_a_pass=wraps)
-        self._wrong += [f"{what} changes {name}" for name in before if before[name] != after[name]]
-        if self._hooks.fired:
-            self._wrong.append(f"{what} fires a person's global hooks {self._hooks}")
+    def _mirrored(self, model: Model, own: nn.Module, twin: nn.Module) -> None:
+        """What moves with each call is held against a twin that is called as often, on the same."""
+        mirror = Mirror(own, twin)
+        with self._only_errors_of_ours("mirrored"):
+            for index, image in enumerate(self._images):
+                cap = hookviz.capture(model, image)
+                truth = mirror.truth()
+                self._compare(f"image {index}, as often", cap, truth, truth.convs)
+        mirror.close()
+        self._lenses(model, Budget(1 << 24).cache(1 << 24), judged=False)
 
-    def _use_again(self, own: nn.Module, twin: nn.Module) -> None:
-        """A person goes on with the network, as with one that nobody has looked at."""
+    def _taken_back(
+        self, own: nn.Module, twin: nn.Module, before: dict[str, Any], *, moves: bool
+    ) -> None:
+        """What HookViz has set is as before, and the network goes on as one that was called."""
+        after = conditions(own)
+        if self._description.is_random:
+            after.pop("a global generator")  # plain passes of this trial have moved it
+        self._wrong += [f"a look changes {name}" for name in after if before[name] != after[name]]
+        if moves or self._description.is_random:
+            return
+        with random_outside.apart(), suppress(Exception), one_call(twin):
+            plain_pass(twin, self._images[0], self._dtype)
         mine = self._drawing_the_same(own)
-        with self._by_itself():
+        with random_outside.apart():
             theirs = self._drawing_the_same(twin)
         if isinstance(mine, str) and mine != theirs:
             self._wrong.append(f"the person's network raises from then on: {mine}")
@@ -140,7 +147,6 @@ class _Trial:
                 return str(error)
 
     def _look(self, model: Model, truths: list[Truth]) -> None:
-        before = snapshot(model.network)
         cache = Budget(1 << 24).cache(1 << 24)
         if self._description.is_random:
             with self._only_errors_of_ours("random"):
@@ -149,16 +155,11 @@ class _Trial:
             self._captures(model, truths, cache)
             self._batch(model, truths)
             self._occlusion(model)
-            self._neighbours(model, truths[1], cache)
+            self._neighbours(cache)
         self._layouts(model)
         if "padding" in self._description.kinds:
             self._fields(model)
         self._lenses(model, cache)
-        own = hook_count(model.network)  # an old weight norm is one
-        if any(hook_count(idle.network) != own for idle in replicas._idle.get(model.network, [])):
-            self._wrong.append("hooks were left")
-        if snapshot(model.network) != before:
-            self._wrong.append("the shared network has changed")
 
     def _wrapped(self, module: nn.Module) -> Model | None:
         model: Model | None = None
@@ -235,14 +236,14 @@ class _Trial:
                 self._wrong.append(f"occlusion: {ours.tolist()}, not {theirs.tolist()}")
 
     def _scores(self, image: Tensor) -> Tensor | None:
-        with self._by_itself():
+        with random_outside.apart():
             output = plain_pass(lived(self._description), image, self._dtype)
         return output if isinstance(output, Tensor) and output.ndim == 2 else None
 
     def _layouts(self, model: Model) -> None:
         """What is drawn as maps has its cells where the block that it is in knows them to be."""
         places: dict[str, Tensor] = {}
-        with self._by_itself():
+        with random_outside.apart():
             network = lived(self._description)
             for name, module in network.named_modules():
                 if isinstance(module, Arranged):
@@ -258,7 +259,7 @@ class _Trial:
 
     def _fields(self, model: Model) -> None:
         """No receptive field is smaller than what a gradient reaches."""
-        with self._by_itself():
+        with random_outside.apart():
             seen = seen_pixels(lived(self._description), self._images[1], self._dtype)
         with self._only_errors_of_ours("receptive fields"):
             fields = (
@@ -272,35 +273,25 @@ class _Trial:
                 if (seen[address] & ~inside).any():
                     self._wrong.append(f"the receptive field of {address} is too small")
 
-    def _neighbours(self, model: Model, truth: Truth, cache: ByteCache) -> None:
+    def _neighbours(self, cache: ByteCache) -> None:
         """A network that differs in one thing, with the same cache and name."""
-        with self._by_itself():
-            twin = lived(self._description)
-        again = self._wrapped(twin)
-        comparable = _NEVER_EQUAL.isdisjoint(self._description.kinds)
-        if again is not None and comparable and again.digest != model.digest:
-            self._wrong.append("two equal networks have different digests")
         for other in list(nearby(self._description))[self._description.seed :: 5]:
             try:
                 theirs = self._truth(other, self._images[1])
             except Exception:  # noqa: BLE001, S112 - no network
                 continue
-            with self._by_itself():
-                neighbour = lived(other)
-            beside = self._wrapped(neighbour)
+            beside = self._wrapped(lived(other))
             if beside is None:
                 continue
-            if beside.digest == model.digest and not same_values(truth, theirs):
-                self._wrong.append(f"{other} has the same digest")
             with self._only_errors_of_ours("neighbour"):
                 cap = hookviz.capture(beside, self._images[1], cache=cache)
                 self._compare(f"neighbour {other}", cap, theirs, theirs.convs)
 
-    def _lenses(self, model: Model, cache: ByteCache) -> None:
+    def _lenses(self, model: Model, cache: ByteCache, *, judged: bool = True) -> None:
         with self._only_errors_of_ours("verify"):
             verdict = hookviz.run_lens("verify", model, self._images[1], cache=cache).panels[0]
             assert isinstance(verdict, TextPanel)
-            if (verdict.tone == "good") is self._is_random():
+            if judged and (verdict.tone == "good") is self._is_random():
                 self._wrong.append(f"the seal says: {verdict.text}")
         for slug in _LENSES[self._description.seed :: 4]:
             with self._only_errors_of_ours(slug):
@@ -370,13 +361,6 @@ def _are_its_numbers(recorded: Activation) -> bool:
     if ours.is_complex():
         ours, theirs = torch.view_as_real(ours).flatten(), torch.view_as_real(theirs).flatten()
     return torch.equal(ours.sort().values.nan_to_num(), theirs.sort().values.nan_to_num())
-
-
-def _train(network: nn.Module) -> None:
-    """Move all weights, as a step of training does."""
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.add_(0.125)
 
 
 def _layer(address: str) -> str:

@@ -1,6 +1,7 @@
 """Tiny networks that tests share, and what hooks are on one."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 import torch
@@ -8,6 +9,8 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.hooking import replicas
+from hookviz.hooking.network_state import share
+from hookviz.models.copying import copied_network
 from hookviz.types import Model, Preprocess
 
 TINY_SIDE = 16
@@ -45,6 +48,17 @@ def seeded(build: Callable[[], Network]) -> Network:
 def as_model(module: nn.Module) -> Model:
     """A tiny network as a model that takes 16×16 RGB images."""
     return hookviz.wrap(module, Preprocess(resize=TINY_SIDE, crop=TINY_SIDE))
+
+
+def as_shared(module: nn.Module) -> Model:
+    """A tiny network as one of the catalog, whose passes run on replicas."""
+    model = as_model(share(module.eval()))
+    return replace(model, fixed_digest=model.digest)
+
+
+def plain_network(model: Model) -> nn.Module:
+    """A copy of the network that a model computes with, frozen and in its mode, for plain calls."""
+    return copied_network(model).requires_grad_(requires_grad=False)
 
 
 def random_input(seed: int, side: int = TINY_SIDE) -> Tensor:

@@ -115,11 +115,13 @@ class Momentum(Odd):
 
 
 class Counter(Odd):
-    """Counts its passes in an attribute."""
+    """Counts its passes in a buffer."""
+
+    passes: Tensor
 
     def __init__(self) -> None:
         super().__init__()
-        self.passes = 0
+        self.register_buffer("passes", torch.zeros(()))
 
     def between(self, maps: Tensor) -> Tensor:
         self.passes += 1

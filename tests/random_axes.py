@@ -77,6 +77,23 @@ class ChannelsLast(nn.Module):
 
 
 @block
+class OfSteps(nn.Module):
+    """Sound: convolutions over ``(N, C, L)`` around layers over ``(N, L, C)``."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.conv = nn.Sequential(nn.Conv1d(WIDTH, WIDTH, 3, padding=1), nn.GELU())
+        self.norm = nn.LayerNorm(WIDTH) if number % 2 else nn.Identity()
+        self.mix, self.drop = nn.Linear(WIDTH, WIDTH), nn.Dropout(inplace=number % 3 == 0)
+        self.back = nn.Conv1d(WIDTH, WIDTH, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        steps = self.drop(self.conv(x.flatten(2)).transpose(1, 2))
+        steps = self.drop(self.mix(self.norm(steps)))
+        return x + self.back(steps.transpose(1, 2)).view(x.shape)  # type: ignore[no-any-return]
+
+
+@block
 class ChannelsAsImages(nn.Module):
     """Folds the channels into the batch: (N·C, 1, H, W)."""
 

@@ -62,10 +62,12 @@ RARE: Mapping[str, tuple[str, ...]] = {
         *("adds_the_mean", "Flips"),
     ),
     "axes in any order": (
-        *("LengthFirst", "AddsPlaces", "ChannelsLast", "ChannelsAsImages"),
+        *("LengthFirst", "AddsPlaces", "ChannelsLast", "ChannelsAsImages", "OfSteps"),
         *("turns", "swaps_halves", "reshapes", "channels_last"),
     ),
-    "tokens and windows": ("Attention", "Tokens", "LastAttends", "Windowed", "OddOrders"),
+    "tokens and windows": (
+        *("Attention", "Tokens", "LastAttends", "Windowed", "OddOrders", "UsedInTwoLayouts"),
+    ),
     "nested tensors": ("PaddedEncoder",),
     "recurrence": ("Recurrent", "RecurrentPlaces", "ReadsColumns", "RecurrentCell"),
     "graph modules": ("symbolic_trace", "feature_extractor", "InsideAGraph"),

@@ -80,14 +80,14 @@ class Arranged(nn.Module):
             self.proj = nn.Linear(WIDTH, WIDTH)
         self.again = nn.LayerNorm(WIDTH)
         self.up, self.down = nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(2 * WIDTH, WIDTH)
-        self.act = nn.GELU()
+        self.act, self.drop = nn.GELU(), nn.Dropout()
 
     def forward(self, x: Tensor) -> Tensor:
         tokens = self._arranged(x)
         tokens = tokens + self._mixed(self.norm(tokens))
         if self.turns:
             tokens = tokens.flip(1)
-        tokens = tokens + self.down(self.act(self.up(self.again(tokens))))
+        tokens = self.drop(tokens + self.down(self.act(self.up(self.again(tokens)))))
         if self.turns:
             tokens = tokens.flip(1)
         back = ORDERS[self.order][1](tokens[:, self.prefix :], (x.shape[2], x.shape[3]))
@@ -120,7 +120,8 @@ class Arranged(nn.Module):
         if self.prefix:
             places = torch.cat([places.new_full((len(places), self.prefix), -1), places], 1)
         turned = places.flip(1) if self.turns else places
-        before, after = ("norm", "qkv", "proj", "attention"), ("again", "up", "act", "down")
+        before = ("norm", "qkv", "proj", "attention")
+        after = ("again", "up", "act", "down", "drop")
         return dict.fromkeys(before, places) | dict.fromkeys(after, turned)
 
 
@@ -162,3 +163,34 @@ def OddOrders(number: int) -> Any:  # noqa: N802
     if number >= 6:
         return Arranged("rows", number % 4, prefix=number % 2, turns=True)
     return Arranged(odd[number % 4], (number + 1) % 4)
+
+
+SHARED = ("again", "up", "act", "drop")
+
+
+class TwoOrders(nn.Module):
+    """Two blocks of different layouts, with layers that both use."""
+
+    def __init__(self, orders: tuple[str, str], attention: int) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(_Sharing(order, attention) for order in orders)
+        for name in SHARED:
+            setattr(self.blocks[1], name, self.blocks[0].get_submodule(name))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for each in self.blocks:
+            x = each(x)
+        return x
+
+
+class _Sharing(Arranged):
+    def cells(self, rows: int, columns: int) -> dict[str, Tensor]:
+        """Those of its own layers: how often the others ran before, it does not know."""
+        own = super().cells(rows, columns)
+        return {name: places for name, places in own.items() if name not in SHARED}
+
+
+@block
+def UsedInTwoLayouts(number: int) -> Any:  # noqa: N802
+    orders = tuple(ORDERS)
+    return TwoOrders((orders[number % 4], orders[(number // 2 + 1) % len(orders)]), number % 4)

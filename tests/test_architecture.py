@@ -116,6 +116,7 @@ def test_the_library_imports_without_streamlit() -> None:
 
 
 SHOWN_ELSEWHERE = {
+    "what a trace lists is looked at in capturing/test_layer_trace.py": "capturing/layer_listing",
     "read back by another library in ui/presenting/test_class_link.py": "ui/qr_code",
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"
     "classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
@@ -222,6 +223,7 @@ OF_SEVERAL = {
     "explorer/test_order.py",
     "language/test_terms.py",
     "lenses/test_edits_of_tokens.py",
+    "capturing/test_volume_axes.py",
     "explorer/test_whole_of_any_network.py",
     "lenses/test_every_lens.py",
     "lenses/test_grad_cam_of_tokens.py",

@@ -255,7 +255,7 @@ RUN_NO_NETWORK = {
 }
 
 
-MENDED = {"capture_batch": 25, "similarity": 32, "prune by effect": 60}
+MENDED = {"capture_batch": 25, "similarity": 61, "prune by effect": 60}
 """Calls whose failure another pass makes good: of an image alone, of either half of channels."""
 
 WATCHED = 20

@@ -19,14 +19,15 @@ def ordinary(network: nn.Module) -> bool:
 
 
 @pytest.mark.parametrize("inside", [True, False])
-def test_a_module_of_inference_tensors_becomes_an_ordinary_model(inside: bool) -> None:
+def test_a_module_of_inference_tensors_is_looked_at_as_any_other(inside: bool) -> None:
     network = made_inside()
     with torch.inference_mode(mode=inside):
         model = as_model(network)
         cap = hookviz.capture(model, random_input(0))
         hookviz.list_layers(model)
         gradients = hookviz.run_lens("grad-cam", model, random_input(0))
-    assert ordinary(model.network)
+    assert model.network is network
+    assert not ordinary(network)
     plain = hookviz.capture(as_model(seeded(Tiny)), random_input(0))
     assert torch.equal(cap["conv1"].values, plain["conv1"].values)
     assert gradients.values["map"].shape == (7, 7)

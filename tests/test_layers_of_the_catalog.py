@@ -6,7 +6,7 @@ from torch import Tensor
 
 import hookviz
 from hookviz.capturing.layer_trace import layer_trace
-from hookviz.hooking.forward_pass import own_shape
+from hookviz.capturing.own_input import own_shape
 from hookviz.models import architectures, torchvision_models
 from hookviz.types import LayerInfo, Model
 from tests.capturing.test_axes import shapes_at, told_by_sizes

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
 from hookviz.atlas.answers import AtlasImage, ChannelAnswer, LayerStatistics, TopActivation
 from hookviz.atlas.patches import decode_patch
@@ -16,6 +17,7 @@ from hookviz.capturing.features import steps
 from hookviz.deprecated import RenamedAttribute
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError, UnknownNameError, shorten
 from hookviz.language.saying import say
+from hookviz.models.wrapping import as_model
 from hookviz.types import Model, Pixels
 
 
@@ -125,12 +127,8 @@ class Atlas:
         shares = of_class.sum(axis=1) / np.maximum(is_filled.sum(axis=1), 1)
         maxima = self._numbers["class_maximum"].astype(np.float64)
         spread = maxima.std(axis=0)
-        contrast = np.divide(
-            maxima[number] - maxima.mean(axis=0),
-            spread,
-            out=np.zeros_like(spread),
-            where=spread > 0,
-        )
+        above = maxima[number] - maxima.mean(axis=0)
+        contrast = np.divide(above, spread, out=np.zeros_like(spread), where=spread > 0)
         order = np.lexsort((-contrast, -shares))
         rows = [row for row in order[: max(0, count)].tolist() if of_class[row].any()]
         return tuple(
@@ -151,9 +149,8 @@ class Atlas:
         Raises:
             UnknownNameError: no channel has such an image among its strongest.
         """
-        indices = [
-            index for index, entry in enumerate(self.images) if image in (entry.name, entry.digest)
-        ]
+        keys = [(each.name, each.digest) for each in self.images]
+        indices = [index for index, each in enumerate(keys) if image in each]
         if not indices:
             names = [entry.name for entry in self.images]
             raise UnknownNameError(say("image among the strongest of any channel"), image, names)
@@ -163,16 +160,19 @@ class Atlas:
         order = np.lexsort((-ahead, ranks))[: max(0, count)]
         return tuple(self._answer(int(rows[at]), int(ranks[at]), 1.0, 0.0) for at in order)
 
-    def belongs_to(self, model: Model) -> bool:
+    def belongs_to(self, model: Model | nn.Module) -> bool:
         """Return whether it was made with this very network, and inputs made in the same way."""
-        return self.digest == model.digest and self.options["preprocess"] == steps(model)
+        model = as_model(model)
+        is_same = model.made(self.digest, self.model, self.weights)
+        return is_same and self.options["preprocess"] == steps(model)
 
-    def check(self, model: Model) -> None:
+    def check(self, model: Model | nn.Module) -> None:
         """Check that it belongs to a model.
 
         Raises:
             HookVizError: it was made with other weights, or other inputs.
         """
+        model = as_model(model)
         if self.belongs_to(model):
             return
         of = say(
@@ -187,7 +187,7 @@ class Atlas:
                 weights=model.weights,
                 model_digest=model.digest[:12],
             )
-            if self.digest != model.digest
+            if not model.made(self.digest, self.model, self.weights)
             else say("whose inputs were made of images in another way")
         )
         raise HookVizError(

@@ -4,22 +4,22 @@ Every layer is reduced while it is there, in its hook, so that memory is that of
 map's cell is looked for only where its value exceeds what is asked for.
 """
 
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from hookviz.atlas.channel_table import ChannelTable, LayerChannels
 from hookviz.atlas.tally import LayerBatch
 from hookviz.errors import ModelError
-from hookviz.hooking import hooks, replicas
+from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import forward_pass, private_replica
-from hookviz.hooking.purity import is_pure
+from hookviz.hooking.network_state import is_shared, share
+from hookviz.models.copying import copied_network
 from hookviz.types import Address, Model
 from hookviz.wording import times
 
@@ -36,7 +36,7 @@ class BatchedPass:
     """Forward passes of a model over several images at once.
 
     Attributes:
-        model: from `load_model` or `wrap`.
+        model: whose network runs.
         table: its channels.
         dtype: in which the network computes; None for its own.
     """
@@ -44,15 +44,22 @@ class BatchedPass:
     model: Model
     table: ChannelTable
     dtype: torch.dtype | None = None
-    _copy: nn.Module | None = field(default=None, repr=False)
 
     @classmethod
     def of(
         cls, model: Model, table: ChannelTable, dtype: torch.dtype | None = None
     ) -> "BatchedPass":
-        """Prepare passes in the network's own precision, or on a copy of it in another one."""
-        copy = None if dtype is None else replicas.full_copy(model.network).to(dtype)
-        return cls(model, table, dtype, copy)
+        """Prepare passes in the network's own precision, or on a copy of it in another one.
+
+        Raises:
+            ModelError: the network can't be copied.
+        """
+        if dtype is not None:
+            network = copied_network(model).to(dtype)
+            if is_shared(model.network):
+                share(network)
+            model = replace(model, network=network, replaced={})
+        return cls(model, table, dtype)
 
     def run(self, images: Tensor, exceeding: NDArray[np.float32]) -> tuple[LayerBatch, ...]:
         """Run the images, and return what each layer made of them.
@@ -87,7 +94,7 @@ class BatchedPass:
                 by_address[layer.address] = reduced(maps, exceeding[layer.rows], layer.first)
 
         names = {layer.name for layer in self.table.layers}
-        with self._replica() as replica, torch.no_grad(), hooks.observe(replica, names, see):
+        with private_replica(self.model) as replica, hooks.observe(replica, names, see):
             forward_pass(self.model, replica, images)
         if refused:
             raise refused[0]
@@ -125,14 +132,6 @@ class BatchedPass:
             if not np.allclose(one[finite], other[finite], rtol=0, atol=far * scale):
                 return False
         return True
-
-    def _replica(self) -> AbstractContextManager[nn.Module]:
-        """Provide a network for one pass."""
-        if self._copy is None:
-            return private_replica(self.model)
-        if is_pure(self.model.network):
-            return nullcontext(self._copy)
-        return nullcontext(replicas.full_copy(self._copy))  # what a pass leaves on it ends with it
 
 
 def _maps(tensor: Tensor, layer: LayerChannels, images: int) -> Tensor:

@@ -6,9 +6,9 @@ from functools import cached_property
 
 from hookviz.atlas import reading_ahead
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
+from hookviz.capturing.own_input import own_shape
 from hookviz.capturing.recorded_pass import wanted_layers
 from hookviz.errors import ModelError, SettingError
-from hookviz.hooking.forward_pass import own_shape
 from hookviz.language.saying import say
 from hookviz.types import UNKNOWN, Address, Layout, Model
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from hookviz.atlas import writing
 from hookviz.atlas.atlas import Atlas
 from hookviz.atlas.channel_table import (
@@ -30,6 +32,7 @@ from hookviz.deprecated import renamed_keyword
 from hookviz.engines.choosing import engine_of
 from hookviz.engines.engine import Engine
 from hookviz.errors import HookVizError, SettingError, shorten
+from hookviz.models.wrapping import as_model
 from hookviz.paths import path_of
 from hookviz.types import Model
 
@@ -72,7 +75,7 @@ Report = Callable[[AtlasProgress], object]
 
 @renamed_keyword("anew", "overwrite")
 def make_atlas(
-    model: Model,
+    model: Model | nn.Module,
     images: Mapping[str, Any] | Iterable[Any] | str | os.PathLike[str],
     path: str | os.PathLike[str],
     *,
@@ -97,7 +100,7 @@ def make_atlas(
     count once. NaN counts as nothing.
 
     Args:
-        model: from `load_model` or `wrap`.
+        model: from `load_model` or `wrap`, or a module of one's own.
         images: a folder, a pattern, or several of what `prepare` takes; by names in a mapping. In
             a folder of folders these are classes.
         path: a folder that is made, ``NAME.atlas``.
@@ -132,6 +135,7 @@ def make_atlas(
     [('heart.jpg', (3, 3)), ('flower.jpg', (1, 6))]
     """
     Plan.check(top, batch, patch, dtype)
+    model = as_model(model)
     chosen = engine_of(engine)
     target = _target(path)
     listed = sources(images)
@@ -267,15 +271,9 @@ class _AtlasReporter:
         if self._progress is None:
             return
         seconds = time.perf_counter() - self._began
-        self._progress(
-            AtlasProgress(
-                self._cutting,
-                self._before + int(done),
-                self._images,
-                self._left_out + left_out,
-                done / seconds if seconds > 0 else 0.0,
-            )
-        )
+        counts = (self._before + int(done), self._images, self._left_out + left_out)
+        per_second = done / seconds if seconds > 0 else 0.0
+        self._progress(AtlasProgress(self._cutting, *counts, per_second))
 
 
 _OURS = (writing.ABOUT, writing.NUMBERS, PATCHES, *LEFTOVERS)

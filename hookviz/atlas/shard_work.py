@@ -18,9 +18,9 @@ from hookviz.atlas.plan import DTYPES, Plan
 from hookviz.atlas.reading_ahead import ReadyImage, UnreadableImage
 from hookviz.atlas.tally import LayerBatch, Tally
 from hookviz.capturing.image_shards import needs_of
+from hookviz.capturing.layer_trace import layer_trace
 from hookviz.engines.engine import Needs, ReportImages
 from hookviz.errors import HookVizError, ModelError
-from hookviz.hooking.purity import is_pure
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -66,7 +66,7 @@ class ShardWork:
         self._classes = len(plan.classes)
         # what follows is made where the work is done
         self._batched_pass: BatchedPass | None = None
-        self._one_by_one = plan.batch == 1 or not is_pure(plan.model.network)
+        self._one_by_one = plan.batch == 1
         self._probed = False
 
     def names(self, shard: TallyShard) -> tuple[str, ...]:
@@ -110,7 +110,10 @@ class ShardWork:
             images = torch.cat([image.tensor for image in group])
             try:
                 if not self._probed:
-                    self._one_by_one = not self._passes.keeps_images_apart(images)
+                    trace = layer_trace(self._model, tuple(images.shape[1:]))
+                    self._one_by_one = not (
+                        trace.is_static and self._passes.keeps_images_apart(images)
+                    )
                     self._probed = True
                 if not self._one_by_one:
                     self._take(tally, shard, group, self._passes.run(images, tally.top.least))

@@ -1,9 +1,9 @@
-"""Find out which axes of what layers put out are rows, columns and channels, by other sizes.
+"""Find out which axes of what layers put out are rows, columns and channels.
 
-A pass over an input that is taller and one over an input that is wider tell: an axis that grows
-with the height alone is rows, one that grows with the width alone columns, and what stays as it is
-channels. Which cells tokens stand for and windows have, and what a network puts out that takes one
-size alone, is proven by moving (see `hookviz.capturing.moving`). What stays open is no map.
+1. Take what the layers of the pass tell: `hookviz.capturing.layouts`.
+2. Where that leaves an output open, run a larger input: `hookviz.capturing.other_sizes`.
+3. Prove what is still open, such as tokens and windows, and what a network puts out that takes one
+   size alone, by changing cells of known maps: `hookviz.capturing.moving`. The rest is no map.
 
 >>> calls = arranged(model, (3, 224, 224), calls)  # doctest: +SKIP
 """
@@ -11,39 +11,71 @@ size alone, is proven by moving (see `hookviz.capturing.moving`). What stays ope
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from math import prod
 
 from hookviz.capturing.moving import Found, Place, proven
-from hookviz.capturing.other_sizes import Role, Sizes, at_other_sizes, roles_of
+from hookviz.capturing.other_sizes import (
+    LargerInput,
+    Sides,
+    Sizes,
+    at_larger_size,
+    grown_axes,
+)
 from hookviz.capturing.returned_call import Path, ReturnedCall, Shape
-from hookviz.capturing.volume_axes import volumes_arranged
 from hookviz.types import FIRST, LAST, UNKNOWN, VECTORS, Address, Layout, Model
-
-_BODIES = {
-    (Role.SAME, Role.ROWS, Role.COLUMNS): FIRST,
-    (Role.ROWS, Role.COLUMNS, Role.SAME): LAST,
-}
 
 
 def arranged(model: Model, shape: Shape, calls: Sequence[ReturnedCall]) -> tuple[ReturnedCall, ...]:
-    """Return the calls of a pass over an input of `shape` with the layouts of all their outputs.
+    """Return the calls of a pass with the layouts of all their outputs, by up to two more passes.
 
     Args:
         model: whose pass it was.
-        shape: ``(C, H, W)``; what is found of other networks `volumes_arranged` tells.
+        shape: ``(C, H, W)`` of its input, of sound ``(C, L)``, of video ``(C, T, H, W)``.
         calls: in order of return, with what the layers themselves tell.
     """
-    if len(shape) != 3:
-        calls = volumes_arranged(model, shape, calls)
-    is_refolded = len(shape) == 3 and _is_refolded(calls)
-    if len(shape) != 3 or not (is_refolded or any(map(_is_open, calls))):
-        return tuple(_settled(call, call.layouts, call.taken_layout) for call in calls)
-    wanted = len(calls)
-    if not is_refolded:
-        wanted = 1 + max(number for number, call in enumerate(calls) if _is_open(call))
-    others = at_other_sizes(model, shape, calls, wanted)
-    reading = _Reading(calls, others)
+    larger, others = at_larger_size(model, shape, calls)
+    reading = _Reading(shape, calls, larger, others)
     return reading.settled(reading.proven(model, shape))
+
+
+def needs_passes(shape: Shape, calls: Sequence[ReturnedCall]) -> bool:
+    """Return whether a pass over an input of `shape` leaves open how some output lies."""
+    return bool(refolded(shape, calls)) or any(
+        call.layouts[path].order != FIRST
+        for call in calls
+        for path, own in call.shapes.items()
+        if (len(own) > 2 if len(shape) == 3 else len(own) == len(shape) + 1)
+    )
+
+
+def refolded(shape: Shape, calls: Sequence[ReturnedCall]) -> frozenset[Shape]:
+    """Return the rows and columns of image layers that are given those of a map in another order.
+
+    As the convolutions of MobileViTv2 are, whose rows are the places in a patch, and whose columns
+    all patches; those over tokens; and those of coordinate attention, which are given rows and
+    columns behind each other.
+    """
+    grids, strips, found = dict[int, Shape](), set[Shape](), set[Shape]()
+    for call in calls if len(shape) == 3 else ():
+        given = [call.taken] if call.is_taken_sure and call.taken is not None else []
+        for sizes in (*given, *(call.shapes[path] for path in call.sure)):
+            grid = sizes[2:]
+            if not 0 < len(grid) < 3 or 0 in grid:
+                continue
+            usual = grids.setdefault(prod(grid), grid)
+            if grid in strips or _stretch(shape, grid) > _stretch(shape, usual):
+                found.add(grid)
+            elif len(grid) == 2 and min(grid) > 1:
+                strips |= {(sum(grid), 1), (1, sum(grid))}
+    return frozenset(found)
+
+
+def _stretch(shape: Shape, grid: Shape) -> float:
+    """Return by how much longer one side is than it would be in a small copy of the input."""
+    rows, columns = (*grid, 1)[:2]
+    ratio = rows * shape[-1] / (columns * shape[-2])
+    return max(ratio, 1 / ratio)
 
 
 def laid_out(
@@ -58,32 +90,6 @@ def laid_out(
         found = {path: layouts.get(places[path], each) for path, each in call.layouts.items()}
         settled.append(_settled(call, found, call.taken_layout))
     return tuple(settled)
-
-
-def _is_open(call: ReturnedCall) -> bool:
-    """Return whether the layers leave open how an output of several axes lies."""
-    return any(
-        len(shape) > 2 and call.layouts[path].order != FIRST for path, shape in call.shapes.items()
-    )
-
-
-def _is_refolded(calls: Sequence[ReturnedCall]) -> bool:
-    """Return whether a layer of maps is given what has the cells of one in other rows and columns.
-
-    As the convolutions of MobileViTv2 are, whose rows are the places in a patch, and whose columns
-    all patches.
-    """
-    grids: dict[int, set[Shape]] = {}
-    for call in calls:
-        if call.by_definition and call.taken is not None and len(call.taken) == 4:
-            grid = call.taken[2:]
-            of_as_many = grids.setdefault(prod(grid), set())
-            if of_as_many and grid not in of_as_many:
-                return True
-        for shape in call.shapes.values():
-            if call.by_definition and len(shape) == 4:
-                grids.setdefault(prod(shape[2:]), set()).add(shape[2:])
-    return False
 
 
 def _settled(
@@ -106,36 +112,39 @@ def _fitting(layout: Layout, shape: Shape) -> Layout:
 
 
 class _Reading:
-    """What the sizes tell of each call, for moving to tell the rest."""
+    """What the larger input tells of each call, for moving to tell the rest."""
 
     def __init__(
-        self, calls: Sequence[ReturnedCall], others: Sequence[tuple[Sizes, Sizes]]
+        self, shape: Shape, calls: Sequence[ReturnedCall], larger: LargerInput, others: list[Sizes]
     ) -> None:
+        self._is_image = len(shape) == 3
         self._calls = calls
+        self._larger = larger
+        self._refolded = refolded(shape, calls)
         self._grid = (0, 0)  # of the newest maps
         self._channels = 0  # of those
+        self._sides: dict[Sides, None] = {}  # of all maps, for both inputs
         self._places: list[Place] = []
         self._read: list[tuple[dict[Path, Layout], Layout]] = []
         self._by_shape = set[Place]()  # what lies as its shape alone tells
         counts = Counter[str]()
-        for number, call in enumerate(calls):
-            path = next(iter(call.shapes), ())
-            self._places.append(Place(call.layer, counts[call.layer], path))
+        for call, other in zip_longest(calls, others):
+            place = Place(call.layer, counts[call.layer], next(iter(call.shapes), ()))
+            self._places.append(place)
             counts[call.layer] += 1
-            beside = others[number] if number < len(others) else ()
             taken = UNKNOWN
             if call.taken is not None:
-                sizes = [call.taken, *(each.taken for each in beside if each.taken is not None)]
-                taken = self._layout(sizes, call.taken_layout)
+                after = None if other is None else other.taken
+                taken = self._layout(call.taken, after, call.taken_layout, call.is_taken_sure)
             outputs = {}
-            for path, shape in call.shapes.items():
-                sizes = [shape, *(each.shapes[path] for each in beside)]
-                layout = self._layout(sizes, call.layouts[path], certain=call.by_definition)
-                if len(sizes) == 1 and layout == UNKNOWN and self._is_as_the_newest(shape):
+            for path, own in call.shapes.items():
+                after = None if other is None else other.shapes[path]
+                layout = self._layout(own, after, call.layouts[path], path in call.sure)
+                if after is None and layout == UNKNOWN and self._is_as_the_newest(own):
                     layout = Layout(FIRST)
-                    self._by_shape.add(self._places[-1]._replace(path=path))
+                    self._by_shape.add(place._replace(path=path))
                 outputs[path] = layout
-                self._note(shape, layout)
+                self._note(own, after, layout)
             self._read.append((outputs, taken))
 
     def proven(self, model: Model, shape: Shape) -> Found:
@@ -149,7 +158,7 @@ class _Reading:
             is_told = layout.order in {FIRST, LAST} and place not in self._by_shape
             if is_told and layout.batch and len(shapes[place]) == 4 and shapes[place][0] == 1:
                 known[place] = layout
-            elif not is_told and len(shapes[place]) > 2:
+            elif not is_told and len(shapes[place]) > 2 and self._is_image:
                 wanted.add(place)
             if call.by_definition and layout.order == FIRST:
                 first.add(place)
@@ -179,37 +188,40 @@ class _Reading:
             return False
         return shape[2:] == self._grid != shape[1:3]
 
-    def _note(self, shape: Shape, layout: Layout) -> None:
+    def _note(self, shape: Shape, after: Shape | None, layout: Layout) -> None:
         """Remember the rows, columns and channels of maps."""
         if layout.batch and len(shape) == 4 and layout.order in {FIRST, LAST} and shape[0] == 1:
             self._channels, rows, columns = layout.map_shape(shape[1:])
             self._grid = rows, columns
+            if after is not None:
+                _, more_rows, more_columns = layout.map_shape(after[1:])
+                self._sides[(rows, more_rows), (columns, more_columns)] = None
 
-    def _layout(self, sizes: Sequence[Shape], followed: Layout, *, certain: bool = False) -> Layout:
-        """Return how a tensor lies, given its shapes at all sizes and what its layers tell."""
-        if not followed.batch or len(sizes[0]) < 3 or sizes[0][0] != 1:
+    def _layout(self, shape: Shape, after: Shape | None, followed: Layout, is_sure: bool) -> Layout:
+        """Return how a tensor lies, by its shapes for both inputs and what its layers tell."""
+        if not followed.batch or len(shape) < 3 or shape[0] != 1:
             return followed
-        if certain:
-            return UNKNOWN if len(sizes) > 1 and Role.BOTH in roles_of(sizes) else followed
+        if is_sure and not self._refolded:
+            return followed
         found = followed if followed.order in {FIRST, LAST} else None
-        if len(sizes) > 1:
-            found = self._told_by(sizes, followed)
+        if after is not None:
+            found = self._told_by(shape, after, followed)
+        elif shape[2:] in self._refolded:
+            found = None
         return found or (Layout(VECTORS) if followed.last else UNKNOWN)
 
-    def _told_by(self, sizes: Sequence[Shape], followed: Layout) -> Layout | None:
-        """Return the layout that several sizes tell; None where they tell that it is no map's."""
-        batch, *axes = roles_of(sizes)
-        body = tuple(axes)
-        if batch is not Role.SAME:
-            return None
-        if body in _BODIES:
-            return Layout(_BODIES[body])
-        if followed.order in {FIRST, LAST} and _may_be(followed.order, body):
+    def _told_by(self, shape: Shape, after: Shape, followed: Layout) -> Layout | None:
+        """Return the layout that both sizes tell; None where they tell that it is no map's."""
+        layout = self._larger.layout(shape, after)
+        if layout is not None:
+            return layout
+        is_told = followed.order in {FIRST, LAST}
+        if is_told and self._larger.allows(followed.order, shape, after, self._sides):
             return followed
-        if body == (Role.SAME,) * 3:
-            return self._pooled(sizes[0][1:])
-        grown = [axis for axis, role in enumerate(body) if role is not Role.SAME]
-        return Layout(VECTORS) if grown == [*range(len(body) - 1)] else None
+        grown = grown_axes(shape, after)
+        if not grown and len(shape) == 4:
+            return self._pooled(shape[1:])
+        return Layout(VECTORS) if grown == [*range(1, len(shape) - 1)] else None
 
     def _pooled(self, shape: Shape) -> Layout | None:
         """Tell the channels of as many cells for any input: of one cell, or as many as before."""
@@ -220,15 +232,3 @@ class _Reading:
             if len(axes) == 1:
                 return orders.get(axes[0])
         return None
-
-
-def _may_be(order: str, body: Sequence[Role | None]) -> bool:
-    """Return whether axes that tell less than rows and columns may lie in this order."""
-    if len(body) != 3:
-        return order == FIRST
-    channels, rows, columns = body if order == FIRST else (body[2], *body[:2])
-    return (
-        channels is Role.SAME
-        and rows in (Role.SAME, Role.ROWS)
-        and columns in (Role.SAME, Role.COLUMNS)
-    )

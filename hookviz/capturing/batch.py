@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
-from weakref import ref
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from hookviz.capturing.engine import maker_of
 from hookviz.capturing.image_axis import parts_by_image
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
@@ -19,13 +19,14 @@ from hookviz.errors import ImageError, ModelError
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import say
+from hookviz.models.wrapping import as_model
 from hookviz.types import Activation, Address, Capture, Model, ModelInput, Progress
 from hookviz.wording import times
 
 
 @with_numbers
 def capture_batch(
-    model: Model,
+    model: Model | nn.Module,
     images: Tensor | Sequence[Any],
     layers: str | Iterable[str] | None = None,
     *,
@@ -42,7 +43,7 @@ def capture_batch(
     each. A position code that is the same for all is in every capture.
 
     Args:
-        model: from `load_model` or `wrap`.
+        model: from `load_model` or `wrap`, or a module of one's own.
         images: several of what `prepare` takes, or a float tensor of ``(N, C, H, W)``.
         layers: a layer's name, several, or None for every conv layer.
         size: side of the inputs in pixels, in place of the model's own.
@@ -60,6 +61,7 @@ def capture_batch(
     (4, torch.Size([32, 32, 32]))
     """
     started = time.perf_counter()
+    model = as_model(model)
     model_inputs = [prepare(model, image, size=size) for image in images]
     shapes = {tuple(each.tensor.shape) for each in model_inputs}
     if len(shapes) != 1:
@@ -89,7 +91,7 @@ def capture_batch(
     return tuple(
         Capture(
             model=model.name,
-            digest=model.digest,
+            digest=model.cache_key,
             weights=model.weights,
             model_input=each,
             activations=in_order(seen, activations[number]),
@@ -98,7 +100,7 @@ def capture_batch(
             seconds=seconds,
             forward_passes=passes.count,
             layer_inputs=in_order(seen, taken[number]),
-            made_by=ref(model),
+            made_by=maker_of(model),
             note=model.note,
         )
         for number, each in enumerate(model_inputs)

@@ -5,6 +5,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+from torch import nn
+
 from hookviz.capturing.engine import capture
 from hookviz.capturing.features import named
 from hookviz.capturing.image_shards import ImageShard, image_shards, needs_of
@@ -12,11 +14,12 @@ from hookviz.engines.choosing import engine_of
 from hookviz.engines.engine import Engine, Needs, ReportImages
 from hookviz.errors import HookVizError, ImageError, SettingError, UnknownNameError
 from hookviz.hooking.forward_pass import ProgressReporter
+from hookviz.models.wrapping import as_model
 from hookviz.types import Capture, Model, Progress, ignore
 
 
 def capture_each(
-    model: Model,
+    model: Model | nn.Module,
     images: Mapping[str, Any] | Iterable[Any],
     layers: str | Iterable[str] | None = None,
     then: Callable[[Capture], Any] | None = None,
@@ -30,7 +33,7 @@ def capture_each(
     """Capture each of many images, one after another, or apply a function to each capture.
 
     Args:
-        model: from `load_model` or `wrap`.
+        model: from `load_model` or `wrap`, or a module of one's own.
         images: anything that `capture` takes, several of it; as a mapping where they have names.
         layers: a layer's name, several, or None for every conv layer.
         then: what is made of each capture where it is made, so that the activations need not come
@@ -56,6 +59,7 @@ def capture_each(
     >>> [name for name, found in hookviz.capture_each(model, paths, "stem.first.conv", largest)]
     ['cat.jpg', 'dots.jpg']
     """
+    model = as_model(model)
     listed = dict(images) if isinstance(images, Mapping) else named(images)
     wanted = layers if layers is None or isinstance(layers, str) else tuple(layers)
     needs = needs_of([model], listed.values())

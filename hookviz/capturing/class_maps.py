@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hookviz.capturing import layers
 from hookviz.capturing.inputs import prepare
@@ -15,6 +15,7 @@ from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.hooking.plain_tensors import plain
 from hookviz.language.saying import say
+from hookviz.models.wrapping import as_model
 from hookviz.types import Model, ModelInput, Progress
 
 
@@ -73,14 +74,16 @@ class ClassMaps(Mapping[str, Tensor]):
 
 
 @with_numbers
-def class_maps(model: Model, image: Any, *, progress: Progress | None = None) -> ClassMaps:
+def class_maps(
+    model: Model | nn.Module, image: Any, *, progress: Progress | None = None
+) -> ClassMaps:
     """Return how probable each class is at each pixel, from a network that segments.
 
     Its output is scores of ``(1, classes, H, W)``, by itself or as ``"out"`` of several, as
     torchvision's are; the probabilities are their softmax over the classes.
 
     Args:
-        model: such as ``load_model("lraspp_mobilenet_v3_large")``, or one of your own.
+        model: such as ``load_model("lraspp_mobilenet_v3_large")``, or a module of one's own.
         image: anything that `capture` takes.
         progress: called with the share that is done, 0…1; what it raises ends the pass.
 
@@ -94,6 +97,7 @@ def class_maps(model: Model, image: Any, *, progress: Progress | None = None) ->
     >>> maps["sky"].shape  # (H, W)
     torch.Size([8, 8])
     """
+    model = as_model(model)
     model_input = prepare(model, image)
     with private_replica(model) as replica:
         names = layers.leaf_names(model.network) if progress else frozenset[str]()

@@ -1,17 +1,22 @@
 """Capture what layers put out: a model, an image and layers in; a `Capture` out."""
 
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import ref
+
+from torch import Tensor, nn
 
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.capturing.recorded_pass import Recording, in_order, run, wanted_layers
+from hookviz.errors import ModelError
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.network_state import unchanged
+from hookviz.language.saying import say
+from hookviz.models.wrapping import as_model
 from hookviz.types import Activation, Capture, Model, ModelInput, Progress
 
 _SCORES = ""  # stands for the class scores among layer names; no layer is called so
@@ -19,7 +24,7 @@ _SCORES = ""  # stands for the class scores among layer names; no layer is calle
 
 @with_numbers
 def capture(
-    model: Model,
+    model: Model | nn.Module,
     image: Any,
     layers: str | Iterable[str] | None = None,
     *,
@@ -32,11 +37,11 @@ def capture(
 ) -> Capture:
     """Capture what the named layers put out for one image.
 
-    The hooks sit on a private replica of the network and are removed on every way out, so any
-    number of captures can run at once on one model.
+    The hooks are removed on every way out. Any number of captures can run at once: networks of the
+    catalog on replicas, a network of one's own in turn, under its lock.
 
     Args:
-        model: from `load_model` or `wrap`.
+        model: from `load_model` or `wrap`, or a module of one's own.
         image: anything that `prepare` takes.
         layers: a layer's name, several, or None for every conv layer.
         size: side of the input in pixels, in place of the model's own.
@@ -63,12 +68,13 @@ def capture(
     ['stem.first.conv', 'stage1.first.conv']
     """
     started = time.perf_counter()
+    model = as_model(model)
     model_input = prepare(model, image, size=size, whole=whole)
     with unchanged(model.network):
         seen = input_trace(model, model_input)
         wanted = wanted_layers(model, seen, layers)
         entries = (
-            _CacheEntries(cache, (model.name, model.digest, model_input.digest))
+            _CacheEntries(cache, (model.name, model.cache_key, model_input.digest))
             if cache is not None
             else None
         )
@@ -87,9 +93,10 @@ def capture(
             passes = 1
             if entries:
                 entries.keep(recording)
+    _check_labels(model, recording.logits)
     return Capture(
         model=model.name,
-        digest=model.digest,
+        digest=model.cache_key,
         weights=model.weights,
         model_input=model_input,
         activations=in_order(seen, (part for name in wanted for part in recording.by_layer[name])),
@@ -98,9 +105,39 @@ def capture(
         seconds=time.perf_counter() - started,
         forward_passes=passes,
         layer_inputs=in_order(seen, recording.inputs),
-        made_by=ref(model),
+        made_by=maker_of(model),
         note=model.note,
     )
+
+
+def _check_labels(model: Model, scores: Tensor | None) -> None:
+    """Refuse labels of another number than the classes that a network puts out."""
+    labels = len(model.categories)
+    if model.fixed_digest or not labels or scores is None or labels == scores.numel():
+        return
+    raise ModelError(
+        say(
+            "categories has {label_count:,} labels, and {model} puts out {class_count:,} "
+            "classes; give one label per class, in the order of its outputs.",
+            label_count=labels,
+            model=model.title,
+            class_count=scores.numel(),
+        )
+    )
+
+
+def maker_of(model: Model) -> Callable[[], Model | None]:
+    """Return a function that returns the model while somebody keeps it, or its own network."""
+    known, network = ref(model), ref(model.network)
+    if model.fixed_digest or model.replaced:
+        return known
+    blank = replace(model, network=nn.Identity())
+
+    def made_by() -> Model | None:
+        kept = network()
+        return known() or (None if kept is None else replace(blank, network=kept))
+
+    return made_by
 
 
 def is_cached(
@@ -118,7 +155,7 @@ def is_cached(
         ModelError: the network can't take this input, or a layer is not run.
     """
     wanted = wanted_layers(model, input_trace(model, model_input), layers)
-    entries = _CacheEntries(cache, (model.name, model.digest, model_input.digest))
+    entries = _CacheEntries(cache, (model.name, model.cache_key, model_input.digest))
     return entries.look_up(wanted, logits=logits) is not None
 
 

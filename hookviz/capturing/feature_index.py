@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
 from hookviz.capturing import feature_files
 from hookviz.capturing.feature_vectors import POOLS, Features, check_finite
 from hookviz.capturing.features import features, steps
 from hookviz.errors import HookVizError, shorten
 from hookviz.language.saying import say
+from hookviz.models.wrapping import as_model
 from hookviz.paths import path_of
 from hookviz.types import Model, ModelInput, Progress, ignore
 
@@ -76,7 +78,7 @@ class FeatureIndex:
         return cls(vectors, file.parent.resolve(), table.paths)
 
     def nearest(
-        self, model: Model, image: Any, count: int = 10, *, progress: Progress = ignore
+        self, model: Model | nn.Module, image: Any, count: int = 10, *, progress: Progress = ignore
     ) -> tuple[tuple[str, float], ...]:
         """Return the `count` images most similar to another one, by their names, best first.
 
@@ -101,13 +103,14 @@ class FeatureIndex:
         )
 
     def similarity(
-        self, model: Model, image: Any, *, progress: Progress = ignore
+        self, model: Model | nn.Module, image: Any, *, progress: Progress = ignore
     ) -> NDArray[np.float64]:
         """Return how similar each image is to another one, ``(N,)``, in the index's order.
 
         Raises:
             HookVizError: as `nearest` does.
         """
+        model = as_model(model)
         self.check(model)
         own = self.features
         options: dict[str, Any] = {"size": own.size, "whole": own.whole}
@@ -117,19 +120,19 @@ class FeatureIndex:
         check_finite(asked.names, asked.vectors)
         return own.similarity_to(asked.vectors[0])
 
-    def check(self, model: Model) -> None:
+    def check(self, model: Model | nn.Module) -> None:
         """Refuse a model that is not the one that the vectors were made with.
 
         Raises:
             HookVizError: its weights are others, or it makes its inputs in another way.
         """
-        own = self.features
+        model, own = as_model(model), self.features
         about = say(
             "{model} ({weights} weights)",
             model=shorten(own.model),
             weights=shorten(own.weights),
         )
-        if model.digest != own.digest:
+        if not model.made(own.digest, own.model, own.weights):
             raise HookVizError(
                 say(
                     "The index was made with {index_model}, digest {index_digest}, and this is "

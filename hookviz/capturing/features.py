@@ -11,6 +11,7 @@ from typing import Any, NoReturn, overload
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from torch import nn
 
 from hookviz.capturing import inputs
 from hookviz.capturing.feature_vectors import POOLS, Features
@@ -27,8 +28,10 @@ from hookviz.errors import (
     shorten,
 )
 from hookviz.hooking.function_calls import is_function, nearest_module, no_module
+from hookviz.hooking.modules import named_modules
 from hookviz.images.urls import ImageUrl, is_url
 from hookviz.language.saying import say
+from hookviz.models.wrapping import as_model
 from hookviz.paths import path_of
 from hookviz.types import InputImage, Model, ModelInput, Preprocess, Progress, ignore
 
@@ -37,7 +40,7 @@ _SHARD = 16  # images that a worker of an engine takes at once
 
 @overload
 def features(  # type: ignore[overload-overlap]  # a name is an Iterable of names to a checker
-    model: Model,
+    model: Model | nn.Module,
     images: Mapping[str, Any] | Iterable[Any],
     layer: str | None = None,
     pool: str = "mean",
@@ -51,7 +54,7 @@ def features(  # type: ignore[overload-overlap]  # a name is an Iterable of name
 
 @overload
 def features(
-    model: Model,
+    model: Model | nn.Module,
     images: Mapping[str, Any] | Iterable[Any],
     layer: Iterable[str],
     pool: str = "mean",
@@ -64,7 +67,7 @@ def features(
 
 
 def features(
-    model: Model,
+    model: Model | nn.Module,
     images: Mapping[str, Any] | Iterable[Any],
     layer: str | Iterable[str] | None = None,
     pool: str = "mean",
@@ -81,7 +84,7 @@ def features(
     the network can't take, is left out and told in `Features.failed`; the others go on.
 
     Args:
-        model: from `load_model` or `wrap`.
+        model: from `load_model` or `wrap`, or a module of one's own.
         images: anything that `capture` takes, several of it; as a mapping where they have names.
         layer: whose output; the last conv layer by default. Several names give features of each.
         pool: one of `POOLS`.
@@ -105,6 +108,7 @@ def features(
     {'stage1': (1, 48), 'stage2': (1, 96)}
     """
     one_of(say("pool"), pool, POOLS)
+    model = as_model(model)
     listed = dict(images) if isinstance(images, Mapping) else named(images)
     if not listed:
         raise HookVizError(say("There is no image to make features of; give at least one."))
@@ -164,7 +168,7 @@ def _asked(model: Model, layer: str | Iterable[str] | None) -> tuple[str, ...]:
         raise SettingError(
             say("layer={layer} names no layer; give at least one.", layer=shorten(repr(layer)))
         )
-    names = list(filter(None, dict(model.network.named_modules(remove_duplicate=False))))
+    names = list(filter(None, dict(named_modules(model.network, remove_duplicate=False))))
     for name in asked:
         if name in names:
             continue

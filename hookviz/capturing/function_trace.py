@@ -14,10 +14,16 @@ from torch import nn
 from hookviz.capturing import layers
 from hookviz.capturing.axes import laid_out
 from hookviz.capturing.layouts import Layouts
-from hookviz.capturing.returned_call import ReturnedCall, Shape, returned_call
+from hookviz.capturing.returned_call import (
+    CallTables,
+    ReturnedCall,
+    Shape,
+    described,
+    returned_call,
+)
 from hookviz.hooking import hooks
 from hookviz.hooking.function_calls import kind_of_function
-from hookviz.types import UNKNOWN, Address, LayerInfo, Layout
+from hookviz.types import Address, LayerInfo, Layout
 
 
 class FunctionCall(NamedTuple):
@@ -91,53 +97,32 @@ def function_trace(
         functions: every call of a function, in order.
         dimensions: how many axes the network's input has, its batch included.
     """
-    calls, nbytes = Counter[str](), Counter[str]()
-    infos: dict[str, LayerInfo] = {}
-    maps: dict[str, tuple[Address, ...]] = {}
-    layouts: dict[Address, Layout] = {}
-    shapes: dict[Address, Shape] = {}
-    taken: dict[Address, Layout] = {}
-    for call in laid_out([each.returned for each in functions], {}):
-        name = call.layer
-        addresses = {path: Address(name, calls[name], path) for path in call.layouts}
-        taken[Address(name, calls[name])] = call.taken_layout
-        calls[name] += 1
-        nbytes[name] += call.nbytes
-        layouts |= {addresses[path]: layout for path, layout in call.layouts.items()}
-        shapes |= {addresses[path]: call.map_shape(path) for path in call.layouts}
-        found = call.maps(dimensions)
-        if found:
-            maps[name] = (*maps.get(name, ()), *(addresses[path] for path in found))
-        infos.setdefault(name, _described(call))
-    listed = layers.numbered(infos.values(), calls)
+    tables = CallTables(laid_out([each.returned for each in functions], {}), dimensions)
+    infos = (described(_info(name), call) for name, call in tables.first.items())
+    listed = layers.numbered(infos, tables.counts)
     return FunctionTrace(
         listed,
-        tuple(info for info in listed if info.name in maps),
-        MappingProxyType(calls),
-        MappingProxyType(nbytes),
-        MappingProxyType(maps),
-        MappingProxyType(layouts),
-        MappingProxyType(shapes),
-        MappingProxyType(taken),
+        tuple(info for info in listed if info.name in tables.map_outputs),
+        MappingProxyType(tables.counts),
+        MappingProxyType(tables.nbytes),
+        MappingProxyType(tables.map_outputs),
+        MappingProxyType(tables.layouts),
+        MappingProxyType(tables.shapes),
+        MappingProxyType(tables.taken),
         tuple(_in_order(modules, functions)),
     )
 
 
-def _described(call: ReturnedCall) -> LayerInfo:
-    path = next(iter(call.shapes), None)
-    layout = UNKNOWN if path is None else call.layouts[path]
-    shape = () if path is None else call.map_shape(path)
+def _info(name: str) -> LayerInfo:
     return LayerInfo(
-        name=call.layer,
-        kind=kind_of_function(call.layer),
+        name=name,
+        kind=kind_of_function(name),
         index=0,
         stage="",
         calls=1,
-        input_shape=call.input_shape,
-        output_shape=shape,
+        input_shape=(),
+        output_shape=(),
         parameters=0,
-        layout=layout.word if len(shape) > 1 else "",
-        prefix_tokens=layout.prefix_tokens,
         is_function=True,
     )
 

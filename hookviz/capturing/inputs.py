@@ -2,13 +2,15 @@
 
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
+from hookviz.capturing.own_input import settle_input
 from hookviz.errors import ImageError, shorten
 from hookviz.hooking.default_device import with_numbers
-from hookviz.hooking.forward_pass import own_shape
+from hookviz.hooking.forward_pass import stated_shape
 from hookviz.images import preprocess, reading
 from hookviz.language.saying import say
+from hookviz.models.wrapping import as_model
 from hookviz.types import Model, ModelInput, Preprocess
 from hookviz.wording import times
 
@@ -17,7 +19,7 @@ _FORMS = {2: "C, L", 4: "C, D, H, W"}  # of sound and of volumes, by their dimen
 
 @with_numbers
 def prepare(
-    model: Model, image: Any, *, size: int | None = None, whole: bool = False
+    model: Model | nn.Module, image: Any, *, size: int | None = None, whole: bool = False
 ) -> ModelInput:
     """Return the input that `capture` gives the network for `image`.
 
@@ -41,6 +43,7 @@ def prepare(
     >>> model_input.picture.shape  # (H, W, 3)
     (128, 128, 3)
     """
+    model = as_model(model)
     if isinstance(image, ModelInput | Tensor) and (size is not None or whole):
         kind = "tensor" if isinstance(image, Tensor) else "ModelInput"
         asked = f"size={shorten(repr(size))}" if size is not None else "whole=True"
@@ -54,18 +57,20 @@ def prepare(
         )
     if isinstance(image, ModelInput):
         return image
+    if not isinstance(image, Tensor) and size is None:
+        settle_input(model)
     steps = model.preprocess
     takes_clips = isinstance(steps, Preprocess) and steps.frames > 0
-    form = "C, T, H, W" if takes_clips else _FORMS.get(len(own_shape(model)), "C, H, W")
+    form = "C, T, H, W" if takes_clips else _FORMS.get(len(stated_shape(model)), "C, H, W")
     if isinstance(image, Tensor):
         return preprocess.from_tensor(image, form)
-    if len(own_shape(model)) != 3 and not takes_clips:
+    if len(stated_shape(model)) != 3 and not takes_clips:
         raise ImageError(
             say(
                 "{model} takes no image but a float tensor of ({axes}), such as {own_shape}.",
                 model=model.title,
                 axes=form,
-                own_shape=times(own_shape(model)),
+                own_shape=times(stated_shape(model)),
             )
         )
     return preprocess.prepare(

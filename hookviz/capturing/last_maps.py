@@ -29,14 +29,14 @@ def last_maps(trace: LayerTrace, among: Container[str]) -> str | None:
     """
     calls = list(trace.turns)
     read = trace.turns.get((_last_tokens(trace), 0), -1)
-    maps = {
-        layer.name: layer
-        for layer in trace.maps
-        if len(layer.output_shape) == 3 and min(layer.output_shape[1:]) > 1
+    put_out = {
+        (at.layer, at.call)
+        for addresses in trace.map_outputs.values()
+        for at in addresses
+        if len(trace.shapes[at]) == 3 and min(trace.shapes[at][1:]) > 1
         # Of those behind them the class token alone may be read.
-        if layer.layout != TOKENS or trace.turns[layer.name, 0] <= read
+        if trace.layouts[at].order != TOKENS or trace.turns[at.layer, at.call] <= read
     }
-    put_out = {(at.layer, at.call) for name in maps for at in trace.map_outputs[name]}
     turns = range(_turn_of_classes(trace))
     turn = next((turn for turn in reversed(turns) if calls[turn] in put_out), None)
     if turn is None:
@@ -45,12 +45,11 @@ def last_maps(trace: LayerTrace, among: Container[str]) -> str | None:
     while turn in trace.passed_on:
         turn -= 1
         same.append(calls[turn][0])
+    idle = {layer.name for layer in trace.maps if layer.kind in IDLE}
     named = [
         name
         for name in same
-        if name in among
-        and trace.map_outputs.get(name) == (Address(name),)
-        and maps[name].kind not in IDLE
+        if name in among and trace.map_outputs.get(name) == (Address(name),) and name not in idle
     ]
     return named[-1] if named else None
 

@@ -1,97 +1,185 @@
 """Trace which layers a forward pass runs: in order of execution, with their shapes."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from types import MappingProxyType
+from typing import Generic, TypeVar
+from weakref import ref
 
-from torch import nn
+from torch import Tensor, nn
 
-from hookviz.capturing import layers
-from hookviz.capturing.axes import arranged, laid_out
-from hookviz.capturing.function_trace import FunctionTrace, function_trace
-from hookviz.capturing.returned_call import (
-    Path,
-    ReturnedCall,
-    Shape,
-)
-from hookviz.capturing.watched_pass import WatchedPass, watch, watch_in_general
+from hookviz.capturing.axes import arranged, laid_out, needs_passes, refolded
+from hookviz.capturing.function_trace import function_trace
+from hookviz.capturing.layer_listing import Listing, RunModules
+from hookviz.capturing.returned_call import ReturnedCall
+from hookviz.capturing.watched_pass import WatchedPass, watch
 from hookviz.errors import ModelError
-from hookviz.hooking import purity
 from hookviz.hooking.channels_last import original
 from hookviz.hooking.default_device import numbers
 from hookviz.hooking.findings import Findings
 from hookviz.hooking.forward_pass import forward_pass, private_replica
-from hookviz.hooking.shape_pass import pass_without_data
-from hookviz.types import UNKNOWN, Address, LayerInfo, Layout, Model, ModelInput
+from hookviz.hooking.network_state import is_shared
+from hookviz.hooking.shape_pass import find_dtype, pass_without_data
+from hookviz.types import UNKNOWN, Address, LayerInfo, Layout, Model, ModelInput, Preprocess
 
 _MOST_TRACES = 8  # input shapes, and inputs, per network that are remembered
 
+Calls = Sequence[ReturnedCall]
+Value = TypeVar("Value")
 
-@dataclass(frozen=True, eq=False)
+
+class _Listed(Generic[Value]):
+    """Attribute of a trace's listing, for which passes are made where the layouts need them."""
+
+    def __init__(self, read: Callable[[Listing], Value]) -> None:
+        self._read = read
+
+    def __get__(self, trace: "LayerTrace", owner: type) -> Value:
+        return self._read(trace.listing)
+
+
 class LayerTrace:
     """Layers that a network runs at one input shape, in order of execution, with their shapes.
 
+    One pass tells what ran. Where that leaves open how some output lies, the first look at `layers`
+    or at what stands below it here makes up to two more passes: never look at those within a pass.
+    They need the network, which a trace does not keep in memory.
+
     Attributes:
         calls: how often each module runs, containers included, by name in order of first return.
+        leaf_calls: how often each module without parts runs.
         nbytes: float32 bytes of everything that each module puts out in one pass.
+        overwritten: modules whose output something writes into later in the pass, such as an
+            in-place ReLU; what a hook holds of them has to be copied at once.
+        sequence: the module of every call, in order of return.
+        passed_on: of these the turns whose call returned what the one before it did, as it was.
+        unlike: of modules whose output is no ordinary tensor, what kind it is, in words.
+        scores: how many class scores the network puts out; 0 where it puts out something else.
+        keeps_batch: whether all that it puts out has as many rows as there are images.
+        is_static: whether the pass read no value of a tensor, so that every input of this shape
+            runs the same calls.
+        functions: activations and poolings that are no modules: functions that the code calls.
         layers: every module without parts that runs, in order of execution.
-        convs: those of them that are convolutions.
-        convs_and_linears: these, and linear layers that put out maps, as over tokens.
+        convs_and_linears: convolutions, and linear layers that put out maps, as over tokens.
         maps: every module that puts out maps, blocks such as ``layer1`` too, in the order in which
             they begin: a block stands before its parts.
         every: the layers, and every block of them that puts out a tensor, in the order in which
             they begin.
         map_outputs: where each of `maps` puts out maps: its calls, and parts of what they return.
-        overwritten: modules whose output something writes into later in the pass, such as an
-            in-place ReLU; what a hook holds of them has to be copied at once.
-        sequence: the module of every call, in order of return.
-        passed_on: of these the turns whose call returned what the one before it did, as it was.
         layouts: how each output lies.
         shapes: of each output without its batch, ``(C, H, W)`` of maps.
         taken: how the first tensor lay that each call was given, by the call.
-        unlike: of modules whose output is no ordinary tensor, what kind it is, in words.
-        scores: how many class scores the network puts out; 0 where it puts out something else.
-        is_pure: whether every image takes this very way, and version counters tell every
-            write (see `hookviz.hooking.purity`).
-        functions: activations and poolings that are no modules: functions that the code calls.
+        shown, listed, shown_outputs, hidden: as `Listing` has them.
     """
 
-    calls: Mapping[str, int]
-    nbytes: Mapping[str, int]
-    layers: tuple[LayerInfo, ...]
-    convs: tuple[LayerInfo, ...]
-    convs_and_linears: tuple[LayerInfo, ...]
-    maps: tuple[LayerInfo, ...]
-    every: tuple[LayerInfo, ...]
-    map_outputs: Mapping[str, tuple[Address, ...]]
-    overwritten: frozenset[str]
-    sequence: tuple[str, ...]
-    passed_on: frozenset[int]
-    layouts: Mapping[Address, Layout]
-    shapes: Mapping[Address, Shape]
-    taken: Mapping[Address, Layout]
-    unlike: Mapping[str, str]
-    scores: int
-    is_pure: bool
-    functions: FunctionTrace
+    layers = _Listed(lambda listing: listing.layers)
+    convs_and_linears = _Listed(lambda listing: listing.convs_and_linears)
+    maps = _Listed(lambda listing: listing.maps)
+    every = _Listed(lambda listing: listing.every)
+    map_outputs = _Listed(lambda listing: listing.map_outputs)
+    layouts = _Listed(lambda listing: listing.layouts)
+    shapes = _Listed(lambda listing: listing.shapes)
+    taken = _Listed(lambda listing: listing.taken)
+    shown = _Listed(lambda listing: listing.shown)
+    listed = _Listed(lambda listing: listing.listed)
+    shown_outputs = _Listed(lambda listing: listing.shown_outputs)
+    hidden = _Listed(lambda listing: listing.hidden)
+
+    def __init__(
+        self, network: nn.Module, watched: WatchedPass, arrange: Callable[[Calls], Calls] | None
+    ) -> None:
+        """Take a pass of the network.
+
+        Args:
+            network: whose pass it is.
+            watched: that pass.
+            arrange: returns its calls with the layouts of all outputs, by more passes; None where
+                the pass tells them.
+        """
+        self.sequence = tuple(call.layer for call in watched.calls)
+        self.calls: Mapping[str, int] = MappingProxyType(Counter(self.sequence))
+        self.functions = function_trace(self.sequence, watched.functions, len(watched.shape) + 1)
+        nbytes = Counter[str]()
+        for call in watched.calls:
+            nbytes[call.layer] += call.nbytes
+        self.nbytes: Mapping[str, int] = MappingProxyType({**nbytes, **self.functions.nbytes})
+        self.overwritten = watched.overwritten
+        self.passed_on = watched.passed_on
+        self.unlike: Mapping[str, str] = MappingProxyType(
+            {call.layer: call.unlike for call in reversed(watched.calls) if call.unlike}
+        )
+        self.scores = watched.scores
+        self.keeps_batch = watched.keeps_batch
+        self.is_static = watched.is_static
+        self._modules = RunModules(network, self.sequence)
+        leaves = self._modules.leaves
+        self.leaf_calls = {name: self.calls[name] for name in self.calls if name in leaves}
+        self._watched = watched
+        self._arrange = arrange
+        self._listing: Listing | None = None
+        self._is_refolded = bool(refolded(watched.shape, watched.calls))
+
+    @property
+    def listing(self) -> Listing:
+        """All that depends on how outputs lie; without a lock, so that passes can't wait for it."""
+        if self._arrange is None:
+            return self._as_watched
+        if self._listing is None:
+            self._listing = self._list(self._arrange(self._watched.calls))
+        return self._listing
 
     @cached_property
-    def shown(self) -> tuple[LayerInfo, ...]:
-        """`maps`, and functions that put out maps among them: all that can be looked at."""
-        return self.functions.among(self.maps, self.functions.maps, blocks=True)
+    def _as_watched(self) -> Listing:
+        """As much of `listing` as its pass alone tells."""
+        return self._list(laid_out(self._watched.calls, {}))
 
     @cached_property
-    def listed(self) -> tuple[LayerInfo, ...]:
-        """`layers`, and functions among them."""
-        return self.functions.among(self.layers, self.functions.layers, blocks=False)
+    def _sure(self) -> frozenset[Address]:
+        """Outputs of which the pass alone tells how they lie."""
+        if self._is_refolded:
+            return frozenset()
+        calls = zip(self._watched.calls, self.turns, strict=True)
+        outputs = (Address(*turn, path) for call, turn in calls for path in call.sure)
+        return frozenset((*outputs, *self.functions.layouts))
 
     @cached_property
-    def shown_outputs(self) -> Mapping[str, tuple[Address, ...]]:
-        """`map_outputs` of `shown`."""
-        return {**self.map_outputs, **self.functions.map_outputs}
+    def _sure_taken(self) -> frozenset[Address]:
+        """Calls of which the pass alone tells how the first tensor lay that they were given."""
+        if self._is_refolded:
+            return frozenset()
+        calls = zip(self._watched.calls, self.turns, strict=True)
+        given = (Address(*turn) for call, turn in calls if call.is_taken_sure)
+        return frozenset((*given, *self.functions.taken))
+
+    def _list(self, calls: Calls) -> Listing:
+        dimensions = len(self._watched.shape) + 1
+        return self._modules.listing(calls, dimensions, self.functions, self.scores)
+
+    @property
+    def convs(self) -> tuple[LayerInfo, ...]:
+        """The convolutions, which need no more passes, but for those over maps in another order."""
+        return (self.listing if self._is_refolded else self._as_watched).convs
+
+    @property
+    def usual(self) -> tuple[LayerInfo, ...]:
+        """Layers to look at first, as `Listing` has them; only of transformers by more passes."""
+        weighted = sum(self._modules.parameters[name] > 0 for name in self._modules.leaves)
+        return self.convs if 5 * len(self.convs) >= weighted else self.listing.usual
+
+    def layout_of(self, address: Address) -> Layout:
+        """Return how one output lies, by more passes only where its layer does not tell."""
+        if self._listing is None and address in self._sure:
+            return self._as_watched.layouts[address]
+        return self.layouts.get(address, UNKNOWN)
+
+    def taken_layout_of(self, address: Address) -> Layout:
+        """Return how the first tensor lay that a call was given, as `layout_of`."""
+        if self._listing is None and address in self._sure_taken:
+            return self._as_watched.taken[address]
+        return self.taken.get(address, UNKNOWN)
 
     @cached_property
     def recordable(self) -> Mapping[str, int]:
@@ -100,36 +188,6 @@ class LayerTrace:
             return self.calls
         calls = {**self.calls, **self.functions.calls}
         return {name: calls[name] for name in self.functions.names}
-
-    @cached_property
-    def usual(self) -> tuple[LayerInfo, ...]:
-        """Layers to look at first: the convolutions.
-
-        Where those are fewer than a fifth of the layers with weights that put out maps, as in a
-        transformer, blocks that put out maps stand among them.
-        """
-        weighted = sum(
-            bool(layer.parameters) for layer in self.layers if layer.name in self.map_outputs
-        )
-        if 5 * len(self.convs) >= weighted:
-            return self.convs
-        convs, leaves = ({layer.name for layer in each} for each in (self.convs, self.layers))
-        listed = [each for each in self.maps if each.name in convs or each.name not in leaves]
-        return layers.numbered(listed, self.calls)
-
-    @cached_property
-    def hidden(self) -> tuple[LayerInfo, ...]:
-        """Layers before the first one whose channels are the classes themselves.
-
-        Such a layer is a convolution with a channel per class, and nothing that has weights or
-        another number of channels runs after it: the scores are its maps, pooled.
-        """
-        last = next((layer for layer in reversed(self.layers) if layer.parameters), None)
-        if last is None or not last.kernel_size or not self.scores:
-            return self.layers
-        ends = self.layers[last.index :]
-        alike = all(layer.output_shape[:1] == (self.scores,) for layer in ends)
-        return self.layers[: last.index] if alike and last.index else self.layers
 
     @cached_property
     def turns(self) -> Mapping[tuple[str, int], int]:
@@ -153,124 +211,84 @@ _traces = Findings[LayerTrace](_MOST_TRACES)
 def layer_trace(model: Model, shape: tuple[int, ...]) -> LayerTrace:
     """Trace a pass over an input of `shape`, ``(C, H, W)``; remembered per network.
 
-    The pass is made without data, on torch's meta device, which takes milliseconds for the
-    largest model. A person's own code, and a network whose path depends on values, is run on zeros
-    instead; what it runs for a certain image tells `input_trace`.
+    The pass of a network of the catalog is made without data, on torch's meta device, which takes
+    milliseconds for the largest. A person's own is run on zeros; what it runs for a certain image
+    tells `input_trace`.
 
     Raises:
         ModelError: the network can't take an input of that shape.
     """
-    known = _traces.of(original(model.network))
-    trace = known.get(shape)
+    network = original(model.network)
+    known = _traces.of(network)
+    key = shape, model.train, model.example
+    trace = known.get(key)
     if trace is not None:
         return trace
     with numbers():
-        watched = pass_without_data(model, shape, watch_in_general)
-        purity.record_purity(model.network, is_pure=watched.is_pure)
-        calls = arranged(model, shape, watched.calls)
-        return known.keep(shape, _trace(model.network, replace(watched, calls=calls)))
+        watched = pass_without_data(model, shape, watch)
+    return known.keep(key, _traced(model, shape, watched))
+
+
+def _traced(model: Model, shape: tuple[int, ...], watched: WatchedPass) -> LayerTrace:
+    if not needs_passes(shape, watched.calls):
+        return LayerTrace(model.network, watched, None)
+    plain = replace(model, network=nn.Identity(), preprocess=Preprocess(1, 1), replaced={})
+    arrange = partial(_arrange, ref(original(model.network)), plain, shape)
+    return LayerTrace(model.network, watched, arrange)
+
+
+def _arrange(network: ref[nn.Module], model: Model, shape: tuple[int, ...], calls: Calls) -> Calls:
+    """Arrange calls of a network that is kept in memory elsewhere."""
+    own = network()
+    if own is None:
+        raise ReferenceError(f"{model.title} is gone: keep the model to look at its layers")
+    with numbers():
+        return arranged(replace(model, network=own), shape, calls)
 
 
 def input_trace(model: Model, model_input: ModelInput) -> LayerTrace:
     """Trace a pass over this very input.
 
-    It is `layer_trace` of the input's shape, but for a network whose path may depend on
-    values: that is run once on the input itself.
+    Of the catalog's networks it is `layer_trace` of the input's shape, but where a path may depend
+    on values: that is run once on the input itself. So is a network of one's own, whose trace
+    serves every other input of the shape where its path depends on no values.
 
     Raises:
         ModelError: the network can't take this input.
     """
-    general = None
-    with suppress(ModelError):  # where only zeros fail, the input still may not
-        general = layer_trace(model, tuple(model_input.tensor.shape[1:]))
-        if general.is_pure:
-            return general
-    known = _traces.of(original(model.network))
-    trace = known.get(model_input.digest)
+    images = model_input.tensor
+    network, shape = original(model.network), tuple(images.shape[1:])
+    known = _traces.of(network)
+    by_shape = shape, model.train, model.example
+    by_input = model_input.digest, model.cache_key
+    general = known.get(by_shape)
+    if general is not None and general.is_static:
+        return general
+    trace = known.get(by_input)
     if trace is not None:
         return trace
+    if is_shared(network):
+        with suppress(ModelError):  # where only zeros fail, the input still may not
+            general = layer_trace(model, shape)
+    elif len(images) == 1:
+        trace = _traced(model, shape, _watched(model, images))
+        return known.keep(by_shape if trace.is_static else by_input, trace)
+    elif general is None:
+        with suppress(ModelError):  # it may take no single image
+            general = _traced(model, shape, _watched(model, images[:1]))
+            known.keep(by_shape, general)
+    if general is not None and general.is_static:
+        return general
+    arrange = None if general is None else partial(_arrange_as, general)
+    return known.keep(by_input, LayerTrace(network, _watched(model, images), arrange))
+
+
+def _watched(model: Model, images: Tensor) -> WatchedPass:
     with numbers(), private_replica(model) as replica:
-        watched = watch(
-            replica, model_input.tensor, lambda images: forward_pass(model, replica, images)
-        )
-    calls = watched.calls if general is None else laid_out(watched.calls, general.layouts)
-    trace = _trace(model.network, replace(watched, calls=calls))
-    return known.keep(model_input.digest, trace)
+        find_dtype(replica, tuple(images.shape[1:]))
+        return watch(replica, images, lambda given: forward_pass(model, replica, given))
 
 
-def _trace(network: nn.Module, watched: WatchedPass) -> LayerTrace:
-    """List what a pass ran, and what of it puts out maps."""
-    seen = watched.calls
-    modules = dict(network.named_modules())
-    calls: dict[str, int] = {}
-    nbytes: dict[str, int] = {}
-    map_outputs: dict[str, tuple[Address, ...]] = {}
-    layouts: dict[Address, Layout] = {}
-    shapes: dict[Address, Shape] = {}
-    taken: dict[Address, Layout] = {}
-    listed: list[LayerInfo] = []
-    with_maps: list[LayerInfo] = []
-    with_blocks: list[LayerInfo] = []
-    leaves = layers.leaf_names(network)
-    shown = layers.names_outside_of_layers(network)
-    kept = frozenset(layers.conv_names(network))
-    linears = layers.linear_names(network)
-    counts = layers.parameter_counts(network, leaves.intersection(call.layer for call in seen))
-    for call in seen:
-        name, module = call.layer, modules[call.layer]
-        calls[name] = calls.get(name, 0) + 1
-        nbytes[name] = nbytes.get(name, 0) + call.nbytes
-        addresses = {path: Address(name, calls[name] - 1, path) for path in call.layouts}
-        layouts |= {addresses[path]: layout for path, layout in call.layouts.items()}
-        shapes |= {addresses[path]: call.map_shape(path) for path in call.layouts}
-        taken[Address(name, calls[name] - 1)] = call.taken_layout
-        if calls[name] == 1 and name in leaves:
-            listed.append(_described(module, call, counts[name]))
-        if name not in shown:
-            continue
-        parameters = layers.parameters_inside(module)
-        if calls[name] == 1 and (call.shapes or name in leaves):
-            with_blocks.append(_described(module, call, parameters))
-        maps = call.maps(watched.dimensions)
-        if maps and name not in map_outputs:
-            with_maps.append(_described(module, call, parameters, next(iter(maps))))
-        if maps:
-            found = (addresses[path] for path in maps)
-            map_outputs[name] = (*map_outputs.get(name, ()), *found)
-    numbered = layers.numbered(listed, calls)
-    begun = layers.in_order_of_beginning(call.layer for call in seen)
-    sequence = tuple(call.layer for call in seen)
-    functions = function_trace(sequence, watched.functions, watched.dimensions)
-    return LayerTrace(
-        MappingProxyType(calls),
-        MappingProxyType({**nbytes, **functions.nbytes}),
-        numbered,
-        layers.numbered((layer for layer in numbered if layer.name in kept), calls),
-        layers.numbered(
-            (each for each in numbered if each.name in kept | linears.intersection(map_outputs)),
-            calls,
-        ),
-        layers.numbered(sorted(with_maps, key=lambda layer: begun[layer.name]), calls),
-        layers.numbered(sorted(with_blocks, key=lambda layer: begun[layer.name]), calls),
-        MappingProxyType(map_outputs),
-        watched.overwritten,
-        sequence,
-        watched.passed_on,
-        MappingProxyType({**layouts, **functions.layouts}),
-        MappingProxyType({**shapes, **functions.shapes}),
-        MappingProxyType({**taken, **functions.taken}),
-        MappingProxyType({call.layer: call.unlike for call in reversed(seen) if call.unlike}),
-        watched.scores,
-        watched.is_pure,
-        functions,
-    )
-
-
-def _described(
-    module: nn.Module, call: ReturnedCall, parameters: int, path: Path | None = None
-) -> LayerInfo:
-    """Describe a layer by one of its outputs, the first one without a `path`."""
-    path = next(iter(call.shapes), None) if path is None else path
-    layout = UNKNOWN if path is None else call.layouts[path]
-    shape = () if path is None else call.map_shape(path)
-    return layers.describe(call.layer, module, call.input_shape, shape, parameters, layout=layout)
+def _arrange_as(general: LayerTrace, calls: Calls) -> Calls:
+    """Arrange calls as those of a pass over another input of the shape."""
+    return laid_out(calls, general.layouts)

@@ -10,21 +10,20 @@ from torch.nn.modules import pooling
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.utils.parametrize import is_parametrized
 
+from hookviz.hooking.modules import named_modules
 from hookviz.types import UNKNOWN, LayerInfo, Layout
 
 
 def conv_names(network: nn.Module) -> frozenset[str]:
     """Return the names of every convolution layer, transposed ones included."""
-    return frozenset(
-        name for name, module in network.named_modules() if isinstance(module, _ConvNd)
-    )
+    return frozenset(name for name, module in named_modules(network) if isinstance(module, _ConvNd))
 
 
 def linear_names(network: nn.Module) -> frozenset[str]:
     """Return the names of every linear layer, whose channels are the last axis of its output."""
     return frozenset(
         name
-        for name, module in network.named_modules()
+        for name, module in named_modules(network)
         if isinstance(module, nn.Linear) and computes_along_the_last(module)
     )
 
@@ -47,7 +46,7 @@ def leaf_names(network: nn.Module) -> frozenset[str]:
 
 def names_outside_of_layers(network: nn.Module) -> frozenset[str]:
     """Return names of layers and blocks, not of what lies inside a convolution and its like."""
-    modules = {name: module for name, module in network.named_modules() if name}
+    modules = {name: module for name, module in named_modules(network) if name}
     whole = {name for name, module in modules.items() if _is_whole(module)}
     return frozenset(
         name

@@ -26,6 +26,7 @@ class Layouts:
 
     def __init__(self) -> None:
         self._known = TensorMarks[Layout]()
+        self._sure = TensorMarks[bool]()
         self._newest: dict[tuple[int, ...], Layout] = {}  # of tensors of this shape
 
     def of(self, tensor: Tensor) -> Layout | None:
@@ -39,26 +40,40 @@ class Layouts:
             known = self._newest.get(tuple(tensor.shape))
         return known
 
-    def take(self, tensor: Tensor, layout: Layout) -> None:
+    def is_sure(self, tensor: Tensor | None) -> bool:
+        """Return whether a tensor has its channels first or last for certain, by definition."""
+        return tensor is not None and bool(self._sure.get(tensor))
+
+    def take(self, tensor: Tensor, layout: Layout, *, is_sure: bool = False) -> None:
         """Remember a tensor's layout."""
         self._known[tensor] = layout
+        self._sure[tensor] = is_sure and layout.order in {FIRST, LAST}
         self._newest[tuple(tensor.shape)] = layout
 
     def follow(
         self, module: nn.Module, tensor_in: Tensor | None, tensor_out: Tensor
     ) -> Layout | None:
         """Derive the layout of a call's output from what it was given first."""
+        layout, is_sure = self._followed(module, tensor_in, tensor_out)
+        if layout is not None:
+            self.take(tensor_out, layout, is_sure=is_sure)
+        return layout
+
+    def _followed(
+        self, module: nn.Module, tensor_in: Tensor | None, tensor_out: Tensor
+    ) -> tuple[Layout | None, bool]:
         before = None if tensor_in is None else self.of(tensor_in)
         layout = _by_definition(module, tensor_in, tensor_out, before)
-        if layout is None:
-            layout = self._known.get(tensor_out)  # a block returns what a layer in it did
-        if layout is None and before is not None and tensor_in is not None:
-            layout = _kept(module, tensor_in, tensor_out, before)
-        if layout is None:
-            layout = self.of(tensor_out)
         if layout is not None:
-            self.take(tensor_out, layout)
-        return layout
+            return layout, isinstance(module, layers.CHANNELS_FIRST) or self.is_sure(tensor_in)
+        layout = self._known.get(tensor_out)
+        if layout is not None:  # a block returns what a layer in it did
+            return layout, self.is_sure(tensor_out)
+        if before is not None and tensor_in is not None:
+            layout = _kept(module, tensor_in, tensor_out, before)
+            if layout is not None:
+                return layout, self.is_sure(tensor_in) and _is_exact(module, tensor_in, tensor_out)
+        return self.of(tensor_out), False
 
 
 def is_unbatched(tensor: Tensor, module: nn.Module) -> bool:
@@ -93,14 +108,24 @@ def _by_definition(
     return Layout(VECTORS, batch)
 
 
+def _is_permute(module: nn.Module) -> bool:
+    kind = type(module)
+    return kind.__name__ == "Permute" and kind.__module__ == "torchvision.ops.misc"
+
+
+def _is_exact(module: nn.Module, tensor_in: Tensor, tensor_out: Tensor) -> bool:
+    """Return whether a module is known to keep its axes; a person's own may turn a square."""
+    is_torchs = type(module).__module__.startswith("torch.nn.") and not any(module.children())
+    return _is_permute(module) or (is_torchs and tensor_in.shape == tensor_out.shape)
+
+
 def _kept(
     module: nn.Module, tensor_in: Tensor, tensor_out: Tensor, before: Layout
 ) -> Layout | None:
     """Return the layout behind a module that is no layer with a layout of its own."""
     if tensor_in.ndim < int(before.batch) + 1:
         return None
-    kind = type(module)
-    if kind.__name__ == "Permute" and kind.__module__ == "torchvision.ops.misc":
+    if _is_permute(module):
         order: Any = module.dims
         channels = tensor_in.ndim - 1 if before.last else int(before.batch)
         turned = [each % tensor_in.ndim for each in order]

@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 
+from torch import nn
+
 from hookviz.capturing.layer_trace import layer_trace
+from hookviz.capturing.own_input import own_shape
 from hookviz.errors import one_of
-from hookviz.hooking.forward_pass import own_shape
 from hookviz.language.saying import say
+from hookviz.models.wrapping import as_model
 from hookviz.types import LayerInfo, Model
 
 KINDS = ("conv", "usual", "maps", "all")
@@ -13,7 +16,7 @@ KINDS = ("conv", "usual", "maps", "all")
 
 
 def list_layers(
-    model: Model, *, kind: str = "conv", input_shape: Sequence[int] | None = None
+    model: Model | nn.Module, *, kind: str = "conv", input_shape: Sequence[int] | None = None
 ) -> tuple[LayerInfo, ...]:
     """List the layers that one forward pass runs, in order of execution, with their shapes.
 
@@ -41,6 +44,7 @@ def list_layers(
     ['stem', 'stem.first', 'stem.first.conv']
     """
     one_of(say("kind of layers"), kind, KINDS)
+    model = as_model(model)
     trace = layer_trace(model, tuple(input_shape or own_shape(model)))
     return {
         "conv": trace.convs,

@@ -13,9 +13,11 @@ from hookviz.capturing.layers import quiet_names
 from hookviz.capturing.layouts import is_unbatched
 from hookviz.capturing.unsupported_outputs import meta_output_error
 from hookviz.errors import ModelError, SettingError, UnknownLayerError, shorten
-from hookviz.hooking import hooks, purity
+from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.hooking.function_calls import observe_functions
+from hookviz.hooking.modules import named_modules
+from hookviz.hooking.network_state import is_shared
 from hookviz.hooking.recorder import Recorded, Recorder
 from hookviz.language.saying import say
 from hookviz.types import UNKNOWN, Activation, Address, Model, ModelInput, Progress
@@ -56,7 +58,7 @@ def wanted_layers(
             )
         if name in seen.recordable:
             continue
-        if name in dict(model.network.named_modules(remove_duplicate=False)):
+        if name in dict(named_modules(model.network, remove_duplicate=False)):
             raise ModelError(
                 say(
                     "Layer {name!r} of {model} is not run by a forward pass, or it goes by "
@@ -94,7 +96,10 @@ def run(
     whole: bool = False,
     needed: tuple[str, ...] | None = None,
 ) -> Recording:
-    """Run one forward pass, and a second one where the network overwrote a recorded tensor.
+    """Run one forward pass that records what layers are given and put out.
+
+    A hook copies what it records of a person's own network at once, so that nothing written later
+    can change it; of the catalog's what is known to be written over.
 
     Args:
         model: whose network runs.
@@ -110,20 +115,11 @@ def run(
     Raises:
         ModelError: the network can't take this input, or a layer puts out no numbers.
     """
-    copies: Iterable[str] = seen.overwritten
-    if not seen.is_pure:  # the end may come later than the trace says
+    copies = seen.overwritten if is_shared(model.network) else names
+    if not seen.is_static:  # the end may come later than the trace says
         stop_early = False
-    known = seen.is_pure and purity.is_known_code(model.network)
-    if not known:
-        copies = names  # version counters may miss a write
-    watch = _Watch(
-        *(seen, names, copies, stop_early, progress), inputs=inputs, ends=stop_early and known
-    )
+    watch = _Watch(seen, names, copies, stop_early=stop_early, progress=progress, inputs=inputs)
     output = _forward(model, model_input, watch)
-    spoiled = watch.recorder.overwritten_layers()
-    if spoiled:
-        watch = _Watch(seen, names, seen.overwritten | spoiled, stop_early, progress, inputs=inputs)
-        output = _forward(model, model_input, watch)
     by_layer: dict[str, tuple[Activation, ...]] = {}
     for record in watch.recorder.records:
         part = activation_of(seen, record, whole=whole)
@@ -142,7 +138,7 @@ def activation_of(seen: LayerTrace, record: Recorded, *, whole: bool = False) ->
     """Return what was recorded as numbers that lie as the trace says; None without numbers."""
     if record.tensor.is_meta:
         return None
-    values, layout = _numbers(record.tensor), seen.layouts.get(record.address, UNKNOWN)
+    values, layout = _numbers(record.tensor), seen.layout_of(record.address)
     if not whole and layout.batch:
         values = without_batch(values)
         layout = layout.of(tuple(values.shape))
@@ -157,9 +153,9 @@ def _taken(
     modules: dict[str, nn.Module] = {}
     for record in records:
         # Listed where there is a record: it takes as long as all else of a small pass.
-        modules = modules or dict(model.network.named_modules(remove_duplicate=False))
+        modules = modules or dict(named_modules(model.network, remove_duplicate=False))
         call = replace(record.address, path=())
-        layout = UNKNOWN if call in told else seen.taken.get(call, UNKNOWN)
+        layout = UNKNOWN if call in told else seen.taken_layout_of(call)
         told.add(call)
         values = _numbers(record.tensor)
         if not whole:
@@ -197,11 +193,10 @@ class _Watch:
         seen: LayerTrace,
         names: tuple[str, ...],
         copy: Iterable[str],
+        *,
         stop_early: bool,
         progress: Progress | None,
-        *,
         inputs: bool,
-        ends: bool = False,
     ) -> None:
         self.recorder = Recorder(copy)
         self.inputs = Recorder(copy=names)  # the layer itself may write into them
@@ -211,9 +206,8 @@ class _Watch:
         self.functions = self._wanted.intersection(seen.functions.calls)
         self._calls_to_come = sum(seen.recordable[name] for name in names)
         self._stop_early = stop_early
-        self._ends = ends  # where it is stopped, whatever the network's code catches
-        self._counted = frozenset(layer.name for layer in seen.layers if progress)
-        self.reporter = ProgressReporter(progress, sum(layer.calls for layer in seen.layers))
+        self._counted = frozenset(seen.leaf_calls if progress else ())
+        self.reporter = ProgressReporter(progress, sum(seen.leaf_calls.values()))
 
     @property
     def layers(self) -> frozenset[str]:
@@ -233,7 +227,7 @@ class _Watch:
         """Record one call of a hooked layer."""
         if call.layer in self._wanted:
             self._calls_to_come -= 1
-            self.recorder.see(call, is_last=self._ends and self._calls_to_come == 0)
+            self.recorder.see(call, is_last=self._stop_early and self._calls_to_come == 0)
         if call.layer in self._counted:
             self.reporter.step()
         if self._stop_early and self._calls_to_come == 0:

@@ -1,7 +1,8 @@
 """Remember each call of a pass as it returned: shapes and layouts, without the tensors."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor, nn
@@ -12,7 +13,17 @@ from hookviz.capturing.layouts import Layouts, is_unbatched
 from hookviz.hooking import hooks
 from hookviz.hooking.plain_tensors import kind_of
 from hookviz.hooking.torch_functions import counter
-from hookviz.types import FIRST, LAST, TOKENS, UNKNOWN, VECTORS, WINDOWS, Layout
+from hookviz.types import (
+    FIRST,
+    LAST,
+    TOKENS,
+    UNKNOWN,
+    VECTORS,
+    WINDOWS,
+    Address,
+    LayerInfo,
+    Layout,
+)
 
 _FLOAT_BYTES = 4  # activations are kept as float32
 
@@ -35,6 +46,8 @@ class ReturnedCall:
         shapes: of its outputs, the batch included, by their path.
         layouts: how they lie.
         drawable: those of real numbers, and some.
+        sure: outputs with channels first or last for certain; `axes` has to prove the others.
+        is_taken_sure: whether what it was given has too.
         by_definition: whether its kind of layer has the channels where the layouts say.
         is_conv: whether it is a convolution.
         is_along_last: whether it is a linear layer, or another that computes along the last axis.
@@ -48,6 +61,8 @@ class ReturnedCall:
     shapes: Mapping[Path, Shape]
     layouts: Mapping[Path, Layout]
     drawable: frozenset[Path]
+    sure: frozenset[Path]
+    is_taken_sure: bool
     by_definition: bool
     is_conv: bool
     is_along_last: bool
@@ -92,6 +107,52 @@ def _map_shape(shape: Shape, layout: Layout) -> Shape:
     return layout.map_shape(shape[1:] if layout.batch else shape)
 
 
+class CallTables:
+    """What calls put out, in order of return, by layer and by address.
+
+    Attributes:
+        counts, nbytes, map_outputs, layouts, shapes, taken: as `LayerTrace` has them.
+        first: the first call of each layer.
+        first_maps: the first call of each that puts out maps, and where they are in its output.
+    """
+
+    def __init__(self, calls: Iterable[ReturnedCall], dimensions: int) -> None:
+        """List calls of a pass whose input has so many axes, its batch included."""
+        self.counts, self.nbytes = Counter[str](), Counter[str]()
+        self.layouts, self.taken = dict[Address, Layout](), dict[Address, Layout]()
+        self.shapes = dict[Address, Shape]()
+        self.map_outputs: dict[str, tuple[Address, ...]] = {}
+        self.first: dict[str, ReturnedCall] = {}
+        self.first_maps: dict[str, tuple[ReturnedCall, Path]] = {}
+        for call in calls:
+            name, number = call.layer, self.counts[call.layer]
+            self.counts[name] += 1
+            self.nbytes[name] += call.nbytes
+            self.taken[Address(name, number)] = call.taken_layout
+            self.first.setdefault(name, call)
+            for path, layout in call.layouts.items():
+                self.layouts[Address(name, number, path)] = layout
+                self.shapes[Address(name, number, path)] = call.map_shape(path)
+            for path in call.maps(dimensions):
+                address = Address(name, number, path)
+                self.map_outputs[name] = (*self.map_outputs.get(name, ()), address)
+                self.first_maps.setdefault(name, (call, path))
+
+
+def described(info: LayerInfo, call: ReturnedCall, path: Path | None = None) -> LayerInfo:
+    """Return a layer's description by one output of a call, the first one without a `path`."""
+    path = next(iter(call.shapes), None) if path is None else path
+    layout = UNKNOWN if path is None else call.layouts[path]
+    shape = () if path is None else call.map_shape(path)
+    return replace(
+        info,
+        input_shape=call.input_shape,
+        output_shape=shape,
+        layout=layout.word if len(shape) > 1 else "",
+        prefix_tokens=layout.prefix_tokens,
+    )
+
+
 def returned_call(call: hooks.Call, module: nn.Module, layouts: Layouts) -> ReturnedCall:
     """Describe a call of `module`, as far as the layers of a pass tell.
 
@@ -100,39 +161,29 @@ def returned_call(call: hooks.Call, module: nn.Module, layouts: Layouts) -> Retu
         module: the layer or block.
         layouts: of this pass, which are told of the call.
     """
+    by_definition = isinstance(module, layers.CHANNELS_FIRST)
     taken = next((tensor for _, tensor in hooks.plain_tensors_in(call.inputs)), None)
     taken_layout = None if taken is None else layouts.of(taken)
-    if taken_layout is None and taken is not None:
-        order = FIRST if isinstance(module, layers.CHANNELS_FIRST) else ""
-        taken_layout = Layout(order, batch=not is_unbatched(taken, module))
+    is_first = taken_layout is not None and taken_layout.order == FIRST
+    if taken is not None and (taken_layout is None or (by_definition and not is_first)):
+        taken_layout = Layout(FIRST if by_definition else "", batch=not is_unbatched(taken, module))
     outputs = dict(hooks.plain_tensors_in(call.output))
+    followed = {path: layouts.follow(module, taken, each) for path, each in outputs.items()}
     return ReturnedCall(
         call.layer,
         None if taken is None else tuple(taken.shape),
         taken_layout or UNKNOWN,
         {path: tuple(tensor.shape) for path, tensor in outputs.items()},
-        {path: layouts.follow(module, taken, each) or UNKNOWN for path, each in outputs.items()},
+        {path: layout or UNKNOWN for path, layout in followed.items()},
         frozenset(path for path, each in outputs.items() if each.numel() and not each.is_complex()),
-        isinstance(module, layers.CHANNELS_FIRST),
+        frozenset(path for path, each in outputs.items() if layouts.is_sure(each)),
+        by_definition or layouts.is_sure(taken),
+        by_definition,
         isinstance(module, _ConvNd),
         layers.computes_along_the_last(module),
         sum(tensor.numel() for tensor in outputs.values()) * _FLOAT_BYTES,
         next(filter(None, (kind_of(tensor) for _, tensor in hooks.tensors_in(call.output))), ""),
     )
-
-
-def check_same_way(call: hooks.Call, module: nn.Module, images: Tensor) -> None:
-    """Refuse a network whose layers depend on the data: shapes alone can't tell what runs.
-
-    Raises:
-        ValueError: a transformer encoder with a padding mask makes other tensors on the way.
-    """
-    if not images.is_meta or not isinstance(module, nn.TransformerEncoder):
-        return
-    given, named = call.arguments
-    mask = named.get("src_key_padding_mask", given[2] if len(given) > 2 else None)
-    if mask is not None and getattr(module, "use_nested_tensor", False):
-        raise ValueError("nested tensors are made of data")
 
 
 class Outputs:

@@ -116,7 +116,7 @@ def network_facts(model: Model, image: str, *, size: int | None, whole: bool) ->
         image=image,
         size=size,
         whole=whole,
-        train=any(part.training for part in model.network.modules()),
+        train=model.train,
     )
     if own.origin != "own" and own.is_checkpoint:
         own = replace(own, classes=architectures.classes_of(model.name, model.network))

@@ -48,7 +48,7 @@ def batched_means(
 
     if len(images) > 1 and images.ndim == 4:
         images = images.contiguous(memory_format=torch.channels_last)
-    if seen.is_pure:
+    if seen.is_static:
         with private_replica(model) as replica, hooks.observe(replica, wanted, see):
             forward_pass(model, replica, images, reporter)
     found = {str(address): each for address, each in means.items() if each is not None}

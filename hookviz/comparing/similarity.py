@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
 from hookviz import markup
 from hookviz.capturing.features import named
@@ -19,6 +20,7 @@ from hookviz.drawing.similarity_page import similarity_figure
 from hookviz.engines.choosing import engine_of
 from hookviz.engines.engine import Engine
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError, shorten
+from hookviz.models.wrapping import as_model
 from hookviz.types import Model, Progress, ignore
 
 if TYPE_CHECKING:  # drawing alone knows matplotlib
@@ -179,8 +181,8 @@ class Similarity:
 
 
 def similarity(
-    model_a: Model,
-    model_b: Model,
+    model_a: Model | nn.Module,
+    model_b: Model | nn.Module,
     images: Mapping[str, Any] | Iterable[Any],
     layers: str | Iterable[str] | None = None,
     other_layers: str | Iterable[str] | None = None,
@@ -203,7 +205,7 @@ def similarity(
     and named in `Similarity.failed`; the others go on.
 
     Args:
-        model_a: from `load_model` or `wrap`.
+        model_a: from `load_model` or `wrap`, or a module of one's own.
         model_b: another one, or the same.
         images: anything that `capture` takes, several of it; as a mapping where they have names.
         layers: names of A's layers or blocks; every conv layer by default.
@@ -229,12 +231,7 @@ def similarity(
     >>> hookviz.similarity(model, other, images).cka.shape  # (layers of A, layers of B)
     (10, 10)
     """
-    for name, value in (("model_a", model_a), ("model_b", model_b)):
-        if not isinstance(value, Model):
-            raise HookVizError(
-                f"{name}={shorten(repr(value))} is no model; give what hookviz.load_model or "
-                "hookviz.wrap gives."
-            )
+    model_a, model_b = as_model(model_a), as_model(model_b)
     listed = dict(images) if isinstance(images, Mapping) else named(images)
     check_count(len(listed), unbiased=unbiased)
     a = Side(model_a, _names(layers), size, whole)

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hookviz.explaining.scoring import class_scores
-from hookviz.hooking import replicas
-from hookviz.hooking.forward_pass import ProgressReporter, backward_pass
+from hookviz.hooking.forward_pass import ProgressReporter, backward_pass, differentiable
 from hookviz.hooking.precision import device_and_dtype
 from hookviz.images.repainting import check_repaints, repainted
 from hookviz.types import Model, ModelInput, Pixels, Progress, ignore
@@ -103,10 +102,9 @@ def rising_signs(
     Raises:
         ModelError: the network puts out no class scores, or can't be differentiated.
     """
-    with torch.inference_mode(mode=False), torch.enable_grad():
-        replica = replicas.for_gradients(model.network)
-        images = model_input.tensor.to(*device_and_dtype(replica), copy=True).requires_grad_()
-        scores = class_scores(model, replica, images, reporter).float()
+    with differentiable(model) as network:
+        images = model_input.tensor.to(*device_and_dtype(network), copy=True).requires_grad_()
+        scores = class_scores(model, network, images, reporter).float()
         log_chance = torch.log_softmax(scores, 1)[0, target]
         (gradient,) = backward_pass(model, log_chance, [images], reporter)
     found = scores[0].detach().cpu()

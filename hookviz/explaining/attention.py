@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import input_trace
@@ -15,13 +14,13 @@ from hookviz.explaining.attending import no_attention_error, script_in
 from hookviz.explaining.known_attention import Attention
 from hookviz.explaining.named_class import class_number
 from hookviz.explaining.scoring import scores_in
-from hookviz.hooking import replicas
 from hookviz.hooking.attention_calls import AttentionCall, AttentionCalls
 from hookviz.hooking.attention_gradients import AttentionGradients
 from hookviz.hooking.default_device import with_numbers
-from hookviz.hooking.forward_pass import forward_pass, private_replica
+from hookviz.hooking.forward_pass import differentiable, forward_pass, private_replica
 from hookviz.hooking.precision import device_and_dtype
 from hookviz.language.saying import joined, say
+from hookviz.models.wrapping import as_model
 from hookviz.types import Address, Model, ModelInput
 
 _MOST_NAMED = 3  # layers in a message
@@ -29,7 +28,7 @@ _MOST_NAMED = 3  # layers in a message
 
 @with_numbers
 def attention(
-    model: Model,
+    model: Model | nn.Module,
     image: Any,
     layers: str | Iterable[str] | None = None,
     *,
@@ -43,11 +42,11 @@ def attention(
     All You Need", 2017), with its masks, biases and windows, whether it is written by hand or calls
     torch's functions, whose fused kernels never hold them; those are computed once more from the
     same queries and keys. What is taken for attention, and what not, says
-    `hookviz.hooking.attention_calls`. The pass runs on a private replica, so the network stays as
-    it is and attends as fast as ever.
+    `hookviz.hooking.attention_calls`. The hooks are gone afterwards, and the network attends as
+    fast as ever.
 
     Args:
-        model: from `load_model` or `wrap`.
+        model: from `load_model` or `wrap`, or a module of one's own.
         image: anything that `prepare` takes.
         layers: a layer's name, several, or None for all that attend. A block such as ``"blocks.0"``
             stands for what attends in it, and ``""`` for the whole network. Weights of other layers
@@ -76,6 +75,7 @@ def attention(
     >>> found["encoder.layers.encoder_layer_1.self_attention"].shape  # (heads, queries, keys)
     torch.Size([4, 17, 17])
     """
+    model = as_model(model)
     model_input = prepare(model, image, size=size, whole=whole)
     asked = _asked(model, model_input, layers)
     if target is not None:
@@ -93,12 +93,11 @@ def _with_gradients(
     model: Model, model_input: ModelInput, asked: frozenset[str] | None, target: int | str
 ) -> Attention:
     """Record the weights in a pass that goes back too, from the target's score."""
-    with torch.inference_mode(mode=False), torch.enable_grad():
-        replica = replicas.for_gradients(model.network)
-        calls = AttentionGradients(replica, asked)
-        image = model_input.tensor.to(*device_and_dtype(replica), copy=True).requires_grad_()
+    with differentiable(model) as network:
+        calls = AttentionGradients(network, asked)
+        image = model_input.tensor.to(*device_and_dtype(network), copy=True).requires_grad_()
         with calls.watching():
-            output = forward_pass(model, replica, image)
+            output = forward_pass(model, network, image)
         _check_found(model, asked, calls.found)
         scores = scores_in(model, output, 1)[0]
         number = class_number(target, model.categories, len(scores), model.title)

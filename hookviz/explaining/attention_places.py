@@ -20,7 +20,6 @@ from hookviz.hooking import hooks
 from hookviz.hooking.attention_factors import AttentionFactors, Factors
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import forward_pass, private_replica
-from hookviz.hooking.isolation import isolated
 from hookviz.types import FIRST, UNKNOWN, VECTORS, Address, Layout, Model, ModelInput
 
 NOWHERE = -1
@@ -145,7 +144,7 @@ class _Run:
         name: str,
         layout: Layout,
     ) -> None:
-        self._model, self._replica, self._layout = model, replica, layout
+        self._replica, self._layout = replica, layout
         self._module, self._name = replica.get_submodule(name), name
         self._positional: list[Any] = []
         self._named: dict[str, Any] = {}
@@ -208,7 +207,7 @@ class _Run:
         others = [given if each is first else each for each in self._positional]
         named = {word: given if each is first else each for word, each in self._named.items()}
         try:
-            with suppress(hooks.StopForward), isolated(self._model.network), calls.watching():
+            with suppress(hooks.StopForward), calls.watching():
                 self._module(*others, **named)
         except Exception:  # noqa: BLE001 - a person's own code may fail on other values
             return None

@@ -16,7 +16,8 @@ from hookviz.explaining.attribution_target import (
 )
 from hookviz.explaining.cam_formulas import Numbers
 from hookviz.explaining.gradient_pass import INPUT, GradientPass
-from hookviz.hooking import hooks, replicas
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import private_replica
 from hookviz.language.saying import say
 from hookviz.types import Address, Model, ModelInput, Progress, ignore
 
@@ -179,8 +180,7 @@ def _depends_on(
             return output + amount * (output.abs().max() + 1) * noise.to(output)
 
         run = GradientPass(model, model_input, target, (), ignore)
-        replica = replicas.for_gradients(model.network)
-        with torch.no_grad(), hooks.edit(replica, (layer,), disturb):
+        with private_replica(model) as replica, hooks.edit(replica, (layer,), disturb):
             return run.target_values(replica, model_input.tensor)
 
     return bool(value(0.0) != value(1.0))

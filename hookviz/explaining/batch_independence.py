@@ -28,7 +28,7 @@ def run_alone_and_batched(
 
     Args:
         images: ``(N, C, H, W)``.
-        run: runs such a batch on a replica of its own and returns ``(N, …)``.
+        run: runs such a batch and returns ``(N, …)``.
         reporter: through which the caller may end a pass.
 
     Returns:

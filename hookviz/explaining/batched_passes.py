@@ -26,7 +26,6 @@ from hookviz.explaining.batch_independence import (
 from hookviz.explaining.gradient_pass import INPUT, GradientPass
 from hookviz.hooking.forward_pass import ProgressReporter, private_replica
 from hookviz.hooking.precision import device_and_dtype
-from hookviz.hooking.purity import is_pure
 from hookviz.types import Model, ModelInput, Progress
 
 MAX_BATCH_WORK = 8e9  # multiply-adds of a batch: a fraction of a second between progress reports
@@ -195,7 +194,7 @@ def _plan_batches(
     passes = _PASSES_WITH_GRADIENT if gradients else 1
     by_time = MAX_BATCH_SIZE if on_gpu else MAX_BATCH_WORK // max(1, passes * work)
     rows = int(min(MAX_BATCH_SIZE, by_time, _MAX_BATCH_BYTES // max(1, nbytes)))
-    if rows <= 1 or count < _MIN_TO_BATCH or not is_pure(model.network):
+    if rows <= 1 or count < _MIN_TO_BATCH or not trace.is_static:
         return _BatchPlan(1)  # code that branches on values may branch differently for a batch
 
     def outputs(images: Tensor) -> Tensor:

@@ -30,7 +30,6 @@ from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks
 from hookviz.hooking.channels_last import faster_model, how, lay_out
 from hookviz.hooking.forward_pass import ProgressReporter, private_replica
-from hookviz.hooking.purity import is_pure
 from hookviz.hooking.rows import GrowingRows
 from hookviz.language.saying import say
 from hookviz.types import (
@@ -52,7 +51,7 @@ _MAX_WORK = 1e13  # multiply-adds: minutes on a few cores
 
 
 class ChannelAblation:
-    """Runs passes with channels of one layer ablated, each on a replica of its own."""
+    """Runs passes with channels of one layer ablated, each by itself."""
 
     def __init__(self, model: Model, model_input: ModelInput, layer: LayerInfo) -> None:
         self._model = self._passes = model  # `_passes` is what runs now
@@ -122,7 +121,7 @@ class ChannelAblation:
         count = self._layer.output_shape[0]
         scores: list[Tensor] = []
         self._done = 0
-        if rows == 1 or not is_pure(self._model.network):
+        if rows == 1 or not self._trace.is_static:
             return None  # code that branches on values may branch differently for a batch
         for start in range(0, count, rows):
             channels = range(start, min(start + rows, count))

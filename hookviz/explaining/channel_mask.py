@@ -6,21 +6,16 @@ ablation lens, whose edit at the layer's own output this equals (Meyes et al., "
 Artificial Neural Networks", 2019). `hookviz.explaining.pruned_network` removes that constant too.
 """
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
-from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.layers import conv_names
-from hookviz.errors import ModelError, SettingError, UnknownLayerError, shorten
-from hookviz.explaining.pruned_network import replicate_masked
-from hookviz.hooking.forward_pass import own_shape
-from hookviz.hooking.purity import is_pure
+from hookviz.errors import SettingError, UnknownLayerError, shorten
 from hookviz.language.saying import say, say_count
-from hookviz.models.digest import network_digest
+from hookviz.models.changed_weights import tensors_of, with_tensors
 from hookviz.types import Model
 from hookviz.wording import numbers_listed, read_numbers
 
@@ -76,29 +71,25 @@ def read_channel_mask(text: str) -> ChannelMask:
     return ChannelMask(layer, channels)
 
 
-@torch.inference_mode(mode=False)  # its tensors are ordinary ones wherever it is called
 def mask_channels(model: Model, mask: ChannelMask) -> Model:
     """Return the model with those channels masked; the model itself stays as it is.
 
-    The layer's weights and bias are copies, and all other tensors are shared if the network is
-    pure.
+    The layer's weights and bias are copies, and all other tensors are shared.
 
     Raises:
         UnknownLayerError: the network has no such layer.
         SettingError: the layer is no convolution or has no such channel, or its weights are not
             its own alone.
     """
-    conv = _conv(model, mask)
-    _shares_tensors(model)
-    kept = {id(conv.weight): _kept_weights(conv, mask)}
+    conv, own = _conv(model, mask), tensors_of(model)
+    kept = {f"{mask.layer}.weight": _kept_weights(conv, mask)}
     if conv.bias is not None:
-        kept[id(conv.bias)] = _kept_channels(conv, mask)
-    network = replicate_masked(model.network, kept)
+        kept[f"{mask.layer}.bias"] = _kept_channels(conv, mask)
+    with torch.inference_mode(mode=False), torch.no_grad():  # ordinary tensors everywhere
+        masked = {name: own[name].masked_fill(~stays, 0) for name, stays in kept.items()}
     return replace(
-        model,
+        with_tensors(model, masked),
         title=say("{model} without {channels}", model=model.title, channels=mask.words),
-        network=network,
-        digest=network_digest(network),
         weights=say("{weights}, without {channels}", weights=model.weights, channels=mask),
     )
 
@@ -109,17 +100,7 @@ def copied_bytes(model: Model, mask: ChannelMask) -> int:
     Raises:
         HookVizError: as `mask_channels` does.
     """
-    conv = _conv(model, mask)
-    copied = conv if _shares_tensors(model) else model.network
-    return sum(tensor.nbytes for tensor in copied.state_dict().values())
-
-
-def _shares_tensors(model: Model) -> bool:
-    """Return whether a replica may share the network's tensors; run a pass to find out."""
-    if not is_pure(model.network):
-        with suppress(ModelError):  # a network that takes no such input is copied whole
-            layer_trace(model, own_shape(model))
-    return is_pure(model.network)
+    return sum(tensor.nbytes for tensor in _conv(model, mask).state_dict().values())
 
 
 def _conv(model: Model, mask: ChannelMask) -> _ConvNd:

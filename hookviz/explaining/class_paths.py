@@ -22,8 +22,8 @@ from hookviz.explaining.followed_pass import ExecutionTrace, run_followed
 from hookviz.explaining.handed_back import BackwardSteps, summed
 from hookviz.explaining.provenance import IMAGE
 from hookviz.explaining.scoring import scores_in
-from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import ProgressReporter
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import ProgressReporter, differentiable
 from hookviz.hooking.precision import device_and_dtype
 from hookviz.language.saying import say
 from hookviz.types import Address, Model, ModelInput, Progress, ignore
@@ -93,13 +93,12 @@ def class_paths(
     """
     reporter = ProgressReporter(progress)
     with (
-        torch.inference_mode(mode=False),  # switches gradients on, too
+        differentiable(model) as network,
         hooks.on_gradients(lambda _name, _gradient: reporter.share(0.5)) as gradients,
     ):
-        replica = replicas.for_gradients(model.network)
-        images = model_input.tensor.to(*device_and_dtype(replica), copy=True).requires_grad_()
-        tracer = GradientTracer(replica, reporter, gradients)
-        trace, output = run_followed(tracer, model, replica, images, reporter)
+        images = model_input.tensor.to(*device_and_dtype(network), copy=True).requires_grad_()
+        tracer = GradientTracer(network, reporter, gradients)
+        trace, output = run_followed(tracer, model, network, images, reporter)
         score = scores_in(model, output, 1)[0, class_index]
         if not score.requires_grad:
             raise HookVizError(

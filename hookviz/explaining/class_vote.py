@@ -17,6 +17,7 @@ from hookviz.capturing import engine
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import ModelError
+from hookviz.hooking.forward_pass import private_replica
 from hookviz.language.saying import say
 from hookviz.types import LayerInfo, Model, ModelInput
 
@@ -80,12 +81,13 @@ def class_vote(
             )
         )
     head = trace.layers[-1]
-    module = model.network.get_submodule(head.name)
-    if not isinstance(module, nn.Linear) or head.calls > 1 or len(head.input_shape) != 1:
-        return None
-    weights = module.weight.detach().float().cpu()
-    zeros = torch.zeros(len(weights))
-    bias = zeros if module.bias is None else module.bias.detach().float().cpu()
+    with private_replica(model) as network:
+        module = network.get_submodule(head.name)
+        if not isinstance(module, nn.Linear) or head.calls > 1 or len(head.input_shape) != 1:
+            return None
+        weights = module.weight.detach().float().cpu()
+        zeros = torch.zeros(len(weights))
+        bias = zeros if module.bias is None else module.bias.detach().float().cpu()
     candidates = {info.name for info in trace.maps if _fits(info, head)}
     names = [name for name in trace.calls if name in candidates][-_MAX_TRIED:]  # the last to end
     capture = engine.capture(model, model_input, [*names, head.name], cache=cache)

@@ -2,9 +2,9 @@
 
 Several inputs can go through at once, each with a target value of its own.
 
-The pass runs on a fresh replica, and `torch.autograd.grad` asks for single gradients, so no shared
-tensor gets a ``grad``. A layer's output is kept aside while the network goes on with a copy: an
-in-place ReLU behind the layer can't write over it.
+`torch.autograd.grad` asks for single gradients, so no parameter gets a ``grad``. A layer's output
+is kept aside while the network goes on with a copy: an in-place function behind the layer can't
+write over it.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -19,8 +19,13 @@ from hookviz.capturing.unsupported_outputs import meta_output_error
 from hookviz.errors import ModelError
 from hookviz.explaining.attribution_target import AttributionTarget, maps_in, with_channels_first
 from hookviz.explaining.scoring import scores_in
-from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import ProgressReporter, backward_pass, forward_pass
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import (
+    ProgressReporter,
+    backward_pass,
+    differentiable,
+    forward_pass,
+)
 from hookviz.hooking.plain_tensors import kind_of
 from hookviz.hooking.precision import device_and_dtype
 from hookviz.hooking.torch_functions import EveryFunction, function_name
@@ -78,17 +83,15 @@ class GradientPass:
             images: ``(N, C, H, W)``. The gradient is that of the sum of the N targets, which is
                 each one's own where the network treats the rows of a batch independently.
         """
-        # Where the caller has switched gradients off, that is no business of this replica's.
         with (
-            torch.inference_mode(mode=False),  # switches gradients on, too
+            differentiable(self._model) as network,
             hooks.on_gradients(self._on_gradient) as self._gradients,
         ):
-            replica = replicas.for_gradients(self._model.network)
-            images = images.to(*device_and_dtype(replica), copy=True)
+            images = images.to(*device_and_dtype(network), copy=True)
             if INPUT in self._layers:
                 self.layer_outputs[INPUT] = images.requires_grad_()
             try:
-                outputs = self._outputs_in(self._forward(replica, images), len(images))
+                outputs = self._outputs_in(self._forward(network, images), len(images))
                 values = self._target.values_in(outputs)
                 self.values = values.detach().cpu()
                 return self._backward(values.sum())

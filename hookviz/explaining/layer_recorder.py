@@ -48,7 +48,7 @@ _DEFAULTS = {"bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": 1
 def record_layer_call(model: Model, image: Any, layer: str, call: int = 0) -> LayerCall:
     """Record one call of a conv or linear layer in one pass: input, output and what followed.
 
-    The pass runs on a private replica of the network and ends as soon as nothing more can follow.
+    The pass ends as soon as nothing more can follow.
 
     Args:
         model: from `load_model` or `wrap`.

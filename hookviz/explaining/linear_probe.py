@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
 from hookviz.capturing.feature_vectors import check_finite
 from hookviz.capturing.features import features
@@ -21,6 +22,7 @@ from hookviz.errors import HookVizError, SettingError, shorten
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.images import reading
 from hookviz.images.formats import SUFFIXES
+from hookviz.models.wrapping import as_model
 from hookviz.paths import path_of
 from hookviz.types import Model, Progress, ignore
 
@@ -80,7 +82,7 @@ class LinearProbe:
 
 
 def linear_probe(
-    model: Model,
+    model: Model | nn.Module,
     folder: str | os.PathLike[str],
     layer: str | None = None,
     pool: str = "mean",
@@ -96,7 +98,7 @@ def linear_probe(
     cross-validation: each image is answered by a classifier that has seen neither it nor a copy.
 
     Args:
-        model: from `load_model` or `wrap`.
+        model: from `load_model` or `wrap`, or a module of one's own.
         folder: with a folder for each class, such as ``photos/cats`` and ``photos/dogs``, whose
             images can be in folders again.
         layer: a layer or a block; the last conv layer by default.
@@ -128,6 +130,7 @@ def linear_probe(
         isinstance(folds, int) and _LEAST_FOLDS <= folds <= _MOST_FOLDS
     ):
         raise SettingError(f"folds={shorten(repr(folds))} is no whole number from 2 to 100.")
+    model = as_model(model)
     for part in ("linear_model", "model_selection", "pipeline", "preprocessing"):
         _sklearn(part)
     listed = _class_folders(path_of(folder))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from torch import nn
 
 from hookviz.capturing import engine
 from hookviz.capturing.inputs import prepare
@@ -19,6 +20,7 @@ from hookviz.explaining.strongest_maps import CHANNELS, small_size, strongest_ma
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.naming import class_label
 from hookviz.language.saying import say
+from hookviz.models.wrapping import as_model
 from hookviz.types import Address, Model, Pixels, Progress, ignore
 from hookviz.wording import percent
 
@@ -89,7 +91,7 @@ class NetworkMap:
 
 
 def map_network(
-    model: Model,
+    model: Model | nn.Module,
     image: Any,
     *,
     depth: int | None = None,
@@ -104,7 +106,7 @@ def map_network(
     values, in colours of its own scale: white is zero, blue below, red above.
 
     Args:
-        model: from `load_model` or `wrap`.
+        model: from `load_model` or `wrap`, or a module of one's own.
         image: anything that `prepare` takes.
         depth: in how many blocks what is shown lies at most: with 1 each outer block is one card,
             with its own strongest channels. None opens all of them.
@@ -127,6 +129,7 @@ def map_network(
     """
     if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or depth < 1):
         raise SettingError(say("depth={depth!r} is not a whole number above 0.", depth=depth))
+    model = as_model(model)
     model_input = prepare(model, image, size=size, whole=whole)
     reporter = ProgressReporter(progress, 2)
     trace = follow_pass(model, model_input, ProgressReporter(reporter.within), joins=True)

@@ -128,7 +128,7 @@ def explain_norm(call: NormCall, channel: int, row: int, column: int) -> NormedC
 def record_norm_call(model: Model, image: Any, layer: str, call: int = 0) -> NormCall:
     """Record one call of a layer norm that puts out maps or tokens, in one pass.
 
-    The pass runs on a private replica of the network and ends with that call.
+    The pass ends with that call.
 
     Args:
         model: from `load_model` or `wrap`.

@@ -13,9 +13,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from hookviz.hooking import hooks
+from hookviz.hooking.attention_calls import memory_of
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.hooking.plain_tensors import plain
-from hookviz.hooking.replicas import memory_of
 from hookviz.hooking.torch_functions import (
     EveryFunction,
     TensorMarks,

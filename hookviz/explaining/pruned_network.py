@@ -11,24 +11,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from hookviz.capturing import inputs
 from hookviz.capturing.layer_trace import layer_trace
+from hookviz.capturing.own_input import own_shape
 from hookviz.errors import SettingError
 from hookviz.explaining.channel_ablation import channel_effects
 from hookviz.explaining.pruning import METHODS, OF_CHANNELS, Pruning
 from hookviz.explaining.pruning_groups import BY_CHANNEL
-from hookviz.hooking import hooks, replicas
+from hookviz.hooking import hooks
 from hookviz.hooking.default_device import with_numbers
-from hookviz.hooking.forward_pass import own_shape
-from hookviz.hooking.purity import is_pure
+from hookviz.hooking.forward_pass import private_replica
 from hookviz.hooking.selection import Layers, select
 from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.language.saying import say
-from hookviz.models.digest import network_digest
+from hookviz.models.changed_weights import with_tensors
+from hookviz.models.wrapping import as_model
 from hookviz.types import Model, ModelInput, Progress, ignore
 
 Masks = Mapping[str, Tensor]
@@ -40,7 +40,7 @@ Norms = Mapping[str, Sequence[str]]
 
 @with_numbers
 def prune(
-    model: Model,
+    model: Model | nn.Module,
     share: float,
     method: str = METHODS[0],
     *,
@@ -54,11 +54,12 @@ def prune(
 
     The same weights are pruned as by `torch.nn.utils.prune`: ``global_unstructured`` for weights
     one by one, ``ln_structured`` and ``random_structured`` along dimension 0 for whole channels.
-    The original model stays as it is; tensors that are not pruned are shared. `save_weights` keeps
-    the result, and `smaller` takes the pruned channels out of it.
+    The original model stays as it is; tensors that are not pruned are shared. Of a network of one's
+    own ``replaced`` has the changed tensors, which stand for its own in each pass. `save_weights`
+    keeps the result, and `smaller` takes the pruned channels out of it.
 
     Args:
-        model: from `load_model` or `wrap`.
+        model: from `load_model` or `wrap`, or a module of one's own.
         share: of all weights, or of the channels of every layer, 0…1.
         method: ``"smallest weights"``, ``"random weights"``, ``"channels by L1 norm"``,
             ``"channels by L2 norm"``, ``"random channels"``, or ``"channels by effect"``: those
@@ -83,6 +84,7 @@ def prune(
     >>> int((kernels == 0).flatten(1).all(1).sum()), len(kernels)
     (24, 48)
     """
+    model = as_model(model)
     trace = layer_trace(model, own_shape(model))
     names = [info.name for info in trace.convs]
     if layers is not None:
@@ -115,7 +117,7 @@ class PruningPlan:
         method: one of `hookviz.explaining.pruning.METHODS`.
         seed: of the random methods.
         effects: of each layer's channels, for ``"channels by effect"``.
-        norms: as `apply_masks` takes them.
+        norms: as `masked_tensors` takes them.
     """
 
     layers: Sequence[str]
@@ -124,16 +126,21 @@ class PruningPlan:
     effects: Mapping[str, Tensor] | None
     norms: Norms | None
 
-    def pruning(self, network: nn.Module) -> Pruning:
+    def pruning(self, model: Model) -> Pruning:
         """Return which weights are pruned at any share."""
-        return Pruning(network, self.layers, self.method, seed=self.seed, effects=self.effects)
+        with private_replica(model) as network:
+            return Pruning(network, self.layers, self.method, seed=self.seed, effects=self.effects)
 
     def pruned(self, model: Model, share: float) -> Model:
         """Return the model with a share of its weights pruned."""
-        masks = self.pruning(model.network).masks(share)
-        return pruned_model(
-            model, apply_masks(model.network, masks, self.norms), self.method, share
+        tensors = masked_tensors(model, self.pruning(model).masks(share), self.norms)
+        weights = say(
+            "{weights}, {share:.4g} % pruned: {method}",
+            weights=model.weights,
+            share=100 * share,
+            method=self.method,
         )
+        return replace(with_tensors(model, tensors), weights=weights)
 
 
 def plan_pruning(
@@ -165,60 +172,36 @@ def plan_pruning(
     effects = norms = None
     if method == "channels by effect":
         assert model_input is not None
-        layers = [*Pruning(model.network, layers, OF_CHANNELS[0]).weights]
+        with private_replica(model) as network:
+            layers = [*Pruning(network, layers, OF_CHANNELS[0]).weights]
         effects = channel_effects(model, model_input, layers, progress)
     if method in OF_CHANNELS and not keep_biases:
         norms = following_norms(model, shape)
     return PruningPlan(layers, method, seed, effects, norms)
 
 
-def pruned_model(model: Model, network: nn.Module, method: str, share: float) -> Model:
-    """Wrap a pruned network as a model like the one that it was made from."""
-    weights = say(
-        "{weights}, {share:.4g} % pruned: {method}",
-        weights=model.weights,
-        share=100 * share,
-        method=method,
-    )
-    return replace(model, network=network, digest=network_digest(network), weights=weights)
-
-
-def apply_masks(network: nn.Module, masks: Masks, norms: Norms | None = None) -> nn.Module:
-    """Replicate a network with masked weights; tensors that are not masked are shared.
+def masked_tensors(model: Model, masks: Masks, norms: Norms | None = None) -> dict[str, Tensor]:
+    """Return the parameters and buffers that masks change, with zeros, by name.
 
     Args:
-        network: is only read.
+        model: is only read.
         masks: True where a weight stays, by layer.
         norms: where given, a channel whose whole kernel is pruned puts out 0: its bias becomes 0
             too, and what these batch norms would make of it.
     """
-    modules = dict(network.named_modules())
-    kept = {id(modules[name].weight): mask for name, mask in masks.items()}
-    for name, mask in masks.items() if norms is not None else ():
-        channels = mask.flatten(1).any(1)
-        for module in (modules[name], *(modules[norm] for norm in (norms or {}).get(name, ()))):
-            kept |= {id(tensor): channels for tensor in _offset_tensors(module)}
-    return replicate_masked(network, kept)
-
-
-def replicate_masked(network: nn.Module, kept: Mapping[int, Tensor]) -> nn.Module:
-    """Replicate a network with some numbers of its tensors at 0; all other tensors are shared.
-
-    A network that is not pure gets copies of all its tensors.
-
-    Args:
-        network: is only read.
-        kept: by the `id` of a parameter or buffer, which of its numbers stay; the others are 0.
-    """
-    shared = is_pure(network)
-
-    def change(tensor: Tensor) -> Tensor:
-        if id(tensor) not in kept:
-            return tensor if shared else _like(tensor, tensor.detach().clone())
-        return _like(tensor, tensor.detach().masked_fill(~kept[id(tensor)], 0))
-
-    with torch.no_grad():
-        return replicas.replicate(network, change)
+    with private_replica(model) as network:
+        modules = dict(network.named_modules())
+        kept = {id(modules[name].weight): mask for name, mask in masks.items()}
+        for name, mask in masks.items() if norms is not None else ():
+            channels = mask.flatten(1).any(1)
+            for module in (modules[name], *(modules[norm] for norm in (norms or {}).get(name, ()))):
+                kept |= {id(tensor): channels for tensor in _offset_tensors(module)}
+        own = (*nn.Module.named_parameters(network), *nn.Module.named_buffers(network))
+        return {
+            name: tensor.detach().masked_fill(~kept[id(tensor)], 0)
+            for name, tensor in own
+            if id(tensor) in kept
+        }
 
 
 def following_norms(model: Model, shape: Sequence[int]) -> dict[str, list[str]]:
@@ -275,8 +258,3 @@ def _offset_tensors(module: nn.Module) -> list[Tensor]:
     if isinstance(module, _BatchNorm):
         tensors = [module.weight, module.bias] if module.affine else [module.running_mean]
     return [tensor for tensor in tensors if tensor is not None]
-
-
-def _like(tensor: Tensor, values: Tensor) -> Tensor:
-    is_parameter = isinstance(tensor, nn.Parameter)
-    return nn.Parameter(values, requires_grad=False) if is_parameter else values

@@ -25,9 +25,6 @@ from hookviz.explaining.fx_graph import (
     reads_batch_size_only,
     trace_graph,
 )
-from hookviz.hooking import replicas
-from hookviz.hooking.isolation import isolated
-from hookviz.hooking.purity import is_known_code
 from hookviz.language.saying import say
 
 CONVS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -82,17 +79,13 @@ def pruning_groups(network: nn.Module) -> dict[str, PruningGroup | str]:
     A text in its place says why there is none, beginning with the node that prevents it.
 
     Args:
-        network: in evaluation mode; is only read.
+        network: in evaluation mode; a copy, which is unusable afterwards.
 
     Raises:
         ModelError: its code can't be traced.
     """
-    # Unknown code may hand a tensor's memory to C: then there has to be some.
-    known = is_known_code(network)
-    on_meta = replicas.meta_copy(network) if known else replicas.replicate(network)
     try:
-        with isolated(network):
-            graph = trace_graph(on_meta)
+        graph = trace_graph(network)
     except Exception as error:  # whatever unknown code does with a proxy
         why = shorten(str(error).partition("\n")[0].rstrip("."), 200) or type(error).__name__
         raise ModelError(
@@ -103,7 +96,7 @@ def pruning_groups(network: nn.Module) -> dict[str, PruningGroup | str]:
                 reason=why,
             )
         ) from error
-    finder = _GroupFinder(on_meta, graph)
+    finder = _GroupFinder(network, graph)
     return {
         str(node.target): finder.group(node)
         for node in graph.nodes

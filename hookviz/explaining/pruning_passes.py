@@ -1,18 +1,19 @@
 """Run a network with growing shares of its weights pruned, and keep the scores and maps."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from hookviz.capturing.layer_trace import input_trace
-from hookviz.explaining.pruned_network import PruningPlan, apply_masks
+from hookviz.explaining.pruned_network import PruningPlan, masked_tensors
 from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks
-from hookviz.hooking.forward_pass import ProgressReporter
+from hookviz.hooking.forward_pass import ProgressReporter, private_replica
+from hookviz.hooking.own_network import replaced_tensors
 from hookviz.hooking.plain_tensors import plain
 from hookviz.types import Activation, Model, ModelInput, Progress
 
@@ -34,7 +35,7 @@ class PruningPasses:
         progress: Progress,
     ) -> None:
         """Prepare to report the progress of `count` passes."""
-        self.pruning = plan.pruning(model.network)
+        self.pruning = plan.pruning(model)
         self._model, self._model_input, self._plan = model, model_input, plan
         self._calls = {info.name: info.calls for info in input_trace(model, model_input).layers}
         self._reporter = ProgressReporter(progress, count * sum(self._calls.values()))
@@ -43,9 +44,9 @@ class PruningPasses:
         """Return scores, predictions and the probability of class `first`, one per share."""
         logits, removed = [], []
         for share in shares:
-            network, gone = self._network(float(share))
+            tensors, gone = self._pruned(float(share))
             removed.append(gone)
-            logits.append(self._scores(network))
+            logits.append(self._scores(tensors))
         scores = torch.cat(logits)
         chances = scores.softmax(1)
         return {
@@ -70,26 +71,26 @@ class PruningPasses:
                 assert output is not None  # of a convolution or a linear layer
                 raw.append(output.to("cpu", torch.float32, copy=True))
 
-        network, gone = self._network(share)
+        tensors, gone = self._pruned(share)
         kept: Values = {
             "kept_share": np.array(share),
             "kept_removed": np.array(gone),
-            "kept_logits": self._scores(network, see)[0].numpy(),
+            "kept_logits": self._scores(tensors, see)[0].numpy(),
         }
         if found.values.ndim == 3 and raw and raw[0].numel() == found.raw.numel():
             after = found.layout.maps(raw[0].reshape(found.raw.shape))
             kept |= {"before": found.values.numpy(), "after": after.numpy()}
         return kept
 
-    def _network(self, share: float) -> tuple[nn.Module, float]:
-        """Return the network pruned by a share, and the share of its weights that is 0 then."""
+    def _pruned(self, share: float) -> tuple[dict[str, Tensor], float]:
+        """Return the tensors pruned by a share, and the share of the weights that is 0 then."""
         masks = self.pruning.masks(share)
         stays = sum(int(mask.sum()) for mask in masks.values())
-        network = apply_masks(self._model.network, masks, self._plan.norms)
-        return network, (self.pruning.count - stays) / self.pruning.count
+        tensors = masked_tensors(self._model, masks, self._plan.norms)
+        return tensors, (self.pruning.count - stays) / self.pruning.count
 
     def _scores(
-        self, network: nn.Module, see: Callable[[hooks.Call], None] = _ignore_call
+        self, tensors: Mapping[str, Tensor], see: Callable[[hooks.Call], None] = _ignore_call
     ) -> Tensor:
         """Return the class scores, ``(1, classes)``, and call `see` for every layer call."""
 
@@ -97,6 +98,10 @@ class PruningPasses:
             see(call)
             self._reporter.step()
 
-        with torch.no_grad(), hooks.observe(network, self._calls, report):
+        with (
+            private_replica(self._model) as network,
+            replaced_tensors(network, tensors),
+            hooks.observe(network, self._calls, report),
+        ):
             scores = class_scores(self._model, network, self._model_input.tensor, self._reporter)
-        return scores.to("cpu", torch.float32)
+            return scores.to("cpu", torch.float32)

@@ -9,11 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hookviz.capturing import layers
+from hookviz.capturing.own_input import own_shape
 from hookviz.errors import UnknownLayerError
 from hookviz.explaining.layer_call import LayerCall
 from hookviz.hooking import hooks
 from hookviz.hooking.findings import Findings
-from hookviz.hooking.forward_pass import own_shape
 from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.hooking.torch_functions import (
     ACTIVATIONS,

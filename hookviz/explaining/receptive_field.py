@@ -154,7 +154,9 @@ def _key(model: Model, seen: tuple[int, ...] | ModelInput) -> tuple[int, ...] | 
     """Return what fields are kept under: the shape where every input of it takes the same way."""
     if isinstance(seen, tuple):
         return seen
-    return tuple(seen.tensor.shape[1:]) if input_trace(model, seen).is_pure else seen.digest
+    if input_trace(model, seen).is_static:
+        return tuple(seen.tensor.shape[1:])
+    return f"{model.cache_key} {seen.digest}"
 
 
 def are_fields_known(model: Model, seen: ModelInput) -> bool:

@@ -6,10 +6,12 @@ Only tensors from before the pass have nothing of the image in them.
 """
 
 import gc
+import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -29,8 +31,6 @@ from hookviz.explaining.receptive_extent import (
 )
 from hookviz.explaining.receptive_rules import extents_of_results, is_elementwise
 from hookviz.hooking import hooks
-from hookviz.hooking.copies import insides
-from hookviz.hooking.global_state import referenced_globals
 from hookviz.hooking.torch_functions import (
     ACTIVATIONS,
     NORMS,
@@ -108,7 +108,7 @@ class Tracer(EveryFunction):
     """While it is entered, tracks which pixels of `image` each tensor depends on."""
 
     def __init__(self, network: nn.Module, image: Tensor, budget: Budget) -> None:
-        """Start with an image, ``(1, C, H, W)``, and the tensors that `network` can reach."""
+        """Start with an image, ``(1, C, H, W)``, and the tensors that are around `network`."""
         super().__init__()
         self._image, self._budget = image, budget
         self._entries, self._outside = _ExtentTable(), _ExtentTable()
@@ -210,11 +210,14 @@ def _has_number(value: Any) -> bool:
 
 
 def _tensors_around(network: nn.Module) -> Iterator[Tensor]:
-    """Yield every tensor that the network's code can reach: attributes, closures, globals, caches.
+    """Yield every tensor that the network's modules hold: in attributes, containers, closures.
 
-    Outside of the network only objects that its code refers to are searched.
+    And the constants of the files that define its classes.
     """
-    rest: list[Any] = [network, *referenced_globals(network)]
+    files = {type(module).__module__ for module in network.modules()}
+    constants = (vars(sys.modules[file]).values() for file in files if file in sys.modules)
+    yield from (each for each in chain(*constants) if isinstance(each, Tensor))
+    rest: list[Any] = [network]
     seen: dict[int, Any] = {}
     while rest:
         obj = rest.pop()
@@ -224,7 +227,7 @@ def _tensors_around(network: nn.Module) -> Iterator[Tensor]:
         if issubclass(type(obj), Tensor):
             yield obj
         elif isinstance(obj, FunctionType):
-            rest += insides(obj)
+            rest += (obj.__closure__, obj.__defaults__, obj.__kwdefaults__, vars(obj))
         elif not isinstance(obj, ModuleType | type):
             rest += gc.get_referents(obj)
 

@@ -1,22 +1,25 @@
 """Verify recorded outputs: recompute each layer from its input, and compare within rounding.
 
-The pass is one of its own, on a full copy of the network, and takes nothing over from the record
-that it checks: not its replica, not its version counters, not its order. Before a layer runs, its
-input is copied, since an in-place layer writes over it. As soon as it has run, its output is
-compared with three things: what HookViz recorded of that call, what the same layer of another full
-copy makes of the copied input, and for sums of products the same sum in double precision by other
-code. Of a network that is not pure, the other copy is made of the layer as it is just before its
-call, with its state by then.
+The pass is one of its own and takes nothing over from the record that it checks. Before a layer
+runs, its input is copied, since an in-place layer writes over it. As soon as it has run, its output
+is compared with three things: what HookViz recorded of that call, what the same layer makes of the
+copied input, and for sums of products the same sum in double precision by other code. In a network
+of the catalog the same layer is that of another replica; in a network of one's own it is the very
+layer, run again within its hook.
 
 By the usual bound on a sum's rounding error (Higham, "Accuracy and Stability of Numerical
 Algorithms", section 3.1) the network may be off by a small multiple of ``Σ |w · x| + |b|``, which
 is at most ``‖w‖₁ · max |x| + |b|`` anywhere in a channel.
+
+Over 300 lines: what is compared with what, and how near it has to be, is one argument.
 """
 
 import copy
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -25,11 +28,11 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from hookviz.errors import shorten
 from hookviz.explaining.rounding import iter_double_rows, output_in_float64, relative_tolerance
-from hookviz.hooking import hooks, replicas
-from hookviz.hooking.foreign_hooks import foreign_hooks
-from hookviz.hooking.forward_pass import ProgressReporter, forward_pass
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
+from hookviz.hooking.generators import generators, put_generators_back
+from hookviz.hooking.own_network import buffers_put_back
 from hookviz.hooking.plain_tensors import kind_of
-from hookviz.hooking.purity import is_pure
 from hookviz.language.saying import mark, say
 from hookviz.types import Address, Model, ModelInput
 
@@ -86,10 +89,9 @@ def recompute(
     Raises:
         ModelError: the network can't take this input.
     """
-    with torch.inference_mode(mode=False), torch.no_grad():
-        network, second = (replicas.full_copy(model.network) for _ in range(2))
+    with private_replica(model) as network, private_replica(model) as second:
         recomputation = _Recomputation(
-            network, second, layers, record, reporter, is_pure_network=is_pure(model.network)
+            second, layers, record, reporter, is_very_network=second is network
         )
         with (
             hooks.before(network, layers, recomputation.before),
@@ -101,51 +103,62 @@ def recompute(
 
 
 class _Recomputation:
-    """Copies each layer's input before it runs, and checks its output as soon as it has run."""
+    """Copies each layer's input before it runs, and checks its output as soon as it has run.
+
+    Attributes:
+        checks: of each layer, by its name.
+    """
 
     def __init__(
         self,
         network: nn.Module,
-        second: nn.Module,
         layers: Mapping[str, int],
         record: Mapping[str, Tensor],
         reporter: ProgressReporter,
         *,
-        is_pure_network: bool,
+        is_very_network: bool,
     ) -> None:
+        """Run layers of `network` again, with `is_very_network` of the one that is checked."""
         self.checks: dict[str, LayerCheck] = {}
-        self._running = {name: network.get_submodule(name) for name in layers}
-        self._modules = {name: second.get_submodule(name) for name in layers}
+        self._modules = {name: network.get_submodule(name) for name in layers}
+        self._hooked = {name for name, module in self._modules.items() if _has_hooks(module)}
         self._record = dict(record)
-        self._is_pure = is_pure_network
         self._reporter = reporter
-        self._waiting: dict[str, list[tuple[nn.Module, Any]]] = {name: [] for name in layers}
+        self._is_very_network = is_very_network
+        self._runs_again = False
+        self._calls = Counter[str]()
+        self._buffers: _Buffers = []
+        self._waiting: dict[str, list[tuple[int, Any, _Buffers]]] = {name: [] for name in layers}
 
     def before(self, call: hooks.Call) -> None:
         """Copy the arguments of a layer that is about to run."""
-        module = self._modules[call.layer]
+        if self._runs_again:
+            return
         try:
-            if self._is_pure:
-                # A deep copy keeps the strides, so the second call runs the same code as the first.
-                arguments = copy.deepcopy(call.arguments)
-            else:
-                module, arguments = _copied_together(self._running[call.layer], call.arguments)
+            # A deep copy keeps the strides, so the second call runs the same code as the first.
+            arguments = copy.deepcopy(call.arguments)
         except Exception:  # noqa: BLE001 - whatever it is, it is no tensor, and said on the page
             arguments = None
-        self._waiting[call.layer].append((module, arguments))
+        buffers = _buffers_of(self._modules[call.layer]) if self._is_very_network else []
+        self._waiting[call.layer].append((self._calls[call.layer], arguments, buffers))
+        self._calls[call.layer] += 1
 
     def after(self, call: hooks.Call) -> None:
         """Check the output of a layer that has run."""
-        module, arguments = self._waiting[call.layer].pop()
+        if self._runs_again:
+            return
+        index, arguments, buffers = self._waiting[call.layer].pop()
+        module = self._modules[call.layer]
         check = self.checks.setdefault(call.layer, LayerCheck(type(module).__name__))
         output = _numbers_in(call.output)
-        self._compare_with_record(check, call, output)
-        if foreign_hooks(self._modules[call.layer]):
-            pass  # the network's own hooks may change the output; the layer alone does not
+        self._compare_with_record(check, Address(call.layer, index), output)
+        if call.layer in self._hooked:
+            pass  # such a hook may change the output; the layer alone does not
         elif arguments is None:
             check.problem = check.problem or say("is given or holds something that can't be copied")
         else:
-            self._compare_with_recomputation(check, module, arguments, output)
+            with self._apart(module, buffers):
+                self._compare_with_recomputation(check, module, arguments, output)
         self._reporter.step()
 
     def report_missing_calls(self) -> None:
@@ -158,9 +171,9 @@ class _Recomputation:
                 "was recorded as {address}, and a second pass does not run that", address=address
             )
 
-    def _compare_with_record(self, check: LayerCheck, call: hooks.Call, output: "Tensors") -> None:
+    def _compare_with_record(self, check: LayerCheck, call: Address, output: "Tensors") -> None:
         for path, tensor in output:
-            recorded = self._record.pop(str(Address(call.layer, call.index, path)), None)
+            recorded = self._record.pop(str(replace(call, path=path)), None)
             if recorded is None:
                 continue
             unbatched = tensor if tensor.shape == recorded.shape else tensor[0]
@@ -176,7 +189,7 @@ class _Recomputation:
         self, check: LayerCheck, module: nn.Module, arguments: Any, output: "Tensors"
     ) -> None:
         try:
-            again = self._run_copy(module, arguments)
+            again = self._run_again(module, arguments)
         except Exception as error:  # noqa: BLE001 - the network's own, and said on the page
             check.problem = check.problem or say(
                 "can't be called again: {error}", error=shorten(str(error))
@@ -184,32 +197,59 @@ class _Recomputation:
             return
         if not _compare(check, output, again):
             check.agrees = False
-            twice = self._run_copy(module, arguments)
+            twice = self._run_again(module, arguments)
             check.problem = check.problem or (
                 say("puts out the same again for this input, but not what was recorded")
                 if _compare(LayerCheck(""), again, twice)
                 else say("puts out other numbers each time: it is random or remembers something")
             )
-        elif not self._is_pure and is_parametrized(module):
-            pass  # reading parametrised weights again may change them
+        elif is_parametrized(module) and module.training:
+            pass  # weights such as those of a spectral norm are others when they are read again
         elif again and not _close_in_double(check, module, arguments, output):
             check.agrees = False
             check.problem = say("is further from the exact sums than rounding explains")
 
-    def _run_copy(self, module: nn.Module, arguments: Any) -> "Tensors":
-        """Run a copy of the module on copies of the arguments, and return the tensors."""
-        if self._is_pure:
-            args, kwargs = copy.deepcopy(arguments)
-        else:
-            module, (args, kwargs) = _copied_together(module, arguments)
-        return _numbers_in(module(*args, **kwargs))
+    def _run_again(self, module: nn.Module, arguments: Any) -> "Tensors":
+        """Run the module without its hooks on copies of the arguments, and return the tensors."""
+        args, kwargs = copy.deepcopy(arguments)
+        for table, name, buffer, values in self._buffers:
+            table[name] = buffer.copy_(values)
+        return _numbers_in(module.forward(*args, **kwargs))
+
+    @contextmanager
+    def _apart(self, module: nn.Module, buffers: "_Buffers") -> Iterator[None]:
+        """Keep what the module does in the block from the pass that goes on behind it.
+
+        The buffers have the values that they had before its call.
+        """
+        if not self._is_very_network:
+            yield
+            return
+        state, self._runs_again = generators(), True
+        try:
+            with buffers_put_back(module):
+                self._buffers = buffers
+                yield
+        finally:
+            self._runs_again = False
+            put_generators_back(state)
 
 
-def _copied_together(module: nn.Module, arguments: Any) -> tuple[nn.Module, Any]:
-    """Copy both with the memory that they share: a layer may write to an input that it keeps."""
-    memo: dict[int, Any] = {}
-    copied = replicas.full_copy(module, memo)
-    return copied, copy.deepcopy(arguments, memo)
+_Buffers = list[tuple[dict[str, Any], str, Tensor, Tensor]]
+"""Table, name, buffer and a copy of its values, of each buffer of a module."""
+
+
+def _buffers_of(module: nn.Module) -> _Buffers:
+    return [
+        (part._buffers, name, buffer, buffer.detach().clone())
+        for part in module.modules()
+        for name, buffer in part._buffers.items()
+        if buffer is not None and not buffer.is_meta
+    ]
+
+
+def _has_hooks(module: nn.Module) -> bool:
+    return any(part._forward_hooks for part in module.modules())
 
 
 Tensors = list[tuple[tuple[str, ...], Tensor]]

@@ -18,17 +18,20 @@ from torch import Tensor, nn
 
 from hookviz.capturing import inputs
 from hookviz.capturing.layer_trace import input_trace
+from hookviz.capturing.own_input import own_shape
 from hookviz.errors import ModelError, shorten
 from hookviz.explaining.pruning_groups import NORMS, PruningGroup, pruning_groups
-from hookviz.hooking import replicas
-from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, own_shape, private_replica
+from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.hooking.hooks import tensors_in
+from hookviz.hooking.network_state import is_shared, share
 from hookviz.hooking.precision import device_and_dtype
 from hookviz.language.saying import say
-from hookviz.models.digest import network_digest
+from hookviz.models.copying import copied_network
 from hookviz.models.exported import SUFFIX
+from hookviz.models.wrapping import as_model
 from hookviz.paths import path_of
 from hookviz.types import Model, ModelInput, Progress, ignore
+from hookviz.weights_digest import weights_digest
 
 TOLERANCE = 1e-3
 """Share of the largest output by which both networks may differ; rounding gives about 1e-6."""
@@ -74,17 +77,14 @@ class Smaller:
         """
         file = path_of(path)
         if file.suffix.casefold() != SUFFIX:
+            name = shorten(file.name)
             raise ModelError(
-                say(
-                    "{file!r} does not end in {suffix}, as programs do.",
-                    file=shorten(file.name),
-                    suffix=SUFFIX,
-                )
+                say("{file!r} does not end in {suffix}, as programs do.", file=name, suffix=SUFFIX)
             )
         images = self._images.to(*device_and_dtype(self.model.network))
         try:
+            network = copied_network(self.model)
             with torch.inference_mode(mode=False), torch.no_grad():
-                network = replicas.full_copy(self.model.network)
                 program = torch.export.export(network, (images,))
                 torch.export.save(program, file)
         except Exception as error:  # of a file system, or of torch's on a person's code
@@ -100,7 +100,7 @@ class Smaller:
         return file
 
 
-def smaller(model: Model, image: Any = None, *, progress: Progress = ignore) -> Smaller:
+def smaller(model: Model | nn.Module, image: Any = None, *, progress: Progress = ignore) -> Smaller:
     """Remove the channels that put out 0 for any image, where that is possible.
 
     Such channels are what `prune` leaves of whole channels; any other model with kernels, biases
@@ -110,7 +110,7 @@ def smaller(model: Model, image: Any = None, *, progress: Progress = ignore) -> 
     residual block. At least one channel stays in every layer.
 
     Args:
-        model: from `prune`, `load_model` or `wrap`.
+        model: from `prune`, `load_model` or `wrap`, or a module of one's own.
         image: both networks are compared and timed with it: anything that `capture` takes; noise
             of the model's own size by default.
         progress: called with the share done; what it raises ends the run.
@@ -127,14 +127,16 @@ def smaller(model: Model, image: Any = None, *, progress: Progress = ignore) -> 
     >>> small.removed["stage1.first.conv"], small.whole["stage1.second.conv"]
     (24, 'add puts it together with something else')
     """
+    model = as_model(model)
     if image is None:
-        generator = torch.Generator().manual_seed(0)
-        image = torch.randn(1, *own_shape(model), generator=generator)
+        image = torch.randn(1, *own_shape(model), generator=torch.Generator().manual_seed(0))
     model_input = inputs.prepare(model, image)
-    network = replicas.full_copy(model.network)
+    network = copied_network(model)
+    with private_replica(model):  # where its code takes the image alone, and so a copy's does
+        groups = pruning_groups(copied_network(model))
     plans: dict[str, tuple[PruningGroup, Tensor]] = {}  # and which channels are kept
     whole: dict[str, str] = {}
-    for name, group in pruning_groups(network).items():
+    for name, group in groups.items():
         zeros = _kernels_of_zeros(network.get_submodule(name))
         if not bool(zeros.any()):
             continue
@@ -153,7 +155,8 @@ def smaller(model: Model, image: Any = None, *, progress: Progress = ignore) -> 
     with torch.no_grad():
         for group, kept in plans.values():
             _remove_channels(network, group, kept)
-    smaller_model = replace(model, network=network, digest=network_digest(network))
+    fixed_digest = weights_digest(share(network)) if is_shared(model.network) else ""
+    smaller_model = replace(model, network=network, fixed_digest=fixed_digest, replaced={})
     removed = {name: int((~kept).sum()) for name, (_, kept) in plans.items()}
     return _compare((model, smaller_model), model_input, removed, whole, progress)
 
@@ -254,9 +257,7 @@ def _compare(
         for model, times in zip(models, seconds, strict=True):
             times.append(run(model)[1])
     traces = [input_trace(model, model_input).layers for model in models]
-    parameters = [
-        sum(parameter.numel() for parameter in model.network.parameters()) for model in models
-    ]
+    parameters = [sum(map(Tensor.numel, nn.Module.parameters(each.network))) for each in models]
     work = [sum(layer.multiply_adds * layer.calls for layer in layers) for layers in traces]
     return Smaller(
         model=models[1],

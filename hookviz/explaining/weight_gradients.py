@@ -19,8 +19,8 @@ from torch.nn import functional as F
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import ModelError
 from hookviz.explaining.scoring import class_scores
-from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import ProgressReporter, backward_pass
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import ProgressReporter, backward_pass, differentiable
 from hookviz.language.saying import mark, say
 from hookviz.types import Model, ModelInput, Progress, ignore
 
@@ -151,37 +151,33 @@ def weight_gradients(
     """
     run = input_trace(model, model_input)
     convs = {info.name for info in run.convs}
-    replica = replicas.for_gradients(model.network, trainable=True)
-    modules = dict(replica.named_modules())
-    weights = {
-        info.name: weight
-        for info in run.layers
-        if info.name in convs or isinstance(modules[info.name], nn.Linear)
-        if (weight := modules[info.name]._parameters.get("weight")) is not None
-    }
-    if not weights:
-        raise ModelError(
-            say(
-                "{model} has no conv or linear layer with weights of its own. Most models of "
-                "the catalog have, for example shapesnet.",
-                model=model.title,
-            )
-        )
-    parameters = [
-        parameter.requires_grad_()  # a replica's complex ones and those of a script do not yet
-        for parameter in replica.parameters()
-        if parameter.is_floating_point() or parameter.is_complex()
-    ]
     calls = {info.name: info.calls for info in run.layers}
-    reporter = ProgressReporter(progress, sum(calls.values()) + len(weights))
-    with clip_at.on(replica) if clip_at else nullcontext():
-        with torch.enable_grad(), hooks.observe(replica, calls, lambda _call: reporter.step()):
-            scores = class_scores(model, replica, model_input.tensor, reporter).float()
-            loss = F.cross_entropy(scores, torch.tensor([target], device=scores.device))
-        with hooks.on_gradients(lambda _name, _gradient: reporter.step()) as watched:
-            for name, weight in weights.items():
-                watched.add(name, weight)
-            backward = backward_pass(model, loss, parameters, reporter)
+    with differentiable(model, trainable=True) as network:
+        modules = dict(network.named_modules())
+        weights = {
+            info.name: weight
+            for info in run.layers
+            if info.name in convs or isinstance(modules[info.name], nn.Linear)
+            if (weight := modules[info.name]._parameters.get("weight")) is not None
+        }
+        if not weights:
+            raise ModelError(
+                say(
+                    "{model} has no conv or linear layer with weights of its own. Most models of "
+                    "the catalog have, for example shapesnet.",
+                    model=model.title,
+                )
+            )
+        parameters = [each for each in nn.Module.parameters(network) if each.requires_grad]
+        reporter = ProgressReporter(progress, sum(calls.values()) + len(weights))
+        with clip_at.on(network) if clip_at else nullcontext():
+            with hooks.observe(network, calls, lambda _call: reporter.step()):
+                scores = class_scores(model, network, model_input.tensor, reporter).float()
+                loss = F.cross_entropy(scores, torch.tensor([target], device=scores.device))
+            with hooks.on_gradients(lambda _name, _gradient: reporter.step()) as watched:
+                for name, weight in weights.items():
+                    watched.add(name, weight)
+                backward = backward_pass(model, loss, parameters, reporter)
     gradients = {
         id(parameter): gradient
         for parameter, gradient in zip(parameters, backward, strict=True)

@@ -76,7 +76,7 @@ def model_of(capture: Capture) -> Model:
     with suppress(UnknownModelError):
         if find_model(capture.model).on_disk and capture.weights in ("pretrained", "random"):
             model = load_model(capture.model, capture.weights)
-            if model.digest == capture.digest:
+            if model.cache_key == capture.digest:
                 return model
     raise HookVizError(
         say(

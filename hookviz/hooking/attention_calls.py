@@ -28,9 +28,7 @@ from torch import Tensor, nn
 
 from hookviz.hooking import hooks
 from hookviz.hooking.attention_weights import attention_weights, multi_head_weights
-from hookviz.hooking.isolation import not_compiled
 from hookviz.hooking.plain_tensors import kind_of, plain
-from hookviz.hooking.replicas import memory_of
 from hookviz.hooking.torch_functions import NORMS, EveryFunction, TensorMarks, function_name
 
 _PRODUCTS = frozenset(
@@ -99,7 +97,7 @@ class _Weights:
 
 
 class AttentionCalls(EveryFunction):
-    """Attention that passes of a private replica compute; weights of the layers looked at alone.
+    """Attention that passes of a lent network compute; weights of the layers looked at alone.
 
     Attributes:
         found: every time that a layer attends, in order.
@@ -113,7 +111,7 @@ class AttentionCalls(EveryFunction):
         self._layers = layers
         self._running: list[tuple[str, int]] = []
         self._marks = TensorMarks[_Scores | _Weights]()
-        held = (*replica.parameters(), *replica.buffers())
+        held = (*nn.Module.parameters(replica), *nn.Module.buffers(replica))
         self._learned = frozenset(map(memory_of, held))
 
     @contextmanager
@@ -123,7 +121,6 @@ class AttentionCalls(EveryFunction):
         with (
             hooks.before(self._replica, names, self._enter),
             hooks.observe(self._replica, names, self._leave, always_call=True),
-            not_compiled(),
             self,
         ):
             yield
@@ -236,6 +233,11 @@ class AttentionCalls(EveryFunction):
 
     def _is_looked_at(self, running: Running) -> bool:
         return self._layers is None or any(layer in self._layers for layer, _ in running)
+
+
+def memory_of(tensor: Tensor) -> int:
+    """Return the address of a tensor's memory; 0 where it has none of the usual kind."""
+    return tensor.untyped_storage()._cdata if tensor.layout == torch.strided else 0
 
 
 def _order(equation: str) -> tuple[int, ...] | None:

@@ -19,8 +19,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from hookviz.errors import ModelError
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.forward_pass import forward_pass, private_replica
-from hookviz.hooking.network_state import ByNetwork
-from hookviz.hooking.purity import is_pure, record_purity
+from hookviz.hooking.network_state import ByNetwork, is_shared, share
 from hookviz.hooking.torch_functions import counter
 from hookviz.language.saying import say
 from hookviz.types import Model
@@ -47,11 +46,11 @@ def lay_out(images: Tensor) -> Tensor:
 def is_convolutional(network: nn.Module) -> bool:
     """Return whether it is one that gains: float32 on a CPU, its weights those of a plain CNN.
 
-    They are in 2-D convolutions, half a million or more, in linear layers and in norms over
-    channels, and a pass does nothing but compute. What has others, such as attention or layer
-    norms, stays as it is.
+    It is of the catalog, and its weights are in 2-D convolutions, half a million or more, in linear
+    layers and in norms over channels. What has others, such as attention or layer norms, stays as
+    it is; so does a network of one's own, which is run as its owner runs it.
     """
-    if not is_pure(network):
+    if not is_shared(network):
         return False
     suits = _suits.get(network)
     if suits is None:
@@ -88,8 +87,7 @@ def with_channels_last(model: Model) -> Model:
     made, weights = _made.get(network), _weights_now(network)
     fast = made[0]() if made is not None and made[1] == weights else None
     if fast is None:
-        fast = replicas.replicate(network, _moved)
-        record_purity(fast, is_pure=True)
+        fast = share(replicas.replicate(network, _moved))
         _made[network], _origins[fast] = (ref(fast), weights), ref(network)
     return replace(model, network=fast)
 
@@ -120,8 +118,7 @@ def faster_model(model: Model, images: Tensor) -> Model:
     """Return `with_channels_last` of a model whose outputs were seen to agree, else the model.
 
     Both ways are tried on `images`, once for each network: a person's code can go by how its input
-    lies in memory, and then it gets it plainly. Before a pass was watched, as any trace of its
-    layers does, nobody knows whether the network suits, and it is the model.
+    lies in memory, and then it gets it plainly.
 
     Args:
         model: from `load_model` or `wrap`.

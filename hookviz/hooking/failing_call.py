@@ -11,6 +11,7 @@ from torch.nn.modules.pooling import _AvgPoolNd, _MaxPoolNd
 
 from hookviz.errors import shorten
 from hookviz.hooking import hooks
+from hookviz.hooking.modules import named_modules
 from hookviz.language.saying import joined, say, say_count
 from hookviz.wording import times
 
@@ -74,7 +75,7 @@ def failing_call(network: nn.Module, run: Callable[[], Any]) -> FailingCall | No
     None where `run` doesn't fail, or fails outside of the network. What it raises is not raised
     here; a `BaseException` that is no `Exception` is.
     """
-    modules = dict(network.named_modules())
+    modules = dict(named_modules(network))
     running: list[tuple[str, tuple[tuple[int, ...], ...]]] = []
     failed: list[tuple[str, tuple[tuple[int, ...], ...]]] = []
     returned: list[str] = []

@@ -1,4 +1,4 @@
-"""Run one pass of a network on a private replica: the only place where networks are run.
+"""Run one pass of a network: the only place where networks are run.
 
 >>> with private_replica(model) as replica:  # doctest: +SKIP
 ...     with hooks.observe(replica, ["conv1"], see):
@@ -6,7 +6,7 @@
 """
 
 from collections.abc import Iterator, MutableMapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from hookviz.errors import ModelError, shorten
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.failing_call import FailingCall, failing_call, first_line
-from hookviz.hooking.isolation import isolated
-from hookviz.hooking.network_state import ByNetwork
+from hookviz.hooking.network_state import ByNetwork, is_shared
+from hookviz.hooking.own_network import own_network, replaced_tensors
 from hookviz.hooking.precision import device_and_dtype
 from hookviz.language.saying import say
 from hookviz.machine.memory import is_short_of_memory
@@ -66,18 +66,65 @@ class ProgressReporter:
 
 @contextmanager
 def private_replica(model: Model) -> Iterator[nn.Module]:
-    """Lend a replica of the model's network for the block, without recording gradients.
+    """Lend the model's network for the block, without recording gradients.
 
-    The caller's own `torch.inference_mode` is switched off for the block: hooks rely on version
-    counters, which inference tensors lack.
+    A replica of a network of the catalog; a network of one's own itself, under its lock. The
+    caller's own `torch.inference_mode` is switched off for the block, as its tensors are of no use
+    to autograd later.
     """
-    with (
-        torch.inference_mode(mode=False),
-        torch.no_grad(),
-        isolated(model.network),
-        replicas.borrow(model.network) as replica,
-    ):
-        yield replica
+    with torch.inference_mode(mode=False), torch.no_grad(), _lent(model) as network:
+        yield network
+
+
+def _lent(model: Model) -> AbstractContextManager[nn.Module]:
+    if is_shared(model.network):
+        return replicas.borrow(model.network)
+    return own_network(model)
+
+
+@contextmanager
+def differentiable(model: Model, *, trainable: bool = False) -> Iterator[nn.Module]:
+    """Lend the network for a forward and a backward pass, in which no module works in place.
+
+    Both passes have to run in the block, which switches gradients on.
+
+    Args:
+        model: whose network.
+        trainable: gradients flow to the parameters too, which are new leaves around the same
+            memory for the block; they must not be written to. Else they need none in the block.
+    """
+    with torch.inference_mode(mode=False), _lent(model) as network, ExitStack() as stack:
+        stack.enter_context(replaced_tensors(network, _ordinary_tensors(network)))
+        if trainable:
+            leaves = {name: _leaf(each) for name, each in nn.Module.named_parameters(network)}
+            stack.enter_context(replaced_tensors(network, leaves))
+        else:
+            for parameter in list(nn.Module.parameters(network)):
+                if parameter.requires_grad and parameter.is_leaf:
+                    stack.callback(setattr, parameter, "requires_grad", True)
+                    parameter.requires_grad = False
+        for module in network.modules():
+            if getattr(module, "inplace", False) is True:
+                stack.callback(setattr, module, "inplace", True)
+                module.inplace = False  # type: ignore[assignment]
+        yield network
+
+
+def _ordinary_tensors(network: nn.Module) -> dict[str, Tensor]:
+    """Return copies of the tensors that were made in inference mode, which no graph can have."""
+    named = (*nn.Module.named_parameters(network), *nn.Module.named_buffers(network))
+    ordinary: dict[str, Tensor] = {}
+    for name, tensor in named:
+        if tensor.is_inference():
+            values = tensor.detach().clone()
+            is_parameter = isinstance(tensor, nn.Parameter)
+            ordinary[name] = nn.Parameter(values, requires_grad=False) if is_parameter else values
+    return ordinary
+
+
+def _leaf(parameter: Tensor) -> Tensor:
+    can_learn = parameter.is_floating_point() or parameter.is_complex()
+    return nn.Parameter(parameter.detach(), requires_grad=can_learn)
 
 
 def forward_pass(
@@ -95,8 +142,7 @@ def forward_pass(
         ModelError: the network can't take these images, or there is not enough memory.
     """
     try:
-        with isolated(model.network):
-            return replica(images.to(*device_and_dtype(replica), copy=True))
+        return replica(images.to(*device_and_dtype(replica), copy=True))
     except hooks.StopForward:
         return None
     except Exception as error:
@@ -104,11 +150,12 @@ def forward_pass(
             raise
         if is_short_of_memory(error):
             raise _too_large(model, images.shape[1:]) from error
-        with private_replica(model) as other:  # without the hooks that are wanted on `replica`
-            failed = failing_call(
-                other, lambda: other(images.to(*device_and_dtype(other), copy=True))
-            )
-        raise input_error(model, images.shape[1:], error, failed) from error
+        with hooks.silenced():  # of one's own network it is the one that failed
+            with private_replica(model) as other:
+                failed = failing_call(
+                    other, lambda: other(images.to(*device_and_dtype(other), copy=True))
+                )
+            raise input_error(model, images.shape[1:], error, failed) from error
 
 
 def backward_pass(
@@ -138,15 +185,14 @@ def backward_pass(
         ModelError: the network can't be differentiated.
     """
     try:
-        with isolated(model.network):
-            return torch.autograd.grad(
-                value, tensors, gradient, allow_unused=True, retain_graph=keep_graph
-            )
+        return torch.autograd.grad(
+            value, tensors, gradient, allow_unused=True, retain_graph=keep_graph
+        )
     except Exception as error:
         if reporter is not None and reporter.was_ended_by(error):
             raise
         if is_short_of_memory(error):
-            shape = getattr(tensors[0], "shape", (1, *own_shape(model)))  # an edge has none
+            shape = getattr(tensors[0], "shape", (1, *stated_shape(model)))  # an edge has none
             raise _too_large(model, shape[1:]) from error
         why = shorten(str(error).partition("\n")[0].partition(": [")[0].rstrip("."), 200)
         raise ModelError(
@@ -170,8 +216,8 @@ def _too_large(model: Model, shape: Sequence[int]) -> ModelError:
     )
 
 
-def own_shape(model: Model) -> tuple[int, ...]:
-    """Return the model's input shape, ``(C, H, W)``.
+def stated_shape(model: Model) -> tuple[int, ...]:
+    """Return the model's input shape as far as it is known, ``(C, H, W)``.
 
     ``(C, L)`` of sound, ``(C, D, H, W)`` of volumes and ``(C, T, H, W)`` of video.
     """
@@ -189,7 +235,7 @@ def input_error(
 
     The size that a person's network is meant for is a guess, which a pass has to bear out.
     """
-    own = own_shape(model)
+    own = stated_shape(model)
     said = {
         "model": model.title,
         "shape": times(shape),

@@ -14,6 +14,7 @@ from torch import nn
 
 from hookviz.errors import SettingError
 from hookviz.hooking import hooks
+from hookviz.hooking.modules import named_modules
 from hookviz.hooking.torch_functions import EveryFunction, function_name, not_followed
 from hookviz.language.saying import say
 
@@ -185,7 +186,7 @@ def observe_functions(
         yield
         return
     running = _Running(quiet)
-    names = [name for name, _ in network.named_modules() if name]
+    names = [name for name, _ in named_modules(network) if name]
     with (
         hooks.before(network, names, running.enter),
         hooks.observe(network, names, running.leave, always_call=True),

@@ -1,10 +1,13 @@
-"""Save and restore the random generators that a process shares: torch's, Python's, NumPy's."""
+"""Put the global generators of random numbers back: torch's, Python's and NumPy's."""
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
+
+from hookviz.hooking.shared_block import SharedBlock
 
 
 def generators() -> tuple[Any, ...]:
@@ -31,3 +34,17 @@ def put_generators_back(state: tuple[Any, ...]) -> None:
 
 def _as_tensor(data: bytes) -> torch.Tensor:
     return torch.frombuffer(bytearray(data), dtype=torch.uint8)
+
+
+def _keep() -> Callable[[], object]:
+    before = generators()
+
+    def put_back() -> None:
+        if generators() != before:
+            put_generators_back(before)
+
+    return put_back
+
+
+same_generators = SharedBlock(_keep)
+"""Block behind which the generators are where they were before it."""

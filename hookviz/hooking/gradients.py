@@ -3,16 +3,17 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import Tensor, nn
 
 from hookviz.hooking import hooks
 from hookviz.hooking.graph_hooks import GraphHooks
-from hookviz.hooking.layer_warnings import LayerWarnings, unwrapped
-from hookviz.hooking.selection import Layers, select
-from hookviz.types import Address
+from hookviz.hooking.layer_warnings import LayerWarnings, shortened, unwrapped, warn
+from hookviz.hooking.recomputed_calls import is_in_checkpoint
+from hookviz.hooking.selection import Layers, chosen_layers
+from hookviz.types import Address, Model
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -49,7 +50,7 @@ class LayerGradients:
 
 @contextmanager
 def on_gradients(
-    network: nn.Module,
+    network: nn.Module | Model,
     layers: Layers = None,
     change: Callable[[Gradient], Tensor | None] | None = None,
     *,
@@ -60,18 +61,20 @@ def on_gradients(
     Both passes, forward and backward, have to run in the block or in the decorated function. The
     hooks sit on the tensors, set as the layer gets and returns them, so layers that work in place,
     put out tuples or run several times are right. They are gone on every way out, and other
-    people's stay; with threads, nested blocks, `torch.nn.DataParallel` and compiled networks it is
-    as with `observe`.
+    people's stay; with threads, nested blocks, wrappers, compiled networks and layers that did not
+    run it is as with `observe`.
 
     A gradient is that of the whole loss by that tensor, as `torch.autograd.grad` gives it. Where
     other layers take the same tensor, as a shortcut does, it is the sum over them; PyTorch's
     ``register_full_backward_hook`` gives the share of the one layer. A tensor that needs no
     gradient, such as an image, has none, and neither has a view that is written into later. What
     can't be looked at has none either, with one `RuntimeWarning` a layer, and the pass goes on; so
-    it is within `torch.vmap`, where `change` gets gradients that stand for many.
+    it is within `torch.vmap`, where `change` gets gradients that stand for many. A layer in a
+    checkpoint of `torch.utils.checkpoint` has them too; where no backward pass goes through a
+    reentrant one, a `RuntimeWarning` names its layers.
 
     Args:
-        network: any module.
+        network: as of `observe`.
         layers: by name, pattern, type, module, predicate, several of those, or None for every
             one; as of `observe`.
         change: gets each `Gradient` as it is computed, last layer first; what it returns takes the
@@ -86,7 +89,7 @@ def on_gradients(
     Raises:
         UnknownLayerError: no layer has such a name, or is of such a type.
         SettingError: `layers` or `exclude` can't choose, or nothing is left.
-        ModelError: `network` is no module, or it was compiled or scripted.
+        ModelError: `network` is no module, or a TorchScript program.
 
     >>> network = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())
     >>> with hookviz.on_gradients(network) as gradients:
@@ -94,13 +97,14 @@ def on_gradients(
     >>> gradients["1"].outputs[0].tolist(), gradients["0"].inputs
     ([[1.0, 1.0, 1.0]], [None])
     """
-    names = select(network, layers, exclude)
     with (
+        chosen_layers("on_gradients", network, layers, exclude) as (module, names),
         _Watcher(change) as watcher,
-        hooks.before(network, names, watcher.see_inputs),
-        hooks.observe(network, names, watcher.see_outputs),
+        hooks.before(module, names, watcher.see_inputs, recomputed=True),
+        hooks.edit(module, names, watcher.see_outputs),
     ):
         yield watcher.recorded
+    watcher.warn_of_checkpoints()
 
 
 @dataclass(eq=False, slots=True)
@@ -110,13 +114,17 @@ class _Site:
     layer: str
     index: int
     side: str
-    place: int
-    kept: list[Tensor | None] | None
+    kept: list[Tensor | None]
+    place: int = 0
     seen: bool = False
 
 
 class _Watcher:
-    """Hooks on the tensors that layers get and return."""
+    """Hooks on the tensors that layers get and return.
+
+    A reentrant checkpoint makes no graph in the forward pass: hooks on the tensors within it are
+    set as they are recomputed. What any other checkpoint recomputes is in no graph.
+    """
 
     def __init__(self, change: Callable[[Gradient], Tensor | None] | None) -> None:
         self.recorded: dict[str, LayerGradients] = {}
@@ -125,6 +133,8 @@ class _Watcher:
         self._leaves: dict[tuple[int, str, str, int], list[tuple[_Site, ExitStack]]] = {}
         self._open = threading.local()
         self._trouble = LayerWarnings("on_gradients")
+        self._some_seen = False
+        self._reentrant: dict[str, bool] = {}  # layers in such checkpoints; if they were recomputed
 
     def __enter__(self) -> "_Watcher":
         self._graphs.__enter__()
@@ -139,33 +149,55 @@ class _Watcher:
 
     def see_inputs(self, call: hooks.Call) -> None:
         """Put hooks on the inputs, before the layer can write into them."""
-        gradients = LayerGradients()
+        is_recomputed, is_reentrant = is_in_checkpoint()
+        if is_recomputed and not is_reentrant:
+            return
+        if is_reentrant:
+            self._reentrant[call.layer] = is_recomputed or self._reentrant.get(call.layer, False)
+        gradients, address = LayerGradients(), str(Address(call.layer, call.index))
+        if is_recomputed:
+            gradients = self.recorded.get(address, gradients)
         # A call that fails returns nowhere, so its own output is what the last one that began has.
         self._calls(call.layer).append((call.index, gradients))
         if self._change is None:
-            self.recorded[str(Address(call.layer, call.index))] = gradients
+            self.recorded[address] = gradients
         with self._trouble.kept_out(call.layer):
-            self._watch(call.layer, call.index, "input", call.inputs, gradients.inputs)
+            site = _Site(call.layer, call.index, "input", gradients.inputs)
+            self._watch(site, call.inputs, is_recomputed=is_recomputed)
 
     def see_outputs(self, call: hooks.Call) -> None:
+        is_recomputed, is_reentrant = is_in_checkpoint()
+        if is_recomputed and not is_reentrant:
+            return
         calls = self._calls(call.layer)
         if calls:  # else it began before the block did
             index, gradients = calls.pop()
             with self._trouble.kept_out(call.layer):
-                self._watch(call.layer, index, "output", call.output, gradients.outputs)
+                site = _Site(call.layer, index, "output", gradients.outputs)
+                self._watch(site, call.output, is_recomputed=is_recomputed)
+
+    def warn_of_checkpoints(self) -> None:
+        """Warn of layers in reentrant checkpoints whose part of the graph was never made."""
+        missing = [layer for layer, is_made in self._reentrant.items() if not is_made]
+        if missing and self._some_seen:
+            warn(
+                f"on_gradients saw no gradient of {shortened(missing)}: no backward pass went "
+                "through their checkpoint. With use_reentrant=True it needs an input that requires "
+                "a gradient; use_reentrant=False does not."
+            )
 
     def _calls(self, layer: str) -> list[tuple[int, LayerGradients]]:
         calls: list[tuple[int, LayerGradients]] = vars(self._open).setdefault(layer, [])
         return calls
 
-    def _watch(
-        self, layer: str, index: int, side: str, value: Any, kept: list[Tensor | None]
-    ) -> None:
+    def _watch(self, side: _Site, value: Any, *, is_recomputed: bool) -> None:
         for place, (_, tensor) in enumerate(hooks.tensors_in(value)):
-            kept.append(None)
-            if not tensor.requires_grad:
+            if place == len(side.kept):
+                side.kept.append(None)
+            # The inputs of a checkpoint are leaves as it is recomputed, and were hooked before.
+            if not tensor.requires_grad or (is_recomputed and tensor.is_leaf):
                 continue
-            site = _Site(layer, index, side, place, kept if self._change is None else None)
+            site = replace(side, place=place)
             if tensor.is_leaf:
                 self._watch_leaf(site, tensor)
             else:
@@ -187,7 +219,7 @@ class _Watcher:
         self._leaves[key] = [*waiting, (site, stack)]
 
     def _see(self, site: _Site, gradient: Tensor) -> Tensor | None:
-        site.seen = True
+        site.seen = self._some_seen = True
         if self._change is None:
             self._keep(site, gradient)
             return None
@@ -195,6 +227,4 @@ class _Watcher:
 
     def _keep(self, site: _Site, gradient: Tensor) -> None:
         with self._trouble.kept_out(site.layer):
-            copy = unwrapped(gradient.detach().clone())
-            if site.kept is not None:
-                site.kept[site.place] = copy
+            site.kept[site.place] = unwrapped(gradient.detach().clone())

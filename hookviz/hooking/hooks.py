@@ -3,8 +3,13 @@
 Every way in takes names, resolves them all before the first hook is registered, and removes every
 hook on every way out, `KeyboardInterrupt` and Streamlit's control exceptions included. Other
 people's hooks stay. What a callback raises ends the pass. The network itself goes by the name "".
+
+What activation checkpointing computes again in a backward pass is no call: nothing observes it, but
+an edit is made again. Nothing is called while `torch.compile` makes a program of a layer, as the
+program would go on calling it after the block.
 """
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -12,10 +17,13 @@ from itertools import count
 from typing import Any
 
 from torch import Tensor, nn
+from torch.compiler import is_dynamo_compiling
 from torch.utils.hooks import RemovableHandle
 
-from hookviz.errors import SettingError, UnknownLayerError
+from hookviz.errors import SettingError
+from hookviz.hooking.modules import module_named
 from hookviz.hooking.plain_tensors import plain
+from hookviz.hooking.recomputed_calls import CallNumbers, is_backward_pass
 from hookviz.language.saying import say
 
 
@@ -85,7 +93,7 @@ def observe(
     def unchanged(call: Call) -> None:
         see(call)  # whatever it returns, the network goes on with its own output
 
-    with edit(network, layers, unchanged, always_call=always_call):
+    with edit(network, layers, unchanged, always_call=always_call, recomputed=False):
         yield
 
 
@@ -96,10 +104,12 @@ def edit(
     change: Callable[[Call], Any],
     *,
     always_call: bool = False,
+    recomputed: bool = True,
 ) -> Iterator[None]:
     """Go on with what `change` makes of every call of the named layers, while the block runs.
 
-    Where it returns None, the network goes on with the layer's own output.
+    Where it returns None, the network goes on with the layer's own output. With `recomputed` calls
+    that are made again are changed again, under the index of the first one.
 
     Raises:
         UnknownLayerError: the network has no layer of that name.
@@ -111,19 +121,23 @@ def edit(
             module, hook, with_kwargs=True, always_call=always_call
         )
 
-    with _registered(network, layers, register, change):
+    with _registered(network, layers, register, change, recomputed=recomputed):
         yield
 
 
 @contextmanager
 def before(
-    network: nn.Module, layers: Iterable[str], change: Callable[[Call], Any]
+    network: nn.Module,
+    layers: Iterable[str],
+    change: Callable[[Call], Any],
+    *,
+    recomputed: bool = False,
 ) -> Iterator[None]:
     """Call `change` before every call of the named layers, when there is no output yet.
 
     This is the time to copy what a layer takes in: an in-place layer writes over it. Where it
     returns None, the layer gets what it was called with; a tuple takes the place of `Call.inputs`,
-    and anything else that of the first of them.
+    and anything else that of the first of them. `recomputed` is as of `edit`.
 
     Raises:
         UnknownLayerError: the network has no layer of that name.
@@ -137,7 +151,7 @@ def before(
     def register(module: nn.Module, hook: Callable[..., Any]) -> RemovableHandle:
         return nn.Module.register_forward_pre_hook(module, hook, with_kwargs=True)
 
-    with _registered(network, layers, register, arguments):
+    with _registered(network, layers, register, arguments, recomputed=recomputed):
         yield
 
 
@@ -147,6 +161,8 @@ def _registered(
     layers: Iterable[str],
     register: Callable[[nn.Module, Callable[..., Any]], RemovableHandle],
     react: Callable[[Call], Any],
+    *,
+    recomputed: bool,
 ) -> Iterator[None]:
     """Register a hook on each of the named layers, which returns what `react` makes of the call.
 
@@ -155,21 +171,41 @@ def _registered(
     """
 
     def watcher(name: str) -> Callable[..., Any]:
-        counter = count()  # `next` of it is one step, whatever other threads run the layer
+        next_number = CallNumbers().next if recomputed else count().__next__
+        place = next(_registrations)
 
         def hook(
             _module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any = None
         ) -> Any:
+            if place < getattr(_silenced, "below", 0):
+                return None
+            if is_dynamo_compiling() or (is_backward_pass() and not recomputed):
+                return None
             inputs = (*args, *kwargs.values())
-            return react(Call(name, next(counter), inputs, output, tuple(kwargs)))
+            return react(Call(name, next_number(), inputs, output, tuple(kwargs)))
 
         return hook
 
-    modules = _resolve(network, layers)
+    modules = {name: module_named(network, name) for name in layers}
     with ExitStack() as hooks:
         for name, module in modules.items():
             hooks.callback(register(module, watcher(name)).remove)
         yield
+
+
+_registrations = count(1)
+_silenced = threading.local()
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Call no hook that was registered before the block, in this thread."""
+    outside = getattr(_silenced, "below", 0)
+    _silenced.below = next(_registrations)
+    try:
+        yield
+    finally:
+        _silenced.below = outside
 
 
 @contextmanager
@@ -209,25 +245,6 @@ class StopForward(BaseException):
 
 _NO_TENSORS = (str, bytes, bytearray, memoryview, range)
 """Sequences, perhaps of millions, that hold none."""
-
-
-def _resolve(network: nn.Module, layers: Iterable[str]) -> dict[str, nn.Module]:
-    return {name: _named(network, name) for name in layers}
-
-
-def _named(network: nn.Module, name: str) -> nn.Module:
-    """Return the layer of that name; all are listed only where the way there does not find it."""
-    found = network
-    for part in name.split(".") if name else ():
-        # Of a TorchScript module these are no dictionary, and have no `get`.
-        inner = found._modules[part] if part in found._modules else None  # noqa: SIM401
-        if inner is None:  # another name, or a network that lists its modules in a way of its own
-            every: dict[str, nn.Module] = dict(network.named_modules(remove_duplicate=False))
-            if name not in every:
-                raise UnknownLayerError(say("layer"), name, every)
-            return every[name]
-        found = inner
-    return found
 
 
 def tensors_in(output: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Tensor]]:

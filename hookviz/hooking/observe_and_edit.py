@@ -1,7 +1,4 @@
-"""Observe and change what the layers of a person's own network do, by blocks and decorators.
-
-Unlike the rest of HookViz these work on the very module that is given, and not on a replica.
-"""
+"""Observe and change what the layers of a person's own network do, by blocks and decorators."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,12 +9,13 @@ from torch import Tensor, nn
 
 from hookviz.hooking import hooks
 from hookviz.hooking.hooks import Call
-from hookviz.hooking.selection import Layers, select
+from hookviz.hooking.selection import Layers, chosen_layers
+from hookviz.types import Model
 
 
 @contextmanager
 def observe(
-    network: nn.Module,
+    network: nn.Module | Model,
     layers: Layers,
     see: Callable[[Call], object] | None = None,
     *,
@@ -32,15 +30,21 @@ def observe(
 
     The network computes what it would compute without. The hooks are gone on every way out, and
     other people's stay. Where blocks are nested, the outer one's hooks come first. A hook sits on
-    the module: it sees passes of every thread, and `see` is called in theirs. In a
-    `torch.nn.DataParallel` the layers are called ``module.…``, and every replica's calls are seen,
-    each with its share of the batch, in no certain order. Compiled networks are refused: hooks
-    that are set after `torch.compile` are not run. A `torch.nn.TransformerEncoderLayer` that is
-    used without gradients leaves torch's fast path where any hook is on it or in it; that can
-    round otherwise.
+    the module: it sees passes of every thread, and `see` is called in theirs. A
+    `torch.nn.TransformerEncoderLayer` that is used without gradients leaves torch's fast path where
+    any hook is on it or in it; that can round otherwise.
+
+    Chosen layers that did not run are named in one `RuntimeWarning` at the end of the block, with
+    the reason where it is known. A program that `torch.compile` made calls no layers: run the
+    network that it was made of, or run it within ``torch.compiler.set_stance("force_eager")``.
+    Layers have the names that they have without a wrapper: ``block.conv``, where ``_orig_mod.``
+    and, in a `torch.nn.DataParallel`, ``module.`` may be given too. There every replica's calls are
+    seen, each with its share of the batch, in no certain order. What activation checkpointing
+    computes again in a backward pass is not seen again.
 
     Args:
-        network: any module.
+        network: any module, or a `Model`; of a compiled network, a `torch.nn.DataParallel` or a
+            `torch.nn.parallel.DistributedDataParallel` the module inside.
         layers: by name, pattern (``"layer3.*.conv?"``), type (`torch.nn.Conv2d`), module,
             predicate of name and module, several of those, or None for every one; ``""`` is the
             network itself.
@@ -57,7 +61,7 @@ def observe(
     Raises:
         UnknownLayerError: no layer has such a name, or is of such a type.
         SettingError: `layers` or `exclude` can't choose, or nothing is left.
-        ModelError: `network` is no module, or it was compiled or scripted.
+        ModelError: `network` is no module, or a TorchScript program.
 
     >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
     >>> with hookviz.observe(network, ["0"]) as seen:
@@ -74,8 +78,10 @@ def observe(
     def keep(call: Call) -> None:
         seen[call.layer] = replace(call, output=_copied(call.output)) if copy else call
 
-    chosen = select(network, layers, exclude)
-    with hooks.observe(network, chosen, see or keep, always_call=always_call):
+    with (
+        chosen_layers("observe", network, layers, exclude) as (module, chosen),
+        hooks.observe(module, chosen, see or keep, always_call=always_call),
+    ):
         yield seen
 
 
@@ -95,7 +101,7 @@ def _copied(output: Any) -> Any:
 
 @contextmanager
 def edit(
-    network: nn.Module,
+    network: nn.Module | Model,
     layers: Layers,
     change: Callable[[Call], Any],
     *,
@@ -106,10 +112,11 @@ def edit(
 
     What `change` returns takes the place of the layer's output; where it returns None, that stays.
     Everything else is as with `observe`, its arguments and errors too. Where blocks are nested,
-    the inner one's `change` gets what the outer one's made.
+    the inner one's `change` gets what the outer one's made. What activation checkpointing computes
+    again is changed again, under the index of the first call.
 
     Args:
-        network: any module.
+        network: as of `observe`.
         layers: as of `observe`.
         change: from a `Call` to the new output.
         exclude: as of `observe`.
@@ -119,20 +126,23 @@ def edit(
     Raises:
         UnknownLayerError: no layer has such a name, or is of such a type.
         SettingError: `layers` or `exclude` can't choose, or nothing is left.
-        ModelError: `network` is no module, or it was compiled or scripted.
+        ModelError: `network` is no module, or a TorchScript program.
 
     >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
     >>> with hookviz.edit(network, torch.nn.Conv2d, lambda call: call.output * 0):
     ...     bool(network(torch.ones(1, 3, 8, 8)).any())  # (N, C, H, W)
     False
     """
-    with hooks.edit(network, select(network, layers, exclude), change, always_call=always_call):
+    with (
+        chosen_layers("edit", network, layers, exclude) as (module, chosen),
+        hooks.edit(module, chosen, change, always_call=always_call),
+    ):
         yield
 
 
 @contextmanager
 def before(
-    network: nn.Module,
+    network: nn.Module | Model,
     layers: Layers,
     change: Callable[[Call], Any],
     *,
@@ -144,7 +154,7 @@ def before(
     what a layer that works in place is going to overwrite.
 
     Args:
-        network: any module.
+        network: as of `observe`.
         layers: as of `observe`.
         change: from a `Call`, whose output is None, to what the layer shall be given: a tuple in
             place of `Call.inputs`, which are the arguments by position and then those by keyword;
@@ -155,12 +165,15 @@ def before(
         UnknownLayerError: no layer has such a name, or is of such a type.
         SettingError: `layers` or `exclude` can't choose, or nothing is left; or, from within the
             pass, a tuple of another length than `Call.inputs`.
-        ModelError: `network` is no module, or it was compiled or scripted.
+        ModelError: `network` is no module, or a TorchScript program.
 
     >>> network = torch.nn.Sequential(torch.nn.ReLU(inplace=True), torch.nn.Flatten())
     >>> with hookviz.before(network, "0", lambda call: call.inputs[0] + 1):
     ...     network(torch.zeros(1, 2))  # (N, C)
     tensor([[1., 1.]])
     """
-    with hooks.before(network, select(network, layers, exclude), change):
+    with (
+        chosen_layers("before", network, layers, exclude) as (module, chosen),
+        hooks.before(module, chosen, change, recomputed=True),
+    ):
         yield

@@ -8,12 +8,13 @@ from torch import nn
 
 from hookviz.hooking import hooks
 from hookviz.hooking.hooks import Call
-from hookviz.hooking.selection import Layers, select
+from hookviz.hooking.selection import Layers, chosen_layers
+from hookviz.types import Model
 
 
 @contextmanager
 def pause_at(
-    network: nn.Module,
+    network: nn.Module | Model,
     layers: Layers,
     look: Callable[[Call], object] | None = None,
     *,
@@ -28,7 +29,7 @@ def pause_at(
     ``PYTHONBREAKPOINT=0`` no pass is paused. Hooks are gone on every way out, also by ``q``.
 
     Args:
-        network: any module.
+        network: as of `observe`.
         layers: as of `observe`.
         look: called with the `Call` in place of the debugger; the pass waits until it returns.
         exclude: as of `observe`.
@@ -36,14 +37,17 @@ def pause_at(
     Raises:
         UnknownLayerError: no layer has such a name, or is of such a type.
         SettingError: `layers` or `exclude` can't choose, or nothing is left.
-        ModelError: `network` is no module, or it was compiled or scripted.
+        ModelError: `network` is no module, or a TorchScript program.
 
     >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
     >>> with hookviz.pause_at(network, "0", look=lambda call: print(call.output.shape)):
     ...     _ = network(torch.ones(1, 3, 8, 8))  # (N, C, H, W)
     torch.Size([1, 4, 6, 6])
     """
-    with hooks.observe(network, select(network, layers, exclude), look or _open_debugger):
+    with (
+        chosen_layers("pause_at", network, layers, exclude) as (module, chosen),
+        hooks.observe(module, chosen, look or _open_debugger),
+    ):
         yield
 
 

@@ -28,12 +28,14 @@ def dtypes(network: nn.Module) -> tuple[torch.dtype, ...]:
     return tuple(sorted(every, key=lambda dtype: -torch.finfo(dtype).bits))
 
 
-def take_down_dtype(network: nn.Module, dtype: torch.dtype) -> None:
-    """Remember in which precision a pass has shown the network to take its input."""
-    _known[network] = dtype
+def is_dtype_known(network: nn.Module) -> bool:
+    """Return whether a pass has shown in which precision the network takes its input."""
+    return network in _known
 
 
-def remember_dtype(replica: nn.Module, *, of: nn.Module) -> None:
-    """Give a replica the precision that was remembered for the network."""
-    if of in _known:
-        _known[replica] = _known[of]
+def take_down_dtype(network: nn.Module, dtype: torch.dtype | None) -> None:
+    """Remember in which precision a pass has shown the network to take its input; None forgets."""
+    if dtype is None:
+        _known.pop(network, None)
+    else:
+        _known[network] = dtype

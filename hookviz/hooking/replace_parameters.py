@@ -6,21 +6,25 @@ from contextlib import ExitStack, contextmanager
 from torch import Tensor, nn
 
 from hookviz.errors import SettingError, UnknownNameError, shorten
+from hookviz.hooking.modules import module_named, network_of, plain_name
+from hookviz.types import Model
 from hookviz.wording import times
 
 Replacement = Tensor | Callable[[Tensor], Tensor]
 
 
 @contextmanager
-def replace_parameters(network: nn.Module, parameters: Mapping[str, Replacement]) -> Iterator[None]:
+def replace_parameters(
+    network: nn.Module | Model, parameters: Mapping[str, Replacement]
+) -> Iterator[None]:
     """Run with other parameters, in a block or a decorated function.
 
     Afterwards the network has the same `torch.nn.Parameter` objects as before, in which nothing
     was written, on every way out. A parameter that several layers share is replaced in all of
-    them. Unlike the rest of HookViz this works on the very module that is given, in every thread.
+    them, and for every thread.
 
     Args:
-        network: any module.
+        network: as of `observe`.
         parameters: by the names of ``network.named_parameters()``, tensors of the same shape, or
             functions that make one of the parameter's values. They are copied, to the
             parameter's type and device, so that training in the block writes to nobody's tensor;
@@ -28,6 +32,7 @@ def replace_parameters(network: nn.Module, parameters: Mapping[str, Replacement]
 
     Raises:
         UnknownNameError: the network has no such parameter, with the nearest names.
+        ModelError: `network` is no module.
         SettingError: a value is no tensor or of another shape, or a shared parameter gets two.
 
     >>> network = torch.nn.Linear(2, 2)
@@ -35,9 +40,12 @@ def replace_parameters(network: nn.Module, parameters: Mapping[str, Replacement]
     ...     network(torch.tensor([[3.0, 4.0]])).tolist()
     [[3.0, 4.0]]
     """
-    every = dict(network.named_parameters(remove_duplicate=False))
+    given, network = network, network_of(network)
+    listed = network.named_parameters(remove_duplicate=False)
+    every = {plain_name(name): parameter for name, parameter in listed}
     new: dict[int, tuple[str, nn.Parameter]] = {}
-    for name, value in parameters.items():
+    for given_name, value in parameters.items():
+        name = given_name if given_name in every else plain_name(given_name, given)
         if name not in every:
             raise UnknownNameError(f"parameter in this {type(network).__name__}", name, every)
         original = every[name]
@@ -51,7 +59,7 @@ def replace_parameters(network: nn.Module, parameters: Mapping[str, Replacement]
         for name, original in every.items():
             if id(original) in new:
                 owner, _, attribute = name.rpartition(".")
-                module = network.get_submodule(owner)
+                module = module_named(network, owner)
                 # Not into `_parameters`: recurrent layers keep a list of their weights beside it.
                 originals.callback(setattr, module, attribute, original)
                 setattr(module, attribute, new[id(original)][1])

@@ -1,6 +1,7 @@
 """Select layers of a person's network by name, pattern, type, module or predicate."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -8,7 +9,11 @@ from torch import nn
 from torch.jit import ScriptModule
 
 from hookviz.errors import HookVizError, ModelError, SettingError, UnknownLayerError, shorten
+from hookviz.hooking import hooks
 from hookviz.hooking.function_calls import is_function, nearest_module, no_module
+from hookviz.hooking.layer_warnings import unseen_layers
+from hookviz.hooking.modules import named_modules, network_of, plain_name
+from hookviz.types import Model
 
 Selector = str | type[nn.Module] | nn.Module | Callable[[str, nn.Module], bool]
 """One way of choosing: see `select`."""
@@ -19,11 +24,16 @@ Layers = Selector | Iterable[Selector] | None
 _PATTERN = frozenset("*?[")
 
 
-def select(network: nn.Module, layers: Layers = None, exclude: Layers = ()) -> tuple[str, ...]:
+def select(
+    network: nn.Module | Model, layers: Layers = None, exclude: Layers = ()
+) -> tuple[str, ...]:
     """Return the names of the chosen layers, in the order of ``network.named_modules()``.
 
+    They are names in the module that hooks sit on: of a wrapper, such as `torch.compile` makes, in
+    the one behind it. A name that is given may have what the wrapper adds, such as ``_orig_mod.``.
+
     Args:
-        network: a module with or without layers; ``""`` is the name of itself.
+        network: a module with or without layers, or a `Model`; ``""`` is the name of itself.
         layers: a name such as ``"layer1.0.conv1"``; a pattern such as ``"layer3.*.conv?"``, in
             which ``*`` is anything, dots included, and ``?`` one sign; a type such as
             ``nn.Conv2d``, its subclasses included; a module of the network; a function of name
@@ -36,27 +46,26 @@ def select(network: nn.Module, layers: Layers = None, exclude: Layers = ()) -> t
         UnknownLayerError: there is no layer of that name, pattern or type, with the nearest.
         SettingError: something else is given, such as a function of the code that is listed as a
             layer; or no layer is left.
-        ModelError: `network` is no module, or it was compiled or scripted, so that hooks are blind.
+        ModelError: `network` is no module, or a TorchScript program, where hooks are blind.
     """
-    if not isinstance(network, nn.Module):
-        raise ModelError(
-            f"Hooks sit on a torch.nn.Module of your own, not on a {type(network).__name__}."
-        )
+    given, network = network, network_of(network)
     _check_seen(network)
-    every = dict(network.named_modules(remove_duplicate=False))
-    asked = _several(layers)
+    every = dict(named_modules(network, remove_duplicate=False))
+    asked, unwanted = (
+        [_plain(selector, every, given) for selector in several(some)] for some in (layers, exclude)
+    )
     if len(every) == 1 and (layers is None or any(selector != "" for selector in asked)):
         raise SettingError(f'This {type(network).__name__} has no layers; its own name is "".')
     chosen: set[str] = set()
     if layers is None:
-        chosen = {name for name, _ in network.named_modules() if name}
+        chosen = {name for name, _ in named_modules(network) if name}
     for selector in asked:
         named = isinstance(selector, str) and selector in every
         taken = set() if named else {id(every[name]) for name in chosen}
         chosen |= _unique(every, _matching(network, every, selector), taken)
     without = {
         id(every[name])
-        for selector in _several(exclude)
+        for selector in unwanted
         for name in _matching(network, every, selector, may_be_none=True)
     }
     left = tuple(name for name in every if name in chosen and id(every[name]) not in without)
@@ -68,12 +77,42 @@ def select(network: nn.Module, layers: Layers = None, exclude: Layers = ()) -> t
     return left
 
 
-def _several(layers: Layers) -> tuple[Any, ...]:
+@contextmanager
+def chosen_layers(
+    instrument: str, network: nn.Module | Model, layers: Layers, exclude: Layers
+) -> Iterator[tuple[nn.Module, tuple[str, ...]]]:
+    """Yield the module to put hooks on and the names of the chosen layers; see `select`.
+
+    At the end of the block one `RuntimeWarning` names those that did not run in it.
+    """
+    layers = None if layers is None else several(layers)
+    module, chosen = network_of(network), select(network, layers, exclude)
+    with (
+        unseen_layers(instrument, network, chosen, asked_by_name(network, layers)) as ran,
+        hooks.before(module, ("", *chosen) if chosen else (), lambda call: ran.add(call.layer)),
+    ):
+        yield module, chosen
+
+
+def asked_by_name(network: nn.Module | Model, layers: Layers) -> frozenset[str]:
+    """Return the names among the selectors, without what wrappers add to them."""
+    names = (selector for selector in several(layers) if isinstance(selector, str))
+    return frozenset(plain_name(name, network) for name in names)
+
+
+def several(layers: Layers) -> tuple[Any, ...]:
+    """Return selectors one by one."""
     if layers is None:
         return ()
     if isinstance(layers, str | type | nn.Module) or not isinstance(layers, Iterable):
         return (layers,)
     return tuple(layers)
+
+
+def _plain(selector: Any, every: Mapping[str, nn.Module], given: nn.Module | Model) -> Any:
+    if isinstance(selector, str) and selector not in every:
+        return plain_name(selector, given)
+    return selector
 
 
 def _unique(every: Mapping[str, nn.Module], names: Iterable[str], taken: set[int]) -> set[str]:
@@ -97,7 +136,8 @@ def _matching(
         if not names or not _PATTERN & set(selector):
             raise _unknown(network, every, selector)
     elif isinstance(selector, nn.Module):
-        names = [name for name, module in every.items() if module is selector][:1]
+        either = (selector, network_of(selector))
+        names = [name for name, module in every.items() if any(module is one for one in either)][:1]
         if not names:
             raise SettingError(
                 f"This {type(selector).__name__} is no part of the {type(network).__name__}; give "
@@ -134,21 +174,9 @@ def _unknown(network: nn.Module, every: Mapping[str, nn.Module], name: str) -> H
 
 def _check_seen(network: nn.Module) -> None:
     for name, module in network.named_modules():
-        what = name or f"This {type(network).__name__}"
-        if "_orig_mod" in module._modules:
-            inside = f"{name}._orig_mod".removeprefix(".")
-            raise ModelError(
-                f"{what} is compiled: torch.compile runs its layers without calling them, so no "
-                f"hook would see them. Use what it was made of, `network.{inside}`, which has the "
-                "same weights."
-            )
-        if module._compiled_call_impl is not None:
-            raise ModelError(
-                f"{what} is compiled: compile() makes one program of its layers, so no hook would "
-                "see them. Look at it before it is compiled."
-            )
         if isinstance(module, ScriptModule):
             raise ModelError(
-                f"{what} is a TorchScript program, whose layers are not called from Python, so no "
-                "hook would see them. Use the module that it was made of."
+                f"{name or f'This {type(network).__name__}'} is a TorchScript program, whose "
+                "layers are not called from Python, so no hook would see them. Use the module that "
+                "it was made of."
             )

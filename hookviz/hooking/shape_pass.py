@@ -2,18 +2,22 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from hookviz.hooking import replicas
+from hookviz.hooking import hooks, replicas
 from hookviz.hooking.failing_call import failing_call
 from hookviz.hooking.forward_pass import input_error, private_replica
-from hookviz.hooking.isolation import isolated
-from hookviz.hooking.precision import device_and_dtype
-from hookviz.hooking.purity import is_known_code
+from hookviz.hooking.network_state import is_shared
+from hookviz.hooking.precision import (
+    device_and_dtype,
+    dtypes,
+    is_dtype_known,
+    take_down_dtype,
+)
 from hookviz.types import Model
 
 Result = TypeVar("Result")
@@ -24,30 +28,50 @@ _FEW_WEIGHTS = 5_000_000  # a pass over so many takes some tens of milliseconds
 def pass_without_data(
     model: Model, shape: Sequence[int], follow: Callable[[nn.Module, Tensor], Result]
 ) -> Result:
-    """Return what `follow` makes of a meta replica and an input of `shape`, ``(C, H, W)``.
+    """Return what `follow` makes of the network and an input of `shape`, ``(C, H, W)``.
 
-    On torch's meta device a pass takes milliseconds for the largest network. A person's own code
-    is never run there: it may keep what it computed for later, or hand memory to C that isn't
-    there. It is followed on a replica with data, over zeros, as is a network whose path depends
-    on values, and a small one while the first pass of shapes would load torch's compiler.
+    Of the catalog's networks a meta replica, where a pass takes milliseconds for the largest. A
+    person's own code is run on zeros, as is a network whose path depends on values, and a small one
+    while the first pass of shapes would load torch's compiler. Where its weights have several
+    precisions, that of its input is found here, the finest first.
 
     Raises:
         ModelError: the network can't take an input of that shape.
     """
-    if is_known_code(model.network) and not _is_sooner_with_data(model.network):
+    network = model.network
+    if is_shared(network) and not _is_sooner_with_data(network):
         try:
-            with _on_meta(model, shape) as (replica, images):
+            with _on_meta(network, shape) as (replica, images):
                 return follow(replica, images)
         except Exception:  # noqa: BLE001, S110 - whatever meta tensors can't do, real ones decide
             pass
-    with private_replica(model) as replica:
-        zeros = torch.zeros(1, *shape).to(*device_and_dtype(replica))
+    with private_replica(model) as lent:
+        find_dtype(lent, shape)
+        zeros = _zeros(lent, shape)
         try:
-            return follow(replica, zeros.clone())
+            return follow(lent, zeros.clone())
         except Exception as error:
-            with private_replica(model) as other:
-                failed = failing_call(other, lambda: other(zeros.to(*device_and_dtype(other))))
+            failed = None
+            with suppress(hooks.StopForward):
+                failed = failing_call(lent, lambda: lent(zeros))
             raise input_error(model, shape, error, failed) from error
+
+
+def find_dtype(network: nn.Module, shape: Sequence[int]) -> None:
+    """Find the finest precision that the input may have, where the weights have several."""
+    several = dtypes(network)
+    if len(several) == 1 or is_dtype_known(network):
+        return
+    for dtype in several:
+        take_down_dtype(network, dtype)
+        with suppress(Exception):
+            network(_zeros(network, shape))
+            return
+    take_down_dtype(network, None)
+
+
+def _zeros(network: nn.Module, shape: Sequence[int]) -> Tensor:
+    return torch.zeros(1, *shape).to(*device_and_dtype(network))
 
 
 def _is_sooner_with_data(network: nn.Module) -> bool:
@@ -69,30 +93,32 @@ def pass_at_another_size(
     this one first, as timm does that. Without data, but for a person's own code, as
     `pass_without_data`.
     """
-    known = is_known_code(model.network)
+    network = model.network
     try:
-        if known and not _is_sooner_with_data(model.network):
-            with _on_meta(model, shape) as (replica, images):
-                _make_for(replica, shape)
-                follow(replica, images)
-            return
-        with private_replica(model) as replica:
-            if known:
-                _make_for(replica, shape)
-            follow(replica, torch.zeros(1, *shape).to(*device_and_dtype(replica)))
+        if not is_shared(network):
+            with private_replica(model) as own:
+                follow(own, _zeros(own, shape))
+        elif _is_sooner_with_data(network):
+            with torch.inference_mode(mode=False), torch.no_grad():
+                replica = _made_for(replicas.replicate(network), shape)
+                follow(replica, _zeros(replica, shape))
+        else:
+            with _on_meta(network, shape) as (replica, images):
+                follow(_made_for(replica, shape), images)
     except Exception:  # noqa: BLE001 - a network may refuse another size in its own way
         return
 
 
 @contextmanager
-def _on_meta(model: Model, shape: Sequence[int]) -> Iterator[tuple[nn.Module, Tensor]]:
+def _on_meta(network: nn.Module, shape: Sequence[int]) -> Iterator[tuple[nn.Module, Tensor]]:
     """Make a replica and an input of `shape` that have shapes alone."""
-    replica, dtype = replicas.meta_copy(model.network), device_and_dtype(model.network)[1]
-    with torch.inference_mode(mode=False), torch.no_grad(), isolated(model.network):
-        yield replica, torch.empty(1, *shape, device="meta", dtype=dtype)
+    dtype = device_and_dtype(network)[1]
+    with torch.inference_mode(mode=False), torch.no_grad():
+        yield replicas.meta_copy(network), torch.empty(1, *shape, device="meta", dtype=dtype)
 
 
-def _make_for(network: nn.Module, shape: Sequence[int]) -> None:
+def _made_for(network: nn.Module, shape: Sequence[int]) -> nn.Module:
     resize: Any = getattr(network, "set_input_size", None)
     if resize is not None:
         resize(img_size=tuple(shape[1:]))
+    return network

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any, TextIO
 
 import torch
@@ -12,22 +13,29 @@ from hookviz.errors import ModelError, SettingError, shorten
 from hookviz.hooking import hooks
 from hookviz.hooking.failing_call import failing_call, first_line
 from hookviz.hooking.hooks import tensors_in
+from hookviz.hooking.modules import as_written, compiled_parts, module_named, network_of
 from hookviz.hooking.selection import select
+from hookviz.types import Model
 from hookviz.wording import byte_size, times
 
 
 def verbose(
-    network: nn.Module, example: Any, *, depth: int | None = None, file: TextIO | None = None
+    network: nn.Module | Model,
+    example: Any,
+    *,
+    depth: int | None = None,
+    file: TextIO | None = None,
 ) -> Any:
     """Run `network` on `example` and print each layer as it runs: shapes, time and memory.
 
     A line has the layer's name and class, how long the call took (on a GPU until it was done), the
     bytes of what it put out in memory that it was not given, and the shapes of the tensors that
     went in and came out, batch included. It is an ordinary pass without gradients, of any batch,
-    in the mode that the network is in; in training mode batch norms move their averages.
+    in the mode that the network is in; in training mode batch norms move their averages. Compiled
+    parts run as they were written, so that their layers are printed too.
 
     Args:
-        network: any module.
+        network: as of `observe`.
         example: what it is called with: one argument, a tuple of several, or a dict of named ones.
         depth: None prints every layer without parts; 1 each child of the network, 2 the children
             of those, and so on, with layers without parts where they are less deep.
@@ -38,7 +46,7 @@ def verbose(
 
     Raises:
         ModelError: the pass fails; it says at which layer, what that was given and takes, and what
-            ran before it. Or `network` is no module, or it was compiled or scripted.
+            ran before it. Or `network` is no module, or a TorchScript program.
         SettingError: `depth` is no number from 1 on, or the network has no layers.
 
     >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(inplace=True))
@@ -54,7 +62,9 @@ def verbose(
         leaf = not any(module.children())
         return leaf if depth is None else deep == depth or (leaf and deep < depth)
 
-    lines = _Lines(network, select(network, is_shown), file or sys.stdout)
+    chosen, is_compiled = select(network, is_shown), bool(compiled_parts(network))
+    network = network_of(network)
+    lines = _Lines(network, chosen, file or sys.stdout)
     output, error = None, None
 
     def run() -> None:
@@ -66,6 +76,7 @@ def verbose(
             raise
 
     with (
+        as_written if is_compiled else nullcontext(),
         torch.no_grad(),
         hooks.before(network, lines.layers, lines.begin),
         hooks.observe(network, lines.layers, lines.end),
@@ -90,7 +101,7 @@ class _Lines:
 
     def __init__(self, network: nn.Module, layers: tuple[str, ...], file: TextIO) -> None:
         self.layers = layers
-        self._kinds = {name: type(network.get_submodule(name)).__name__ for name in layers}
+        self._kinds = {name: type(module_named(network, name)).__name__ for name in layers}
         self._names = max(map(len, layers))
         self._kind = max(map(len, self._kinds.values()))
         self._file = file

@@ -101,7 +101,7 @@ def place_of(values: Map) -> tuple[int, int]:
 def _map(subject: Subject, model_input: ModelInput, layer: str, channel: int) -> Map:
     """Return the channel's map for an input, from the session's cache where it was there before."""
     address = str(subject.trace.map_outputs[layer][0])
-    key = ("maps", subject.model.name, subject.model.digest, model_input.digest, address)
+    key = ("maps", subject.model.name, subject.model.cache_key, model_input.digest, address)
     maps: Map | None = subject.cache.get(key) if subject.cache is not None else None
     if maps is None:
         capture = engine.capture(subject.model, model_input, layer, logits=False)

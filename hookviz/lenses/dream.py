@@ -40,7 +40,7 @@ def run(subject: Subject, *, layer: str, steps: int, rate: float, seed: int) -> 
     method = SynthesisMethod(size=None, seed=seed, rate=rate)
     start = InputRange.of(subject.model, subject.shape).to_picture(subject.model_input.tensor)
     optimization = Optimization(subject.model, [Objective(layer)], method, start=start)
-    key = ("dream", subject.model.digest, subject.model_input.digest, layer, method)
+    key = ("dream", subject.model.cache_key, subject.model_input.digest, layer, method)
 
     def show(now: Optimization) -> None:
         subject.partial(_output(subject, layer, now, now.values[0]))

@@ -48,7 +48,7 @@ def run(
     done: list[Inversion] = []
     for name in names:
         optimization = begin_inversion(subject.model, subject.model_input, name, method)
-        key = ("inversion", subject.model.digest, subject.model_input.digest, name, method)
+        key = ("inversion", subject.model.cache_key, subject.model_input.digest, name, method)
 
         def show(now: Optimization) -> None:
             subject.partial(_output(subject, names, [*done, inversion(now)]))

@@ -152,7 +152,7 @@ def run(subject: Subject, **chosen: Any) -> LensOutput:
     def show(now: Optimization) -> None:
         subject.partial(_output(subject, choice, now, now.values))
 
-    key = ("optimization", subject.model.digest, objectives, choice.pictures, method)
+    key = ("optimization", subject.model.cache_key, objectives, choice.pictures, method)
     run_resumed(
         optimization, choice.steps, subject.cache, key, watched(subject, choice.steps, show)
     )

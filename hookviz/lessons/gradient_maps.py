@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from hookviz.explaining.scoring import class_scores
-from hookviz.hooking import replicas
-from hookviz.hooking.forward_pass import backward_pass
+from hookviz.hooking.forward_pass import backward_pass, differentiable
 from hookviz.hooking.gradients import Gradient, on_gradients
 from hookviz.hooking.precision import device_and_dtype
 from hookviz.lessons.layers import PLACES, layer_of
@@ -89,12 +87,11 @@ def _way_back(
         return on if gradient.layer == at else None
 
     model = scene.model
-    with torch.inference_mode(mode=False), torch.enable_grad():
-        replica = replicas.for_gradients(model.network)
-        images = scene.model_input.tensor.to(*device_and_dtype(replica), copy=True)
+    with differentiable(model) as network:
+        images = scene.model_input.tensor.to(*device_and_dtype(network), copy=True)
         images.requires_grad_()
-        with on_gradients(replica, [layer.name for layer in layers], hook):
-            score = class_scores(model, replica, images)[0, target]
+        with on_gradients(network, [layer.name for layer in layers], hook):
+            score = class_scores(model, network, images)[0, target]
             (of_image,) = backward_pass(model, score, [images])
     if of_image is not None:
         passed[IMAGE] = _passed(IMAGE, of_image, of_image)

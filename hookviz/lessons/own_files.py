@@ -8,6 +8,7 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
+from hookviz.hooking.forward_pass import private_replica
 from hookviz.lessons.part import LessonScene
 from hookviz.lessons.script_scene import weights_of
 from hookviz.models.bundled import BUNDLED
@@ -17,7 +18,7 @@ def files_of(scene: LessonScene) -> Callable[[Path], None]:
     """Return what puts the scene's image and weights into a folder, and holds no model in use."""
     image, name, weights = scene.image.pixels, Path(scene.image.name).name, weights_of(scene)
     shipped = BUNDLED[scene.model.name].weights_file if scene.model.name in BUNDLED else None
-    network = scene.model.network
+    model = scene.model
 
     def fill(folder: Path) -> None:
         with folder.joinpath(name).open("wb") as file:
@@ -27,10 +28,12 @@ def files_of(scene: LessonScene) -> Callable[[Path], None]:
         to = folder / Path(weights).name
         if shipped is not None and shipped.name == weights:
             shutil.copyfile(shipped, to)
-        elif to.suffix == ".safetensors":
-            state = {key: value.contiguous() for key, value in network.state_dict().items()}
-            save_file(state, to)
-        else:
-            torch.save(network.state_dict(), to)
+            return
+        with private_replica(model) as network:
+            state = network.state_dict()
+            if to.suffix == ".safetensors":
+                save_file({key: value.contiguous() for key, value in state.items()}, to)
+            else:
+                torch.save(state, to)
 
     return fill

@@ -71,7 +71,7 @@ class LessonScene:
         """
         if self.cache is None:
             return compute()
-        full_key = ("lesson", self.model.digest, self.model_input.digest, *key)
+        full_key = ("lesson", self.model.cache_key, self.model_input.digest, *key)
         value: Computed | None = self.cache.get(full_key)
         if value is None:
             value = compute()

@@ -1,22 +1,22 @@
 """Put the chosen network and image in place of a script's own, and run it on them.
 
 The set-up that is shown is written by `hookviz.codegen`, so that the script runs without HookViz as
-well. Here it is not run: ``model`` and ``batch`` are the very ones that the page has, the network
-as a replica for this run alone, on which hooks may stay.
+well. Here it is not run: ``model`` and ``batch`` are the very ones that the page has.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
+from torch import nn
 
 from hookviz.capturing.engine import capture
 from hookviz.codegen.facts import NetworkFacts, network_facts
 from hookviz.codegen.script_head import assembled
 from hookviz.errors import HookVizError, shorten
-from hookviz.hooking import replicas
-from hookviz.hooking.isolation import isolated
+from hookviz.hooking.forward_pass import private_replica
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
 from hookviz.lessons.layers import PLACES, layer_of
@@ -169,13 +169,10 @@ def _channel_line(scene: LessonScene, layer: LayerInfo) -> str:
 
 
 def _run(name: str, text: str, scene: LessonScene) -> ScriptRun:
-    """Execute the lines on a replica that nobody gets after them, since they may leave hooks."""
+    """Execute the lines on the scene's network, and take off the hooks that they leave."""
     given: dict[str, object] = {"torch": torch, "nn": torch.nn}
-    with torch.inference_mode(mode=False), torch.no_grad(), isolated(scene.model.network):
-        given |= {
-            "model": replicas.replicate(scene.model.network),
-            "batch": scene.model_input.tensor.clone(),
-        }
+    with private_replica(scene.model) as network, _hooks_put_back(network):
+        given |= {"model": network, "batch": scene.model_input.tensor.clone()}
         if re.search(r"\bnames\b", text):
             scores = own_scores(scene)
             given["names"] = {target: scores.name(target) for target in scores.first(_NAMED)}
@@ -191,3 +188,19 @@ def _run(name: str, text: str, scene: LessonScene) -> ScriptRun:
                     reason=reason,
                 )
             ) from error
+
+
+@contextmanager
+def _hooks_put_back(network: nn.Module) -> Iterator[None]:
+    tables = [
+        (table, dict(table))
+        for module in network.modules()
+        for name, table in vars(module).items()
+        if "hooks" in name and isinstance(table, dict)
+    ]
+    try:
+        yield
+    finally:
+        for table, before in tables:
+            table.clear()
+            table.update(before)

@@ -9,16 +9,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hookviz.capturing.inputs import prepare
-from hookviz.explaining.conv_kernels import Kernels, outputs_first
+from hookviz.explaining.conv_kernels import Kernels, conv_kernels
 from hookviz.explaining.scoring import class_scores
-from hookviz.hooking import replicas
-from hookviz.hooking.forward_pass import backward_pass
+from hookviz.hooking.forward_pass import backward_pass, differentiable, private_replica
 from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.part import LessonScene
 from hookviz.lessons.scores import Scores
-from hookviz.types import LayerInfo
+from hookviz.models.changed_weights import with_tensors
+from hookviz.types import LayerInfo, Model
 
 OTHERS = 6
 """How many other images are asked about."""
@@ -70,22 +70,25 @@ def step_taken(scene: LessonScene, target: int, rate: float) -> Step:
 def _step(scene: LessonScene, target: int, rate: float) -> Step:
     model, images = scene.model, scene.model_input.tensor
     layer = layer_of(scene, "first")
-    with torch.inference_mode(mode=False), torch.enable_grad():
-        replica = replicas.for_gradients(model.network, trainable=True)
-        weights = [each for each in replica.parameters() if each.requires_grad]
-        scores = class_scores(model, replica, images)
+    with differentiable(model, trainable=True) as network:
+        named = nn.Module.named_parameters(network)
+        weights = {name: weight for name, weight in named if weight.requires_grad}
+        scores = class_scores(model, network, images)
         loss = _loss(scores, target)
-        gradients = backward_pass(model, loss, weights)
-    kernels = _kernels_of(replica, layer)
-    others = _other_inputs(scene)
-    answers = [_answers(scene, replica, others)]
+        gradients = backward_pass(model, loss, [*weights.values()])
     present = [each.double().norm() for each in gradients if each is not None]
     with torch.inference_mode(mode=False), torch.no_grad():
-        for weight, gradient in zip(weights, gradients, strict=True):
-            if gradient is not None:  # new weights take the gradient's memory, nobody's else
-                weight.data = gradient.mul_(-rate).add_(weight)
-        later = class_scores(model, replica, images)
-    answers.append(_answers(scene, replica, others))
+        moved = {  # in the gradients' memory, which is nobody else's
+            name: gradient.mul_(-rate).add_(weight)
+            for (name, weight), gradient in zip(weights.items(), gradients, strict=True)
+            if gradient is not None
+        }
+    stepped = with_tensors(model, moved)
+    with private_replica(stepped) as replica:
+        later = class_scores(stepped, replica, images)
+    kernels, after = (conv_kernels(each, layer)[:_KERNELS] for each in (model, stepped))
+    others = _other_inputs(scene)
+    answers = [_answers(each, others) for each in (model, stepped)]
     return Step(
         float(loss.detach()),
         float(_loss(later, target)),
@@ -95,7 +98,7 @@ def _step(scene: LessonScene, target: int, rate: float) -> Step:
         tuple(zip(*answers, strict=True)),
         layer,
         kernels,
-        _kernels_of(replica, layer) - kernels,
+        after - kernels,
     )
 
 
@@ -106,11 +109,10 @@ def _other_inputs(scene: LessonScene) -> list[Tensor]:
     return [prepare(scene.model, image).tensor for image in others]
 
 
-@torch.no_grad()
-def _answers(scene: LessonScene, network: nn.Module, images: list[Tensor]) -> list[int]:
+def _answers(model: Model, images: list[Tensor]) -> list[int]:
     """Return the likeliest class of each image."""
-    with torch.inference_mode(mode=False):
-        scores = [class_scores(scene.model, network, image) for image in images]
+    with private_replica(model) as replica:
+        scores = [class_scores(model, replica, image) for image in images]
     return [int(each[0].argmax()) for each in scores]
 
 
@@ -121,11 +123,3 @@ def _loss(scores: Tensor, target: int) -> Tensor:
 def _named(scene: LessonScene, scores: Tensor) -> Scores:
     values: NDArray[np.float64] = scores.detach()[0].cpu().double().numpy()
     return Scores(values, scene.model.categories)
-
-
-def _kernels_of(network: nn.Module, layer: LayerInfo) -> Kernels:
-    """Return the first kernels of a conv layer, as they are stored, as a copy."""
-    module = network.get_submodule(layer.name)
-    assert isinstance(module.weight, Tensor)
-    weight = module.weight.detach().to("cpu", torch.float32, copy=True)
-    return outputs_first(weight, layer.groups, bool(module.transposed))[:_KERNELS].copy()

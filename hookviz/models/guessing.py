@@ -1,13 +1,12 @@
-"""Guess a network's input by which inputs run through it, without data if possible.
+"""Say which input a network takes: by what it says of itself, else by which inputs run through it.
 
-A pass over shapes alone takes milliseconds. Where the network looks at values (``.item()``, an
-``assert``) it can't be made, and of a person's own code it is not (see
-`hookviz.hooking.purity.is_known_code`): a few inputs of zeros run through a copy then.
+timm's networks, those of Hugging Face and convolutions say it. Where a pass of that size fails, a
+search tries the usual ones on zeros.
 """
 
+import math
 import time
 from bisect import bisect_left
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -18,15 +17,13 @@ import torch
 from torch import nn
 from torch.nn.modules.conv import _ConvNd
 
-from hookviz.hooking import hooks, replicas
-from hookviz.hooking.isolation import isolated
-from hookviz.hooking.precision import device_and_dtype, dtypes
-from hookviz.hooking.purity import is_known_code
-from hookviz.types import Preprocess
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import private_replica
+from hookviz.hooking.precision import device_and_dtype
+from hookviz.types import Model, Preprocess
 
-_SIDES = (224, 28, 32, 48, 64, 96, 128, 160, 192, 256, 299, 384, 512)  # likeliest inputs first
-_SIDES_WITH_DATA = (224, 28, 32, 64, 96, 128)
-_LONGEST = 20.0  # seconds after which inputs with data are no longer tried
+_SIDES = (224, 28, 32, 64, 96, 128, 48, 160, 192, 256, 299, 384, 512)  # likeliest inputs first
+_LONGEST_S = 20.0  # after which no more inputs are tried
 _LENGTHS = (16_000, 1024, 128, 256, 512, 2048, 4096, 8000, 22_050, 44_100, 48_000)  # of sound
 _VOLUMES = ((16, 112, 112), (32, 32, 32), (64, 64, 64), (8, 64, 64), (16, 224, 224), (16, 16, 16))
 _MOST_CHANNELS = 6  # different counts that are tried
@@ -41,42 +38,56 @@ class Guess:
         preprocess: the steps from an image to it.
         shape: ``(C, L)`` or ``(C, D, H, W)`` where the network takes no image, ``(C, H, W)`` where
             that is no square; else empty.
-        runs: whether it ran through the network.
-        dtype: in which precision it did; None where nothing did.
     """
 
     preprocess: Preprocess
     shape: tuple[int, ...] = ()
-    runs: bool = False
-    dtype: torch.dtype | None = None
 
 
-def guess_input(network: nn.Module) -> Guess:
+def stated_input(network: nn.Module) -> Guess:
+    """Return the input that a network states, without running it.
+
+    Of timm's ``pretrained_cfg`` all steps; of Hugging Face's ``config`` channels and size; else the
+    channels of the first convolution, and 224 pixels.
+    """
+    own = getattr(network, "pretrained_cfg", None)
+    if isinstance(own, dict) and {"input_size", "mean", "std"} <= own.keys():
+        channels, height, width = own["input_size"]
+        if len(own["mean"]) == channels and height == width:
+            way = own.get("interpolation", "bilinear")
+            return Guess(
+                Preprocess(
+                    resize=math.floor(height / own.get("crop_pct", 1.0)),
+                    crop=height,
+                    mean=tuple(own["mean"]),
+                    std=tuple(own["std"]),
+                    interpolation=way if way in ("bilinear", "bicubic") else "bilinear",
+                )
+            )
+    config = getattr(network, "config", None)
+    config = getattr(config, "vision_config", config)
+    side = getattr(config, "image_size", None)
+    if isinstance(side, int | list | tuple):
+        height, width = side if isinstance(side, list | tuple) else (side, side)
+        return guess_of((int(getattr(config, "num_channels", 3)), height, width))
+    first = next((part for part in network.modules() if isinstance(part, _ConvNd)), None)
+    if first is None or first.in_channels <= 0:
+        return Guess(_steps(3, 224))
+    extents: dict[int, tuple[int, ...]] = {1: _LENGTHS[:1], 2: (224, 224), 3: _VOLUMES[0]}
+    return guess_of((first.in_channels, *extents[len(first.kernel_size)]))
+
+
+def search_input(model: Model) -> Guess | None:
     """Find the first of the usual inputs that runs through the network and keeps a batch of 1.
 
     Channels are those of the conv layer that runs first, or of another one where those do not go
     through. A network that puts out more than one row for one image, as ``x.view(-1, 128)`` does
-    at a wrong size, takes that size only where no other runs.
+    at a wrong size, takes that size only where no other runs. None where nothing runs.
     """
-    device, dtype = device_and_dtype(network)
-    with isolated(network):
-        for probe, sides in _probes(network, device, dtype):
-            shape = probe.first_fit(sides) or probe.searched()
-            if shape is not None:
-                return replace(guess_of(shape), runs=True, dtype=probe.dtype)
-    return Guess(_steps(probe.channels()[0], 224))
-
-
-def _probes(
-    network: nn.Module, device: torch.device, first: torch.dtype
-) -> Iterator[tuple["_Probe", tuple[int, ...]]]:
-    sides: tuple[int, ...] = _SIDES
-    if is_known_code(network):
-        yield _Probe(replicas.meta_copy(network), torch.device("meta"), first), _SIDES
-        sides = _SIDES_WITH_DATA
-    # Of a network of several precisions nobody knows which one its input has: the finest that runs.
-    for dtype in dtypes(network):
-        yield _Probe(replicas.full_copy(network), device, dtype), sides
+    with private_replica(model) as network:
+        probe = _Probe(network)
+        shape = probe.first_fit(_SIDES) or probe.searched()
+    return None if shape is None else guess_of(shape)
 
 
 def guess_of(shape: tuple[int, ...]) -> Guess:
@@ -97,13 +108,13 @@ def _steps(channels: int, side: int) -> Preprocess:
 
 
 class _Probe:
-    """Copy of a network, through which inputs are tried."""
+    """Network through which inputs are tried."""
 
-    def __init__(self, network: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
+    def __init__(self, network: nn.Module) -> None:
         self._network = network
-        self.dtype = dtype
+        device, dtype = device_and_dtype(network)
         self._options: dict[str, Any] = {"device": device, "dtype": dtype}
-        self._until = time.monotonic() + (_LONGEST if device.type != "meta" else inf)
+        self._until = time.monotonic() + _LONGEST_S
         self._convs = {
             name: part for name, part in network.named_modules() if isinstance(part, _ConvNd)
         }
@@ -210,8 +221,7 @@ class _Probe:
         if time.monotonic() > self._until:
             return None
         try:
-            with torch.inference_mode(mode=False), torch.no_grad():
-                return self._network(torch.zeros(1, *shape, **self._options))
+            return self._network(torch.zeros(1, *shape, **self._options))
         except hooks.StopForward:
             return None
         except Exception:  # noqa: BLE001 - a person's own code can raise anything

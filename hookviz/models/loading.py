@@ -10,16 +10,17 @@ from torchvision.models import WeightsEnum
 
 from hookviz.errors import WeightsError, shorten
 from hookviz.hooking.default_device import with_numbers
+from hookviz.hooking.network_state import share
 from hookviz.language.saying import say
 from hookviz.models import architectures, catalog, networks
 from hookviz.models.checkpoints.reading import read_state_dict
 from hookviz.models.devices import find_device
-from hookviz.models.digest import network_digest
 from hookviz.models.fetching import downloads
 from hookviz.models.labels import read_labels
 from hookviz.models.sources import source_of
 from hookviz.paths import path_of
 from hookviz.types import Model, ModelSpec
+from hookviz.weights_digest import weights_digest
 
 Labels = Path | str | bytes | Sequence[str]
 """A label per class: a file, the bytes of one, or the labels themselves."""
@@ -187,11 +188,12 @@ def _as_model(
 ) -> Model:
     classes = architectures.classes_of(spec.name, network)
     network.eval().requires_grad_(False).to(device, torch.float16 if half else None)
+    share(network)
     return Model(
         name=spec.name,
         title=spec.title,
         network=network,
-        digest=network_digest(network),
+        fixed_digest=weights_digest(network),
         weights=origin,
         categories=_categories(spec.name, classes, labels),
         preprocess=architectures.preprocess(spec.name),

@@ -3,13 +3,17 @@
 from dataclasses import replace
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from hookviz.errors import ModelError, UnknownModelError, shorten
-from hookviz.hooking import replicas
+from hookviz.hooking.forward_pass import private_replica
+from hookviz.hooking.network_state import share
+from hookviz.hooking.own_network import replaced_tensors
 from hookviz.language.saying import say
 from hookviz.models import architectures, catalog, networks
+from hookviz.models.changed_weights import tensors_of, with_tensors
 from hookviz.types import Model
+from hookviz.weights_digest import weights_digest
 
 
 @torch.inference_mode(mode=False)
@@ -31,13 +35,14 @@ def untrained(model: Model) -> Model:
                 model=model.title,
             )
         )
-    network = _of_catalog(model) or _drawn_anew(model)
+    network = _of_catalog(model)
+    if network is None:
+        return replace(with_tensors(model, _drawn_again(model)), weights="random")
     example = next(iter(model.network.parameters()), None)
     if example is not None:
         network.to(example.device, example.dtype)
-    network.eval().requires_grad_(requires_grad=False)
-    digest = f"untrained {model.digest}"
-    return replace(model, network=network, weights="random", digest=digest)
+    share(network.eval().requires_grad_(requires_grad=False))
+    return replace(model, network=network, weights="random", fixed_digest=weights_digest(network))
 
 
 def _of_catalog(model: Model) -> nn.Module | None:
@@ -51,22 +56,31 @@ def _of_catalog(model: Model) -> nn.Module | None:
     return networks.with_random_weights(spec, architectures.classes_of(spec.name, model.network))
 
 
-def _drawn_anew(model: Model) -> nn.Module:
-    network = replicas.full_copy(model.network)
-    before = {name: value.clone() for name, value in network.named_parameters()}
-    with networks.same_random_numbers(), torch.no_grad():
+def _drawn_again(model: Model) -> dict[str, Tensor]:
+    """Return each parameter and buffer by name as `reset_parameters` draws it, in copies."""
+    before = tensors_of(model)
+    copies = {name: _copy(tensor) for name, tensor in before.items()}
+    with (
+        private_replica(model) as network,
+        replaced_tensors(network, copies),
+        networks.same_random_numbers(),
+    ):
         for module in network.modules():
             reset = getattr(module, "reset_parameters", None)
             if callable(reset):
                 reset()
+        own = (*nn.Module.named_parameters(network), *nn.Module.named_buffers(network))
+        drawn = {name: tensor for name, tensor in own if name in before}
     # Biases and scales begin as constants, and may well be what they were.
     kept = [
         name
-        for name, value in network.named_parameters()
-        if sum(side > 1 for side in value.shape) > 1 and torch.equal(value, before[name])
+        for name, value in drawn.items()
+        if isinstance(before[name], nn.Parameter)
+        and sum(side > 1 for side in value.shape) > 1
+        and torch.equal(value, before[name])
     ]
     if kept:
-        owner = network.get_submodule(kept[0].rpartition(".")[0])
+        owner = model.network.get_submodule(kept[0].rpartition(".")[0])
         raise ModelError(
             say(
                 "{name!r} of {model} can't be drawn anew: {kind} has no reset_parameters, or it "
@@ -77,4 +91,11 @@ def _drawn_anew(model: Model) -> nn.Module:
                 kind=type(owner).__name__,
             )
         )
-    return network
+    return drawn
+
+
+def _copy(tensor: Tensor) -> Tensor:
+    values = tensor.detach().clone()
+    if isinstance(tensor, nn.Parameter):
+        return nn.Parameter(values, requires_grad=tensor.requires_grad)
+    return values

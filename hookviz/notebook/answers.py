@@ -2,8 +2,9 @@
 
 A message arrives in a thread of the kernel's, often the one that runs the cells, between two of
 them. An answer is computed in another one: what takes seconds would hold up the next cell, and the
-word that nobody waits any more could not arrive. It is about a frozen copy of the network, made
-when the widget was: a training loop that goes on meanwhile is nothing to it.
+word that nobody waits any more could not arrive. It is about a copy of the network, made when the
+widget was: a training loop that goes on meanwhile is nothing to it. About a network that can't be
+copied it is computed at once, in the thread that runs the cells.
 """
 
 import logging
@@ -53,6 +54,7 @@ class Asked:
         subject: about what.
         language: in which it is answered.
         is_over: whether nobody waits for it any more; set in whatever thread.
+        at_once: whether it is answered in the thread that brings it.
         context: of the message that brought it, to which the answer belongs.
     """
 
@@ -62,6 +64,7 @@ class Asked:
     subject: Subject
     language: str
     is_over: bool = False
+    at_once: bool = False
     context: Context = field(default_factory=copy_context)
 
     def check(self) -> None:
@@ -94,6 +97,10 @@ class Answers:
         is_long = asked.question.name in _LONG
         with self._lock:
             self._open[asked.number] = asked
+        if asked.at_once:
+            asked.context.run(self._answer, asked)
+            return
+        with self._lock:
             self._waiting[is_long].append(asked)
             if is_long in self._at_work:
                 return
@@ -148,6 +155,8 @@ class Answers:
                     error=shorten(str(error), 200),
                 )
                 self._say(asked, "refused", {"says": says})
+            except KeyboardInterrupt:  # of one that is answered at once, in the cells' thread
+                self._say(asked, "refused", {"says": say("The kernel was interrupted.")})
         with self._lock:
             self._open.pop(asked.number, None)
 

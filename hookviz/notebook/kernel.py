@@ -4,7 +4,8 @@ Nothing of Jupyter is imported for it: where a kernel runs, its modules are ther
 """
 
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
@@ -40,6 +41,18 @@ def check_widgets() -> None:
                 install=INSTALL,
             )
         )
+
+
+def between_cells(call: Callable[[], object]) -> None:
+    """Call in the thread that runs the cells, between two of them; at once in that thread.
+
+    With JupyterLab's subshells a message arrives in another thread, while a cell runs.
+    """
+    loop = getattr(getattr(shell(), "kernel", None), "io_loop", None)
+    if loop is None or threading.current_thread() is threading.main_thread():
+        call()
+    else:
+        loop.add_callback(call)
 
 
 def put_out(

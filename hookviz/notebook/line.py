@@ -59,10 +59,14 @@ class Line:
         self._seen: dict[str, _Seen] = {}  # by the question's name
         self._newest: Context | None = None
 
-    def heard(self, content: Any) -> None:
+    def heard(self, content: Any, *, at_once: bool = False) -> None:
         """Take a message of the client's, which can be anything.
 
         With JupyterLab's subshells it arrives while a cell runs, in another thread than that.
+
+        Args:
+            content: the message.
+            at_once: answer in this thread, before this returns.
         """
         self._newest = copy_context()
         about = self._about()  # once: a refresh may put another one in its place
@@ -83,7 +87,8 @@ class Line:
                     told = {"question": asked, "view": words, "theme": theme}
                     self._seen[name] = _Seen(told, view, question, colours)
                 about = replace(about, colours=colours)
-                self._answers.ask(Asked(number, question, view, about, self._language))
+                asked_now = Asked(number, question, view, about, self._language, at_once=at_once)
+                self._answers.ask(asked_now)
 
     def leave_all(self) -> None:
         """Answer nothing of what was asked so far."""

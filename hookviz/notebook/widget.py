@@ -1,5 +1,9 @@
-"""Show the explorer as a widget of the kernel's, whose view the next cell can read and change."""
+"""Show the explorer as a widget of the kernel's, whose view the next cell can read and change.
 
+Over 300 lines: the traits, the events that move them and the picture are one object of Jupyter's.
+"""
+
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -12,7 +16,7 @@ import traitlets
 from torch import Tensor, nn
 
 from hookviz.capturing import engine
-from hookviz.errors import HookVizError, UnknownLayerError
+from hookviz.errors import HookVizError, ModelError, UnknownLayerError
 from hookviz.explorer.asked import asked_cell, asked_number
 from hookviz.explorer.client_facts import LIGHT
 from hookviz.explorer.drawn import drawn
@@ -22,11 +26,12 @@ from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import Cell, View
 from hookviz.language.saying import say
 from hookviz.language.speaking import current, speaking
+from hookviz.models.copying import copied
 from hookviz.models.wrapping import wrap
 from hookviz.notebook import client
 from hookviz.notebook.answers import Asked
 from hookviz.notebook.chosen import ViewTrait, as_view, from_client, to_client
-from hookviz.notebook.kernel import put_out
+from hookviz.notebook.kernel import between_cells, put_out
 from hookviz.notebook.line import Line, key_of
 from hookviz.types import Capture, InputImage, Model, ModelInput
 
@@ -37,8 +42,9 @@ class ExplorerWidget(anywidget.AnyWidget):
     """The explorer of one network and one image, live in a cell's output.
 
     What is clicked there can be read here, and what is set here is shown there. A network in
-    training is looked at as it was when the widget was made or refreshed: it holds a frozen copy,
-    so that no answer sees half of a step.
+    training is looked at as it was when the widget was made or refreshed: the widget holds a copy,
+    so that no answer sees half of a step. Of a network that `copy.deepcopy` can't copy it answers
+    between cells, about the network as it is then, and a warning says so.
 
     Attributes:
         view: all that is chosen, a `hookviz.explorer.view.View`; set it to one, or to the words of
@@ -76,11 +82,17 @@ class ExplorerWidget(anywidget.AnyWidget):
         Raises:
             HookVizError: the network, the image or the layer can't be looked at.
         """
-        again = partial(wrap, model, **options) if isinstance(model, nn.Module) else None
         of_image = partial(subject_given, size=size, whole=whole)
-        about = of_image(wrap(model, **options), image)
+        own = wrap(model, **options)
+        lasting, is_copied = _lasting(own)
+        about = of_image(lasting, image)
         self._begin(
-            about, _stays(about, image), of_image=of_image, again=again, view=view, height=height
+            *(about, _stays(about, image), own.network),
+            is_copied=is_copied,
+            of_image=of_image,
+            options=options,
+            view=view,
+            height=height,
         )
 
     @classmethod
@@ -88,27 +100,37 @@ class ExplorerWidget(anywidget.AnyWidget):
         """Return the explorer of what was captured, and of all else of that run.
 
         Raises:
-            HookVizError: the network shows no channels.
+            HookVizError: the network shows no channels, or has other weights than at the capture.
         """
+        if capture.digest != model.cache_key:
+            raise HookVizError(
+                say("{model} has changed since this capture was made.", model=model.title)
+            )
         widget = cls.__new__(cls)
-        about = subject_given(model, capture.model_input)
-        engine.keep(capture, about.cache)
+        lasting, is_copied = _lasting(model)
+        about = subject_given(lasting, capture.model_input)
+        engine.keep(replace(capture, digest=lasting.cache_key), about.cache)
         with_maps = {layer.name for layer in about.trace.shown}
         first = next((part.layer for part in capture.activations if part.layer in with_maps), None)
-        widget._begin(about, about.model_input, view=View(layer=first))
+        widget._begin(
+            *(about, about.model_input, model.network), is_copied=is_copied, view=View(layer=first)
+        )
         return widget
 
     def _begin(
         self,
         about: Subject,
         image: InputImage | ModelInput,
+        network: nn.Module,
         *,
+        is_copied: bool,
         of_image: Callable[[Model, Any], Subject] = subject_given,
-        again: "partial[Model] | None" = None,
+        options: Mapping[str, Any] | None = None,
         view: View | Mapping[str, object] | None = None,
         height: int = _HEIGHT,
     ) -> None:
-        self._about, self._image, self._of_image, self._again = about, image, of_image, again
+        self._about, self._image, self._of_image = about, image, of_image
+        self._network, self._is_copied, self._options = network, is_copied, options or {}
         self._language = current()
         self._line = Line(lambda: self._about, self._language, self.send, self._answered)
         self._shown: list[str] = []  # names of the pictures that a saved notebook keeps
@@ -124,7 +146,7 @@ class ExplorerWidget(anywidget.AnyWidget):
 
     @property
     def model(self) -> Model:
-        """Network as it is looked at: frozen, and a copy where a module was given."""
+        """Network as it is looked at: of a person's own a copy, where it can be copied."""
         return self._about.model
 
     @property
@@ -149,28 +171,20 @@ class ExplorerWidget(anywidget.AnyWidget):
             image: another image.
 
         Raises:
-            HookVizError: the network or the image can't be looked at; or neither is given and the
-                widget is of a `Model`, which stays as it is.
+            HookVizError: the network or the image can't be looked at.
         """
-        if isinstance(model, nn.Module):
-            options = {} if self._again is None else self._again.keywords
-            self._again = partial(wrap, model, **options)
+        if isinstance(model, Model):
+            own = model
         elif model is not None:
-            self._again = None
-        elif image is None and self._again is None:
-            raise HookVizError(
-                say(
-                    "This widget is of the Model {model}, which stays as it is. Give explore the "
-                    "torch.nn.Module itself to look at that again, or give refresh a model or an "
-                    "image.",
-                    model=self.model.title,
-                )
-            )
-        now = self._again() if self._again else model if isinstance(model, Model) else self.model
+            own = wrap(model, **self._options)
+        else:
+            own = replace(self.model, network=self._network)
+        is_known = model is None and not self._is_copied  # as one that can't be copied
+        lasting, is_copied = (own, False) if is_known else _lasting(own)
         given = self._image if image is None else image
-        about = self._of_image(now, given)
-        self._image = _stays(about, given)
-        if key_of(about) == key_of(self._about):
+        about = self._of_image(lasting, given)
+        self._image, self._network, self._is_copied = _stays(about, given), own.network, is_copied
+        if model is None and key_of(about) == self._subject:
             return
         before, self._about = self._about, about
         self._line.leave_all()
@@ -252,8 +266,17 @@ class ExplorerWidget(anywidget.AnyWidget):
                 words["cell"] = Cell(*chosen, *size)
             self.view = replace(self.view, **words)
 
+    def _handle_msg(self, msg: Any) -> None:  # whatever comes from the client
+        handle = partial(super()._handle_msg, msg)
+        if self._is_copied:
+            handle()
+        else:
+            between_cells(handle)
+
     def _heard(self, _widget: object, content: Any, _files: object) -> None:
-        self._line.heard(content)
+        if not self._is_copied and key_of(self._about) != self._subject:
+            self.refresh()  # a cell has changed the network
+        self._line.heard(content, at_once=not self._is_copied)
 
     def _send(self, msg: Any, buffers: Any = None) -> None:  # whatever goes to the client
         self._line.as_a_reply(partial(super()._send, msg, buffers=buffers))
@@ -290,6 +313,16 @@ class ExplorerWidget(anywidget.AnyWidget):
         self._shown.append(uuid4().hex)
         put_out(self._picture(), name=self._shown[-1])
         put_out(*(super()._repr_mimebundle_() or ({},)))
+
+
+def _lasting(model: Model) -> tuple[Model, bool]:
+    """Return a model that cells can't change, and whether it is one: else the given one."""
+    try:
+        return copied(model), True
+    except ModelError as error:
+        when = say("The explorer answers between cells, about the network as it is then.")
+        warnings.warn(f"{error} {when}", stacklevel=4)
+        return model, False
 
 
 def _stays(about: Subject, given: object) -> InputImage | ModelInput:

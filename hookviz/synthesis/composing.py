@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hookviz.errors import SettingError, shorten
 from hookviz.language.saying import say
@@ -107,7 +107,7 @@ class ObjectiveSum(Composable):
         ]
         return torch.stack([each.to(units[0]) for each in units]).sum(0)
 
-    def check(self, model: Model, *shapes: Sequence[int]) -> None:
+    def check(self, model: Model | nn.Module, *shapes: Sequence[int]) -> None:
         """Check that the layers' outputs have all that the terms need.
 
         Args:
@@ -123,7 +123,7 @@ class ObjectiveSum(Composable):
         for _, goal in self.terms:
             goal.check(model, *(of_layer[layer] for layer in goal.layers))
 
-    def says(self, model: Model) -> str:
+    def says(self, model: Model | nn.Module) -> str:
         """Name the goal within a sentence."""
         words = ""
         for weight, goal in self.terms:

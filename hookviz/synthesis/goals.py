@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.unsupported_outputs import meta_output_error
@@ -13,6 +13,7 @@ from hookviz.errors import ModelError, SettingError
 from hookviz.explaining.scoring import scores_in
 from hookviz.language.naming import class_label
 from hookviz.language.saying import mark, say, say_count
+from hookviz.models.wrapping import as_model
 from hookviz.synthesis.composing import Composable
 from hookviz.types import UNKNOWN, Address, Model
 from hookviz.wording import times
@@ -81,7 +82,7 @@ class Objective(Composable):
         (output,) = outputs
         return spread(output)
 
-    def check(self, model: Model, *shapes: Sequence[int]) -> None:
+    def check(self, model: Model | nn.Module, *shapes: Sequence[int]) -> None:
         """Check that the layer's output has all channels, classes and cells that are asked for.
 
         Args:
@@ -92,7 +93,7 @@ class Objective(Composable):
             SettingError: it has no such channel, class or cell, or all weights are 0.
         """
         (shape,) = shapes
-        what = say("layer {layer!r}", layer=self.layer) if self.layer else model.title
+        what = say("layer {layer!r}", layer=self.layer) if self.layer else as_model(model).title
         kind = mark("channel") if self.layer else mark("class")
         indices = [(kind, channel, shape[0]) for channel, _ in self.weights]
         if self.cell is not None:
@@ -117,18 +118,18 @@ class Objective(Composable):
                 say("Every {kind} counts 0, so there is nothing to look for.", kind=say(kind))
             )
 
-    def says(self, model: Model) -> str:
+    def says(self, model: Model | nn.Module) -> str:
         """Name the goal within a sentence."""
         if self.layer is None or not self.weights:
             return self.says_alone(model)
-        parts, where = self._parts(model), self._where()
+        parts, where = self._parts(as_model(model)), self._where()
         return say("{parts} of {layer}{cell}", parts=parts, layer=self.layer, cell=where)
 
-    def says_alone(self, model: Model) -> str:
+    def says_alone(self, model: Model | nn.Module) -> str:
         """Name the goal where the layer is named elsewhere."""
         if not self.weights:
             return say("all of {layer}", layer=self.layer)
-        parts = self._parts(model)
+        parts = self._parts(as_model(model))
         if self.layer is None:
             return say("the score of {parts}", parts=parts)
         return f"{parts}{self._where()}"

@@ -1,6 +1,7 @@
 """Run pictures through a network up to some layers, each as if it were alone in its batch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
 import torch
@@ -13,12 +14,11 @@ from hookviz.explaining.batch_independence import (
     half_and_whole,
     run_alone_and_batched,
 )
-from hookviz.hooking import hooks, replicas
+from hookviz.hooking import hooks
 from hookviz.hooking.channels_last import lay_out, with_channels_last
-from hookviz.hooking.forward_pass import ProgressReporter, forward_pass
+from hookviz.hooking.forward_pass import ProgressReporter, differentiable, forward_pass
 from hookviz.hooking.plain_tensors import plain
 from hookviz.hooking.precision import device_and_dtype
-from hookviz.hooking.purity import is_pure
 from hookviz.language.saying import mark, say
 from hookviz.synthesis.goals import by_picture
 from hookviz.types import Model
@@ -55,19 +55,17 @@ class LayerPasses:
         """How the passes are rounded, in words; empty of plain ones."""
         return say(ROUNDED) if self.channels_last else ""
 
-    def start(self) -> Outputs:
-        """Copy the network for some passes, and return the function that runs them.
-
-        They share one replica where the network only computes; else each has one of its own.
-        """
+    @contextmanager
+    def on_network(self) -> Iterator[Outputs]:
+        """Hold the network for passes there and back, and yield the function that runs forward."""
         self._fast = with_channels_last(self._model) if self.channels_last else self._model
-        network = self._fast.network
-        shared = replicas.for_gradients(network) if is_pure(network) else None
-        return partial(self._outputs, shared)
+        with ExitStack() as held:
+            network = held.enter_context(differentiable(self._fast))
+            yield partial(self._outputs, held, network)
 
-    def _outputs(self, shared: nn.Module | None, inputs: Tensor) -> tuple[Tensor, ...]:
+    def _outputs(self, held: ExitStack, network: nn.Module, inputs: Tensor) -> tuple[Tensor, ...]:
         """Run a batch at once where the network keeps its images apart, else one by one."""
-        run = partial(self._run_batch, shared)
+        run = partial(self._run_batch, held, network)
         if len(inputs) > 1 and self._keeps_apart is None:
             self._keeps_apart = all(
                 self._try_apart(partial(_output_of, run, at), inputs)
@@ -84,21 +82,20 @@ class LayerPasses:
         alone, together = run_alone_and_batched(tried, run)
         return agree_within(alone, together, batch_tolerance(self._model.network, alone))
 
-    def _run_batch(self, shared: nn.Module | None, inputs: Tensor) -> tuple[Tensor, ...]:
+    def _run_batch(self, held: ExitStack, network: nn.Module, inputs: Tensor) -> tuple[Tensor, ...]:
         if self.channels_last:
             try:
-                return self._run(shared, lay_out(inputs))
+                return self._run(network, lay_out(inputs))
             except ModelError as error:
                 if ".reshape(" not in str(error.__cause__):  # as torch advises where `view` fails
                     raise
                 self.channels_last = False
-        if not self.channels_last and self._fast is not self._model:
-            shared = None  # which has its weights so
-        return self._run(shared, inputs)
+        if not self.channels_last and self._fast is not self._model:  # whose weights lie so
+            network = held.enter_context(differentiable(self._model))
+        return self._run(network, inputs)
 
-    def _run(self, shared: nn.Module | None, inputs: Tensor) -> tuple[Tensor, ...]:
+    def _run(self, network: nn.Module, inputs: Tensor) -> tuple[Tensor, ...]:
         model, layers = self._model, self._layers
-        replica = replicas.for_gradients(model.network) if shared is None else shared
         outputs: dict[str | None, object] = {}
 
         def see(call: hooks.Call) -> None:
@@ -113,9 +110,9 @@ class LayerPasses:
             if len(outputs) == len(layers):
                 raise hooks.StopForward  # the rest of the network adds nothing
 
-        with hooks.observe(replica, [layer for layer in layers if layer is not None], see):
+        with hooks.observe(network, [layer for layer in layers if layer is not None], see):
             inputs = inputs.to(device_and_dtype(model.network)[0])
-            scores = forward_pass(model, replica, inputs, ProgressReporter(None))
+            scores = forward_pass(model, network, inputs, ProgressReporter(None))
         if None in layers:
             outputs[None] = scores
         for layer in layers:

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.errors import SettingError, UnknownLayerError, shorten
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import say
+from hookviz.models.wrapping import as_model
 from hookviz.synthesis.composing import ObjectiveSum
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.model_range import picture_shape
@@ -74,7 +76,7 @@ class Synthesis:
 
 @with_numbers
 def maximize(
-    model: Model,
+    model: Model | nn.Module,
     objective: AnyObjective | Sequence[AnyObjective],
     *,
     steps: int = STEPS,
@@ -92,7 +94,7 @@ def maximize(
     that it is alone.
 
     Args:
-        model: from `load_model` or `wrap`.
+        model: from `load_model` or `wrap`, or a module of one's own.
         objective: what the picture is for: a unit, a sum of goals over several layers
             (``a - 0.5 * b``), or a `FunctionObjective`, any function of layers' outputs; one
             picture for each of several, of the same layers.
@@ -116,6 +118,7 @@ def maximize(
     >>> result.pictures[0].shape, result.steps
     ((64, 64, 3), 8)
     """
+    model = as_model(model)
     argument: Any = objective
     several = isinstance(argument, Iterable) and not isinstance(argument, str)
     objectives: tuple[Any, ...] = tuple(argument) if several else (argument,)

@@ -9,8 +9,8 @@ from PIL import Image
 from torch import Tensor
 
 from hookviz.capturing.layer_trace import layer_trace
+from hookviz.capturing.own_input import own_shape
 from hookviz.errors import HookVizError, ModelError
-from hookviz.hooking.forward_pass import own_shape
 from hookviz.language.saying import say
 from hookviz.types import Model, Pixels, Preprocess
 from hookviz.wording import times

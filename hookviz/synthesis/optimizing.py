@@ -176,14 +176,10 @@ class Optimization:
             ModelError: there is no gradient to follow, and the layer that has one is named; or the
                 network can't be differentiated.
         """
-        if self.steps >= steps:
-            return
-        # Where the caller has switched gradients off, that is no business of this replica's.
-        with torch.inference_mode(mode=False), torch.enable_grad():
-            outputs = self.passes.start()
-            while self.steps < steps:
+        while self.steps < steps:
+            with self.passes.on_network() as outputs:
                 self._step(outputs)
-                after(self)
+            after(self)
 
     def state(self) -> OptimizationState:
         """Copy what an optimization of equal arguments can go on from, here or later."""
@@ -214,9 +210,9 @@ class Optimization:
 
     def measured(self) -> tuple[float, ...]:
         """Return the value of each goal on the pictures as they are, untransformed."""
-        with torch.inference_mode(mode=False), torch.no_grad():
+        with self.passes.on_network() as outputs, torch.no_grad():
             inputs = self._range.to_input(self._space.pictures())
-            return tuple(self._values(self.passes.start()(inputs)).tolist())
+            return tuple(self._values(outputs(inputs)).tolist())
 
     def _step(self, outputs: Outputs) -> None:
         """Do one pass there and back, and one step of Adam."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hookviz.errors import HookVizError, SettingError, UnknownNameError, shorten
 from hookviz.language.saying import say
@@ -130,10 +130,10 @@ class FunctionObjective(Composable):
         """Return 1 for each picture: what the function returns is in a unit of its own."""
         return torch.ones(len(outputs[0]), device=outputs[0].device, dtype=outputs[0].dtype)
 
-    def check(self, model: Model, *shapes: Sequence[int]) -> None:
+    def check(self, model: Model | nn.Module, *shapes: Sequence[int]) -> None:
         """Check nothing: what the function needs shows when it is called."""
 
-    def says(self, model: Model) -> str:  # noqa: ARG002 - as every goal's
+    def says(self, model: Model | nn.Module) -> str:  # noqa: ARG002 - as every goal's
         """Name the goal within a sentence."""
         return say("the goal {name!r}", name=self._called)
 

@@ -5,8 +5,8 @@ from torch import Tensor
 
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.errors import HookVizError, ModelError
-from hookviz.hooking import hooks, replicas
-from hookviz.hooking.forward_pass import backward_pass, forward_pass
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import backward_pass, differentiable, forward_pass
 from hookviz.language.saying import say
 from hookviz.synthesis.goal import Goal
 from hookviz.synthesis.own_goals import FunctionObjective
@@ -79,18 +79,18 @@ def _working_layer(
         if isinstance(call.output, Tensor):
             outputs[call.layer] = call.output
 
-    replica = replicas.for_gradients(model.network)
     noise = torch.randn(1, *shape, generator=torch.Generator().manual_seed(0)).requires_grad_()
     try:
-        with hooks.observe(replica, names, see):
-            forward_pass(model, replica, noise)
-        for name in reversed(names):
-            output = outputs.get(name)
-            if output is None or not output.requires_grad or not _is_finite(output):
-                continue
-            gradient = backward_pass(model, output.mean(), [noise])[0]
-            if gradient is not None and _is_finite(gradient) and bool(gradient.any()):
-                return name
+        with differentiable(model) as network:
+            with hooks.observe(network, names, see):
+                forward_pass(model, network, noise)
+            for name in reversed(names):
+                output = outputs.get(name)
+                if output is None or not output.requires_grad or not _is_finite(output):
+                    continue
+                gradient = backward_pass(model, output.mean(), [noise])[0]
+                if gradient is not None and _is_finite(gradient) and bool(gradient.any()):
+                    return name
     except HookVizError:
         return None  # the network fails as a whole, and that there is no hint says it
     return None

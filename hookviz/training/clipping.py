@@ -10,12 +10,14 @@ from torch import Tensor, nn
 from hookviz.errors import ModelError, SettingError, one_of, shorten
 from hookviz.hooking import hooks
 from hookviz.hooking.gradients import Gradient, on_gradients
+from hookviz.hooking.modules import module_named, network_of
 from hookviz.hooking.selection import Layers, select
+from hookviz.types import Model
 
 
 @contextmanager
 def clip_gradients(
-    model: nn.Module,
+    model: nn.Module | Model,
     value: float | None = None,
     *,
     norm: float | None = None,
@@ -25,12 +27,11 @@ def clip_gradients(
 ) -> Iterator[None]:
     """Clip gradients as a backward pass computes them, of parameters or on their way, in the block.
 
-    Unlike the rest of HookViz this works on the very module that is given. A tensor hook sits on
-    each parameter that requires a gradient when the block starts, and is gone afterwards on every
-    way out. What is clipped is the gradient of one backward pass, before it is added to
-    ``parameter.grad``: two passes that add up can exceed the limit. With `at` the gradients that
-    reach the layers' outputs or inputs are clipped instead (see `on_gradients`), and all layers
-    before them get gradients computed from the clipped ones.
+    A tensor hook sits on each parameter that requires a gradient when the block starts, and is gone
+    afterwards on every way out. What is clipped is the gradient of one backward pass, before it is
+    added to ``parameter.grad``: two passes that add up can exceed the limit. With `at` the
+    gradients that reach the layers' outputs or inputs are clipped instead (see `on_gradients`), and
+    all layers before them get gradients computed from the clipped ones.
 
     With `value`, each number g becomes min(max(g, −value), value), as
     `torch.nn.utils.clip_grad_value_` does. With `norm`, each parameter's gradient g by itself
@@ -40,7 +41,7 @@ def clip_gradients(
     networks" (2013). NaN stays NaN; infinities become ±value, or NaN where the norm is clipped.
 
     Args:
-        model: a module in training.
+        model: in training; as of `observe`.
         value: the largest absolute value that a gradient may have.
         norm: the largest Euclidean norm that one parameter's gradient may have, or that of one
             tensor, of the whole batch.
@@ -53,7 +54,7 @@ def clip_gradients(
         UnknownLayerError: no layer has such a name, or is of such a type.
         SettingError: not exactly one limit is given, or it is not a finite number above 0; `at` is
             none of the three; no layer is left.
-        ModelError: no parameter of the model requires a gradient.
+        ModelError: no parameter of the model requires a gradient, or it is no module.
 
     >>> network = torch.nn.Conv2d(3, 4, 3)
     >>> with hookviz.clip_gradients(network, 0.5):
@@ -90,15 +91,16 @@ def clip_gradients(
 
 
 def _trained(
-    model: nn.Module, layers: Layers, exclude: Layers
+    model: nn.Module | Model, layers: Layers, exclude: Layers
 ) -> Iterable[tuple[str, nn.Parameter]]:
+    network = network_of(model)
     trained = {
-        name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad
+        name: parameter for name, parameter in network.named_parameters() if parameter.requires_grad
     }
     if not trained:
         raise ModelError(
-            f"No parameter of this {type(model).__name__} requires a gradient, so there is nothing "
-            "to clip. A model in training has some: see requires_grad_."
+            f"No parameter of this {type(network).__name__} requires a gradient, so there is "
+            "nothing to clip. A model in training has some: see requires_grad_."
         )
     chosen = _parameter_ids(model, "" if layers is None else layers)
     chosen -= _parameter_ids(model, exclude)
@@ -108,9 +110,9 @@ def _trained(
     return selected
 
 
-def _parameter_ids(model: nn.Module, layers: Layers) -> set[int]:
+def _parameter_ids(model: nn.Module | Model, layers: Layers) -> set[int]:
     """Return the ids of all parameters of these layers and of their parts."""
-    modules = (model.get_submodule(name) for name in select(model, layers))
+    modules = (module_named(network_of(model), name) for name in select(model, layers))
     return {id(weight) for module in modules for weight in module.parameters()}
 
 

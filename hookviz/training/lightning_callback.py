@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from hookviz.errors import HookVizError
+from hookviz.hooking.modules import module_named, network_of
 from hookviz.training.recording import record
 from hookviz.training.training_log import TrainingLog
 
@@ -49,7 +50,7 @@ def lightning_callback(network: str = "", **options: Any) -> Any:
         def on_train_start(self, trainer: Any, pl_module: Any) -> None:
             """Begin to record."""
             chosen = {"to": _client(trainer)} | options
-            recording = record(pl_module.get_submodule(network), **chosen)
+            recording = record(module_named(network_of(pl_module), network), **chosen)
             self.log = self._open.enter_context(recording)
 
         def on_train_end(self, *_: Any) -> None:

@@ -11,16 +11,18 @@ from torch import Tensor, nn
 from hookviz.errors import SettingError, shorten
 from hookviz.hooking import hooks
 from hookviz.hooking.graph_hooks import GraphHooks
-from hookviz.hooking.layer_warnings import LayerWarnings
-from hookviz.hooking.selection import Layers, select
+from hookviz.hooking.layer_warnings import LayerWarnings, unseen_layers
+from hookviz.hooking.modules import module_named, named_modules, network_of
+from hookviz.hooking.selection import Layers, asked_by_name, select, several
 from hookviz.training.recorded_step import RecordedStep
 from hookviz.training.trackers import Drawn, Tracker, tracker_of
 from hookviz.training.training_log import TrainingLog
+from hookviz.types import Model
 
 
 @contextmanager
 def record(
-    network: nn.Module,
+    network: nn.Module | Model,
     *,
     every: int = 1,
     layers: Layers = None,
@@ -30,13 +32,14 @@ def record(
 ) -> Iterator[TrainingLog]:
     """Record gradients, updates and activations per layer and step while training runs.
 
-    Unlike the rest of HookViz this works on the very module that is given. It changes nothing:
-    the training is the same to the last bit with and without it. Its hooks are gone afterwards on
-    every way out. A step begins with a forward pass that gradients are recorded in, the first one
-    after a backward pass; passes within `torch.no_grad`, such as a validation, are none, and not
-    looked at. With accumulated gradients each backward pass ends a step, and the update is that of
-    the last. What can't be looked at, such as a tensor within `torch.vmap` or on the meta device,
-    is left out with one `RuntimeWarning` a layer, and the pass goes on.
+    It changes nothing: the training is the same to the last bit with and without it. Its hooks are
+    gone afterwards on every way out. A step begins with a forward pass that gradients are recorded
+    in, the first one after a backward pass; passes within `torch.no_grad`, such as a validation,
+    are none, and not looked at. With accumulated gradients each backward pass ends a step, and the
+    update is that of the last. What can't be looked at, such as a tensor within `torch.vmap` or on
+    the meta device, is left out with one `RuntimeWarning` a layer, and the pass goes on. Another
+    one at the end names the chosen layers that ran in no step, as in a compiled network; see
+    `observe`.
 
     A recorded step costs a few looks at each output and gradient and a copy of the weights, the
     others next to nothing: with ``every=10`` 9 % of the training of ResNet-18 on one busy CPU core
@@ -44,7 +47,7 @@ def record(
     the gradient norms too.
 
     Args:
-        network: a module in training.
+        network: in training; as of `observe`.
         every: record each n-th step, the first one included.
         layers: which layers, as of `observe`; by default each without parts.
         exclude: not these; chosen in the same ways.
@@ -62,7 +65,7 @@ def record(
         SettingError: `every` is no whole number from 1 on; no layer is left; `to` is neither of
             the two, or `pictures` are asked for without it.
         UnknownLayerError: no layer has such a name, or is of such a type.
-        ModelError: `network` is no module, or it was compiled or scripted.
+        ModelError: `network` is no module, or a TorchScript program.
 
     >>> network = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())
     >>> optimiser = torch.optim.SGD(network.parameters(), lr=0.1)
@@ -76,16 +79,21 @@ def record(
         raise SettingError(f"every={shorten(repr(every))} is not a whole number from 1 on.")
     if to is None and pictures != ():
         raise SettingError("pictures= are written to a tracker: give one, such as to=writer.")
-    chosen = layers if layers is not None else _is_leaf
-    recording = _Recording(network, select(network, chosen, exclude), every)
+    layers = _is_leaf if layers is None else several(layers)
+    chosen = select(network, layers, exclude)
+    module = network_of(network)
+    recording = _Recording(module, chosen, every)
     if to is not None:
         shown = () if pictures == () else select(network, pictures, ())
         recording.track(tracker_of(to), shown)
     with (
+        unseen_layers(
+            "record", network, chosen, asked_by_name(network, layers), passes="training passes"
+        ) as recording.ran,
         recording,
-        hooks.before(network, [""], recording.begin),
-        hooks.observe(network, [""], recording.end_pass, always_call=True),
-        hooks.observe(network, [""], recording.see_scores),
+        hooks.before(module, [""], recording.begin),
+        hooks.observe(module, [""], recording.end_pass, always_call=True),
+        hooks.observe(module, [""], recording.see_scores),
     ):
         yield recording.log
 
@@ -99,11 +107,12 @@ class _Recording:
 
     def __init__(self, network: nn.Module, layers: tuple[str, ...], every: int) -> None:
         self.log = TrainingLog()
+        self.ran: set[str] = set()
         self._network = network
         self._every = every
-        self._modules = {name: network.get_submodule(name) for name in layers}
+        self._modules = {name: module_named(network, name) for name in layers}
         # The layers before, chosen or not, tell which axis the channels are.
-        leaves = {name: module for name, module in network.named_modules() if _is_leaf("", module)}
+        leaves = {name: module for name, module in named_modules(network) if _is_leaf("", module)}
         self._seen = leaves | self._modules
         self._number = -1
         self._between_steps = True  # so that the next pass begins one
@@ -127,7 +136,7 @@ class _Recording:
     def track(self, tracker: Tracker, pictures: tuple[str, ...]) -> None:
         """Have each step written to a tracker as it ends, with maps of these layers."""
         self._tracker, self._pictures = tracker, pictures
-        self._seen |= {name: self._network.get_submodule(name) for name in pictures}
+        self._seen |= {name: module_named(self._network, name) for name in pictures}
 
     def begin(self, _call: hooks.Call) -> None:
         self._running_passes().append(torch.is_grad_enabled())
@@ -135,6 +144,7 @@ class _Recording:
             return
         self._end()
         self._between_steps = False
+        self.ran.add("")
         self._number += 1
         if self._number % self._every == 0:
             self._step = self._open_step()
@@ -155,6 +165,7 @@ class _Recording:
 
         def see(call: hooks.Call) -> None:
             if self._is_counted():
+                self.ran.add(call.layer)
                 step.see_output(call)
 
         with self._warnings.kept_out(""):  # a layer may have been taken out meanwhile

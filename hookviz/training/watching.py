@@ -9,10 +9,12 @@ from weakref import ReferenceType, ref
 import torch
 from torch import Tensor, nn
 
-from hookviz.errors import HookVizError, ModelError
+from hookviz.errors import HookVizError
 from hookviz.hooking import hooks
 from hookviz.hooking.graph_hooks import GraphHooks
-from hookviz.hooking.layer_warnings import LayerWarnings, numbers
+from hookviz.hooking.layer_warnings import LayerWarnings, numbers, unseen_layers
+from hookviz.hooking.modules import compiled_parts, is_within, named_modules, network_of, plain_name
+from hookviz.hooking.recomputed_calls import is_in_checkpoint
 from hookviz.hooking.torch_functions import EveryFunction, version
 from hookviz.types import Address, Model
 
@@ -82,10 +84,10 @@ def watch(model: nn.Module | Model, *, record: bool = False) -> Iterator[list[Ba
     """Check every tensor that the model computes while the block runs; stop at a bad one.
 
     Forward, at what each module puts out; at the loss, which is made outside of the model, as its
-    ``backward`` is called; backward, at the gradients of the outputs and of the parameters. Unlike
-    the rest of HookViz this works on the very module that is given. It changes nothing, keeps no
-    tensor alive, takes in-place layers and modules that run several times, and its hooks, of which
-    `observe` says more, are gone afterwards on every way out.
+    ``backward`` is called; backward, at the gradients of the outputs and of the parameters. It
+    changes nothing, keeps no tensor alive, takes in-place layers, modules that run several times
+    and checkpoints, and its hooks, of which `observe` says more, are gone afterwards on every way
+    out.
 
     Each tensor costs one sum, and on a GPU one wait for its result: 5 to 9 % of a training step of
     ConvNeXt-T and ResNet-18 on one CPU core (eight images of 64×64). A loss scaler for mixed
@@ -94,12 +96,13 @@ def watch(model: nn.Module | Model, *, record: bool = False) -> Iterator[list[Ba
     Where the block begins with gradients off, no loss is looked at: where they are on, torch leaves
     its fast paths for inference, of attention, as it does for hooks.
 
-    A TorchScript part is looked at as a whole, as torch runs what is inside without calling it.
-    What can't be looked at, such as a tensor within `torch.vmap` or on the meta device, is left out
+    A TorchScript part is looked at as a whole, as torch runs what is inside without calling it. Of
+    a compiled part only gradients of parameters are seen, and a `RuntimeWarning` says so. What
+    can't be looked at, such as a tensor within `torch.vmap` or on the meta device, is left out
     with one `RuntimeWarning` a layer, and the pass goes on.
 
     Args:
-        model: a module in training, or in use; of a `Model` its network, where you run that.
+        model: in training, or in use; as of `observe`.
         record: go on, and put what is bad into the list that the block gets: each module and
             parameter once per phase. Its first entry is where it began.
 
@@ -118,18 +121,19 @@ def watch(model: nn.Module | Model, *, record: bool = False) -> Iterator[list[Ba
     >>> bad[0].phase, bad[0].kind
     ('loss', 'nan')
     """
-    watcher = _Watcher(record=record)
-    network = model.network if isinstance(model, Model) else model
-    if not isinstance(network, nn.Module):
-        raise ModelError(f"watch takes a torch.nn.Module or a Model, not {type(network).__name__}.")
-    names = [name for name, _ in network.named_modules()]
+    watcher, network = _Watcher(record=record), network_of(model)
+    names = [name for name, _ in named_modules(network)]
     trained = [
-        (name, weight) for name, weight in network.named_parameters() if weight.requires_grad
+        (plain_name(name), weight)
+        for name, weight in network.named_parameters()
+        if weight.requires_grad
     ]
+    compiled = [name for name in names if is_within(name, compiled_parts(model))]
     with (
+        unseen_layers("watch", model, compiled) as watcher.ran,
         hooks.on_gradients(watcher.see_parameter) as parameters,
         watcher.graphs,
-        hooks.observe(network, names, watcher.see_output),
+        hooks.edit(network, names, watcher.see_output),
         _Losses(watcher.see_loss) if torch.is_grad_enabled() else nullcontext(),
     ):
         for name, parameter in trained:
@@ -158,6 +162,7 @@ class _Watcher:
 
     def __init__(self, *, record: bool) -> None:
         self.found: list[BadTensor] = []
+        self.ran: set[str] = set()
         self.graphs = GraphHooks(self._see_gradient)
         self._record = record
         self._known: set[tuple[str, str, str]] = set()
@@ -167,13 +172,18 @@ class _Watcher:
         self.warnings = LayerWarnings("watch", BadTensorError)
 
     def see_output(self, call: hooks.Call) -> None:
+        self.ran.add(call.layer)
+        is_recomputed, is_reentrant = is_in_checkpoint()
+        if is_recomputed and not is_reentrant:
+            return
         with self.warnings.kept_out(call.layer):
             for path, tensor in hooks.tensors_in(call.output):
                 if not _can_be_bad(tensor) or self._was_last(tensor):
                     continue
                 address = Address(call.layer, call.index, path)
-                self._check(address, "forward", _part(path), tensor)
-                if tensor.requires_grad:
+                if not is_recomputed:
+                    self._check(address, "forward", _part(path), tensor)
+                if tensor.requires_grad and not (is_recomputed and tensor.is_leaf):
                     self.graphs.add(address, tensor)
 
     def see_loss(self, losses: Any) -> None:

@@ -250,7 +250,8 @@ class Turned(nn.Module):
 
 
 def test_channels_last_of_one_size_are_proven_by_moving() -> None:
-    listed = {info.name: info for info in layer_trace(as_model(seeded(Turned)), (3, 16, 16)).every}
+    model = as_model(seeded(Turned))
+    listed = {info.name: info for info in layer_trace(model, (3, 16, 16)).every}
     assert [listed[name].layout for name in ("norm", "widen", "act")] == ["channels last"] * 3
     assert listed["act"].output_shape == (12, 16, 16)
 
@@ -273,7 +274,8 @@ class Ends(nn.Module):
 
 
 def test_sizes_tell_as_far_as_the_network_goes() -> None:
-    listed = {info.name: info for info in layer_trace(as_model(seeded(Ends)), (3, 16, 16)).every}
+    model = as_model(seeded(Ends))
+    listed = {info.name: info for info in layer_trace(model, (3, 16, 16)).every}
     assert listed["act"].layout == "channels first"
     assert listed["swapped"].layout == "unknown"  # columns before rows
 
@@ -299,12 +301,15 @@ def test_a_network_of_convolutions_runs_at_its_own_size_alone() -> None:
 class _Unfolds(nn.Module):
     """Convolves patches that are unfolded to rows, as MobileViTv2 does."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, takes_one_size: bool = False) -> None:
         super().__init__()
+        self.takes_one_size = takes_one_size
         self.before, self.inside = nn.Conv2d(3, 6, 3, padding=1), nn.Conv2d(6, 6, 1)
         self.behind = nn.Conv2d(6, 4, 3)
 
     def forward(self, images: Tensor) -> Tensor:
+        if self.takes_one_size and images.shape[2:] not in ((16, 24), (16, 16)):
+            raise ValueError("another size")
         maps = self.before(images)
         (rows, columns), cut = maps.shape[2:], (-1, 6, maps.shape[2] // 2, 2, maps.shape[3] // 2, 2)
         patches = self.inside(maps.reshape(cut).permute(0, 1, 3, 5, 2, 4).flatten(4).flatten(2, 3))
@@ -315,8 +320,9 @@ class _Unfolds(nn.Module):
         return scores
 
 
-def test_a_convolution_over_unfolded_patches_puts_out_no_map() -> None:
-    model = as_model(seeded(_Unfolds))
+@pytest.mark.parametrize("takes_one_size", [False, True])
+def test_a_convolution_over_unfolded_patches_puts_out_no_map(*, takes_one_size: bool) -> None:
+    model = as_model(seeded(lambda: _Unfolds(takes_one_size=takes_one_size)))
     layouts = [info.layout for info in hookviz.list_layers(model, input_shape=(3, 16, 24))]
     assert layouts == ["channels first", "unknown", "channels first"]
     image = random_input(1, 16)
@@ -327,8 +333,67 @@ def test_a_convolution_over_unfolded_patches_puts_out_no_map() -> None:
         hookviz.run_lens("grad-cam", model, image, layer="inside")
 
 
+class _CoordinateAttention(nn.Module):
+    """Hou et al. 2021: a convolution over rows and columns that stand behind each other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before, self.squeeze = nn.Conv2d(3, 6, 3, padding=1), nn.Conv2d(6, 2, 1)
+        self.act, self.high, self.wide = nn.Hardswish(), nn.Conv2d(2, 6, 1), nn.Conv2d(2, 6, 1)
+        self.behind = nn.Conv2d(6, 5, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.before(images)
+        rows, columns = maps.mean(3, keepdim=True), maps.mean(2, keepdim=True).transpose(2, 3)
+        both = self.act(self.squeeze(torch.cat([rows, columns], 2)))
+        high, wide = both.split([maps.shape[2], maps.shape[3]], 2)
+        gates = self.high(high).sigmoid() * self.wide(wide.transpose(2, 3)).sigmoid()
+        scores: Tensor = self.behind(maps * gates).mean((2, 3))
+        return scores
+
+
+@pytest.mark.parametrize("size", [(16, 16), (16, 32), (64, 48)])
+def test_rows_and_columns_behind_each_other_are_no_map(size: tuple[int, int]) -> None:
+    model = as_model(seeded(_CoordinateAttention))
+    layouts = {info.name: info.layout for info in layer_trace(model, (3, *size)).every}
+    unknown = dict.fromkeys(("squeeze", "act"), "unknown")
+    first = dict.fromkeys(("before", "high", "wide", "behind"), "channels first")
+    assert layouts == unknown | first
+
+
+def test_a_strip_is_a_map() -> None:
+    class Strips(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.row = nn.Conv2d(3, 6, 3, padding=1), nn.Conv2d(6, 6, (3, 1))
+            self.pool, self.mix = nn.AdaptiveAvgPool2d((None, 1)), nn.Linear(6, 6)
+
+        def forward(self, images: Tensor) -> Tensor:
+            strip: Tensor = self.row(self.pool(self.conv(images)))
+            return self.mix(strip.movedim(1, -1))  # type: ignore[no-any-return]
+
+    model = as_model(seeded(Strips))
+    layouts = {info.name: info.layout for info in layer_trace(model, (3, 16, 16)).every}
+    assert layouts["pool"] == layouts["row"] == "channels first"
+    assert layouts["mix"] == "channels last"
+
+
+def test_a_module_that_turns_a_square_is_no_map() -> None:
+    class Turns(nn.Module):
+        def forward(self, maps: Tensor) -> Tensor:
+            return maps.transpose(2, 3)
+
+    network = seeded(
+        lambda: nn.Sequential(nn.Conv2d(3, 6, 3), Turns(), nn.GELU(), nn.Linear(14, 5))
+    )
+    model = as_model(network)
+    layouts = [info.layout for info in layer_trace(model, (3, 16, 16)).every]
+    assert layouts == ["channels first", "unknown", "unknown", "unknown"]
+
+
 def test_layouts_stand_by_address() -> None:
-    trace = layer_trace(as_model(seeded(Turned)), (3, 16, 16))
+    model = as_model(seeded(Turned))
+    trace = layer_trace(model, (3, 16, 16))
     assert trace.layouts[Address("act")].order == "channels last"
     assert trace.taken[Address("widen")].order == "channels last"
     assert trace.taken[Address("conv")].batch

@@ -93,7 +93,7 @@ def test_nothing_is_like_nan(tiny: Model, photos: list[Path], tmp_path: Path) ->
         assert broken.conv1.bias is not None
         broken.conv1.bias[0] = float("nan")
     with pytest.raises(hookviz.HookVizError, match="NaN"):
-        index.nearest(replace(as_model(broken), digest=index.features.digest), photos[0])
+        index.nearest(replace(as_model(broken), fixed_digest=index.features.digest), photos[0])
 
 
 @pytest.mark.parametrize(

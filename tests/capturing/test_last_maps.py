@@ -10,7 +10,7 @@ import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.last_maps import last_maps
 from hookviz.capturing.layer_trace import input_trace
-from hookviz.types import Model
+from hookviz.types import TOKENS, WINDOWS, Model
 from tests.networks import as_model, random_input, seeded
 from tests.pictures import picture
 
@@ -180,6 +180,44 @@ class AroundAll(nn.Module):
         maps = self.conv(images) + self.skip(images)
         scores: Tensor = self.head(maps.mean((2, 3)))
         return scores
+
+
+class _Block(nn.Module):
+    def __init__(self, drop: nn.Module) -> None:
+        super().__init__()
+        self.mix, self.drop = nn.Linear(6, 6), drop
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        mixed: Tensor = tokens + self.drop(self.mix(tokens))
+        return mixed
+
+
+class DropsEverywhere(nn.Module):
+    """One dropout, for windows and for tokens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.mix, self.drop = nn.Conv2d(3, 6, 4, 4), nn.Linear(6, 6), nn.Dropout()
+        self.first, self.second = _Block(self.drop), _Block(self.drop)
+        self.head = nn.Linear(6, 5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.conv(images)
+        cells = maps.unfold(2, 2, 2).unfold(3, 2, 2).permute(0, 2, 3, 4, 5, 1).flatten(0, 2)
+        windows = self.drop(self.mix(cells.flatten(1, 2))).unflatten(1, (2, 2))
+        rows, columns = (side // 2 for side in maps.shape[2:])
+        whole = windows.view(-1, rows, columns, 2, 2, 6).permute(0, 5, 1, 3, 2, 4)
+        tokens = (whole.reshape(maps.shape) + maps).flatten(2).transpose(1, 2)
+        scores: Tensor = self.head(self.drop(self.second(self.first(tokens))).mean(1))
+        return scores
+
+
+def test_a_module_of_two_layouts_is_told_by_each_of_its_calls() -> None:
+    model = as_model(seeded(DropsEverywhere))
+    trace = input_trace(model, prepare(model, random_input(0, 32)))
+    layouts = [trace.layouts[at].order for at in trace.map_outputs["drop"]]
+    assert layouts == [WINDOWS, TOKENS, TOKENS, TOKENS]
+    assert found(model) == "first"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,8 @@
+import gc
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
+from weakref import ref
 
 import pytest
 import torch
@@ -6,9 +10,10 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.capturing.layer_trace import layer_trace
+from hookviz.capturing.own_input import own_shape
 from hookviz.capturing.steps import steps_after
-from hookviz.hooking.forward_pass import own_shape
-from hookviz.types import Model
+from hookviz.hooking.forward_pass import private_replica
+from hookviz.types import FIRST, LAST, Address, Layout, Model
 from tests.networks import Tiny, as_model, seeded
 
 
@@ -138,3 +143,91 @@ def test_the_class_layer_of_squeezenet_is_not_hidden() -> None:
     hidden = layer_trace(model, own_shape(model)).hidden
     assert [layer.name for layer in hidden][-1] == "classifier.0"
     assert all(layer.output_shape[0] != 1000 for layer in hidden)
+
+
+class _Mixes(nn.Module):
+    """Convolutions, and a linear layer over their cells; it counts its passes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.act = nn.Conv2d(3, 6, 3, padding=1), nn.ReLU()
+        self.mix, self.last = nn.Linear(6, 6), nn.Conv2d(6, 5, 3)
+        self.passes: list[tuple[int, ...]] = []
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.passes.append(tuple(images.shape))
+        cells = self.mix(self.act(self.conv(images)).movedim(1, -1))
+        scores: Tensor = self.last(cells.movedim(-1, 1)).mean((2, 3))
+        return scores
+
+
+def test_what_layers_tell_takes_one_pass_and_the_rest_two_more() -> None:
+    network = seeded(_Mixes)
+    model, shape = as_model(network), (3, 16, 16)
+    trace = layer_trace(model, shape)
+    assert [layer.name for layer in trace.convs] == ["conv", "last"]
+    assert [layer.name for layer in trace.usual] == ["conv", "last"]
+    assert trace.layout_of(Address("act")) == trace.layout_of(Address("conv")) == Layout(FIRST)
+    assert trace.taken_layout_of(Address("last")) == Layout(FIRST)
+    assert trace.leaf_calls == dict.fromkeys(("conv", "act", "mix", "last"), 1)
+    assert network.passes == [(1, *shape)]
+    assert trace.layout_of(Address("mix")) == Layout(LAST)
+    assert [layer.layout for layer in trace.maps] == [FIRST, FIRST, LAST, FIRST]
+    assert network.passes == [(1, *shape), (1, 3, 80, 144)]
+    hookviz.list_layers(model, input_shape=shape, kind="all")
+    assert len(network.passes) == 2
+
+
+def test_a_capture_of_what_layers_tell_makes_no_pass_of_another_shape() -> None:
+    network = seeded(_Mixes)
+    cap = hookviz.capture(as_model(network), torch.zeros(1, 3, 16, 16), ["conv", "act"])
+    assert cap["act"].values.shape == (6, 16, 16)
+    assert set(network.passes) == {(1, 3, 16, 16)}
+
+
+def test_a_trace_keeps_no_network_in_memory() -> None:
+    model = as_model(seeded(_Mixes))
+    told, left = (layer_trace(model, (3, side, side)) for side in (16, 24))
+    assert told.maps
+    network = ref(model.network)
+    del model
+    gc.collect()
+    assert network() is None
+    assert [layer.name for layer in left.convs] == ["conv", "last"]
+    with pytest.raises(ReferenceError, match="keep the model"):
+        _ = left.maps
+
+
+def test_two_threads_may_look_at_once() -> None:
+    model = as_model(seeded(_Mixes))
+    trace = layer_trace(model, (3, 16, 16))
+    holds, looks = Event(), Event()
+
+    def look() -> int:
+        holds.wait(timeout=20)
+        looks.set()
+        return len(trace.maps)
+
+    with ThreadPoolExecutor(2) as pool:
+        found = [pool.submit(look) for _ in range(2)]
+        with private_replica(model):
+            holds.set()
+            looks.wait(timeout=20)
+            assert len(trace.maps) == 4
+        assert [each.result(timeout=20) for each in found] == [4, 4]
+
+
+def test_examples_of_one_network_are_traced_apart() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.two = nn.Conv2d(3, 4, 3), nn.Conv2d(3, 4, 3)
+
+        def forward(self, images: Tensor, which: str) -> Tensor:
+            maps: Tensor = self.get_submodule(which)(images)
+            return maps
+
+    network, image = Scaled(), torch.zeros(1, 3, 8, 8)
+    models = [hookviz.wrap(network, example=(image, which)) for which in ("one", "two")]
+    names = [[layer.name for layer in layer_trace(each, (3, 8, 8)).layers] for each in models]
+    assert names == [["one"], ["two"]]

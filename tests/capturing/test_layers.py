@@ -51,7 +51,7 @@ class Odd(nn.Module):
 
 @pytest.fixture
 def odd() -> Model:
-    return as_model(seeded(Odd))
+    return as_model(seeded(Odd).eval())
 
 
 def test_blocks_stand_before_their_parts_and_vectors_are_left_out(odd: Model) -> None:

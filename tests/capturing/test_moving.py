@@ -12,7 +12,7 @@ from hookviz.capturing.moving import Found, Place, proven
 from hookviz.types import Address, Layout
 from tests.networks import as_model, hook_count, seeded
 from tests.random_operations import WIDTH
-from tests.random_tokens import ORDERS, Arranged, are_where_they_lie
+from tests.random_tokens import ORDERS, SHARED, Arranged, TwoOrders, are_where_they_lie
 
 FIRST = Layout("channels first")
 TOKENS = Layout("tokens", grid=(2, 2))
@@ -137,3 +137,16 @@ def test_tokens_turned_around_behind_attention_are_no_maps() -> None:
     trace = layer_trace(hookviz.wrap(network, example=(torch.zeros(1, 3, 9, 14),)), (3, 9, 14))
     layouts = {name: trace.layouts[Address(f"block.{name}")].word for name in ("qkv", "up")}
     assert layouts == {"qkv": "tokens", "up": "unknown"}
+
+
+@pytest.mark.parametrize(
+    "orders", [("windows", "rows"), ("rows", "shifted windows"), ("rows", "last"), ("last", "rows")]
+)
+def test_each_call_of_a_shared_layer_has_its_own_layout(orders: tuple[str, str]) -> None:
+    network = seeded(lambda: Network(TwoOrders(orders, 0)))
+    model = hookviz.wrap(network, example=(torch.zeros(1, 3, 9, 14),))
+    cap = hookviz.capture(model, torch.randn(1, 3, 9, 14), [f"block.blocks.0.{n}" for n in SHARED])
+    for name in SHARED:
+        for order, recorded in zip(orders, cap.calls(f"block.blocks.0.{name}"), strict=True):
+            assert recorded.layout.word == NAMES.get(order, "windows"), (name, order)
+            assert are_where_they_lie(recorded, Arranged(order, 0).cells(9, 14)[name])

@@ -1,31 +1,106 @@
-"""What makes an axis longer, and how far passes at other sizes go."""
+"""What a larger input tells of axes, and how far its pass goes."""
 
+import pytest
 import torch
 from torch import Tensor, nn
 
-from hookviz.capturing.other_sizes import Role, at_other_sizes, roles_of
+from hookviz.capturing.other_sizes import LargerInput, at_larger_size, is_of_both
 from hookviz.capturing.watched_pass import watch
+from hookviz.types import FIRST, LAST, Layout
 from tests.networks import as_model, seeded
 
-
-def test_an_axis_grows_with_rows_columns_either_or_none() -> None:
-    assert roles_of([(1, 4, 8, 6, 48), (1, 4, 9, 6, 54), (1, 4, 8, 7, 56)]) == [
-        *(Role.SAME, Role.SAME, Role.ROWS, Role.COLUMNS, Role.BOTH),
-    ]
+IMAGE = LargerInput((3, 224, 224))  # 288 × 352
+VIDEO = LargerInput((3, 8, 224, 224))
+SOUND = LargerInput((2, 640))  # 704
 
 
-def test_what_shrinks_or_goes_is_none() -> None:
-    assert roles_of([(1, 4), (1, 3), (1, 4)]) == [Role.SAME, None]
-    assert roles_of([(1, 4), (1, 4, 1), (1, 4)]) == [None]
+@pytest.mark.parametrize(
+    ("shape", "larger"),
+    [
+        ((3, 224, 224), (3, 288, 352)),
+        ((3, 96, 160), (3, 224, 224)),
+        ((3, 8, 64, 32), (3, 8, 128, 160)),
+        ((2, 640), (2, 704)),
+    ],
+)
+def test_sides_grow_by_different_shares(shape: tuple[int, ...], larger: tuple[int, ...]) -> None:
+    assert LargerInput(shape).shape == larger
+
+
+@pytest.mark.parametrize(
+    ("larger", "before", "after", "layout"),
+    [
+        (IMAGE, (1, 8, 56, 56), (1, 8, 72, 88), Layout(FIRST)),
+        (IMAGE, (1, 56, 56, 8), (1, 72, 88, 8), Layout(LAST)),
+        (IMAGE, (1, 8, 16, 16), (1, 8, 20, 25), Layout(FIRST)),  # patches of 14 pixels
+        (IMAGE, (1, 8, 4, 4), (1, 8, 5, 6), Layout(FIRST)),  # a stride of 64
+        (IMAGE, (1, 8, 214, 214), (1, 8, 278, 342), Layout(FIRST)),  # no padding
+        (IMAGE, (1, 8, 56, 56), (1, 8, 88, 72), None),  # columns before rows
+        (IMAGE, (1, 8, 1, 1), (1, 8, 2, 2), None),  # either
+        (IMAGE, (1, 8, 28, 1), (1, 8, 40, 1), None),  # rows and columns behind each other
+        (IMAGE, (1, 2, 196, 196), (1, 2, 396, 396), None),  # attention
+        (IMAGE, (1, 2, 196, 391), (1, 2, 396, 791), None),  # distances between tokens
+        (IMAGE, (1, 8, 4, 196), (1, 8, 4, 396), None),  # patches
+        (IMAGE, (1, 196, 8), (1, 396, 8), None),
+        (IMAGE, (4, 8, 28, 28), (6, 8, 28, 28), None),  # windows
+        (VIDEO, (1, 8, 4, 56, 56), (1, 8, 4, 72, 88), Layout(FIRST)),
+        (VIDEO, (1, 4, 56, 56, 8), (1, 4, 72, 88, 8), Layout(LAST, frames=4)),
+        (SOUND, (1, 8, 320), (1, 8, 352), Layout(FIRST)),
+        (SOUND, (1, 320, 8), (1, 352, 8), None),
+    ],
+)
+def test_rows_and_columns_are_told_by_how_much_they_grow(
+    larger: LargerInput, before: tuple[int, ...], after: tuple[int, ...], layout: Layout | None
+) -> None:
+    assert larger.layout(before, after) == layout
+
+
+@pytest.mark.parametrize(
+    ("order", "before", "after", "allowed"),
+    [
+        (FIRST, (1, 8, 56, 1), (1, 8, 72, 1), True),  # a mean over columns
+        (FIRST, (1, 8, 1, 1), (1, 8, 1, 1), True),
+        (FIRST, (1, 8, 14, 56), (1, 8, 18, 88), True),  # rows of a larger stride than columns
+        (FIRST, (1, 8, 56, 56), (1, 8, 88, 72), False),
+        (FIRST, (1, 56, 56, 8), (1, 72, 88, 8), False),
+        (LAST, (1, 56, 56, 8), (1, 72, 88, 8), True),
+        (FIRST, (1, 8, 28, 1), (1, 8, 40, 1), False),
+        (FIRST, (1, 8, 4, 49), (1, 8, 4, 99), False),
+        (FIRST, (1, 8, 56, 56), (1, 8, 40, 88), False),  # it shrinks
+        (FIRST, (2, 8, 56, 56), (3, 8, 56, 56), False),
+    ],
+)
+def test_what_is_followed_may_be_contradicted(
+    order: str, before: tuple[int, ...], after: tuple[int, ...], *, allowed: bool
+) -> None:
+    assert IMAGE.allows(order, before, after, [((14, 18), (14, 22))]) == allowed
+
+
+@pytest.mark.parametrize(
+    ("axis", "is_mixed"),
+    [
+        ((196, 396), True),
+        ((197, 397), True),  # with a class token
+        ((49, 99), True),  # patches of 2 × 2
+        ((28, 40), True),
+        ((14, 18), False),
+        ((14, 22), False),
+        ((7, 9), False),
+        ((14, 14), False),
+    ],
+)
+def test_an_axis_of_all_cells_or_of_both_sides(axis: tuple[int, int], *, is_mixed: bool) -> None:
+    assert is_of_both(axis, [((14, 18), (14, 22))]) == is_mixed
 
 
 class Sized(nn.Module):
     def __init__(self, sides: tuple[int, ...]) -> None:
         super().__init__()
         self.conv, self.act = nn.Conv2d(3, 4, 3), nn.ReLU()
-        self.sides, self.seen = sides, list[tuple[int, ...]]()
+        self.sides, self.ran = sides, 0
 
     def forward(self, images: Tensor) -> Tensor:
+        self.ran += 1
         maps = self.conv(images)
         if any(side not in self.sides for side in images.shape[2:]):
             raise ValueError("another size")
@@ -33,22 +108,28 @@ class Sized(nn.Module):
         return acted.mean((2, 3))
 
 
-def shapes(sides: tuple[int, ...]) -> list[tuple[tuple[int, ...], ...]]:
+@pytest.mark.parametrize(("sides", "calls"), [((16, 80, 144), 2), ((16,), 1)])
+def test_one_pass_goes_as_far_as_the_network_does(sides: tuple[int, ...], calls: int) -> None:
     network = seeded(lambda: Sized(sides))
-    calls = watch(network, torch.zeros(1, 3, 16, 16)).calls
-    others = at_other_sizes(as_model(network), (3, 16, 16), calls, len(calls))
-    return [tuple(each.shapes[()] for each in pair) for pair in others]
+    watched = watch(network, torch.zeros(1, 3, 16, 16)).calls
+    larger, others = at_larger_size(as_model(network), (3, 16, 16), watched)
+    assert larger.shape == (3, 80, 144)
+    assert [each.shapes[()] for each in others] == [(1, 4, 78, 142)] * calls
+    assert network.ran == 2
 
 
-def test_shapes_of_a_taller_and_a_wider_input() -> None:
-    pair = ((1, 4, 78, 14), (1, 4, 14, 78))
-    assert shapes((16, 80)) == [pair, pair]
+def test_what_takes_another_way_at_another_size_tells_no_more() -> None:
+    class Resizes(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.pool, self.act = nn.Conv2d(3, 4, 3), nn.MaxPool2d(2), nn.ReLU()
 
+        def forward(self, images: Tensor) -> Tensor:
+            maps = self.conv(images)
+            acted: Tensor = self.act(self.pool(maps) if maps.shape[2] > 20 else maps)
+            return acted
 
-def test_twice_the_size_where_the_network_refuses_another() -> None:
-    pair = ((1, 4, 30, 14), (1, 4, 14, 30))
-    assert shapes((16, 32)) == [pair, pair]
-
-
-def test_they_go_as_far_as_the_network_does() -> None:
-    assert shapes((16,)) == [((1, 4, 78, 14), (1, 4, 14, 78))]
+    network = seeded(Resizes)
+    watched = watch(network, torch.zeros(1, 3, 16, 16)).calls
+    _, others = at_larger_size(as_model(network), (3, 16, 16), watched)
+    assert [each.layer for each in others] == ["conv"]

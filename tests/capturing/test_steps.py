@@ -30,6 +30,7 @@ def test_functions_and_each_call_of_a_module_are_steps() -> None:
 
 
 def test_a_network_of_torchvision_with_relus_that_are_functions() -> None:
-    trace = layer_trace(hookviz.load_model("googlenet", "random"), (3, 64, 64))
+    model = hookviz.load_model("googlenet", "random")
+    trace = layer_trace(model, (3, 64, 64))
     steps = [str(step) for step in steps_after(trace, "inception3a.branch1.conv")]
     assert steps[:2] == ["inception3a.branch1.bn", "inception3a.branch1.relu() after bn"]

@@ -8,7 +8,6 @@ import torch
 
 import hookviz
 from hookviz.drawing.panels import TextPanel
-from hookviz.hooking import purity
 from tests.networks import random_input
 from tests.plain_hooks import plain_hooks
 
@@ -41,7 +40,6 @@ def test_a_family_is_shown_as_it_computes(name: str) -> None:
     assert all(torch.equal(cap[address].values, truth.activations[address][0]) for address in cap)
     assert cap.logits is not None
     assert torch.equal(cap.logits, truth.output[0])
-    assert purity.is_pure(model.network)  # else every capture would be slow
     verdict = hookviz.run_lens("verify", model, image).panels[0]
     assert isinstance(verdict, TextPanel)
     assert verdict.tone == "good", verdict.text

@@ -19,7 +19,8 @@ def test_all_layers_come_of_one_pass_which_ends_at_the_last_of_them(tiny: Model)
     assert work.names(shard) == ("a", "b")
     assert isinstance(outcomes["b"], hookviz.HookVizError)
     assert isinstance(outcomes["a"], tuple)
-    first = tiny.network.get_submodule("conv1")(random_input(0))
+    with torch.no_grad():
+        first = tiny.network.get_submodule("conv1")(random_input(0))
     for found, expected in zip(outcomes["a"], (first.relu(), first), strict=True):
         np.testing.assert_allclose(found, expected.mean((2, 3))[0].numpy(), rtol=1e-5, atol=1e-6)
 

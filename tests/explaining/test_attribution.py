@@ -106,7 +106,7 @@ def test_an_in_place_module_writes_over_nothing(tiny: hookviz.Model, noise: Tens
     np.testing.assert_allclose(result.output, output.numpy(), rtol=1e-5, atol=1e-6)
     # The head is linear on the mean, so a cell counts its channel's weight where it is positive.
     expected = network.head.weight[4][:, None, None] / output[0].numel() * (output > 0)
-    np.testing.assert_allclose(result.gradient, expected.numpy(), rtol=1e-5)
+    np.testing.assert_allclose(result.gradient, expected.detach().numpy(), rtol=1e-5)
 
 
 class Twice(nn.Module):

@@ -10,8 +10,9 @@ from hookviz.capturing.layer_trace import input_trace
 from hookviz.explaining import channel_ablation
 from hookviz.explaining.channel_ablation import channel_effects
 from hookviz.hooking.forward_pass import ProgressReporter
+from hookviz.hooking.network_state import share
 from hookviz.types import Model
-from tests.networks import as_model, random_input, seeded
+from tests.networks import as_model, plain_network, random_input, seeded
 from tests.odd_batches import ODD, Odd, alone, silenced
 from tests.wide_networks import Wide
 
@@ -21,7 +22,7 @@ def test_it_is_the_change_of_the_scores_without_each_kernel(tiny: Model, noise: 
     effects = channel_effects(
         tiny, inputs.prepare(tiny, noise), ["conv1", "conv2"], progress=shares.append
     )
-    network = copy.deepcopy(tiny.network)
+    network = plain_network(tiny)
     scores = network(noise)[0]
     for name, result in effects.items():
         for channel, effect in enumerate(result.tolist()):
@@ -69,7 +70,7 @@ def test_it_can_be_stopped(tiny: Model, noise: Tensor) -> None:
 
 def test_a_large_networks_scores_are_those_of_plain_passes_to_rounding_and_say_so() -> None:
     network, image = seeded(Wide).eval(), random_input(2, 24)
-    model = as_model(network)
+    model = as_model(share(network))
     model_input = inputs.prepare(model, image)
     trace = input_trace(model, model_input)
     info = next(info for info in trace.layers if info.name == "conv1")

@@ -10,6 +10,7 @@ import hookviz
 from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.baselines import baseline_of
 from hookviz.explaining.occlusion import Windows, occlusion
+from hookviz.hooking.network_state import share
 from hookviz.types import ignore
 from tests.networks import TINY_SIDE, Tiny, as_model, random_input, seeded
 from tests.odd_batches import ODD, Odd, alone
@@ -139,7 +140,7 @@ def test_a_layer_without_a_batch_is_asked_one_image_at_a_time() -> None:
 
 
 def test_a_large_networks_is_that_of_plain_passes_to_rounding_and_says_so() -> None:
-    model = as_model(seeded(Wide))
+    model = as_model(share(seeded(Wide).eval()))
     model_input = hookviz.prepare(model, random_input(0, 24))
     windows = Windows((24, 24), 8, 4)
     result = occlusion(

@@ -1,7 +1,7 @@
 """Networks without the channels that are gone compute what the masked ones do, to 64 bits."""
 
-import copy
 import random
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,16 +14,14 @@ import hookviz
 from hookviz.explaining import smaller_network
 from hookviz.models import user_models
 from hookviz.types import Model
-from tests.networks import as_model, hook_count, random_input, seeded
+from tests.networks import Tiny, as_model, hook_count, plain_network, random_input, seeded
 from tests.odd_batches import OnePass
 from tests.test_hook_contract import condition
 
 
 def same_in_double(pruned: Model, small: hookviz.Smaller, image: Tensor) -> None:
     """In 64 bits nothing but the order of sums is left, which is 1e-16 or so of them."""
-    one, other = (
-        copy.deepcopy(each.network).double()(image.double()) for each in (pruned, small.model)
-    )
+    one, other = (plain_network(each).double()(image.double()) for each in (pruned, small.model))
     torch.testing.assert_close(other, one, rtol=1e-9, atol=1e-12 * float(one.abs().max()) + 1e-15)
 
 
@@ -75,7 +73,7 @@ def test_networks_of_the_catalog(name: str, removed: set[str], side: int) -> Non
     assert small.multiply_adds[1] == sum(one.multiply_adds * one.calls for one in layers)
     assert small.multiply_adds[1] < 0.7 * small.multiply_adds[0]
     assert min(small.seconds) > 0
-    assert small.difference < 1e-5 * float(pruned.network(image).abs().max())
+    assert small.difference < 1e-5 * float(plain_network(pruned)(image).abs().max())
 
 
 def test_a_bottleneck_is_narrowed_inside() -> None:
@@ -250,3 +248,22 @@ def test_each_pass_of_both_is_a_fresh_networks() -> None:
     small = hookviz.smaller(pruned, random_input(0))
     assert small.removed == {"conv1": 3}
     assert small.difference < 1e-6
+
+
+def test_a_network_that_can_not_be_copied_is_refused(tiny: Model) -> None:
+    tiny.network.lock = threading.Lock()  # type: ignore[assignment]
+    with pytest.raises(hookviz.ModelError, match=r"Tiny can't be copied: cannot pickle"):
+        hookviz.smaller(hookviz.prune(tiny, 0.5, "channels by L1 norm"))
+
+
+def test_several_inputs_go_with_the_smaller_network_too() -> None:
+    class Two(Tiny):
+        def forward(self, images: Tensor, scale: Tensor) -> Tensor:  # type: ignore[override]
+            return super().forward(images) * scale
+
+    model = hookviz.wrap(seeded(Two), example=(random_input(0), torch.tensor(2.0)))
+    pruned = hookviz.prune(model, 0.5, "channels by L1 norm")
+    small = hookviz.smaller(pruned, random_input(1))
+    assert small.removed == {"conv1": 2, "conv2": 3}
+    scores = [hookviz.capture(each, random_input(1)).logits for each in (pruned, small.model)]
+    torch.testing.assert_close(*scores)

@@ -19,7 +19,7 @@ from hookviz.hooking.channels_last import (
 )
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.types import Model
-from tests.networks import Tiny, all_hooks, as_model, random_input, seeded
+from tests.networks import Tiny, all_hooks, as_model, as_shared, random_input, seeded
 from tests.wide_networks import Wide, WideByStrides, WideViewed
 
 SIDE = 24
@@ -32,7 +32,7 @@ def traced(model: Model) -> Model:
 
 
 def wide() -> Model:
-    return traced(as_model(seeded(Wide)))
+    return traced(as_shared(seeded(Wide)))
 
 
 def is_last(weights: Tensor) -> bool:
@@ -57,7 +57,7 @@ def test_its_scores_are_those_of_a_plain_pass_to_rounding() -> None:
 
 def test_the_users_weights_keep_their_format_their_memory_and_their_values() -> None:
     module = seeded(Wide)
-    model = traced(as_model(module))
+    model = traced(as_shared(module))
     networks = {"the module": module, "the model's": model.network}
     before = {
         (which, name): (each.data_ptr(), each.stride(), each._version, each.clone())
@@ -103,18 +103,9 @@ def test_networks_of_convolutions_suit_and_attention_and_small_ones_do_not(
 
 def test_other_precisions_and_what_does_more_than_compute_stay_as_they_are() -> None:
     assert is_convolutional(wide().network)
-    assert not is_convolutional(as_model(seeded(Wide)).network)  # nobody watched a pass
-    assert not is_convolutional(traced(as_model(seeded(Wide).double())).network)
-    assert not is_convolutional(traced(as_model(seeded(Tiny))).network)
-
-    class Counts(Wide):
-        calls = 0
-
-        def forward(self, images: Tensor) -> Tensor:
-            self.calls += 1
-            return super().forward(images)
-
-    assert not is_convolutional(traced(as_model(seeded(Counts))).network)
+    assert not is_convolutional(as_model(seeded(Wide)).network)  # a person's own
+    assert not is_convolutional(traced(as_shared(seeded(Wide).double())).network)
+    assert not is_convolutional(traced(as_shared(seeded(Tiny))).network)
 
     class Scaled(Wide):
         def __init__(self) -> None:
@@ -124,12 +115,12 @@ def test_other_precisions_and_what_does_more_than_compute_stay_as_they_are() -> 
         def forward(self, images: Tensor) -> Tensor:
             return super().forward(images) * self.scale
 
-    assert not is_convolutional(traced(as_model(seeded(Scaled))).network)
+    assert not is_convolutional(traced(as_shared(seeded(Scaled))).network)
 
 
 @pytest.mark.parametrize("kind", [WideViewed, WideByStrides])
 def test_a_network_that_goes_by_how_its_input_lies_gets_it_plainly(kind: type[Wide]) -> None:
-    model = traced(as_model(seeded(kind)))
+    model = traced(as_shared(seeded(kind)))
     assert with_channels_last(model) is not model
     images = random_input(0, SIDE)
     assert faster_model(model, images) is model

@@ -47,7 +47,6 @@ CHANGES: dict[str, Callable[[Any], object]] = {
     "a buffer": _scale,
     "a hook": lambda net: net[1].register_forward_hook(net[1].twice),
     "precision": lambda net: net.double(),
-    "mode": lambda net: net[2][0].train(),
 }
 
 
@@ -85,7 +84,11 @@ def test_a_finding_is_kept_while_the_network_stays_as_it_is() -> None:
     findings, network = Findings[str](most=2), layers()
     assert findings.of(network).keep("a", "first") == "first"
     assert findings.of(network).get("a") == "first"
-    network[2].train(not network[2].training)
+    network.train(not network.training)
+    handle = network[1].register_forward_hook(lambda *_call: None)
+    assert findings.of(network).get("a") == "first"
+    handle.remove()
+    network[1] = nn.Identity()
     assert findings.of(network).get("a") is None
 
 

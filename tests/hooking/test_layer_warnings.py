@@ -295,6 +295,7 @@ def test_within_torch_func_without_vmap_all_is_seen() -> None:
         torch.func.grad(loss)({name: each * torch.nan for name, each in weights.items()})
 
 
+@pytest.mark.filterwarnings("ignore:.* saw no:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("instrument", INSTRUMENTS)
 @pytest.mark.parametrize("norm_first", [False, True])
@@ -528,3 +529,113 @@ def test_numbers_are_all_that_is_in_a_tensor() -> None:
         torch.vmap(unwrapped)(values)
     with pytest.raises(ValueError, match=r"torch\.vmap"):
         torch.vmap(torch.func.grad(lambda x: unwrapped(x).sum()))(values)
+
+
+class Paths(nn.Module):
+    """Takes one of two paths, and has parts that no path calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+        self.right = nn.Sequential(*(nn.Linear(2, 2) for _ in range(5)))
+        self.several = nn.ModuleList([nn.Identity(), nn.Dropout()])
+        self.weights = nn.ParameterList([torch.ones(1)])
+        self.attention = nn.MultiheadAttention(2, 1, batch_first=True)
+
+    def forward(self, given: Tensor, *, right: bool = False) -> Tensor:
+        result: Tensor = self.attention(given, given, given, need_weights=False)[0]
+        return self.right(given) if right else self.left(result)  # type: ignore[no-any-return]
+
+
+ATTENTION = "attention.out_proj: torch.nn.MultiheadAttention uses its weights without calling it."
+RIGHT = "right.0, right.1, right.2 and 2 more: the passes in the block did not call it."
+
+
+@pytest.mark.parametrize("instrument", ["observe", "edit", "before", "on_gradients", "record"])
+def test_layers_that_did_not_run_are_named_once_with_the_reason(instrument: str) -> None:
+    network = Paths()
+    with pytest.warns(RuntimeWarning) as said, INSTRUMENTS[instrument](network):
+        (network(GIVEN) + network(GIVEN)).sum().backward()
+    (warning,) = said
+    saw = f"{instrument} saw no call of"
+    assert str(warning.message) == f"{saw} {RIGHT} {saw} {ATTENTION}"
+    assert warning.filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("layers", "named"),
+    [
+        (nn.Linear, f"{RIGHT} observe saw no call of {ATTENTION}"),
+        ("left*", None),
+        ("several*", "several, several.0 and several.1: the passes in the block did not call it."),
+        (["left", "several"], "several: the passes in the block did not call it."),
+        (["left", "several*"], None),
+        (["left", "several.0"], "several.0: the passes in the block did not call it."),
+        (nn.Identity, "several.0: the passes in the block did not call it."),
+        ((name for name in ["left", "right"]), "right: the passes in the block did not call it."),
+        (nn.ReLU, None),
+        ([], None),
+    ],
+)
+def test_only_layers_that_would_run_are_named(layers: Any, named: str | None) -> None:
+    network = Paths()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with hookviz.observe(network, layers):
+            network(GIVEN)
+    expected = [f"observe saw no call of {named}"] if named else []
+    assert [str(each.message) for each in said] == expected
+
+
+@pytest.mark.parametrize("instrument", INSTRUMENTS)
+def test_a_block_without_a_pass_says_so(instrument: str) -> None:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with INSTRUMENTS[instrument](Paths()), torch.no_grad():
+            copy.deepcopy(Paths())(GIVEN)
+        with hookviz.observe(Paths(), []):
+            pass
+    passes = "training passes" if instrument == "record" else "passes"
+    expected = f"{instrument} saw nothing: the block ran no {passes} of this Paths."
+    texts = [str(each.message)[: len(expected)] for each in said]
+    assert texts == ([] if instrument == "watch" else [expected])
+
+
+def test_a_block_that_fails_says_nothing() -> None:
+    for instrument in INSTRUMENTS.values():
+        with pytest.raises(RuntimeError, match="shapes"), instrument(Paths()):
+            Paths().left(torch.ones(3, 3))
+
+
+COMPILED: dict[str, Callable[[nn.Module], Any]] = {
+    "wrapped": lambda network: torch.compile(network, backend="eager"),
+    "in place": lambda network: network.compile(backend="eager") or network,  # type: ignore[func-returns-value]
+    "forward": lambda network: (
+        setattr(network, "forward", torch.compile(network.forward, backend="eager")) or network  # type: ignore[func-returns-value]
+    ),
+}
+
+
+@pytest.mark.parametrize("way", COMPILED)
+@pytest.mark.parametrize("instrument", INSTRUMENTS)
+def test_compiled_networks_say_that_their_layers_are_not_called(instrument: str, way: str) -> None:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        network = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
+    expected = trained(copy.deepcopy(network))
+    partly = copy.deepcopy(network)
+    partly[1] = COMPILED[way](partly[1])
+    said = []
+    for given in (partly, COMPILED[way](network)):
+        torch.compiler.reset()
+        with (
+            pytest.warns(RuntimeWarning, match="set_stance") as warned,
+            INSTRUMENTS[instrument](given),
+        ):
+            found = trained(given)
+        assert same(found, expected)
+        said += [str(each.message).partition(":")[0] for each in warned]
+    assert said == [
+        f"{instrument} saw no call of 1.0 and 1.1",
+        f"{instrument} saw no call of 0, 1.0 and 1.1",
+    ]

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from hookviz.hooking.network_state import ByNetwork, state_of, unchanged
+from hookviz.hooking.network_state import ByNetwork, is_shared, share, state_of, unchanged
 
 
 def network() -> nn.Sequential:
@@ -14,58 +14,68 @@ def network() -> nn.Sequential:
     return nn.Sequential(block, shared, nn.Conv2d(4, 2, 3)).eval()
 
 
-CHANGES: dict[str, Callable[[Any], object]] = {
+MADE_ANEW: dict[str, Callable[[Any], object]] = {
     "a module replaced by one alike": lambda net: net[0].__setitem__(0, nn.Conv2d(3, 4, 3)),
     "a module appended": lambda net: net.append(nn.ReLU()),
     "a module taken out": lambda net: net.pop(1),
     "another name for a module": lambda net: net.register_module("alias", net[2]),
-    "a parameter replaced": lambda net: setattr(
-        net[2], "weight", nn.Parameter(torch.ones(2, 4, 3, 3))
+    "a weight of another shape": lambda net: setattr(
+        net[2], "weight", nn.Parameter(torch.ones(3, 4, 3, 3))
     ),
     "a parameter taken away": lambda net: setattr(net[2], "bias", None),
+}
+OTHER_TENSORS: dict[str, Callable[[Any], object]] = {
+    "a weight of the same shape": lambda net: setattr(
+        net[2], "weight", nn.Parameter(torch.ones(2, 4, 3, 3))
+    ),
     "a buffer replaced": lambda net: setattr(net[0][1], "running_mean", torch.ones(4)),
-    "precision": lambda net: net.double(),
-    "device": lambda net: net.to("meta"),
+}
+THE_SAME: dict[str, Callable[[Any], object]] = {
+    "a pass": lambda net: net(torch.zeros(1, 3, 8, 8)),
+    "values": lambda net: net[2].weight.data.mul_(2),
     "the mode of one module": lambda net: net[0][3].train(),
     "a hook": lambda net: net[0][0].register_forward_hook(lambda *_: None),
-    "a hook before": lambda net: net[0][0].register_forward_pre_hook(lambda *_: None),
     "a hook on gradients": lambda net: net[0][0].register_full_backward_hook(lambda *_: None),
 }
 
 
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_change_makes_another_state(change: Callable[[nn.Sequential], object]) -> None:
-    changed = network()
-    before = state_of(changed)
-    kept = [*changed.modules(), *changed.buffers(), *changed.parameters()]  # identities stay taken
-    assert state_of(changed) == before
-    change(changed)
-    assert state_of(changed) != before
-    del kept
+def is_another_after(change: Callable[[nn.Sequential], object], mine: nn.Sequential) -> bool:
+    kept = [*mine.modules(), *mine.buffers(), *mine.parameters()]  # identities stay taken
+    before = state_of(mine)
+    assert state_of(mine) == before
+    change(mine)
+    assert kept
+    return state_of(mine) != before
 
 
-def test_a_hook_that_takes_anothers_place_makes_another_state() -> None:
-    hooked = network()
-    first = hooked.register_forward_hook(lambda *_: None)
-    before = state_of(hooked)
-    first.remove()
-    hooked.register_forward_hook(lambda *_: None)
-    assert state_of(hooked) != before
+@pytest.mark.parametrize("is_of_catalog", [False, True])
+@pytest.mark.parametrize("change", MADE_ANEW.values(), ids=MADE_ANEW)
+def test_other_modules_make_another_state(
+    change: Callable[[nn.Sequential], object], is_of_catalog: bool
+) -> None:
+    assert is_another_after(change, share(network()) if is_of_catalog else network())
 
 
-def test_a_pass_and_values_leave_the_state() -> None:
-    same: Any = network()
-    before = state_of(same)
-    same(torch.zeros(1, 3, 8, 8))
-    same[2].weight.data.mul_(2)
-    assert state_of(same) == before
+@pytest.mark.parametrize("change", OTHER_TENSORS.values(), ids=OTHER_TENSORS)
+def test_other_tensors_make_another_state_of_what_has_replicas(
+    change: Callable[[nn.Sequential], object],
+) -> None:
+    assert is_another_after(change, share(network()))
+    assert not is_another_after(change, network())
 
 
-def test_one_module_in_training_mode_counts() -> None:
-    mine: Any = network()
-    assert not state_of(mine).is_training
-    mine[0][3].train()
-    assert state_of(mine).is_training
+@pytest.mark.parametrize("is_of_catalog", [False, True])
+@pytest.mark.parametrize("change", THE_SAME.values(), ids=THE_SAME)
+def test_a_pass_values_modes_and_hooks_leave_the_state(
+    change: Callable[[nn.Sequential], object], is_of_catalog: bool
+) -> None:
+    assert not is_another_after(change, share(network()) if is_of_catalog else network())
+
+
+def test_networks_of_the_catalog_are_told_by_identity() -> None:
+    mine, other = network(), network()
+    assert share(mine) is mine
+    assert (is_shared(mine), is_shared(other)) == (True, False)
 
 
 def test_a_network_that_holds_itself_is_walked_once() -> None:
@@ -77,10 +87,7 @@ def test_a_network_that_holds_itself_is_walked_once() -> None:
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:FutureWarning")
 def test_a_script_has_a_state_too() -> None:
     scripted: Any = nn.Sequential(torch.jit.script(network()))
-    before = state_of(scripted)
-    assert state_of(scripted) == before
-    scripted[0].train()
-    assert state_of(scripted) != before
+    assert state_of(scripted) == state_of(scripted)
 
 
 def test_what_is_kept_goes_when_the_network_was_changed() -> None:
@@ -100,14 +107,12 @@ def test_what_is_kept_goes_when_the_network_was_changed() -> None:
 
 def test_within_a_block_a_network_is_looked_at_once() -> None:
     findings, mine = ByNetwork(), network()
-    with unchanged(mine) as state:
+    with unchanged(mine):
         findings[mine] = "found"
         mine.append(nn.ReLU())
-        with unchanged(mine) as again:
-            assert again is state
-        assert findings[mine] == "found"
-    with unchanged(mine) as later:
-        assert later != state
+        with unchanged(mine):
+            assert findings[mine] == "found"
+    with unchanged(mine):
         assert mine not in findings
 
 

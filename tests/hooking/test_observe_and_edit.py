@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torchvision.models import resnet34
 
 import hookviz
-from hookviz.errors import SettingError, UnknownLayerError
+from hookviz.errors import SettingError
 from tests.networks import Tiny, hook_count, random_input, seeded
 
 
@@ -68,7 +68,7 @@ def test_a_block_is_a_decorator_too_each_call_a_block_of_its_own(network: Tiny) 
 
     @hookviz.observe(network, "conv?", lambda call: calls.append((call.layer, call.index)))
     def step() -> Tensor:
-        assert hook_count(network) == 2
+        assert hook_count(network.conv1) == 2  # one of them notes whether the layer ran
         found: Tensor = network(random_input(0))
         return found
 
@@ -187,6 +187,7 @@ def test_calls_that_fail_are_seen_where_asked_for(network: Tiny) -> None:
     for always, expected in ((False, []), (True, [("conv1", None)])):
         seen: list[tuple[str, Any]] = []
         with (
+            pytest.warns(RuntimeWarning, match="observe saw no call of conv2: "),
             hookviz.observe(
                 network,
                 "conv?",
@@ -200,31 +201,43 @@ def test_calls_that_fail_are_seen_where_asked_for(network: Tiny) -> None:
         assert hook_count(network) == 0
 
 
-def test_layers_of_a_data_parallel_have_longer_names_and_replicas_are_seen(network: Tiny) -> None:
+def test_replicas_of_a_data_parallel_are_seen(network: Tiny) -> None:
     parallel = nn.DataParallel(network)
     seen: list[tuple[int, ...]] = []
-    with hookviz.observe(parallel, "module.conv1", lambda call: seen.append(call.output.shape)):
+    with hookviz.observe(parallel, "conv1", lambda call: seen.append(call.output.shape)):
         parallel(random_input(0))
         # What `torch.nn.parallel.replicate` makes of each module for each further GPU.
         replica = network.conv1._replicate_for_data_parallel()  # type: ignore[no-untyped-call]
         replica.weight, replica.bias = network.conv1.weight, network.conv1.bias
         replica(random_input(0, 8))
     assert seen == [(1, 4, 16, 16), (1, 4, 8, 8)]
+
+
+@pytest.mark.parametrize("fullgraph", [True, False])
+def test_a_program_that_is_made_in_a_block_keeps_nothing_of_it(
+    network: Tiny, fullgraph: bool
+) -> None:
+    calls: list[hookviz.Call] = []
+    compiled = torch.compile(network, backend="eager", fullgraph=fullgraph)
+    expected = network(random_input(0))
     with (
-        pytest.raises(UnknownLayerError, match=r"'module\.conv1'"),
-        hookviz.observe(parallel, "conv1", print),
+        pytest.warns(RuntimeWarning) as said,
+        hookviz.edit(network, None, calls.append, always_call=True),
+        hookviz.before(compiled, None, calls.append),  # type: ignore[arg-type]
     ):
-        pytest.fail("the block must not run")
-
-
-def test_what_was_made_before_compiling_can_be_looked_at(network: Tiny) -> None:
-    compiled = torch.compile(network, backend="eager")
-    expected = compiled(random_input(0))
-    seen: list[str] = []
-    with hookviz.observe(compiled._orig_mod, None, lambda call: seen.append(call.layer)):  # type: ignore[attr-defined]
-        found = compiled._orig_mod(random_input(0))  # type: ignore[attr-defined]
-    assert seen == ["conv1", "relu", "conv2", "relu", "head"]
-    torch.testing.assert_close(found, expected)
+        found = compiled(random_input(0))
+    texts = [str(each.message) for each in said]
+    assert texts[0].startswith(
+        "before saw no call of conv1, relu, conv2 and 1 more: a program that"
+    )
+    assert texts[1].startswith("edit saw nothing: the block ran no passes of this Tiny.")
+    assert torch.equal(found, expected)
+    assert torch.equal(compiled(random_input(0)), expected)
+    assert calls == []
+    with hookviz.observe(compiled, "conv1", calls.append):  # type: ignore[arg-type]
+        with torch.compiler.set_stance("force_eager"):
+            compiled(random_input(0))
+        assert [call.layer for call in calls] == ["conv1"]
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, GeneratorExit])

@@ -1,7 +1,6 @@
 import torch
 from torch import nn
 
-from hookviz.hooking import replicas
 from hookviz.hooking.precision import device_and_dtype, dtypes, take_down_dtype
 
 
@@ -11,7 +10,6 @@ def test_the_first_parameter_tells_until_a_pass_does() -> None:
     assert device_and_dtype(network) == (torch.device("cpu"), torch.bfloat16)
     take_down_dtype(network, torch.float32)
     assert device_and_dtype(network)[1] == torch.float32
-    assert device_and_dtype(replicas.full_copy(network))[1] == torch.float32
 
 
 def test_without_parameters_it_is_float32() -> None:

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -106,3 +108,20 @@ def test_type_and_need_of_a_gradient_follow_the_parameter() -> None:
     with hookviz.replace_parameters(network, {"weight": torch.ones(1, 2)}):
         assert network.weight.dtype == torch.float64
         assert not network.weight.requires_grad
+
+
+def test_a_compiled_part_has_its_parameters_by_either_name_and_runs_with_the_others() -> None:
+    inner, given = nn.Linear(2, 2, bias=False), torch.ones(1, 2)
+    part: Any = torch.compile(inner, backend="eager")
+    network = nn.Sequential(part)
+    before, usual = state(network), network(given)
+    for name in ("0.weight", "0._orig_mod.weight"):
+        with hookviz.replace_parameters(network, {name: torch.eye(2) * 3}):
+            assert network(given).tolist() == [[3, 3]]
+        assert_same(before, network)
+        assert torch.equal(network(given), usual)
+    with (
+        pytest.raises(UnknownNameError, match=r"'0\.weight'"),
+        hookviz.replace_parameters(network, {"0.wieght": given}),
+    ):
+        pytest.fail("the block must not run")

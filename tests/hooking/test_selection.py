@@ -9,7 +9,6 @@ from torchvision.models import resnet34
 
 from hookviz.errors import HookVizError, ModelError, SettingError, UnknownLayerError
 from hookviz.hooking.selection import select
-from tests.networks import Tiny, seeded
 
 NETWORK = resnet34(weights=None)
 NAMES = [name for name, _ in NETWORK.named_modules()]
@@ -98,21 +97,33 @@ def test_a_shared_module_is_chosen_once_unless_both_names_are_asked_for() -> Non
     assert select(network, None, exclude="2") == ("1",)
 
 
-def test_what_hooks_cannot_see_is_refused() -> None:
-    network = seeded(Tiny)
-    made = torch.compile(network, backend="eager")
-    with pytest.raises(ModelError, match=r"This OptimizedModule is compiled.*network\._orig_mod`"):
-        select(made)  # type: ignore[arg-type]
-    assert select(made._orig_mod, "conv1") == ("conv1",)  # type: ignore[attr-defined]
-    inside = nn.ModuleList([nn.ReLU()])
-    inside.append(torch.compile(nn.ReLU(), backend="eager"))  # type: ignore[arg-type]
-    with pytest.raises(ModelError, match=r"1 is compiled.*network\.1\._orig_mod"):
-        select(inside, "0")
-    in_place = seeded(Tiny)
-    in_place.conv2.compile(backend="eager")
-    with pytest.raises(ModelError, match=r"conv2 is compiled.*before it is compiled"):
-        select(in_place)
-    with pytest.raises(ModelError, match="not on a function"):
+def test_names_may_have_what_wrappers_add() -> None:
+    network = nn.Sequential(nn.ReLU(), nn.Sequential(nn.ReLU(), nn.Conv2d(1, 1, 1)))
+    part: Any = torch.compile(network[1], backend="eager")
+    network[1] = part
+    for given, prefix in (
+        (network, ""),
+        (torch.compile(network, backend="eager"), "_orig_mod."),
+        (nn.DataParallel(network), "module."),
+    ):
+        assert select(given) == ("0", "1", "1.0", "1.1")  # type: ignore[arg-type]
+        for layers, expected in (
+            (f"{prefix}1._orig_mod.0", ("1.0",)),
+            (f"{prefix}1._orig_mod.*", ("1.0", "1.1")),
+            ("1._orig_mod", ("1",)),
+            (part, ("1",)),
+            (part._orig_mod, ("1",)),
+            (given, ("",)),
+            (lambda name, module: isinstance(module, nn.Sequential) and name, ("1",)),
+        ):
+            assert select(given, layers) == expected  # type: ignore[arg-type]
+        assert select(given, None, exclude=f"{prefix}1._orig_mod.*") == ("0", "1")  # type: ignore[arg-type]
+    with pytest.raises(UnknownLayerError, match=r"called 'module\.0'"):
+        select(network, "module.0")
+
+
+def test_what_is_no_network_is_refused() -> None:
+    with pytest.raises(ModelError, match="not function"):
         select(lambda image: image)  # type: ignore[arg-type]
 
 

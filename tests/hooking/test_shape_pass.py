@@ -8,9 +8,9 @@ import pytest
 from torch import Tensor, nn
 from torchvision import models
 
-import hookviz
 from hookviz.errors import ModelError
 from hookviz.hooking.shape_pass import pass_at_another_size, pass_without_data
+from tests.networks import as_shared
 
 Seen = list[tuple[str, tuple[int, ...], bool]]
 
@@ -35,7 +35,7 @@ def follow(seen: Seen) -> Callable[[nn.Module, Tensor], None]:
 def test_a_small_network_has_the_same_shapes_with_data_while_the_compiler_is_not_there(
     runs: Callable[..., object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = hookviz.wrap(models.squeezenet1_1(num_classes=3), name="small")
+    model = as_shared(models.squeezenet1_1(num_classes=3))
     with_data: Seen = []
     without: Seen = []
     monkeypatch.delitem(sys.modules, "torch._dynamo", raising=False)
@@ -48,7 +48,7 @@ def test_a_small_network_has_the_same_shapes_with_data_while_the_compiler_is_not
 
 
 def test_a_large_network_is_never_run_with_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = hookviz.wrap(models.resnet18(num_classes=3), name="large")
+    model = as_shared(models.resnet18(num_classes=3))
     seen: Seen = []
     monkeypatch.delitem(sys.modules, "torch._dynamo", raising=False)
     pass_without_data(model, (3, 64, 64), follow(seen))
@@ -57,7 +57,7 @@ def test_a_large_network_is_never_run_with_data(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_size_that_the_network_refuses_is_an_error_or_the_end_of_what_is_seen() -> None:
-    model = hookviz.wrap(models.squeezenet1_1(num_classes=3), name="small")
+    model = as_shared(models.squeezenet1_1(num_classes=3))
     with pytest.raises(ModelError, match="4×96×96"):
         pass_without_data(model, (4, 96, 96), follow([]))
     pass_at_another_size(model, (4, 96, 96), follow([]))

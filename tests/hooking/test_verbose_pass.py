@@ -86,3 +86,22 @@ def test_a_pass_that_fails_says_where_and_runs_once() -> None:
     assert len(runs) == 1
     theirs.remove()
     assert hook_count(network) == 0
+
+
+def test_compiled_parts_are_printed_layer_by_layer() -> None:
+    inner = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+    part: Any = torch.compile(inner, backend="eager")
+    network = nn.Sequential(nn.Tanh(), part)
+    given = torch.ones(1, 2)
+    for given_network in (network, nn.DataParallel(network), torch.compile(network)):
+        output, lines = printed(given_network, given)  # type: ignore[arg-type]
+        assert torch.equal(output, inner(given.tanh()))
+        assert [line[:2] for line in lines] == [["0", "Tanh"], ["1.0", "Linear"], ["1.1", "ReLU"]]
+    assert [line[:2] for line in printed(network, given, depth=1)[1]][1] == ["1", "Sequential"]
+    with (
+        pytest.warns(RuntimeWarning, match=r"saw no call of 1\.0 and 1\.1: a program"),
+        hookviz.observe(network, None),
+    ):
+        network(given)  # as it was compiled, like before
+    with pytest.raises(hookviz.ModelError, match="not function"):
+        hookviz.verbose(printed, given)  # type: ignore[arg-type]

@@ -1,5 +1,5 @@
 import copy
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -9,7 +9,6 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.drawing.panels import ChartPanel, GridPanel, TablePanel, TextPanel
 from hookviz.explaining import channel_ablation
-from hookviz.hooking import replicas
 from hookviz.types import Model
 from tests.codegen.script_cases import (
     RESNET,
@@ -19,7 +18,7 @@ from tests.codegen.script_cases import (
     ScriptCase,
 )
 from tests.networks import as_model, random_input, seeded
-from tests.odd_batches import ODD, Counter, Odd, alone, silenced
+from tests.odd_batches import ODD, Odd, alone, silenced
 from tests.tally import Tally
 
 SCRIPTS = (  # here a pass for each channel
@@ -201,23 +200,6 @@ def test_a_fresh_network_misses_each_channel(kind: type[Odd]) -> None:
     expected = (after[:, 1] - before[1]).detach()
     np.testing.assert_allclose(result.values["logit_change"], expected, rtol=1e-3, atol=1e-6)
     assert float(result.values["logit"]) == pytest.approx(float(before[1]), rel=1e-5)
-
-
-@pytest.mark.parametrize(("kind", "copies"), [(Odd, 0), (Counter, 10)])
-def test_a_network_that_only_computes_is_not_copied_for_each_pass(
-    monkeypatch: pytest.MonkeyPatch, kind: type[Odd], copies: int
-) -> None:
-    model, image = as_model(seeded(kind)), random_input(5)
-    hookviz.capture(model, image)  # its layers are known from here on, and a replica is at rest
-    made, copied = [], replicas.replicate
-
-    def counted(network: nn.Module, *given: Any) -> nn.Module:
-        made.append(copied(network, *given))
-        return made[-1]
-
-    monkeypatch.setattr(replicas, "replicate", counted)
-    hookviz.run_lens("channels-that-matter", model, image, layer="conv1", target=1)
-    assert len(made) == copies  # for the classes, the maps, either half and the batch
 
 
 def test_a_small_room_makes_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:

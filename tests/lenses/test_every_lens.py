@@ -11,12 +11,13 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.capturing import inputs
+from hookviz.hooking.network_state import share
 from hookviz.lenses.contract import running
 from hookviz.lenses.contract.lens import GROUPS, SEES, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, Switch
 from hookviz.lenses.contract.result import LensResult
 from tests.every_lens import OF_SEGMENTATION, OF_TRANSFORMERS
-from tests.networks import Tiny, as_model, hook_count, seeded
+from tests.networks import Tiny, all_hooks, as_model, hook_count, seeded
 from tests.pictures import picture
 
 EVERY = pytest.mark.parametrize("lens", running.list_lenses(), ids=lambda lens: lens.slug)
@@ -71,46 +72,58 @@ class TinySegmenting(nn.Module):
         return scores
 
 
-def suited(lens: Lens) -> type[Tiny] | type[TinyAttending] | type[TinySegmenting]:
+def suited(lens: Lens) -> type[nn.Module]:
     """A tiny network that the lens can be asked about."""
     if lens.slug in OF_SEGMENTATION:
         return TinySegmenting
     return TinyAttending if lens.slug in OF_TRANSFORMERS else Tiny
 
 
-class Breaks(nn.Module):
-    """Fails in the middle of a pass, on real values alone: shapes can be found out."""
+class Trial(nn.Module):
+    """A person's own: counts its passes in a buffer; its hook breaks one off where that is set."""
+
+    passes: Tensor
+    error: BaseException | None = None
+    left = 0  # passes until then
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("passes", torch.zeros(()))
 
     def forward(self, images: Tensor) -> Tensor:
+        self.passes += 1
         scores: Tensor = super().forward(images)
-        if scores.device.type != "meta":
-            raise RuntimeError("this network is broken")
         return scores
 
-
-class Broken(Breaks, Tiny):
-    pass
-
-
-class BrokenAttending(Breaks, TinyAttending):
-    pass
+    def hook(self, *_call: Any) -> None:
+        self.left -= 1
+        if self.error is not None and self.left < 0:
+            raise self.error
 
 
-class BrokenSegmenting(Breaks, TinySegmenting):
-    pass
+def on_trial(lens: Lens) -> Any:
+    """Such a network for the lens, in training mode."""
+    network = seeded(type("Own", (Trial, suited(lens)), {}))
+    next(network.children()).register_forward_pre_hook(network.hook)
+    return network.train()
 
 
-@pytest.fixture
-def frozen(lens: Lens) -> Iterator[Untouched]:
-    """A tiny model's network, checked to be untouched afterwards."""
-    found = Untouched(as_model(seeded(suited(lens))).network)
+@pytest.fixture(params=["own", "catalog"])
+def untouched(lens: Lens, request: pytest.FixtureRequest) -> Iterator[Untouched]:
+    """A tiny network, checked to be untouched afterwards."""
+    if request.param == "own":
+        network = on_trial(lens)
+    else:
+        network = share(seeded(suited(lens)).eval().requires_grad_(requires_grad=False))
+    found = Untouched(network)
     yield found
     found.check()
+    assert not all_hooks(as_model(network)) - hook_count(network)
 
 
 @EVERY
-def test_success_leaves_nothing_behind(lens: Lens, frozen: Untouched) -> None:
-    result = running.run_lens(lens.slug, as_model(frozen.network), picture())
+def test_success_leaves_nothing_behind(lens: Lens, untouched: Untouched) -> None:
+    result = running.run_lens(lens.slug, as_model(untouched.network), picture())
     assert result.panels
     assert result.lens == lens.slug
     assert set(result.chosen) == {parameter.name for parameter in lens.parameters}
@@ -118,9 +131,8 @@ def test_success_leaves_nothing_behind(lens: Lens, frozen: Untouched) -> None:
 
 @EVERY
 def test_failure_leaves_nothing_behind(lens: Lens) -> None:
-    kinds = {Tiny: Broken, TinyAttending: BrokenAttending, TinySegmenting: BrokenSegmenting}
-    kind = kinds[suited(lens)]
-    network = as_model(seeded(kind)).network
+    network = on_trial(lens)
+    network.error = RuntimeError("this network is broken")
     found = Untouched(network)
     try:
         running.run_lens(lens.slug, as_model(network), picture())
@@ -130,15 +142,33 @@ def test_failure_leaves_nothing_behind(lens: Lens) -> None:
 
 
 @EVERY
-def test_cancelling_leaves_nothing_behind(lens: Lens, frozen: Untouched) -> None:
+@pytest.mark.parametrize("share_done", [0.0, 0.5])
+def test_cancelling_leaves_nothing_behind(
+    lens: Lens, untouched: Untouched, share_done: float
+) -> None:
     class Cancelled(BaseException):
         pass
 
     def cancel(share: float) -> None:
-        raise Cancelled
+        if share >= share_done:
+            raise Cancelled
 
     with contextlib.suppress(Cancelled):  # a lens that is quick tells nobody how far it is
-        running.run_lens(lens.slug, as_model(frozen.network), picture(), progress=cancel)
+        running.run_lens(lens.slug, as_model(untouched.network), picture(), progress=cancel)
+
+
+@EVERY
+def test_an_interrupted_pass_leaves_nothing_behind(lens: Lens) -> None:
+    network = on_trial(lens)
+    running.run_lens(lens.slug, as_model(network), picture())
+    passes = -network.left
+    for at in sorted({0, passes // 2, passes - 1}):
+        network = on_trial(lens)
+        network.error, network.left = KeyboardInterrupt(), at
+        found = Untouched(network)
+        with pytest.raises(KeyboardInterrupt):
+            running.run_lens(lens.slug, as_model(network), picture())
+        found.check()
 
 
 @EVERY

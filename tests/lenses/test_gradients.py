@@ -8,7 +8,7 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.drawing.panels import ChartPanel, GridPanel, TextPanel
 from tests.codegen.script_cases import PVT, RESNET, SHAPESNET, ScriptCase
-from tests.networks import Tiny, as_model, random_input, seeded
+from tests.networks import Tiny, as_model, plain_network, random_input, seeded
 from tests.pictures import picture
 
 SCRIPTS = (
@@ -27,7 +27,7 @@ def texts(result: hookviz.LensResult, tone: str) -> str:
 
 
 def test_its_numbers_follow_from_the_weights(tiny: hookviz.Model, noise: Tensor) -> None:
-    network = tiny.network
+    network = plain_network(tiny)
     assert isinstance(network, Tiny)
     result = hookviz.run_lens("gradients", tiny, noise, target=3)
     assert result.chosen["layer"] == "conv2"
@@ -79,7 +79,7 @@ def test_its_panels_show_the_numbers(tiny: hookviz.Model) -> None:
 
 
 def test_one_cell_of_a_later_layer(tiny: hookviz.Model, noise: Tensor) -> None:
-    network = tiny.network
+    network = plain_network(tiny)
     assert isinstance(network, Tiny)
     chosen: dict[str, Any] = {"layer": "conv1", "of": "conv2", "channel": 5, "row": 2, "column": 4}
     result = hookviz.run_lens("gradients", tiny, noise, **chosen)

@@ -14,7 +14,7 @@ from hookviz.drawing.panels import GridPanel, TablePanel, TextPanel
 from hookviz.lenses.contract.result import LensResult
 from hookviz.wording import number
 from tests.codegen.script_cases import RESNET, SQUEEZENET, ScriptCase
-from tests.networks import as_model, hook_count, random_input, seeded
+from tests.networks import as_model, hook_count, plain_network, random_input, seeded
 
 SCRIPTS = (
     ScriptCase(),
@@ -77,7 +77,7 @@ def test_the_input_is_copied_before_an_in_place_layer_writes_over_it(
     tiny: hookviz.Model, call: int
 ) -> None:
     result = look(tiny, "relu", call=call)
-    weights = dict(tiny.network.named_parameters())
+    weights = dict(plain_network(tiny).named_parameters())
     values = F.conv2d(random_input(3), weights["conv1.weight"], weights["conv1.bias"], padding=1)
     if call == 2:
         values = F.conv2d(F.relu(values), weights["conv2.weight"], weights["conv2.bias"], stride=2)
@@ -98,7 +98,7 @@ def test_the_input_is_copied_before_an_in_place_layer_writes_over_it(
 def test_a_layer_without_weights_shares_its_colours(tiny: hookviz.Model) -> None:
     before, after = grids(look(tiny, "relu"))
     values = random_input(3)
-    weights = dict(tiny.network.named_parameters())
+    weights = dict(plain_network(tiny).named_parameters())
     values = F.conv2d(values, weights["conv1.weight"], weights["conv1.bias"], padding=1)[0]
     passed = (values > 0).numpy()
     np.testing.assert_array_equal(before.levels[passed], after.levels[passed])

@@ -1,4 +1,3 @@
-import copy
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from tests.codegen.script_cases import (
     ScriptCase,
 )
 from tests.explaining.test_pruning import pruned_by_torch
-from tests.networks import Tiny, as_model, random_input, seeded
+from tests.networks import Tiny, as_model, plain_network, random_input, seeded
 
 SCRIPTS = (
     ScriptCase(),
@@ -73,7 +72,7 @@ def test_it_agrees_with_pytorchs_own_pruning(tiny: Model, noise: Tensor) -> None
     result = hookviz.run_lens("prune-weights", tiny, noise)
     np.testing.assert_allclose(result.values["shares"], [*np.arange(0, 0.95, 0.1), 0.95])
     for index, share in enumerate(result.values["shares"]):
-        other = copy.deepcopy(tiny.network)
+        other = plain_network(tiny)
         convs = [(other.get_submodule(name), "weight") for name in ("conv1", "conv2")]
         prune.global_unstructured(convs, prune.L1Unstructured, amount=float(share))
         with torch.no_grad():
@@ -189,7 +188,7 @@ def test_every_method_does_what_torch_does(
     shares = [*result.values["shares"], result.values["kept_share"]]
     logits = [*result.values["logits"], result.values["kept_logits"]]
     for share, scores in zip(shares, logits, strict=True):
-        other = copy.deepcopy(tiny.network)
+        other = plain_network(tiny)
         for name, mask in pruned_by_torch(other, method, float(share), 4).items():
             conv = other.get_submodule(name)
             prune.custom_from_mask(conv, "weight", mask)  # type: ignore[no-untyped-call]
@@ -267,7 +266,7 @@ def test_where_nothing_can_be_taken_out_it_says_why() -> None:
 def test_one_layer_alone_can_be_pruned(tiny: Model, noise: Tensor) -> None:
     chosen: dict[str, Any] = {"where": "this layer alone", "layer": "conv2", "step": 50}
     result = hookviz.run_lens("prune-weights", tiny, noise, **chosen)
-    other = copy.deepcopy(tiny.network)
+    other = plain_network(tiny)
     conv = other.get_submodule("conv2")
     prune.l1_unstructured(conv, "weight", 0.5)  # type: ignore[no-untyped-call]
     np.testing.assert_allclose(result.values["logits"][1], other(noise)[0], rtol=1e-5, atol=1e-6)

@@ -10,6 +10,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from torch import Tensor, nn
 
 import hookviz
+from hookviz import Preprocess
 from hookviz.capturing.cache import Budget
 from hookviz.drawing.panels import ChartPanel, TablePanel, TextPanel
 from hookviz.lenses.contract.result import LensResult
@@ -132,34 +133,63 @@ def test_a_record_that_cannot_be_made_again_is_told_from_chance() -> None:
         calls = 0
 
         def forward(self, batch: Tensor) -> Tensor:
-            FirstTime.calls += batch.device.type != "meta"
+            FirstTime.calls += 1
             batch.mul_(2)  # in place, so each call needs a copy of its own
             return batch + 1 if FirstTime.calls == 1 else batch
 
-    result = look(nn.Sequential(FirstTime(), nn.ReLU()))
-    assert "0 (FirstTime) puts out the same again for this input, but not what was recorded" in (
+    class Begin(nn.Module):
+        def forward(self, batch: Tensor) -> Tensor:
+            FirstTime.calls = 0
+            return batch
+
+    result = look(nn.Sequential(Begin(), FirstTime(), nn.ReLU()))
+    assert "1 (FirstTime) puts out the same again for this input, but not what was recorded" in (
         verdict(result).text
     )
 
 
-class Stretched(nn.Conv2d):
-    """Called a convolution, and a little more than one."""
-
-    def __init__(self) -> None:
-        super().__init__(3, 4, 3)
-        self.register_forward_hook(self.stretch)
-
-    def stretch(self, _module: nn.Module, _inputs: Any, output: Tensor) -> Tensor:
-        return output * 1.001
-
-
 def test_a_conv_layer_that_computes_something_else_is_found_in_double_precision() -> None:
-    result = look(nn.Sequential(seeded(Stretched), nn.ReLU()))
-    assert "0 (Stretched) is further from the exact sums than rounding explains" in (
+    conv = seeded(lambda: nn.Conv2d(3, 4, 3))
+    plain = conv._conv_forward
+    conv._conv_forward = lambda *given: plain(*given) * 1.001  # type: ignore[method-assign]
+    result = look(nn.Sequential(conv, nn.ReLU()))
+    assert "0 (Conv2d) is further from the exact sums than rounding explains" in (
         verdict(result).text
     )
     assert result.values["relative"][0] == pytest.approx(1e-3, rel=0.02)
     assert result.values["difference"][0] == 0
+
+
+def test_a_layer_with_a_hook_of_somebody_else_is_compared_with_the_record_alone() -> None:
+    network, calls = nn.Sequential(seeded(lambda: nn.Conv2d(3, 4, 3)), nn.ReLU()), []
+
+    def theirs(_module: nn.Module, _inputs: Any, output: Tensor) -> Tensor:
+        calls.append(1)
+        return output * 1.001
+
+    network[0].register_forward_hook(theirs)
+    model = as_model(network)
+    hookviz.capture(model, random_input(5))
+    calls.clear()
+    result = look(model)
+    assert [row[-1] for row in rows(result).values()] == ["not checked", "exact"]
+    assert result.values["agrees"].all()
+    assert len(calls) == 2  # of the record and of the pass that is checked
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_a_layer_is_run_again_apart_from_the_pass(train: bool) -> None:
+    """Random layers behind it draw what they drew in the record, and statistics stay."""
+    network = seeded(
+        lambda: nn.Sequential(
+            nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Dropout(), nn.Conv2d(4, 2, 3)
+        )
+    )
+    before = {name: each.clone() for name, each in network.state_dict().items()}
+    result = look(hookviz.wrap(network, Preprocess(16, 16), train=train))
+    assert result.values["agrees"].tolist() == [True, True, not train, True]
+    assert all(torch.equal(each, before[name]) for name, each in network.state_dict().items())
+    assert network.training
 
 
 def test_a_wrong_record_is_found(tiny: hookviz.Model) -> None:

@@ -24,7 +24,7 @@ from hookviz.lessons.scripts import Script, read_script, script_names
 from tests.codegen.bare_python import bare_python
 from tests.lessons.conftest import scene_of
 from tests.lessons.parts.scenes import cat, star
-from tests.networks import Tiny
+from tests.networks import Tiny, as_model, seeded
 
 ON_SCENES = [name for name in script_names() if read_script(name).needs_scene]
 
@@ -41,13 +41,21 @@ def test_six_scripts_run_on_the_chosen_network_and_the_others_on_their_own() -> 
     assert set(ON_SCENES) == {"see", "in_place", "change", "every", "remove", "fails"}
 
 
+def own() -> LessonScene:
+    """A network of one's own in training mode."""
+    return scene_of(as_model(seeded(Tiny).train()))
+
+
 @pytest.mark.parametrize("name", ON_SCENES)
-def test_no_run_leaves_a_hook_or_a_change_on_the_shared_network(name: str) -> None:
-    for scene in (star(), cat()):
-        network = scene.model.network
+def test_no_run_leaves_a_hook_or_a_change_on_the_network(name: str) -> None:
+    for scene in (star(), cat(), own()):
+        network, is_training = scene.model.network, scene.model.network.training
+        handle = network.register_forward_hook(lambda *_call: None)
         before = {key: value.clone() for key, value in network.state_dict().items()}
         run_on_scene(of(name, scene), scene, {})
-        assert hooks_of(network) == 0
+        assert hooks_of(network) == 1
+        assert network.training is is_training
+        handle.remove()
         assert all(torch.equal(value, before[key]) for key, value in network.state_dict().items())
 
 

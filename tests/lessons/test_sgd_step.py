@@ -9,9 +9,11 @@ import torch
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hookviz.hooking.replicas import memory_of
+from hookviz.hooking.attention_calls import memory_of
 from hookviz.lessons.sgd_step import OTHERS, step_taken
+from tests.lessons.conftest import scene_of
 from tests.lessons.parts.scenes import cat, star
+from tests.networks import Tiny, as_model, seeded
 
 
 def test_loss_scores_and_kernels_are_those_of_a_step_by_hand() -> None:
@@ -81,3 +83,17 @@ def test_no_weight_is_copied_to_take_the_step() -> None:
     with _Copied(weights) as copied:
         step_taken(scene, 3, 0.003)
     assert copied.count == 0
+
+
+def test_a_step_beside_a_network_of_ones_own_leaves_it_as_it_is() -> None:
+    scene = scene_of(as_model(seeded(Tiny)))
+    network = scene.model.network.train()
+    before = [(each, each.clone(), each._version) for each in network.parameters()]
+    step = step_taken(scene, 2, 0.1)
+    assert step.loss_after < step.loss_before
+    assert np.abs(step.moved).max() > 0
+    for each, (known, values, version) in zip(network.parameters(), before, strict=True):
+        assert each is known
+        assert torch.equal(each, values)
+        assert each._version == version
+    assert network.training

@@ -1,16 +1,57 @@
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.models.guessing import guess_input
+from hookviz.capturing.own_input import own_shape
+from hookviz.models.guessing import search_input, stated_input
+from hookviz.types import Model
 from tests.networks import seeded
 
 
 def rgb(side: int = 224) -> hookviz.Preprocess:
     return hookviz.Preprocess(resize=256 if side == 224 else side, crop=side)
+
+
+def looked_at(network: nn.Module) -> Model:
+    """The network as a model whose input the first look has tried."""
+    model = hookviz.wrap(network)
+    own_shape(model)
+    assert not model.is_guessed
+    return model
+
+
+class States(nn.Module):
+    """It says which input it takes, and can't be run."""
+
+    def __init__(self, **said: object) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        for name, value in said.items():
+            setattr(self, name, value)
+
+    def forward(self, _: Tensor) -> Tensor:
+        raise LookupError
+
+
+def test_what_a_network_states_is_read_and_nothing_is_run() -> None:
+    own = {"input_size": (3, 40, 40), "mean": (0.1,) * 3, "std": (0.2,) * 3, "crop_pct": 0.8}
+    of_timm = stated_input(States(pretrained_cfg={**own, "interpolation": "bicubic"}))
+    assert of_timm.preprocess == hookviz.Preprocess(
+        resize=50, crop=40, mean=(0.1,) * 3, std=(0.2,) * 3, interpolation="bicubic"
+    )
+    assert stated_input(States(config=SimpleNamespace(image_size=96))).preprocess == rgb(96)
+    vision = SimpleNamespace(image_size=[32, 48], num_channels=1)
+    oblong = stated_input(States(config=SimpleNamespace(vision_config=vision)))
+    assert (oblong.shape, oblong.preprocess.mean) == ((1, 32, 48), (0.5,))
+    assert stated_input(States()).preprocess == rgb()
+    assert stated_input(nn.Sequential(nn.Linear(3, 2))).preprocess == rgb()
+    assert stated_input(nn.Sequential(nn.Conv2d(1, 2, 3))).preprocess.mean == (0.5,)
+    assert stated_input(nn.Sequential(nn.Conv1d(2, 4, 9))).shape == (2, 16_000)
+    assert stated_input(nn.Sequential(nn.Conv3d(1, 4, 3))).shape == (1, 16, 112, 112)
 
 
 class Views(nn.Module):
@@ -27,7 +68,7 @@ class Views(nn.Module):
 
 
 def test_a_size_that_makes_several_rows_of_one_image_is_not_taken() -> None:
-    assert guess_input(seeded(Views)).preprocess == rgb(32)
+    assert looked_at(seeded(Views)).preprocess == rgb(32)
 
 
 def of_one_size(kind: torch.dtype) -> nn.Module:
@@ -38,7 +79,7 @@ def of_one_size(kind: torch.dtype) -> nn.Module:
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])
 def test_a_network_is_probed_in_its_own_precision(kind: torch.dtype) -> None:
-    assert guess_input(of_one_size(kind)).preprocess == rgb(48)
+    assert looked_at(of_one_size(kind)).preprocess == rgb(48)
 
 
 class RunsAnother(nn.Module):
@@ -67,9 +108,9 @@ class Shuffles(nn.Module):
         return features
 
 
-def test_channels_are_those_of_the_image() -> None:
-    assert guess_input(seeded(RunsAnother)).preprocess == rgb()
-    assert guess_input(seeded(Shuffles)).preprocess == rgb()
+@pytest.mark.parametrize("build", [RunsAnother, Shuffles])
+def test_channels_are_those_of_the_image(build: Callable[[], nn.Module]) -> None:
+    assert looked_at(seeded(build)).preprocess == rgb()
 
 
 class Looks(nn.Module):
@@ -96,25 +137,20 @@ def below_ten(images: Tensor) -> None:
 def test_a_network_that_looks_at_values_is_probed_with_some(
     look: Callable[[Tensor], object],
 ) -> None:
-    assert guess_input(seeded(lambda: Looks(32, look))).preprocess == rgb(32)
+    assert looked_at(seeded(lambda: Looks(32, look))).preprocess == rgb(32)
 
 
 def test_a_network_without_a_conv_is_told_by_its_size() -> None:
     digits = nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 10))
-    assert guess_input(digits).preprocess == hookviz.Preprocess(
+    assert looked_at(digits).preprocess == hookviz.Preprocess(
         resize=28, crop=28, mean=(0.5,), std=(0.5,)
     )
 
 
-def test_sound_and_volumes_have_shapes_of_their_own() -> None:
-    sound = nn.Sequential(nn.Conv1d(2, 4, 9, stride=4), nn.AdaptiveAvgPool1d(1), nn.Flatten())
-    volume = nn.Sequential(nn.Conv3d(1, 4, 3, padding=1), nn.AdaptiveAvgPool3d(1), nn.Flatten())
-    assert guess_input(sound).shape == (2, 16_000)
-    assert guess_input(volume).shape == (1, 16, 112, 112)
-
-
 def test_what_never_runs_keeps_the_usual_input() -> None:
-    assert guess_input(nn.Sequential(nn.Linear(7, 7))).preprocess == rgb()
+    never = looked_at(nn.Sequential(nn.Linear(7, 7)))
+    assert never.preprocess == rgb()
+    assert search_input(never) is None
 
 
 class TakesTwoSizes(nn.Module):
@@ -132,7 +168,7 @@ class TakesTwoSizes(nn.Module):
 
 
 def test_of_digits_and_colours_those_have_32_pixels() -> None:
-    assert guess_input(seeded(TakesTwoSizes)).preprocess == rgb(32)
+    assert looked_at(seeded(TakesTwoSizes)).preprocess == rgb(32)
 
 
 class Article(nn.Module):
@@ -155,15 +191,12 @@ class Article(nn.Module):
 @pytest.mark.parametrize(("channels", "side"), [(1, 28), (1, 100), (3, 42), (3, 300), (2, 36)])
 def test_a_size_that_is_not_usual_is_searched(channels: int, side: int) -> None:
     network = seeded(lambda: Article(channels, 8 * ((side - 4) // 2) ** 2)).eval()
-    found = guess_input(network)
-    assert (found.runs, found.preprocess.shape) == (True, (channels, side, side))
-    with torch.no_grad():
-        assert network(torch.zeros(1, *found.preprocess.shape)).shape == (1, 3)
+    assert own_shape(hookviz.wrap(network)) == (channels, side, side)
 
 
 def test_a_size_is_searched_of_layers_that_are_torchs_own_and_without_a_conv() -> None:
     digits = nn.Sequential(nn.Flatten(), nn.Linear(40 * 40, 10))
-    assert guess_input(digits).preprocess.shape == (1, 40, 40)
+    assert own_shape(hookviz.wrap(digits)) == (1, 40, 40)
 
 
 class Rows(nn.Module):
@@ -179,4 +212,14 @@ class Rows(nn.Module):
 
 
 def test_channels_that_make_one_row_come_before_those_that_make_several() -> None:
-    assert guess_input(seeded(Rows)).preprocess.shape == (1, 28, 28)
+    assert own_shape(hookviz.wrap(seeded(Rows))) == (1, 28, 28)
+
+
+def test_the_search_changes_nothing_in_the_network() -> None:
+    network = seeded(Views).train()
+    state = torch.get_rng_state()
+    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    looked_at(network)
+    assert all(module.training for module in network.modules())
+    assert all(torch.equal(before[name], each) for name, each in network.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), state)

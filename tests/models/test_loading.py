@@ -10,9 +10,9 @@ from torchvision import models
 
 import hookviz
 from hookviz.models import catalog, loading, shapesnet
-from hookviz.models.digest import network_digest
 from hookviz.models.fetching import downloads
 from hookviz.settings import settings
+from hookviz.weights_digest import weights_digest
 from tests.networks import seeded
 from tests.pictures import picture
 from tests.weights_server import WeightsServer, hashed_name
@@ -49,7 +49,7 @@ def test_a_checkpoint_is_the_same_by_path_and_by_upload(tmp_path: Path, suffix: 
         torch.save({"state_dict": network.state_dict()}, path)
     model = hookviz.load_model("squeezenet1_1", path)
     uploaded = loading.load_checkpoint("squeezenet1_1", path.read_bytes(), path.name)
-    assert model.digest == uploaded.digest == network_digest(network.eval())
+    assert model.digest == uploaded.digest == weights_digest(network.eval())
     assert model.weights == uploaded.weights == path.name
     assert model.categories[281] == "tabby"
     assert hookviz.load_model("squeezenet1_1", str(path)).digest == model.digest

@@ -6,8 +6,8 @@ import torch
 
 import hookviz
 from hookviz.models import architectures, catalog, networks
-from hookviz.models.digest import network_digest
 from hookviz.settings import settings
+from hookviz.weights_digest import weights_digest
 from tests.models.state_dicts import SMALL, built, put_in, saved
 
 
@@ -60,9 +60,9 @@ def test_a_model_that_cannot_fit_is_refused_before_it_is_loaded(tmp_path: Path) 
 
 def test_random_weights_do_not_depend_on_what_was_built_before() -> None:
     spec = catalog.find_model("shapesnet")
-    first = network_digest(networks.with_random_weights(spec))
+    first = weights_digest(networks.with_random_weights(spec))
     architectures.outline("shapesnet", 20)
-    assert network_digest(networks.with_random_weights(spec)) == first
+    assert weights_digest(networks.with_random_weights(spec)) == first
 
 
 def test_random_weights_are_the_same_every_time_and_leave_torchs_generator_alone() -> None:

@@ -8,7 +8,7 @@ import torch
 
 from hookviz.models import architectures, catalog
 from hookviz.models.checkpoints.reading import read_state_dict
-from hookviz.models.digest import network_digest
+from hookviz.weights_digest import weights_digest
 from tests.models.state_dicts import (
     SMALL,
     State,
@@ -46,8 +46,8 @@ WRAPPINGS: dict[str, Callable[[State], Any]] = {
 def test_every_wrapping_gives_the_same_network(name: str) -> None:
     network = built(name)
     state = network.state_dict()
-    expected = network_digest(network)
-    assert network_digest(put_in(name, state)) == expected
+    expected = weights_digest(network)
+    assert weights_digest(put_in(name, state)) == expected
     for wrapping, wrap in WRAPPINGS.items():
         loaded = put_in(name, read_state_dict(saved(wrap(state)))).state_dict()
         counted = {key for key in loaded if "num_batches" in key}
@@ -56,7 +56,7 @@ def test_every_wrapping_gives_the_same_network(name: str) -> None:
         )
         assert all(not loaded[key] for key in counted)
     safe = put_in(name, read_state_dict(safetensors.torch.save(state)))
-    assert network_digest(safe) == expected
+    assert weights_digest(safe) == expected
 
 
 @pytest.mark.parametrize("new", ["fc.1", "fc.head.0"])

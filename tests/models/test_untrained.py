@@ -6,6 +6,8 @@ from torch import Tensor, nn
 from torchvision import models
 
 import hookviz
+from hookviz.hooking.forward_pass import private_replica
+from hookviz.models.changed_weights import tensors_of
 from hookviz.models.untrained import untrained
 from tests.lenses.test_every_lens import Untouched
 from tests.networks import Tiny, as_model, random_input, seeded
@@ -44,13 +46,34 @@ def test_ones_own_network_draws_its_weights_anew_and_the_same_every_time(
     tiny: hookviz.Model,
 ) -> None:
     untouched = Untouched(tiny.network)
+    versions = [each._version for each in tiny.network.parameters()]
     state = torch.get_rng_state()
     blanks = [untrained(tiny) for _ in range(2)]
     assert torch.equal(state, torch.get_rng_state())
-    assert same(blanks[0].network, blanks[1].network)
+    one, other = map(tensors_of, blanks)
     for name, value in tiny.network.named_parameters():
-        assert not torch.equal(value, blanks[0].network.get_parameter(name)), name
+        assert torch.equal(one[name], other[name])
+        assert not torch.equal(value, one[name]), name
+    assert blanks[0].digest == blanks[1].digest != tiny.digest
+    scores = hookviz.capture(blanks[0], random_input(0)).logits
+    with private_replica(blanks[0]) as network:
+        assert scores is not None
+        assert torch.equal(network(random_input(0))[0], scores)
+    assert versions == [each._version for each in tiny.network.parameters()]
     untouched.check()
+
+
+def test_buffers_begin_again_too_and_those_of_the_network_stay() -> None:
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)).train()
+    network(random_input(0))
+    means = network[1].get_buffer("running_mean")
+    before, version = means.clone(), means._version
+    blank = untrained(as_model(network))
+    assert not tensors_of(blank)["1.running_mean"].any()
+    assert network[1].running_mean is means
+    assert torch.equal(means, before)
+    assert means._version == version
+    assert network.training
 
 
 def test_what_can_not_be_drawn_anew_is_named() -> None:

@@ -1,40 +1,84 @@
 import copy
+import gc
 import threading
 from collections.abc import Callable
 from typing import Any
+from weakref import ref
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 import hookviz
-from tests.networks import Tiny, random_input, seeded
+from hookviz.capturing.cache import Budget
+from hookviz.models.wrapping import as_model
+from tests.networks import Tiny, hook_count, random_input, seeded
 from tests.pictures import picture
 
 
-def test_wrap_takes_a_copy() -> None:
+def test_wrap_runs_nothing_and_copies_nothing() -> None:
     module = seeded(Tiny).train()
+    calls: list[object] = []
+    module.register_forward_pre_hook(lambda *given: calls.append(given))
+    before = torch.get_rng_state()
     model = hookviz.wrap(module, categories=list("abcde"))
-    before = hookviz.capture(model, random_input(1))["conv1"].values
-    with torch.no_grad():
-        module.conv1.weight.zero_()
-    assert torch.equal(hookviz.capture(model, random_input(1))["conv1"].values, before)
+    assert model.network is module
     assert module.training
     assert all(parameter.requires_grad for parameter in module.parameters())
+    assert (calls, hook_count(module)) == ([], 1)
+    assert torch.equal(torch.get_rng_state(), before)
     assert model.categories == tuple("abcde")
 
 
+def test_a_changed_weight_is_seen_by_the_next_look() -> None:
+    module = seeded(Tiny)
+    model = hookviz.wrap(module)
+    before = hookviz.capture(model, random_input(1))["conv1"].values
+    with torch.no_grad():
+        module.conv1.weight.zero_()
+    now = hookviz.capture(model, random_input(1))["conv1"].values
+    assert not torch.equal(now, before)
+    assert torch.equal(now, hookviz.capture(module, random_input(1))["conv1"].values)
+
+
+def test_a_module_is_the_same_model_while_somebody_keeps_it() -> None:
+    module = seeded(Tiny)
+    model = as_model(module)
+    assert as_model(module) is model
+    assert as_model(model) is model
+    program: Any = torch.compile(module, backend="eager")
+    assert as_model(program).network is module
+    assert as_model(seeded(Tiny)) is not model
+    gone = ref(model)
+    del model
+    gc.collect()
+    assert gone() is None
+
+
 def test_wrap_refuses_what_is_no_module() -> None:
-    with pytest.raises(hookviz.ModelError, match="not function"):
-        hookviz.wrap(digits)  # type: ignore[arg-type]
+    for wrong, kind in ((digits, "function"), (3, "int"), (Tiny, "type")):
+        with pytest.raises(hookviz.ModelError, match=f"not {kind}"):
+            hookviz.wrap(wrong)  # type: ignore[arg-type]
 
-    class Locked(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.lock = threading.Lock()
 
-    with pytest.raises(hookviz.ModelError, match="Locked can't be copied"):
-        hookviz.wrap(Locked())
+class Locked(nn.Module):
+    """A network that nothing can copy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.lock = threading.Lock()
+
+    def forward(self, images: Tensor) -> Tensor:
+        with self.lock:
+            maps: Tensor = self.conv(images)
+        return maps
+
+
+def test_a_network_that_cant_be_copied_is_looked_at() -> None:
+    network = seeded(Locked)
+    found = hookviz.capture(network, random_input(1))["conv"].values
+    assert torch.equal(found, network.conv(random_input(1))[0].detach())
 
 
 def test_wrap_gives_a_model_back(tiny: hookviz.Model) -> None:
@@ -71,6 +115,7 @@ def test_the_first_conv_layer_says_how_many_channels_a_network_takes() -> None:
 
 def test_a_network_of_one_size_is_looked_at_in_that_size() -> None:
     model = hookviz.wrap(seeded(digits))
+    assert hookviz.prepare(model, picture()).tensor.shape == (1, 1, 28, 28)
     assert model.preprocess == hookviz.Preprocess(resize=28, crop=28, mean=(0.5,), std=(0.5,))
     assert [layer.output_shape for layer in hookviz.list_layers(model)] == [
         (6, 28, 28),
@@ -93,12 +138,15 @@ def test_other_channel_counts_take_tensors_and_say_so() -> None:
     assert hookviz.capture(own, picture())["0"].values.shape == (4, 28, 38)
 
 
-def test_a_networks_own_failures_leave_the_usual_preprocess() -> None:
+def test_a_networks_own_failures_are_told_by_the_first_look() -> None:
     class Never(nn.Module):
         def forward(self, _: Tensor) -> Tensor:
-            raise LookupError
+            raise LookupError("of its own")
 
-    assert hookviz.wrap(Never()).preprocess == hookviz.Preprocess(resize=256, crop=224)
+    model = hookviz.wrap(Never())
+    assert model.preprocess == hookviz.Preprocess(resize=256, crop=224)
+    with pytest.raises(hookviz.ModelError, match="of its own"):
+        hookviz.capture(model, picture())
 
 
 @pytest.mark.parametrize(
@@ -107,18 +155,24 @@ def test_a_networks_own_failures_leave_the_usual_preprocess() -> None:
         ("cat", "no sequence of labels"),
         (5, "no sequence of labels"),
         ([0, 1, 2, 3, 4], "holds 0, which is no text"),
-        (["cat", "dog"], "2 labels, and Tiny puts out 5 classes"),
     ],
 )
-def test_categories_are_one_label_per_class(labels: Any, reason: str, tiny: hookviz.Model) -> None:
+def test_categories_are_labels(labels: Any, reason: str, tiny: hookviz.Model) -> None:
     for module in (seeded(Tiny), tiny):
         with pytest.raises(hookviz.ModelError, match=reason):
             hookviz.wrap(module, categories=labels)
 
 
+def test_categories_are_one_label_per_class(tiny: hookviz.Model) -> None:
+    for module in (seeded(Tiny), tiny):
+        model = hookviz.wrap(module, categories=["cat", "dog"])
+        with pytest.raises(hookviz.ModelError, match="2 labels, and Tiny puts out 5 classes"):
+            hookviz.capture(model, random_input(1))
+
+
 def test_labels_are_taken_where_nobody_knows_how_many_classes_there_are() -> None:
-    maps = nn.Sequential(nn.Conv2d(3, 2, 3))
-    assert hookviz.wrap(maps, categories=["a", "b", "c"]).categories == ("a", "b", "c")
+    maps = hookviz.wrap(nn.Sequential(nn.Conv2d(3, 2, 3)), categories=["a", "b", "c"])
+    assert hookviz.capture(maps, random_input(1)).categories == ("a", "b", "c")
 
 
 @pytest.mark.parametrize("build", [lambda: nn.Conv2d(3, 8, 3), lambda: nn.ConvTranspose2d(3, 8, 3)])
@@ -136,6 +190,7 @@ def test_a_single_layer_is_called_0(build: Callable[[], nn.Module]) -> None:
 
 def test_sound_and_volumes_are_taken_as_tensors() -> None:
     sound = hookviz.wrap(seeded(lambda: nn.Sequential(nn.Conv1d(2, 4, 9))))
+    assert sound.input_shape == (2, 16_000)
     assert hookviz.list_layers(sound)[0].output_shape == (4, 15_992)
     for tensor in (torch.zeros(2, 100), torch.zeros(1, 2, 100)):
         assert hookviz.capture(sound, tensor)["0"].values.shape == (4, 92)
@@ -199,9 +254,19 @@ def test_a_network_is_shown_in_training_mode_as_it_stands(build: Callable[[], nn
             assert found.note == ""
             for name, values in expected.items():
                 assert torch.equal(found[name].raw, values[0]), name
-    for states in (network.state_dict(), model.network.state_dict()):
-        assert all(torch.equal(states[name], each) for name, each in before.items())
-    assert all(part.training for part in model.network.modules())
+    states = network.state_dict()
+    assert all(torch.equal(states[name], each) for name, each in before.items())
+    assert all(part.training for part in network.modules())
+
+
+def test_one_network_in_two_modes_has_two_places_in_a_cache() -> None:
+    network, cache = seeded(Trains).train(), Budget(1 << 20).cache(1 << 20)
+    runs = [
+        hookviz.capture(hookviz.wrap(network, train=train), random_input(0), "norm", cache=cache)
+        for train in (False, True)
+    ]
+    assert [run.forward_passes for run in runs] == [1, 1]
+    assert not torch.equal(runs[0]["norm"].values, runs[1]["norm"].values)
 
 
 @pytest.mark.parametrize("build", [Trains, of_torchs_own])
@@ -217,7 +282,6 @@ def test_a_network_in_training_mode_is_told_to_run_in_evaluation_mode(
     assert "training mode" in found._repr_html_()
     (values,) = found.values()
     assert torch.equal(values.values, plainly(network.eval(), random_input(0))[values.layer][0])
-    assert network.training is False
     evaluated = hookviz.wrap(network, hookviz.Preprocess(resize=16, crop=16))
     assert hookviz.capture(evaluated, random_input(0)).note == ""
     plain = hookviz.wrap(nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU()).train())

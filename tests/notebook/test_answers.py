@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -130,6 +131,23 @@ def test_what_fails_is_logged_and_told(
     heard.wait_for(("1", "refused"))
     assert "ZeroDivisionError: of ours" in heard.messages[0][2]["says"]
     assert "Traceback" in caplog.text
+
+
+def test_an_answer_at_once_is_there_before_the_question_returns(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard, answered = Heard(), []
+    of = Answers(heard.tell, lambda each: answered.append(each.number))
+    of.ask(replace(asked(subject, "1"), at_once=True))
+    assert [each[:2] for each in heard.messages] == [("1", "answer")]
+    assert answered == ["1"]
+
+    def interrupted(*_given: Any) -> Answer:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(answers, "answer", interrupted)
+    of.ask(replace(asked(subject, "2"), at_once=True))
+    assert heard.messages[-1] == ("2", "refused", {"says": "The kernel was interrupted."})
 
 
 def test_what_is_refused_says_why(subject: Subject) -> None:

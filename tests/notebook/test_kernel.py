@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,6 +35,26 @@ def test_an_output_is_put_out_and_put_out_again(monkeypatch: pytest.MonkeyPatch)
     assert [each["transient"] for each in published] == [{"display_id": "a"}] * 2 + [{}]
     assert [each["update"] for each in published] == [False, True, False]
     assert [each["metadata"] for each in published] == [{"more": 1}, {}, {}]
+
+
+def test_another_thread_hands_its_call_to_the_thread_of_the_cells(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waiting: list[Callable[[], object]] = []
+    loop = SimpleNamespace(add_callback=waiting.append)
+    running = SimpleNamespace(kernel=SimpleNamespace(io_loop=loop))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: running))
+    called: list[str] = []
+    kernel.between_cells(lambda: called.append("at once"))
+    thread = threading.Thread(
+        target=kernel.between_cells, args=[lambda: called.append("later")], name="subshell"
+    )
+    thread.start()
+    thread.join()
+    assert called == ["at once"]
+    [later] = waiting
+    later()
+    assert called == ["at once", "later"]
 
 
 def test_outside_a_kernel_nothing_of_it_is_imported() -> None:

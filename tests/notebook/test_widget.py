@@ -2,6 +2,7 @@
 
 import gc
 import io
+import threading
 import weakref
 from collections.abc import Iterator
 
@@ -193,8 +194,6 @@ def test_what_is_shown_is_told_before_a_refresh_is(noise: Tensor) -> None:
 
 def test_another_model_and_another_image_can_be_looked_at(tiny: Model, noise: Tensor) -> None:
     widget = ExplorerWidget(tiny, noise)
-    with pytest.raises(HookVizError, match="of the Model Tiny, which stays as it is"):
-        widget.refresh()
     other = random_input(3)
     widget.refresh(image=other)
     assert torch.equal(widget.capture.input, hookviz.prepare(tiny, other).tensor)
@@ -208,6 +207,84 @@ def test_another_model_and_another_image_can_be_looked_at(tiny: Model, noise: Te
     )
     with pytest.raises(hookviz.ModelError, match="not int"):
         ExplorerWidget(3, noise)  # type: ignore[arg-type]
+    with pytest.raises(hookviz.ModelError, match="not str"):
+        widget.refresh("resnet")  # type: ignore[arg-type]
+    assert torch.equal(
+        widget.capture["conv1"].values, plain(network, "conv1", widget.capture.input)
+    )
+
+
+def test_a_model_of_a_network_in_training_can_be_refreshed(noise: Tensor) -> None:
+    network = seeded(Tiny)
+    widget = ExplorerWidget(hookviz.wrap(network, name="mine"), noise)
+    with torch.no_grad():
+        network.conv1.weight += 1
+    widget.refresh()
+    assert widget.model.name == "mine"
+    assert torch.equal(
+        widget.capture["conv1"].values, plain(network, "conv1", widget.capture.input)
+    )
+
+
+def test_the_network_is_not_run_after_it_was_copied(noise: Tensor) -> None:
+    network = seeded(Tiny).train()
+    widget = ExplorerWidget(network, noise)
+    calls: list[object] = []
+    network.register_forward_pre_hook(lambda *given: calls.append(given))
+    widget.layer = "conv2"
+    client = client_of(widget)
+    client.last(client.ask("tiles"))
+    assert widget.model.network is not network
+    assert calls == []
+    assert network.training
+
+
+def test_a_model_of_the_catalog_is_looked_at_itself(noise: Tensor) -> None:
+    model = hookviz.load_model("shapesnet")
+    widget = ExplorerWidget(model, random_input(1, 64))
+    assert widget.model is model
+    widget.refresh()
+    assert widget.model is model
+
+
+class Locked(Tiny):
+    """A network that nothing can copy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.Lock()
+        self.threads: set[str] = set()
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.threads.add(threading.current_thread().name)
+        return super().forward(images)
+
+
+def test_of_a_network_that_cant_be_copied_it_answers_between_cells(noise: Tensor) -> None:
+    network = seeded(Locked)
+    with pytest.warns(UserWarning, match=r"Locked can't be copied: .* answers between cells"):
+        widget = ExplorerWidget(network, noise)
+    client = client_of(widget)
+    assert widget.model.network is network
+    client.choose(layer="conv2")
+    number = client.ask("tiles")
+    said = [said["kind"] for said, _ in client.said if said.get("number") == number]
+    assert said == ["heard", "answer"]  # before the message's end, in its own thread
+    assert network.threads == {threading.current_thread().name}
+    key = client.state["_subject"]
+    with torch.no_grad():
+        network.conv1.weight += 1  # in a cell
+    client.said.clear()
+    client.ask("layers")  # of before
+    assert client.state["_subject"] != key
+    assert {said["kind"] for said, _ in client.said} == {"ahead"}
+    client.ask("layers")
+    assert client.said[-1][0]["kind"] == "answer"
+    assert torch.equal(
+        widget.capture["conv2"].values, plain(network, "conv2", widget.capture.input)
+    )
+    widget.refresh(seeded(Tiny))  # which can be copied
+    assert widget.model.network is not network
 
 
 def test_a_question_is_answered_and_a_wrong_one_refused(noise: Tensor) -> None:
@@ -264,6 +341,16 @@ def test_a_closed_widget_keeps_nothing(noise: Tensor) -> None:
     assert cache.used > 0
     widget.close()
     assert cache.used == 0
+
+
+def test_a_capture_of_a_network_that_has_changed_is_not_explored(noise: Tensor) -> None:
+    network = seeded(Tiny)
+    model = hookviz.wrap(network)
+    captured = hookviz.capture(model, noise, "conv2")
+    with torch.no_grad():
+        network.conv1.weight += 1
+    with pytest.raises(HookVizError, match="Tiny has changed since"):
+        ExplorerWidget.of_capture(captured, model)
 
 
 def test_a_capture_needs_no_second_pass(tiny: Model, noise: Tensor) -> None:

@@ -1,6 +1,7 @@
-"""Pictures go to a layer as if each were alone, on as few copies of the network as will do."""
+"""Pictures go to a layer as if each were alone, and the network is free between two steps."""
 
 import copy
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -8,16 +9,15 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.capturing.layer_trace import layer_trace
-from hookviz.hooking import replicas
 from hookviz.hooking.channels_last import ROUNDING
+from hookviz.hooking.network_state import share
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.layer_passes import LayerPasses
 from hookviz.synthesis.optimizing import Optimization
 from hookviz.synthesis.robustness import NONE
 from hookviz.synthesis.settings import SynthesisMethod
 from tests.networks import as_model, random_input, seeded
-from tests.odd_batches import ODD, REMEMBERING, Counter, Odd
+from tests.odd_batches import MIXING, Averages, Momentum, Odd
 from tests.synthesis.networks import SIDE, normalised
 from tests.wide_networks import Wide, WideViewed
 
@@ -25,7 +25,7 @@ STILL = SynthesisMethod(size=SIDE, robustness=NONE, penalty="L2", strength=30.0)
 SHORT = SynthesisMethod(size=32)
 
 
-@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("kind", MIXING)
 def test_pictures_made_together_are_those_made_alone_whatever_the_network_does(
     kind: type[Odd],
 ) -> None:
@@ -41,9 +41,9 @@ def test_pictures_made_together_are_those_made_alone_whatever_the_network_does(
         torch.testing.assert_close(alone.tensor()[0], together.tensor()[number], rtol=0, atol=0.02)
 
 
-@pytest.mark.parametrize("kind", REMEMBERING)
+@pytest.mark.parametrize("kind", [Averages, Momentum])
 @torch.no_grad()
-def test_each_step_is_a_pass_of_a_fresh_network(kind: type[Odd]) -> None:
+def test_each_step_finds_the_buffers_as_they_were(kind: type[Odd]) -> None:
     network = seeded(kind)
     model = as_model(network)
     optimization = Optimization(model, [Objective.of_channel("conv2", 1)], STILL)
@@ -55,21 +55,17 @@ def test_each_step_is_a_pass_of_a_fresh_network(kind: type[Odd]) -> None:
         assert value == pytest.approx(float(fresh.conv2(maps)[0, 1].mean()), rel=1e-4)
 
 
-@pytest.mark.parametrize(("kind", "copies"), [(Odd, 1), (Counter, 5)])
-def test_a_network_that_only_computes_is_copied_once_for_all_steps(
-    monkeypatch: pytest.MonkeyPatch, kind: type[Odd], copies: int
-) -> None:
-    optimization = Optimization(as_model(seeded(kind)), [Objective.of_channel("conv2", 1)], SHORT)
-    replicas_made: list[nn.Module] = []
-    copied = replicas.for_gradients
+def test_between_steps_a_network_of_ones_own_is_its_owners() -> None:
+    network = seeded(Odd).train()
+    weights = [*network.parameters()]
 
-    def counted(network: nn.Module) -> nn.Module:
-        replicas_made.append(copied(network))
-        return replicas_made[-1]
+    def after(_now: Optimization) -> None:
+        assert network.training
+        assert all(each.requires_grad and each.grad is None for each in weights)
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(hookviz.capture, network, random_input(0), "conv1").result(timeout=60)
 
-    monkeypatch.setattr(replicas, "for_gradients", counted)
-    optimization.run(5)
-    assert len(replicas_made) == copies
+    Optimization(as_model(network), [Objective.of_channel("conv2", 1)], SHORT).run(2, after)
 
 
 class Viewing(nn.Module):
@@ -94,12 +90,11 @@ def test_a_network_that_needs_its_channels_first_gets_them_so() -> None:
 
 def test_a_large_networks_weights_have_channels_last_in_its_passes_and_no_where_else() -> None:
     network, image = seeded(Wide).eval(), random_input(3, SIDE)
-    model = as_model(network)
-    layer_trace(model, (3, SIDE, SIDE))
+    model = as_model(share(network.requires_grad_(requires_grad=False)))
     before = {name: each.stride() for name, each in model.network.named_parameters()}
     passes = LayerPasses(model, ["conv3", None])
-    with torch.no_grad():
-        maps, scores = passes.start()(image)
+    with passes.on_network() as outputs, torch.no_grad():
+        maps, scores = outputs(image)
         expected = network(image)
     assert not passes._fast.network.get_parameter("conv3.weight").is_contiguous()
     assert (scores[:, :, 0, 0] - expected).abs().max() <= ROUNDING * expected.abs().max()
@@ -111,12 +106,10 @@ def test_a_large_networks_weights_have_channels_last_in_its_passes_and_no_where_
 
 def test_a_large_network_that_cannot_take_that_gets_all_of_it_plainly() -> None:
     network, image = seeded(WideViewed).eval(), random_input(3, SIDE)
-    model = as_model(network)
-    layer_trace(model, (3, SIDE, SIDE))
+    model = as_model(share(network.requires_grad_(requires_grad=False)))
     passes = LayerPasses(model, [None])
-    outputs = passes.start()
-    with torch.no_grad():
-        for _turn in range(2):
-            assert torch.equal(outputs(image)[0][:, :, 0, 0], network(image))
-        assert torch.equal(passes.start()(image)[0][:, :, 0, 0], network(image))
+    for _turn in range(2):
+        with passes.on_network() as outputs, torch.no_grad():
+            for _pass in range(2):
+                assert torch.equal(outputs(image)[0][:, :, 0, 0], network(image))
     assert passes.how == ""

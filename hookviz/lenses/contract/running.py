@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
@@ -20,6 +20,7 @@ from hookviz.language.saying import joined, say
 from hookviz.lenses.contract.beside_random import run_beside_random
 from hookviz.lenses.contract.lens import GROUPS, Lens, LensOutput, Subject
 from hookviz.lenses.contract.result import LensResult
+from hookviz.models.wrapping import as_model
 from hookviz.types import InputImage, Model, ModelInput, Progress, ignore
 
 QUESTION_WORDS = ("Where", "Who", "Which", "What", "How", "Is")
@@ -58,7 +59,7 @@ def find_lens(slug: str) -> Lens:
 
 def run_lens(
     slug: str,
-    model: Model,
+    model: Model | nn.Module,
     image: Any,
     *,
     size: int | None = None,
@@ -70,11 +71,11 @@ def run_lens(
 ) -> LensResult:
     """Look at a model and an image through a lens.
 
-    Nothing that is shared is changed: hooks sit on private replicas and are gone afterwards.
+    Its hooks are gone afterwards, on every way out.
 
     Args:
         slug: one of `list_lenses`.
-        model: from `load_model` or `wrap`.
+        model: from `load_model` or `wrap`, or a module of one's own.
         image: anything that `capture` takes.
         size: side of the input in pixels, in place of the model's own.
         whole: take in the whole image instead of its centre crop.
@@ -99,6 +100,7 @@ def run_lens(
     lens = find_lens(slug)
     check_names(lens, parameters)
     started = time.perf_counter()
+    model = as_model(model)
     source = image if isinstance(image, ModelInput | Tensor) else reading.read(image)
     subject = Subject(
         model=model,

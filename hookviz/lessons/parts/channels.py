@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from hookviz.drawing.pictures import Resampling, kernel_picture, resize
+from hookviz.explaining.conv_kernels import conv_kernels
 from hookviz.language.saying import localised, say
 from hookviz.lessons.hunt import Hunt, read_hunt
 from hookviz.lessons.kernels import PRESETS, TITLES, same_size_map
@@ -65,10 +66,10 @@ def kernel_in_colour(scene: LessonScene, layer: LayerInfo, channel: int) -> Pixe
 
     None where it does not look at three colours.
     """
-    weights = getattr(scene.model.network.get_submodule(layer.name), "weight", None)
-    if layer.kind != "Conv2d" or weights is None or weights.shape[1] != _COLOURS:
+    if layer.kind != "Conv2d":
         return None
-    return kernel_picture(weights[channel].detach().float().cpu().numpy())
+    kernels = conv_kernels(scene.model, layer)
+    return kernel_picture(kernels[channel]) if kernels.shape[1] == _COLOURS else None
 
 
 def is_hunt(options: Options) -> bool:

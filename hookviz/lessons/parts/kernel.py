@@ -7,6 +7,7 @@ from hookviz.language.saying import mark, say
 from hookviz.lessons.kernels import PRESETS, Kernel, kernel_call, output_length
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice, whole_number
 from hookviz.lessons.pictures import grey_of
+from hookviz.models.changed_weights import tensors_of
 
 SIDE = 96
 """Cells on a side that the grey picture has at most, so that each of them can be seen."""
@@ -38,7 +39,7 @@ def own_kernels(scene: LessonScene) -> tuple[str, list[Kernel]]:
     first = scene.trace.convs[0] if scene.trace.convs else None
     weight = None
     if first is not None and first.input_shape[0] == 3 and first.groups == 1:
-        weight = dict(scene.model.network.named_parameters()).get(f"{first.name}.weight")
+        weight = tensors_of(scene.model).get(f"{first.name}.weight")
     if (
         first is None
         or weight is None

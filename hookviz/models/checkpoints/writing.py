@@ -4,9 +4,11 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import save
-from torch import Tensor
+from torch import Tensor, nn
 
 from hookviz.errors import WeightsError
+from hookviz.hooking.forward_pass import private_replica
+from hookviz.models.wrapping import as_model
 from hookviz.paths import path_ending_in, write_file
 from hookviz.types import Model
 
@@ -18,18 +20,17 @@ def weights_bytes(model: Model) -> bytes:
 
     What several layers share is written once for each.
     """
-    data: bytes = save(
-        {
+    with private_replica(model) as network:
+        tensors = {
             name: tensor.detach().to("cpu", memory_format=torch.contiguous_format, copy=True)
-            for name, tensor in model.network.state_dict().items()
+            for name, tensor in network.state_dict().items()
             if isinstance(tensor, Tensor)
-        },
-        {"format": "pt", "model": model.name, "weights": model.weights},
-    )
+        }
+    data: bytes = save(tensors, {"format": "pt", "model": model.name, "weights": model.weights})
     return data
 
 
-def save_weights(model: Model, path: str | Path) -> Path:
+def save_weights(model: Model | nn.Module, path: str | Path) -> Path:
     """Write a model's weights as safetensors, and return the path.
 
     A model of the catalog is had again, with the same scores to the bit, by
@@ -37,7 +38,7 @@ def save_weights(model: Model, path: str | Path) -> Path:
     ``safetensors.torch.load_file`` reads.
 
     Args:
-        model: from `load_model`, `wrap` or `prune`.
+        model: from `load_model`, `wrap` or `prune`, or a module of one's own.
         path: ends in ``.safetensors``.
 
     Raises:
@@ -52,5 +53,5 @@ def save_weights(model: Model, path: str | Path) -> Path:
     True
     """
     file = path_ending_in(path, (SUFFIX,), WeightsError)
-    write_file(file, weights_bytes(model), WeightsError)
+    write_file(file, weights_bytes(as_model(model)), WeightsError)
     return file

@@ -7,6 +7,7 @@ what to install.
 import socket
 import threading
 import time
+import warnings
 import webbrowser
 from dataclasses import dataclass
 from types import TracebackType
@@ -15,9 +16,11 @@ from urllib.parse import urlencode
 
 from torch import nn
 
-from hookviz.errors import HookVizError
+from hookviz.errors import HookVizError, ModelError
+from hookviz.language.saying import say
 from hookviz.machine.installed import check_app
 from hookviz.models import user_models
+from hookviz.models.copying import copied
 from hookviz.models.wrapping import wrap
 from hookviz.types import Model
 
@@ -34,7 +37,7 @@ class Explorer:
 
     Attributes:
         url: where to open it.
-        model: what it shows.
+        model: what it shows: of a network of one's own a copy, so that it can go on training.
     """
 
     url: str
@@ -61,6 +64,9 @@ def open_app(
 ) -> Explorer:
     """Serve the app on a model from this process, as `hookviz.explore` says.
 
+    A network of one's own is copied, as the app's threads answer while the caller trains it. One
+    that can't be copied is shown itself, with a warning.
+
     Raises:
         ModelError: `model` is neither a module nor a `Model`.
         HookVizError: the app's packages are not installed, nothing can listen on that port, or the
@@ -68,6 +74,11 @@ def open_app(
     """
     check_app()
     wrapped = wrap(model, **options)
+    try:
+        wrapped = copied(wrapped)
+    except ModelError as error:
+        shown = say("The app shows the network itself: leave it as it is while people look at it.")
+        warnings.warn(f"{error} {shown}", stacklevel=3)
     with _starting:
         if not _ports:
             _ports.append(_start(port))

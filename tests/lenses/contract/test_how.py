@@ -7,6 +7,7 @@ import torch
 
 import hookviz
 from hookviz.drawing.panels import TextPanel
+from hookviz.hooking.network_state import share
 from hookviz.lenses.contract.how import how_note
 from hookviz.types import Model
 from tests.networks import as_model, random_input, seeded
@@ -35,13 +36,13 @@ def test_it_is_a_note_where_there_is_something_to_say() -> None:
     ],
 )
 def test_lenses_say_that_they_round(slug: str, chosen: dict[str, Any]) -> None:
-    said = notes(slug, as_model(seeded(Wide)), random_input(1, 24), **chosen)
+    said = notes(slug, as_model(share(seeded(Wide).eval())), random_input(1, 24), **chosen)
     assert "channels last" in said
     assert "2 in 100,000" in said
 
 
 def test_one_channel_off_and_what_runs_plainly_say_nothing() -> None:
-    model, image = as_model(seeded(Wide)), random_input(1, 24)
+    model, image = as_model(share(seeded(Wide).eval())), random_input(1, 24)
     one: dict[str, Any] = {"layer": "conv3", "of": "a channel: which classes", "channel": 2}
     assert "channels last" not in notes("channels-that-matter", model, image, **one)
     small = hookviz.load_model("shapesnet")

@@ -63,3 +63,11 @@ def test_a_lesson_says_which_kernels_are_offered(options_of: Callable[..., Optio
     option = next(each for each in PART.options if each.name == "offer")
     assert not option.check("copy, layer")
     assert "'blur'" in option.check("copy, blurr")
+
+
+def test_the_kernels_are_those_that_a_model_computes_with() -> None:
+    conv = nn.Conv2d(3, 2, 3)
+    pruned = hookviz.prune(as_model(nn.Sequential(conv)), 0.5, "channels by L1 norm")
+    _, kernels = own_kernels(scene_of(pruned))
+    assert [bool(np.any(kernel)) for kernel in kernels].count(False) == 1
+    assert bool(conv.weight.any((1, 2, 3)).all())

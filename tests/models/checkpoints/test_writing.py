@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.types import Model
-from tests.networks import as_model, random_input, seeded
+from tests.networks import Tiny, as_model, random_input, seeded
 
 
 @pytest.mark.parametrize("name", ["shapesnet", "squeezenet1_1"])
@@ -31,6 +31,18 @@ def test_a_network_of_ones_own_takes_the_file(tiny: Model, noise: Tensor, tmp_pa
     other = type(tiny.network)()
     other.load_state_dict(load_file(path))
     assert torch.equal(other(noise), tiny.network(noise))
+
+
+def test_what_is_pruned_of_a_network_of_ones_own_is_written(noise: Tensor, tmp_path: Path) -> None:
+    network = seeded(Tiny)
+    pruned = hookviz.prune(network, 0.5)
+    written = load_file(hookviz.save_weights(pruned, tmp_path / "pruned.safetensors"))
+    assert int((written["conv2.weight"] == 0).sum()) > 0
+    assert int((network.conv2.weight == 0).sum()) == 0
+    other = seeded(Tiny)
+    other.load_state_dict(written)
+    shown = hookviz.capture(pruned, noise)["conv2"].values
+    assert torch.equal(shown, hookviz.capture(other, noise)["conv2"].values)
 
 
 def test_shared_and_scattered_tensors_are_written(tmp_path: Path) -> None:

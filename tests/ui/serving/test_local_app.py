@@ -1,7 +1,9 @@
 import socket
+import threading
 import urllib.request
 
 import pytest
+import torch
 
 import hookviz
 from hookviz.errors import HookVizError
@@ -19,6 +21,32 @@ def test_explore_serves_any_number_of_models() -> None:
             assert b"Streamlit" in answer.read()
         assert "another" not in user_models.models()
     assert "my net" not in user_models.models()
+
+
+def test_the_app_looks_at_a_copy_that_no_training_changes() -> None:
+    network = seeded(Tiny)
+    with hookviz.explore(network, open_browser=False) as app:
+        before = app.model.digest
+        with torch.no_grad():
+            network.conv1.weight += 1
+        assert app.model.digest == before
+        assert app.model.network is not network
+    of_catalog = hookviz.load_model("shapesnet")
+    with hookviz.explore(of_catalog, open_browser=False) as app:
+        assert app.model is of_catalog
+
+
+class Locked(Tiny):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.Lock()
+
+
+def test_a_network_that_cant_be_copied_is_shown_itself_and_a_warning_says_so() -> None:
+    network = seeded(Locked)
+    said = pytest.warns(UserWarning, match=r"Locked can't be copied: .* shows the network itself")
+    with said, hookviz.explore(network, open_browser=False) as app:
+        assert app.model.network is network
 
 
 def test_a_port_that_cannot_be_had_is_named() -> None:
