@@ -17,7 +17,7 @@ from hookviz.live.frames import MOST_PIXELS, DrawnFrame, FrameTimer, draw
 from hookviz.live.stream_options import Subject
 from hookviz.types import Address, Model, Progress, ignore
 from tests.live.subjects import frame, shapesnet, subject_of
-from tests.networks import Tiny, all_hooks, as_model, seeded
+from tests.networks import Tiny, all_hooks, as_model, as_shared, seeded
 from tests.pictures import encoded, picture
 from tests.wide_networks import Wide
 
@@ -82,7 +82,7 @@ def test_a_step_is_a_call_of_a_layer_that_runs_more_than_once() -> None:
 def test_a_large_networks_frame_is_what_plain_hooks_see_to_rounding_and_captures_stay_exact() -> (
     None
 ):
-    model, network = as_model(seeded(Wide)), seeded(Wide).eval()
+    model, network = as_shared(seeded(Wide)), seeded(Wide).eval()
     data, seen = encoded(picture(4, 16, 16)), []
     network.conv3.register_forward_hook(lambda _module, _in, output: seen.append(output.detach()))
     for _turn in range(2):
