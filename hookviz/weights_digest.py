@@ -13,16 +13,17 @@ _number_of: MutableMapping[nn.Module, int] = WeakIdKeyDictionary()
 _digests: MutableMapping[nn.Module, tuple[str, str]] = WeakIdKeyDictionary()
 
 
-def fingerprint(network: nn.Module) -> str:
+def fingerprint(network: nn.Module, *, with_buffers: bool = True) -> str:
     """Return a text that is another one after a write to a parameter or buffer, or a new module.
 
     Modules and tensors count by identity, writes by PyTorch's version counters, which miss those
-    through ``.data`` and NumPy. It holds for this process.
+    through ``.data`` and NumPy. It holds for this process. Without buffers it stays as it is while
+    a pass moves those.
     """
     state: list[object] = []
     for module in network.modules():
         state.append(id(module))
-        for table in (module._parameters, module._buffers):
+        for table in (module._parameters, module._buffers)[: 1 + with_buffers]:
             state += [(id(each), _writes(each)) for each in table.values() if each is not None]
     number = _number_of.get(network)
     if number is None:

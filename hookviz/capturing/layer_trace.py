@@ -24,6 +24,7 @@ from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.network_state import is_shared
 from hookviz.hooking.shape_pass import find_dtype, pass_without_data
 from hookviz.types import UNKNOWN, Address, LayerInfo, Layout, Model, ModelInput, Preprocess
+from hookviz.weights_digest import fingerprint
 
 _MOST_TRACES = 8  # input shapes, and inputs, per network that are remembered
 
@@ -260,7 +261,8 @@ def input_trace(model: Model, model_input: ModelInput) -> LayerTrace:
     network, shape = original(model.network), tuple(images.shape[1:])
     known = _traces.of(network)
     by_shape = shape, model.train, model.example
-    by_input = model_input.digest, model.cache_key
+    weights = fingerprint(network, with_buffers=False), *map(id, model.replaced.values())
+    by_input = model_input.digest, model.train, model.example, weights
     general = known.get(by_shape)
     if general is not None and general.is_static:
         return general

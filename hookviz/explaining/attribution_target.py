@@ -10,7 +10,7 @@ from hookviz.capturing.unsupported_outputs import check_can_intervene, no_cells_
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.language.naming import class_label
 from hookviz.language.saying import mark, say
-from hookviz.types import UNKNOWN, Address, Model, ModelInput
+from hookviz.types import Address, Model, ModelInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def with_channels_first(
     model: Model, model_input: ModelInput, layer: str, output: Tensor
 ) -> Tensor:
     """View a layer's output as ``(N, C, H, W)`` where it has its channels last, or tokens."""
-    layout = input_trace(model, model_input).layouts.get(Address(layer), UNKNOWN)
+    layout = input_trace(model, model_input).layout_of(Address(layer))
     return layout.batch_maps(output) if layout.last else output
 
 

@@ -49,7 +49,7 @@ def test_a_token_s_value_is_the_formula_of_the_numbers_beside_it(name: str) -> N
             beside = given[:, row, column].double()
             deviation = (beside.square().mean() - beside.mean() ** 2 + module.eps).sqrt()
             scaled = (beside[channel] - beside.mean()) / deviation * module.weight[channel].double()
-            expected = float(scaled + module.bias[channel].double())
+            expected = float((scaled + module.bias[channel].double()).detach())
             cell = explain_norm(call, channel, row, column)
             assert cell.total == pytest.approx(expected, rel=1e-9, abs=1e-9)
             assert cell.value == float(output[channel, row, column])

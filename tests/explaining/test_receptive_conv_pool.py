@@ -54,6 +54,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:Using padding='same':UserWarning")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_box_holds_what_is_seen_and_no_more(name: str) -> None:
     check(as_model(Calls(FUNCTIONS[name])), "inside", (3, 14, 12))
