@@ -40,4 +40,4 @@ def test_random_weights_and_a_network_without_classes_are_said() -> None:
 def test_a_network_that_was_given_in_training_mode_is_said() -> None:
     network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Dropout()).train()
     note = asked(subject_of(as_model(network), "star"), "head", View())["note"]
-    assert "no class scores. It was given in training mode" in note
+    assert "no class scores. It is in training mode" in note

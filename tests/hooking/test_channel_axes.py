@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
+from hookviz.hooking import hooks
 from hookviz.hooking.channel_axes import ChannelAxes
 
 IMAGES, SOUND, TOKENS = torch.ones(2, 3, 9, 9), torch.ones(2, 3, 9), torch.ones(2, 5, 3)
@@ -24,7 +25,7 @@ def axes_of(network: nn.Module, *given: Tensor) -> dict[str, int | None]:
                 axis = axes.axis(modules[call.layer], call, path, output)
                 found["/".join((call.layer, *path))] = axis
 
-    with hookviz.observe(network, None, see):
+    with hooks.observe(network, [name for name, _ in network.named_modules() if name], see):
         network(*given)
     return found
 
