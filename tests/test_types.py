@@ -74,12 +74,16 @@ def test_addresses_of_one_network_never_collide() -> None:
     model = as_model(network)
     image = random_input(3)
     seen: dict[str, list[Any]] = {}
-    for name in ("c", "c#1", "t", "t[0]"):
+    handles = [
         network.get_submodule(name).register_forward_hook(
             lambda _module, _inputs, output, name=name: seen.setdefault(name, []).append(output)
         )
+        for name in ("c", "c#1", "t", "t[0]")
+    ]
     with torch.no_grad():
         network(image)
+    for handle in handles:
+        handle.remove()
     cap = hookviz.capture(model, image, ["c", "c#1", "t", "t[0]"])
     assert list(cap) == ["c", "c#1", "c\\#1", "t[0]", "t[1]", "t\\[0\\]"]
     assert torch.equal(cap["c"].values, seen["c"][0][0])
