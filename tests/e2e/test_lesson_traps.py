@@ -86,12 +86,14 @@ def test_ten_maps_by_keyboard_are_scored_and_a_reload_keeps_them(
 
 def test_ten_others_are_other_maps(page: Page, server: Server) -> None:
     begin_test(page, server)
+    at_rest(page)
     before = [each.get_attribute("src") for each in page.locator(".hv-blind-row img").all()]
     for at in range(10):
         expect(asked(page)).to_contain_text(f"Map {at + 1} of 10")
         page.get_by_role("button", name="Random weights").click()
     page.get_by_role("button", name="Ten others").click()
     expect(asked(page)).to_contain_text("Map 1 of 10")
+    at_rest(page)  # the words come before the row
     after = [each.get_attribute("src") for each in page.locator(".hv-blind-row img").all()]
     assert len(after) == 10
     assert after != before
