@@ -261,11 +261,11 @@ def input_trace(model: Model, model_input: ModelInput) -> LayerTrace:
     network, shape = original(model.network), tuple(images.shape[1:])
     known = _traces.of(network)
     by_shape = shape, model.train, model.example
-    weights = fingerprint(network, with_buffers=False), *map(id, model.replaced.values())
-    by_input = model_input.digest, model.train, model.example, weights
     general = known.get(by_shape)
     if general is not None and general.is_static:
         return general
+    weights = fingerprint(network, with_buffers=False), *map(id, model.replaced.values())
+    by_input = model_input.digest, model.train, model.example, weights
     trace = known.get(by_input)
     if trace is not None:
         return trace

@@ -56,7 +56,7 @@ def proven(
     first: frozenset[Place] = frozenset(),
     keeping: frozenset[Place] = frozenset(),
 ) -> Found:
-    """Return the layouts that one pass with data proves, which ends behind the last one wanted.
+    """Return the layouts that one pass with data proves.
 
     Args:
         model: whose network runs.
@@ -123,7 +123,13 @@ class _Trial:
         self._links: list[tuple[dict[Place, Layout], Place, Place]] = []  # lies as what another has
 
     def change(self, call: hooks.Call) -> Any:
-        """Look at what has moved, and change what the layer puts out where that tells no more."""
+        """Look at what has moved, and change what the layer puts out where that tells no more.
+
+        Behind the last one wanted the pass goes on as it is: a network that counts its calls in
+        later layers counts each pass whole.
+        """
+        if not self._left:
+            return None
         path, output = first_tensor(call.output)
         place = Place(call.layer, call.index, path)
         changed = None
@@ -136,8 +142,6 @@ class _Trial:
                 changed = self._changed(output, place)
                 self._newest = (output if changed is None else changed, place)
         self._left.discard(place)
-        if not self._left:
-            raise hooks.StopForward
         if changed is None or not path:
             return changed
         return (changed, *call.output[1:])

@@ -1,6 +1,7 @@
 """What cells that are changed prove of what lies behind them."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -25,14 +26,14 @@ class Behind(nn.Module):
 
     def __init__(self, make: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
-        self.conv = nn.Conv2d(3, 4, 8, 8)
+        self.conv: nn.Module = nn.Conv2d(3, 4, 8, 8)
         self.leaf = nn.Identity()
+        self.end: nn.Module = nn.Identity()
         self.make, self.ran = make, 0
 
-    def forward(self, images: Tensor) -> Tensor:
+    def forward(self, images: Tensor) -> Any:
         self.ran = len(images)
-        self.leaf(self.make(self.conv(images)))
-        raise AssertionError("the pass has to end before")
+        return self.end(self.leaf(self.make(self.conv(images))))
 
 
 def found(make: Callable[[Tensor], Tensor]) -> Layout | None:
@@ -45,6 +46,32 @@ def found(make: Callable[[Tensor], Tensor]) -> Layout | None:
     assert all(map(torch.equal, model.network.state_dict().values(), before))
     assert hook_count(model.network) == 0
     return layouts.outputs.get(LEAF)
+
+
+class Counting(nn.Module):
+    """Count its calls outside of buffers, as a person's own layer may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, given: Tensor) -> Tensor:
+        self.calls += 1
+        return given
+
+
+def test_a_layer_behind_the_last_one_wanted_is_called_as_often_as_the_first() -> None:
+    network = seeded(lambda: Behind(by_rows))
+    first, last = Counting(), Counting()
+    network.conv, network.end = nn.Sequential(network.conv, first), last
+    own = as_model(network)
+    hookviz.capture(own, torch.rand(1, 3, 16, 16))
+    trace = layer_trace(own, (3, 16, 16))
+    known, leaf = {Place("conv.1", 0): FIRST}, Place("leaf", 0)
+    shapes = {Place("conv.1", 0): (1, 4, 2, 2), leaf: (1, 4, 4)}
+    assert trace.layouts
+    assert proven(own, (3, 16, 16), shapes, known, wanted=frozenset([leaf])).outputs
+    assert last.calls == first.calls
 
 
 def by_rows(maps: Tensor) -> Tensor:
