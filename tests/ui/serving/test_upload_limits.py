@@ -86,7 +86,7 @@ def served(
     )
     raw = [(name.encode(), value.encode()) for name, value in headers.items()]
     scope: Scope = {"type": "http", "method": "PUT", "path": path.format(session="a", file="b")}
-    scope |= {"headers": raw, "client": (peer, 1), "query_string": b""}
+    scope.update(headers=raw, client=(peer, 1), query_string=b"")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streamlit_internals, "uploaded_file_sizes", lambda _session: [])
         in_a_loop_of_its_own(app(scope, receive, send))
