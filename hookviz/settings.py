@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from ipaddress import ip_address
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,8 @@ class Settings:
         login: 1 asks everybody to log in by OpenID Connect, as ``secrets.toml`` says; 0 does not.
         class_code: asked of everybody once a session; nobody is asked where it is empty.
         hosts: names under which the app is opened, as `host_names` reads them; empty for any.
+        proxies: proxies whose ``X-Forwarded-For`` is believed, as `networks` reads them; empty for
+            none.
     """
 
     max_pixels: int = 100_000_000
@@ -104,6 +106,7 @@ class Settings:
     login: int = _none_of("off")
     class_code: str = field(default="", repr=False)
     hosts: str = ""
+    proxies: str = ""
 
     @property
     def server_number(self) -> int | None:
@@ -135,6 +138,27 @@ def host_names(hosts: str) -> list[str]:
             )
         names.append(match["name"].strip("[]").lower())
     return names if all(names) else []
+
+
+def networks(proxies: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    """Return the networks in a list with commas; an address is a network of its own.
+
+    Raises:
+        SettingError: something in the list is neither a network nor an address.
+
+    >>> networks("127.0.0.1, fc00::/7")
+    (IPv4Network('127.0.0.1/32'), IPv6Network('fc00::/7'))
+    """
+    found = []
+    for text in filter(None, re.split(r"[,\s]+", proxies)):
+        try:
+            found.append(ip_network(text))
+        except ValueError as error:
+            raise SettingError(
+                f"HOOKVIZ_PROXIES: {shorten(text)!r} is neither a network nor an address, such as "
+                "10.0.0.0/8 or 127.0.0.1; several stand with commas between them."
+            ) from error
+    return tuple(found)
 
 
 def is_own_address(address: str) -> bool:
@@ -204,6 +228,7 @@ def _checked(chosen: Settings) -> Settings:
     if chosen.languages and not Path(chosen.languages).expanduser().is_dir():
         raise SettingError(f"HOOKVIZ_LANGUAGES={shorten(chosen.languages)!r} is no folder.")
     host_names(chosen.hosts)
+    networks(chosen.proxies)
     return chosen
 
 

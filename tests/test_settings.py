@@ -94,6 +94,7 @@ def test_the_memory_itself_can_be_chosen() -> None:
         ("HOOKVIZ_METRICS_PORT", "65536", "no port"),
         ("HOOKVIZ_CLASS_CODE", "short", "6 or more"),
         ("HOOKVIZ_HOSTS", "cnn.example.org/demo", "'cnn.example.org/demo' is no name of a host"),
+        ("HOOKVIZ_PROXIES", "caddy", "'caddy' is neither a network nor an address"),
     ],
 )
 def test_choices_that_mean_nothing_are_named(variable: str, value: str, why: str) -> None:

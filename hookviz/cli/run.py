@@ -145,6 +145,7 @@ def _servers(count: int, address: str, port: int, environment: Mapping[str, str]
         "HOOKVIZ_PROCESSES": str(count),
         "STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE": "true",  # which names a server's own port
     }
+    shared.setdefault("HOOKVIZ_PROXIES", "127.0.0.1")
     # A login at one server counts at the others. By the environment, which nobody else can read.
     shared.setdefault("STREAMLIT_SERVER_COOKIE_SECRET", secrets.token_hex(32))
     ports = _free_ports(count)

@@ -7,9 +7,11 @@ pyproject.toml pins that version until the test is green on a newer one.
 """
 
 import hashlib
+import sys
 from typing import Any
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from starlette.formparsers import MultiPartParser
 from starlette.types import Receive
 from streamlit import config, delta_generator
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -41,12 +43,14 @@ __all__ = [
     "browser_key",
     "discard_pending_messages",
     "expect_a_server",
+    "forget_ended_sessions",
     "forget_upload",
     "is_from_history",
     "is_origin_allowed",
     "is_same_browser",
     "is_session_active",
     "is_session_lost",
+    "keep_uploads_in_memory",
     "page_runs_without_error",
     "registered_widgets",
     "request_rerun",
@@ -233,6 +237,25 @@ def forget_upload(file: str) -> None:
         # Not part of Streamlit's protocol, but of the one manager that keeps files in memory.
         manager: Any = context.uploaded_file_mgr
         manager.remove_file(session_id=context.session_id, file_id=file)
+
+
+def keep_uploads_in_memory() -> None:
+    """Have what is being uploaded pass through no temporary file.
+
+    Streamlit keeps a file in memory once it is there; on its way it would be in /tmp, which others'
+    fill.
+    """
+    MultiPartParser.spool_max_size = sys.maxsize
+
+
+def forget_ended_sessions() -> None:
+    """End the sessions whose page went away too long ago to come back, and free their files.
+
+    Streamlit does so when the next page comes or goes, which may be never.
+    """
+    manager: Any = get_instance()._session_mgr
+    for _, ended in manager._session_storage._cache.expire():
+        ended.session.shutdown()
 
 
 def abort_connection(receive: Receive) -> None:

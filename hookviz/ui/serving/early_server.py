@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from starlette.middleware import Middleware
-from starlette.routing import Router
+from starlette.middleware.exceptions import ExceptionMiddleware
+from starlette.routing import BaseRoute, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hookviz.machine import memory
@@ -24,6 +25,7 @@ from hookviz.machine.torchvision_import import import_torchvision
 from hookviz.serving import garbage
 from hookviz.settings import settings
 from hookviz.ui.serving.early_files import EarlyFiles
+from hookviz.ui.serving.front import Front
 
 SCRIPT = Path(__file__).parent.with_name("main.py")
 """The page's script."""
@@ -81,13 +83,21 @@ def _is_file(scope: Scope) -> bool:
 
 
 def _whole(app: ASGIApp) -> ASGIApp:
-    whole: ASGIApp = Router(_loading.lifecycle.ROUTES, default=app)
+    whole = with_routes(_loading.lifecycle.ROUTES, app)
     for each in reversed(_loading.middleware):
         whole = each.cls(whole, *each.args, **each.kwargs)
     return whole
 
 
-MIDDLEWARE = [Middleware(WaitForPage), Middleware(EarlyFiles)]
+def with_routes(routes: Sequence[BaseRoute], app: ASGIApp) -> ASGIApp:
+    """Return what answers at `routes`, a wrong method with 405, and passes all else to `app`.
+
+    In the application itself Starlette would answer what a route refuses. These are before it.
+    """
+    return ExceptionMiddleware(Router(routes, default=app))
+
+
+MIDDLEWARE = [Middleware(Front), Middleware(WaitForPage), Middleware(EarlyFiles)]
 """For `streamlit.App`; the first is the outermost."""
 
 

@@ -31,7 +31,12 @@ from hookviz.ui.serving import (
     resources,
 )
 from hookviz.ui.state import ModelChoice
-from hookviz.ui.streamlit_internals import expect_a_server, set_option
+from hookviz.ui.streamlit_internals import (
+    expect_a_server,
+    forget_ended_sessions,
+    keep_uploads_in_memory,
+    set_option,
+)
 
 ROUTES = [
     deep_health.route(),
@@ -43,6 +48,7 @@ ROUTES = [
 """What the server answers beside the page."""
 
 _FIRST_PAGE = 5.0  # seconds
+_LOOKS_FOR_ENDED = 20.0  # seconds between two of them
 
 _log = logging.getLogger("hookviz")
 
@@ -91,6 +97,7 @@ async def guest_lifespan(_app: Any) -> AsyncIterator[None]:
     """
     logs.set_up(settings().log)
     expect_a_server()
+    keep_uploads_in_memory()
     limit_hosts()
     await asyncio.to_thread(warm_up)
     with ExitStack() as open_ports:
@@ -100,9 +107,17 @@ async def guest_lifespan(_app: Any) -> AsyncIterator[None]:
             open_ports.enter_context(metrics.served(chosen.metrics_address, chosen.metrics_port))
         plan = capacity.run_plan()
         logs.event("started", runs=plan.runs, threads=plan.threads)
-        rest = asyncio.create_task(_load_rest())
+        tasks = [asyncio.create_task(each()) for each in (_load_rest, _free_what_ended)]
         yield
-        rest.cancel()
+        for task in tasks:
+            task.cancel()
+
+
+async def _free_what_ended() -> None:
+    """Free what sessions kept that are over, also where nobody comes or goes."""
+    while True:
+        await asyncio.sleep(_LOOKS_FOR_ENDED)
+        forget_ended_sessions()
 
 
 async def _load_rest() -> None:

@@ -95,11 +95,13 @@ def _start(port: int) -> int:
     """Serve the app from a thread, and return its port."""
     import streamlit as st  # noqa: PLC0415 - the library does without these
     import uvicorn  # noqa: PLC0415
+    from starlette.middleware import Middleware  # noqa: PLC0415
 
     from hookviz.ui.serving import (  # noqa: PLC0415
         connections,
         early_server,
         explorer_route,
+        front,
         go_route,
         lifecycle,
         live_route,
@@ -113,9 +115,10 @@ def _start(port: int) -> int:
         listener.close()
         raise HookVizError(f"Port {port} can't be used: {error.strerror}. 0 is any.") from error
     set_option("runner.postScriptGC", False)  # Python's own is enough, and no click waits
+    set_option("client.allowedOrigins", [])  # no page around it may send it messages
     app = st.App(
         early_server.SCRIPT,
-        middleware=connections.MIDDLEWARE,
+        middleware=[Middleware(front.Front), *connections.MIDDLEWARE],
         lifespan=lifecycle.guest_lifespan,
         on_script_error=lifecycle.on_script_error,
         routes=[explorer_route.route(), live_route.route(), go_route.route()],

@@ -1,23 +1,33 @@
-"""Refuse uploads beyond a session's share of memory, before Streamlit reads them.
+"""Refuse uploads beyond a session's share of memory, and end those that are too slow or too many.
 
-Streamlit bounds a file, and not how many of them a session keeps in memory.
+Streamlit bounds a file, and not how many of them a session keeps in memory. What is on its way is
+in memory too, and counts by the bytes that have come: who announces much holds nobody up.
 """
 
+import asyncio
 import logging
 import re
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
+from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hookviz.language.saying import mark, say
+from hookviz.machine.memory import own_memory
 from hookviz.settings import MEGABYTE, settings
 from hookviz.ui import streamlit_internals
+from hookviz.ui.serving.client_address import client_address
 
 _UPLOAD = re.compile(streamlit_internals.UPLOAD_PATH + "/([^/]+)/[^/]+/?$")
+
+_GRACE = 60.0  # seconds that an upload may take in any case
+_LEAST_RATE = 100_000.0  # bytes a second that have to come after them
+_CLOSE = {"Connection": "close"}  # what else was sent is not read
 
 _FRESH = 60.0  # seconds for which a refusal is shown
 _MOST_REFUSALS = 1000
@@ -32,7 +42,8 @@ class UploadLimits:
         """Wrap `app`."""
         self._app = app
         self._files: Counter[str] = Counter()  # in flight, by session
-        self._bytes: Counter[str] = Counter()
+        self._bytes: Counter[str] = Counter()  # announced, by session
+        self._by_address: Counter[str] = Counter()  # bytes that have come
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request that is within the bounds, and answer one that is not."""
@@ -40,21 +51,61 @@ class UploadLimits:
         if upload is None or scope["method"] != "PUT":
             await self._app(scope, receive, send)
             return
-        length = dict(scope["headers"]).get(b"content-length", b"")
+        headers = dict(scope["headers"])
+        length = headers.get(b"content-length", b"")
+        if b"transfer-encoding" in headers and length:  # of which one may be a lie
+            answer = PlainTextResponse(say("An upload has one length."), 400, _CLOSE)
+            await answer(scope, receive, send)
+            return
         if not length.isdigit():
-            answer = PlainTextResponse(say("An upload has to say how long it is."), 411)
+            answer = PlainTextResponse(say("An upload has to say how long it is."), 411, _CLOSE)
             await answer(scope, receive, send)
             return
         session, size = upload[1], int(length)
         refusal = self._refusal(session, size)
         if refusal:
             _log.warning("An upload was refused: %s", refusal)
-            await PlainTextResponse(refusal, 413)(scope, receive, send)
+            await PlainTextResponse(refusal, 413, _CLOSE)(scope, receive, send)
             _show_refusal(session, refusal)
             return
         _refusals.pop(session, None)
-        with self._in_flight(session, size):
-            await self._app(scope, receive, send)
+        with self._in_flight(session, size), self._counted(scope, receive, size) as counted:
+            await self._app(scope, counted, send)
+
+    @contextmanager
+    def _counted(self, scope: Scope, receive: Receive, size: int) -> Iterator[Receive]:
+        """Count what comes of an upload while it is on its way, and refuse it where that is wrong.
+
+        Streamlit's application answers the `HTTPException`, which passes through its reader.
+        """
+        address = client_address(scope)
+        begun, come = time.monotonic(), 0
+
+        async def counted() -> Message:
+            nonlocal come
+            deadline = begun + _GRACE + come / _LEAST_RATE
+            try:
+                message = await asyncio.wait_for(receive(), max(0.0, deadline - time.monotonic()))
+            except TimeoutError as error:
+                raise HTTPException(408, say("The upload was too slow."), _CLOSE) from error
+            part = len(message.get("body", b""))
+            come += part
+            self._by_address[address] += part
+            most = _most_in_flight()
+            if come > size:
+                raise HTTPException(413, say("The upload is longer than it said."), _CLOSE)
+            if self._by_address[address] > most // 2 or self._by_address.total() > most:
+                _log.warning("An upload was refused: many are on their way")
+                text = say("Many files are on their way here. Try again in a minute.")
+                raise HTTPException(413, text, _CLOSE)
+            return message
+
+        try:
+            yield counted
+        finally:
+            self._by_address[address] -= come
+            if not self._by_address[address]:
+                del self._by_address[address]
 
     def _refusal(self, session: str, size: int) -> str:
         """Return why a session may not upload `size` bytes more; empty where it may."""
@@ -90,6 +141,15 @@ class UploadLimits:
                 counter[session] -= share
                 if not counter[session]:
                     del counter[session]
+
+
+@cache
+def _most_in_flight() -> int:
+    """Return the bytes that may be on their way: a quarter of the memory, or two of the largest."""
+    chosen = settings()
+    there = own_memory(chosen.memory_mb, chosen.processes).limit
+    largest = max(chosen.upload_mb, chosen.checkpoint_mb) + 1  # what is around the file
+    return max(there // 4, 2 * largest * MEGABYTE)
 
 
 def refusal() -> str:

@@ -1,10 +1,18 @@
 """Which uploads reach Streamlit; tests/e2e/test_threats.py has them on a real server."""
 
+import asyncio
+
 import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from hookviz.settings import MEGABYTE, settings
 from hookviz.ui import streamlit_internals
+from hookviz.ui.serving import upload_limits
 from hookviz.ui.serving.upload_limits import UploadLimits
 from tests.loops import in_a_loop_of_its_own
 
@@ -54,3 +62,55 @@ def test_a_session_has_so_many_files_and_bytes_and_no_more() -> None:
 
 def test_what_is_no_upload_passes() -> None:
     assert answered(None, method="DELETE") is None
+
+
+def served(
+    headers: dict[str, str], parts: list[bytes], *, peer: str = "203.0.113.1"
+) -> tuple[int, dict[str, str]]:
+    """The answer to an upload whose parts come one by one, and then nothing more."""
+    sent: list[Message] = []
+    coming = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
+
+    async def reads_all(request: Request) -> PlainTextResponse:
+        return PlainTextResponse(str(len(await request.body())))
+
+    async def receive() -> Message:
+        return coming.pop(0) if coming else await asyncio.Event().wait()  # type: ignore[return-value]
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    path = streamlit_internals.UPLOAD_PATH + "/{session}/{file}"
+    app = Starlette(
+        routes=[Route(path, reads_all, methods=["PUT"])], middleware=[Middleware(UploadLimits)]
+    )
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope: Scope = {"type": "http", "method": "PUT", "path": path.format(session="a", file="b")}
+    scope.update(headers=raw, client=(peer, 1), query_string=b"")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streamlit_internals, "uploaded_file_sizes", lambda _session: [])
+        in_a_loop_of_its_own(app(scope, receive, send))
+    return sent[0]["status"], {name.decode(): v.decode() for name, v in sent[0]["headers"]}
+
+
+def test_two_lengths_are_one_too_many() -> None:
+    status, headers = served({"content-length": "1", "transfer-encoding": "chunked"}, [b"x" * 99])
+    assert (status, headers["connection"]) == (400, "close")
+
+
+def test_what_comes_beyond_the_length_is_refused() -> None:
+    status, headers = served({"content-length": "10"}, [b"x" * 5, b"x" * 6])
+    assert (status, headers["connection"]) == (413, "close")
+
+
+def test_an_upload_that_does_not_go_on_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upload_limits, "_GRACE", 0.05)
+    status, headers = served({"content-length": "10"}, [b"x"])
+    assert (status, headers["connection"]) == (408, "close")
+
+
+def test_bytes_on_their_way_are_bounded_for_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upload_limits, "_most_in_flight", lambda: 100)
+    assert served({"content-length": "51"}, [b"x" * 51])[0] == 413
+    monkeypatch.setattr(upload_limits, "_GRACE", 0.05)
+    assert served({"content-length": "51"}, [b"x" * 50])[0] == 408  # it fits, and does not end

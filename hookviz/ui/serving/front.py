@@ -1,0 +1,43 @@
+"""Answer every request with the headers of safety, and none for what is the machine's own."""
+
+from collections.abc import Sequence
+
+from starlette.datastructures import MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_CLOSED: Sequence[str] = ("/_stcore/metrics", "/_stcore/agent")
+"""What Streamlit tells whoever asks of the machine, sessions and files."""
+
+_HEADERS = {
+    "Content-Security-Policy": "frame-ancestors 'self'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+}
+
+
+class Front:
+    """ASGI middleware before all others."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Wrap `app`."""
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, whose answer gets the headers, errors and files included."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        # By whole parts of the path, as Streamlit's routes are, and below any base path.
+        path = scope["path"].rstrip("/") + "/"
+        closed = any(f"{each}/" in path for each in _CLOSED)
+        app = PlainTextResponse("Not Found", 404) if closed else self._app
+        await app(scope, receive, send_with_headers)
