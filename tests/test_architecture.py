@@ -224,6 +224,7 @@ OF_SEVERAL = {
     "language/test_terms.py",
     "lenses/test_edits_of_tokens.py",
     "capturing/test_volume_axes.py",
+    "explorer/test_no_numbers.py",
     "explorer/test_whole_of_any_network.py",
     "lenses/test_every_lens.py",
     "lenses/test_grad_cam_of_tokens.py",

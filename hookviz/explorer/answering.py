@@ -11,6 +11,7 @@ from types import MappingProxyType
 from hookviz.errors import nearest_names, shorten
 from hookviz.explorer.changes import answer_changes
 from hookviz.explorer.channel import answer_channel
+from hookviz.explorer.encoding import json_facts
 from hookviz.explorer.excites import answer_excites
 from hookviz.explorer.field import answer_field
 from hookviz.explorer.files import answer_file
@@ -72,7 +73,8 @@ def answer(
                 suggestion=near[0] if near else next(iter(QUESTIONS)),
             )
         )
-    return answerer(subject, replace(view, sort="index", top=None), question.facts, report)
+    facts, data = answerer(subject, replace(view, sort="index", top=None), question.facts, report)
+    return Answer(json_facts(facts), data)  # the weights of whoever learns may be no numbers
 
 
 QUESTIONS: Mapping[str, Answerer] = {

@@ -1,6 +1,8 @@
 """Write arrays so that JSON carries them: exact float32 as base64, or numbers of few digits."""
 
 import base64
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,21 @@ def rows_of_numbers(values: NDArray[Any]) -> list[list[float | None]]:
     [[0.33333, None]]
     """
     return [[float(f"{v:.5g}") if np.isfinite(v) else None for v in row] for row in values.tolist()]
+
+
+def json_facts(value: Any) -> Any:
+    """Return facts with a word for NaN and infinity, which JSON lacks and ``Number`` reads.
+
+    >>> json_facts({"term": float("-inf"), "rows": [1.0, float("nan")]})
+    {'term': '-Infinity', 'rows': [1.0, 'NaN']}
+    """
+    if isinstance(value, Mapping):
+        return {key: json_facts(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_facts(each) for each in value]
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def largest(values: NDArray[Any]) -> float:

@@ -60,7 +60,7 @@ const styled = (/** @type {HTMLElement} */ element, /** @type {string} */ text) 
 
 const classRow = (/** @type {any} */ { name, share, says }) => {
   const bar = make("span", { className: "bar" });
-  bar.style.width = `${100 * share}%`;
+  bar.style.width = `${Number.isFinite(share) ? 100 * share : 0}%`;
   return make(
     "div",
     { className: "class", role: "listitem", title: name },

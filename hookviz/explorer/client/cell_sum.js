@@ -41,12 +41,13 @@ export function cellSum(parent, followed) {
   const span = (text, className = "") => make("span", { className }, text);
   const barOf = (term, most, colours) => {
     const fill = span("");
-    fill.style.width = `${most ? (50 * Math.abs(term)) / most : 0}%`;
+    fill.style.width = `${most && Number.isFinite(term) ? (50 * Math.abs(term)) / most : 0}%`;
     fill.style[term < 0 ? "right" : "left"] = "50%";
     fill.style.background = `var(--hv-${colours}-${term < 0 ? "below" : "above"})`;
     return make("span", { className: "bar" }, fill);
   };
   const rowOf = (row, data, colour) => {
+    const term = Number(row.term); // NaN and infinity come as words
     const line = make(data.upstream ? "button" : "div", { className: "row" });
     if (data.upstream) {
       const title = say("Go to channel {channel} of {layer}", { channel: row.input, layer: data.upstream });
@@ -64,8 +65,8 @@ export function cellSum(parent, followed) {
       span("×"),
       small(row.kernel, data.kernelMost, isOne ? say("weight") : say("kernel"), colour),
       span("="),
-      barOf(row.term, data.most, data.colours),
-      span(number(row.term), "term"),
+      barOf(term, data.most, data.colours),
+      span(number(term), "term"),
     );
     return make("div", { role: "listitem" }, line);
   };

@@ -83,7 +83,10 @@ const begin = (find, data, reached) => {
   const [input, output, says, play, slider, speed] = [".input", ".output", ".says", ".play", ".slider", ".speed"].map(
     find,
   );
-  const { stride, dilation, kernel, first } = data;
+  const { stride, dilation, first } = data;
+  // NaN and infinity come as words.
+  const kernel = data.kernel.map((line) => line.map(Number));
+  const bias = data.bias === null ? null : Number(data.bias);
   const [rows, columns] = data.size;
   const [mostInput, mostKernel, mostOutput] = data.most;
   const given = floats(data.input);
@@ -189,6 +192,7 @@ const begin = (find, data, reached) => {
   // As many digits as a cell has room for; a table of small cells has none, and its colours say it.
   const ruler = penOf(document.createElement("canvas"));
   const written = (value, room) => {
+    if (!Number.isFinite(value)) return number(value);
     for (const digits of [3, 2, 1]) {
       const text = inSigns(String(Number(value.toPrecision(digits))));
       if (ruler.measureText(text).width <= room) return text;
@@ -228,7 +232,7 @@ const begin = (find, data, reached) => {
     const products = patch.map((line, y) => line.map((value, x) => value * kernel[y][x]));
     const sum = products.flat().reduce((total, value) => total + value, 0);
     const whole = came[cell];
-    const others = whole - sum - (data.bias ?? 0);
+    const others = whole - sum - (bias ?? 0);
 
     showMaps(row, column);
     const room = (root.clientWidth - OPERATORS) / 3 / kernel[0].length;
@@ -241,7 +245,7 @@ const begin = (find, data, reached) => {
     fill(find(".products"), products, largest, side);
     const parts = [say("Σ of the products {sum}", { sum: number(sum) })];
     if (data.others) parts.push(say("the other {count} inputs {sum}", { count: data.others, sum: number(others) }));
-    if (data.bias !== null) parts.push(say("bias {bias}", { bias: number(data.bias) }));
+    if (bias !== null) parts.push(say("bias {bias}", { bias: number(bias) }));
     const place = say("row {row}, column {column}", {
       row: first[0] + row,
       column: first[1] + column,
