@@ -1,0 +1,208 @@
+"""Fork a process for each file, from one that has loaded the readers and nothing else.
+
+Run as a program by `hookviz.reader.wall`. It has no torch and one thread, reads nothing that a
+stranger sent, and goes when the app's end of its socket closes.
+"""
+
+import gc
+import json
+import logging
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from mmap import ACCESS_READ, mmap
+from typing import Any
+
+from hookviz.errors import HookVizError
+from hookviz.language import catalogs, speaking
+from hookviz.reader import jobs
+from hookviz.reader.answer_file import AnswerWriter
+from hookviz.reader.confinement import confine
+
+MOST_REQUEST = 64 * 1024
+"""Bytes of a request, beside the files that come with it."""
+
+_MOST_LINES, _MOST_LETTERS = 10, 300  # of the log of one file
+_UNCONFINED = 97  # the status of a process that could not be confined, and read nothing
+
+
+@dataclass(slots=True)
+class _Child:
+    """A process that reads a file.
+
+    Attributes:
+        asker: the socket on which its end is told.
+        deadline: when it is killed.
+        late: whether it was.
+    """
+
+    asker: socket.socket
+    deadline: float
+    late: bool = False
+
+
+class _LogLines(logging.Handler):
+    """Keeps the first lines of a file's log, which the app writes: nothing is open to write to."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a line."""
+        if len(self.lines) < _MOST_LINES:
+            self.lines.append(record.getMessage()[:_MOST_LETTERS])
+
+
+def main(control: int, targets: Mapping[str, str]) -> None:
+    """Serve until the app closes its end.
+
+    Args:
+        control: descriptor of the socket to the app.
+        targets: of jobs, by their names.
+    """
+    reads = {name: jobs.load(target) for name, target in targets.items()}
+    _load_words()
+    gc.collect()
+    gc.freeze()  # a child's collection would copy every page
+    _Server(socket.socket(fileno=control), reads).serve()
+
+
+class _Server:
+    """The loop: requests, ends of children, deadlines."""
+
+    def __init__(self, control: socket.socket, reads: Mapping[str, jobs.Read]) -> None:
+        self._control, self._reads = control, reads
+        self._children: dict[int, _Child] = {}
+        self._selector = selectors.DefaultSelector()
+        woken, wakes = socket.socketpair()
+        woken.setblocking(False)
+        wakes.setblocking(False)
+        self._woken, self._wakes = woken, wakes
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+        self._selector.register(control, selectors.EVENT_READ, 0)
+        self._selector.register(woken, selectors.EVENT_READ, 0)
+
+    def serve(self) -> None:
+        """Serve until the app closes its end, and end all children then."""
+        try:
+            while True:
+                soonest = min((each.deadline for each in self._children.values()), default=None)
+                wait = None if soonest is None else max(0.0, soonest - time.monotonic())
+                for key, _ in self._selector.select(wait):
+                    if key.fileobj is self._woken:
+                        self._woken.recv(4096)
+                    elif key.fileobj is self._control:
+                        if not self._begin():
+                            return
+                    elif key.data in self._children:
+                        self._kill(key.data)  # whoever asked has gone
+                self._kill_late()
+                self._reap()
+        finally:
+            for child in self._children:
+                self._kill(child)
+
+    def _begin(self) -> bool:
+        """Fork a process for the next request; return False where the app has gone."""
+        told, files, _, _ = socket.recv_fds(self._control, MOST_REQUEST, 3)
+        if not told:
+            return False
+        request = json.loads(told)
+        asker = socket.socket(fileno=files[0])
+        try:
+            child = os.fork()
+        except OSError:  # there is no room for another process
+            asker.send(json.dumps({"code": -signal.SIGKILL, "late": False}).encode())
+            asker.close()
+        else:
+            if child == 0:
+                _child(self._reads[request["job"]], request, files[1], files[2])
+            self._children[child] = _Child(asker, time.monotonic() + request["deadline"])
+            self._selector.register(asker, selectors.EVENT_READ, child)
+        finally:
+            os.close(files[1])
+            os.close(files[2])
+        return True
+
+    def _kill_late(self) -> None:
+        now = time.monotonic()
+        for number, child in self._children.items():
+            if child.deadline <= now:
+                child.late, child.deadline = True, now + 1
+                self._kill(number)
+
+    def _kill(self, number: int) -> None:
+        for kill in (os.killpg, os.kill):  # it may not have its group yet
+            try:
+                kill(number, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+    def _reap(self) -> None:
+        while self._children:
+            number, status = os.waitpid(-1, os.WNOHANG)
+            if not number:
+                return
+            child = self._children.pop(number)
+            self._selector.unregister(child.asker)
+            code = os.waitstatus_to_exitcode(status)
+            with child.asker:
+                try:
+                    child.asker.send(json.dumps({"code": code, "late": child.late}).encode())
+                except OSError:
+                    continue  # nobody waits for it any more
+
+
+def _child(read: jobs.Read, request: Mapping[str, Any], given: int, answer: int) -> None:
+    """Read the file in this process, and end it."""
+    code = _UNCONFINED
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        confine((given, answer), request["memory"], request["seconds"])
+        code = 1
+        speaking.speak(request["language"])
+        _answer(read, given, request["options"], AnswerWriter(answer))
+        code = 0
+    finally:  # whatever was raised: there is nowhere to show it
+        os._exit(code)
+
+
+def _answer(read: jobs.Read, given: int, options: Mapping[str, Any], writer: AnswerWriter) -> None:
+    log = _LogLines()
+    logging.getLogger("hookviz").addHandler(log)
+    size = os.lseek(given, 0, os.SEEK_END)
+    data = mmap(given, size, access=ACCESS_READ) if size else b""
+    try:
+        facts = read(data, options, writer)
+    except HookVizError as error:
+        writer.finish(error=type(error).__name__, text=str(error), log=log.lines)
+    except MemoryError:
+        writer.finish(error="MemoryError", log=log.lines)
+    else:
+        writer.finish(facts=facts, log=log.lines)
+
+
+def _load_words() -> None:
+    """Load all that a sentence, a number and an error take, for nothing can be opened later."""
+    for language in catalogs.languages():
+        catalogs.catalog(language)
+        catalogs.signs(language)
+    for name in ("ascii", "cp1252", "latin_1", "utf_8", "utf_16", "utf_16_be", "utf_16_le"):
+        import_module(f"encodings.{name}")
+    logging.raiseExceptions = False  # there is no standard error
+    logging.getLogger("hookviz").setLevel(logging.INFO)
+    warnings.simplefilter("ignore")  # to show one, Python would open the line's file
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), json.loads(sys.argv[2]))

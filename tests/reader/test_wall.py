@@ -1,0 +1,60 @@
+"""Whoever takes a reading process over reaches nothing, and its end is a sentence."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from hookviz.errors import ImageError
+from hookviz.reader import jobs, wall
+from hookviz.reader.jobs import Job
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a wall is of Linux")
+_MEMORY = 64 * 2**20
+
+
+@pytest.fixture(scope="module")
+def up() -> Iterator[None]:
+    for name in ("escape", "array", "crash", "hang", "memory"):
+        jobs.JOBS[name] = Job(f"tests.reader.hostile_jobs:{name}", ImageError)
+    wall.put_up()
+    assert wall.is_up()
+    yield
+    wall.take_down()
+    assert not wall.is_up()
+
+
+def read(job: str, data: bytes = b"x", **options: int) -> wall.Answer:
+    return wall.read(job, data, {"name": "a.png", **options}, memory=_MEMORY, seconds=1)
+
+
+def test_a_reader_reaches_nothing(up: None) -> None:
+    facts = read("escape", other=os.getpid()).facts
+    assert facts == {"reached": [], "environment": {}, "size": 1}
+
+
+def test_arrays_come_back_read_only_to_many_threads(up: None) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        for value, answer in enumerate(pool.map(lambda n: read("array", bytes([n])), range(16))):
+            assert (answer.arrays["large"] == value).all()
+            assert answer.arrays["small"].tolist() == [1, 2]
+            assert not answer.arrays["large"].flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("job", "said"), [("crash", "crash"), ("hang", "longer than 1"), ("memory", "64 MB")]
+)
+def test_the_end_of_a_reader_is_a_sentence(up: None, job: str, said: str) -> None:
+    with pytest.raises(ImageError, match=rf"^'a\.png' .*{said}"):
+        read(job)
+
+
+def test_a_server_that_died_is_started_anew(up: None) -> None:
+    number = wall.server_number()
+    assert number is not None
+    os.kill(number, signal.SIGKILL)
+    assert read("array").arrays["small"].tolist() == [1, 2]
+    assert wall.server_number() != number
