@@ -21,11 +21,11 @@ def _all_nan(network: nn.Sequential) -> None:
 
 
 def _infinite_bias(network: nn.Sequential) -> None:
-    network[0].bias.data.fill_(float("inf"))  # type: ignore[union-attr, operator]
+    network.get_parameter("0.bias").data.fill_(float("inf"))
 
 
 def _half_nan(network: nn.Sequential) -> None:
-    network[2].weight.data[:3] = float("nan")  # type: ignore[union-attr, index]
+    network.get_parameter("2.weight").data[:3] = float("nan")
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
@@ -45,18 +45,17 @@ def test_every_question_answers(spoil: Callable[[nn.Sequential], None], layer: s
     for question in QUESTIONS:
         try:
             facts, _ = ask(subject, question, View(layers="maps", layer=layer), **given)
-        except HookVizError as error:  # in words
-            assert str(error)
-        else:
-            json.dumps(facts, allow_nan=False)
-            answered.add(question)
+        except HookVizError:  # it is refused in words
+            continue
+        json.dumps(facts, allow_nan=False)
+        answered.add(question)
     assert {"head", "whole", "cell", "walk", "tiles", "channel"} <= answered
 
 
 def test_a_number_that_is_none_is_a_word() -> None:
     network = seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())).eval()
     _infinite_bias(network)
-    asked = {"channel": 0, "row": 0, "column": 0}
+    asked: dict[str, Any] = {"channel": 0, "row": 0, "column": 0}
     assert ask(subject_of(as_model(network)), "walk", View(layer="0"), **asked).facts["bias"] == (
         "Infinity"
     )
