@@ -1,25 +1,24 @@
 """Refuse harmful files before torch reads them: zip bombs, other archives, endless pickles."""
 
 import io
-import pickletools
-import re
 import zipfile
 from typing import BinaryIO
 
-from hookviz.errors import WeightsError, shorten
+from hookviz.errors import shorten
 from hookviz.language.saying import joined, mark, say
 from hookviz.models.checkpoints.file_kinds import archive_kind
+from hookviz.models.checkpoints.pickle_check import (
+    PickleTooLongError,
+    UnsafeGlobalError,
+    check_pickle,
+)
 from hookviz.models.checkpoints.refusals import damaged, unreadable, unsafe_file_error
 
 _MOST_INFLATED = 10  # times its size that a zip may unpack to; torch.save does not compress
-_MOST_PICKLE = 4_000_000  # bytes that describe the tensors; 1,000 tensors take 0.1 MB
-_TOO_MANY = mark("it describes more tensors than any network has")
-_ALLOCATING_GLOBALS = (
-    re.compile(  # torch's reader calls these for a file; they take memory that nothing fills
-        r"(__builtin__|builtins) bytearray$"
-        r"|torch[\w.]* (\w*Tensor|\w*ypedStorage|_rebuild_(device|nested|wrapper)\w*)$"
-    )
-)
+MOST_DESCRIPTION = 4_000_000
+"""Bytes that may describe the tensors of a file; 1,000 tensors take 0.1 MB."""
+
+TOO_MANY = mark("it describes more tensors than any network has")
 
 
 def check_archive(stream: BinaryIO, size: int, name: str) -> None:
@@ -61,8 +60,8 @@ def check_archive(stream: BinaryIO, size: int, name: str) -> None:
         )
     # torch does not tell capitals from small letters in the names of entries
     pickles = [entry for entry in entries if entry.filename.casefold().endswith("/data.pkl")]
-    if len(pickles) != 1 or pickles[0].file_size > _MOST_PICKLE:
-        raise unreadable(name, say(_TOO_MANY))
+    if len(pickles) != 1 or pickles[0].file_size > MOST_DESCRIPTION:
+        raise unreadable(name, say(TOO_MANY))
     try:
         with zipfile.ZipFile(stream) as archive:
             pickled = io.BytesIO(archive.read(pickles[0]))
@@ -77,13 +76,11 @@ def check_pickles(stream: BinaryIO, count: int, name: str) -> None:
     torch's old format is five pickles, the last two the state dict and which values follow.
     """
     try:
-        for _ in range(count):  # genops reads a pickle's instructions and follows none of them
-            for instruction, argument, _ in pickletools.genops(stream):
-                if stream.tell() > _MOST_PICKLE:
-                    raise unreadable(name, say(_TOO_MANY))
-                if instruction.name == "GLOBAL" and _ALLOCATING_GLOBALS.match(str(argument)):
-                    raise unsafe_file_error(name, f"GLOBAL {str(argument).replace(' ', '.')}")
-    except WeightsError:
-        raise
+        for _ in range(count):
+            check_pickle(stream, MOST_DESCRIPTION)
+    except UnsafeGlobalError as error:
+        raise unsafe_file_error(name, f"GLOBAL {error}") from error
+    except PickleTooLongError as error:
+        raise unreadable(name, say(TOO_MANY)) from error
     except Exception as error:  # whatever a damaged file makes it raise
         raise damaged(name, error) from error

@@ -14,7 +14,12 @@ from torch import Tensor
 from hookviz.errors import WeightsError, shorten
 from hookviz.language.saying import say
 from hookviz.models.checkpoints.file_kinds import kind_of
-from hookviz.models.checkpoints.guards import check_archive, check_pickles
+from hookviz.models.checkpoints.guards import (
+    MOST_DESCRIPTION,
+    TOO_MANY,
+    check_archive,
+    check_pickles,
+)
 from hookviz.models.checkpoints.refusals import damaged, unreadable, unsafe_file_error
 from hookviz.models.checkpoints.unwrapping import find_state_dict
 from hookviz.paths import fault_of, path_of
@@ -87,6 +92,8 @@ def _from_safetensors(stream: BinaryIO, length: int, size: int, name: str) -> Ma
                 size=size,
             ),
         )
+    if length > MOST_DESCRIPTION:
+        raise unreadable(name, say(TOO_MANY))
     try:
         state_dict: Mapping[str, Tensor] = load_safetensors(stream.read())
     except Exception as error:  # whatever a damaged file makes the library raise
