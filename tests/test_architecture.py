@@ -116,6 +116,8 @@ def test_the_library_imports_without_streamlit() -> None:
 
 
 SHOWN_ELSEWHERE = {
+    "processes that read, crash and hang in reader/test_wall.py": "reader/answer_file "
+    "reader/confinement reader/endings reader/fork_server reader/jobs reader/server_process",
     "what a trace lists is looked at in capturing/test_layer_trace.py": "capturing/layer_listing",
     "read back by another library in ui/presenting/test_class_link.py": "ui/qr_code",
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"

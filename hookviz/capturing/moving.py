@@ -123,12 +123,8 @@ class _Trial:
         self._links: list[tuple[dict[Place, Layout], Place, Place]] = []  # lies as what another has
 
     def change(self, call: hooks.Call) -> Any:
-        """Look at what has moved, and change what the layer puts out where that tells no more.
-
-        Behind the last one wanted the pass goes on as it is: a network that counts its calls in
-        later layers counts each pass whole.
-        """
-        if not self._left:
+        """Look at what has moved, and change what the layer puts out where that tells no more."""
+        if not self._left:  # the pass goes on: a later layer may count its calls
             return None
         path, output = first_tensor(call.output)
         place = Place(call.layer, call.index, path)

@@ -28,7 +28,8 @@ def up() -> Iterator[None]:
 
 
 def read(job: str, data: bytes = b"x", **options: int) -> wall.Answer:
-    return wall.read(job, data, {"name": "a.png", **options}, memory=_MEMORY, seconds=1)
+    seconds = 1 if job == "hang" else 30
+    return wall.read(job, data, {"name": "a.png", **options}, memory=_MEMORY, seconds=seconds)
 
 
 def test_a_reader_reaches_nothing(up: None) -> None:
