@@ -35,8 +35,10 @@ def json_facts(value: Any) -> Any:
     """
     if isinstance(value, Mapping):
         return {key: json_facts(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list):
         return [json_facts(each) for each in value]
+    if isinstance(value, tuple):
+        return tuple(json_facts(each) for each in value)
     if not isinstance(value, float) or math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
