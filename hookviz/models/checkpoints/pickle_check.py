@@ -272,8 +272,7 @@ def _check_tensor(storage: Any, offset: Any, size: Any, stride: Any) -> None:
 
 
 def _counts(values: Any) -> Sequence[int]:
-    if not isinstance(values, tuple) or len(values) > _MOST_DIMENSIONS:
-        raise ValueError("a size has more lengths than any tensor")
-    if not all(map(_is_count, values)):
+    lengths = _size(values)
+    if not all(map(_is_count, lengths)):
         raise ValueError("a length is no number")
-    return values
+    return lengths
