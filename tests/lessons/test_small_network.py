@@ -77,9 +77,16 @@ def test_it_begins_with_random_numbers_of_its_seed_and_touches_nobody_elses() ->
     assert weight_count() == sum(each.numel() for each in plain(1).values()) < 10_000
 
 
-def test_the_first_steps_are_those_of_plain_sgd(drawings: Drawings) -> None:
-    """Momentum 0.9 from the second step on, decay of the first kernels alone."""
-    rate = 0.03
+def test_the_first_steps_are_those_of_plain_sgd(
+    drawings: Drawings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Momentum 0.9 from the second step on, decay of the first kernels alone.
+
+    Five steps: in fifty, what two orders of the same sums differ by grows to 3e-4, on some
+    processors.
+    """
+    rate, steps = 0.03, 5
+    monkeypatch.setattr(small_network, "EVERY", steps)
     training = Training(drawings, rate, 3)
     training.go_on()  # looks, and takes no step
     begun = {name: each.clone() for name, each in training.frames[0].weights.items()}
@@ -87,7 +94,7 @@ def test_the_first_steps_are_those_of_plain_sgd(drawings: Drawings) -> None:
     assert all(torch.equal(begun[name], weights[name]) for name in weights)
     order = torch.Generator().manual_seed(3)
     speed = {name: torch.zeros_like(each) for name, each in weights.items()}
-    for _ in range(EVERY):
+    for _ in range(steps):
         numbers = torch.randint(DRAWINGS, (BATCH,), generator=order)
         images = network_input(np.stack([drawings.picture(int(each)) for each in numbers]))
         loss = F.cross_entropy(scores(weights, images), numbers % len(CLASSES))
@@ -100,9 +107,9 @@ def test_the_first_steps_are_those_of_plain_sgd(drawings: Drawings) -> None:
             weights[name] = (weight.detach() - rate * speed[name]).requires_grad_()
     training.go_on()
     frame = training.frames[1]
-    assert frame.step == EVERY
+    assert frame.step == steps
     for name, weight in weights.items():
-        torch.testing.assert_close(frame.weights[name], weight.detach(), rtol=1e-3, atol=1e-5)
+        torch.testing.assert_close(frame.weights[name], weight.detach(), rtol=1e-4, atol=1e-6)
     # What the hooks measured is the length of the last step's gradient.
     for layer, measured in zip(LAYERS, frame.gradients, strict=True):
         both = [gradients[f"{layer}.{part}"].flatten() for part in ("weight", "bias")]
