@@ -9,7 +9,7 @@ from PIL import Image
 
 from hookviz.errors import HookVizError
 from hookviz.images.formats import HEAD, find_reader
-from hookviz.images.reading import decode
+from hookviz.images.reading import decode_here
 from hookviz.language.saying import say
 from hookviz.types import Crop, Pixels
 
@@ -113,4 +113,4 @@ def decode_patch(data: bytes, side: int, name: str) -> Pixels:
         raise HookVizError(
             say("{name} is no picture of {side} pixels a side.", name=name, side=side)
         )
-    return decode(data, name).pixels
+    return decode_here(data, name).pixels

@@ -10,7 +10,7 @@ from hookviz.explorer.layers import resolve
 from hookviz.explorer.question import Answer, Report
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
-from hookviz.images.clips import frames_of
+from hookviz.images.reading import decode_frames
 from hookviz.language.saying import say
 
 _SIDE = 480  # pixels of its longer side, twice what it takes on a laptop's screen
@@ -33,7 +33,9 @@ def answer_photograph(
     key = ("photograph", image.digest, number, "jpeg")
     kept: tuple[bytes, int, int] | None = subject.cache.get(key)
     if kept is None:
-        moments = (image,) if number is None else frames_of(image, len(subject.model_input.frames))
+        moments = (
+            (image,) if number is None else decode_frames(image, len(subject.model_input.frames))
+        )
         small = shrunk(moments[number or 0].pixels, _SIDE)
         kept = encode_jpeg(small, quality=_QUALITY), small.shape[1], small.shape[0]
         subject.cache.put(key, kept, len(kept[0]))

@@ -1,7 +1,7 @@
 """Tell whether a file is an animation, and how many frames it has, without decoding any."""
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 
 from PIL.AvifImagePlugin import AvifImageFile
@@ -35,6 +35,16 @@ def frame_count(data: bytes) -> int:
     # What Pillow raises on broken bytes is anything; `decode` says what is wrong with them.
     except Exception:  # noqa: BLE001
         return 1
+
+
+def chosen(total: int, count: int) -> Sequence[int]:
+    """Return the numbers of `count` of `total` frames: the middles of `count` equal parts.
+
+    >>> from hookviz.images.animations import chosen
+    >>> chosen(8, 4), chosen(2, 4)
+    ([1, 3, 5, 7], [0, 0, 1, 1])
+    """
+    return [(2 * number + 1) * total // (2 * count) for number in range(count)]
 
 
 def reader_of_frames(data: bytes) -> type[ImageFile]:

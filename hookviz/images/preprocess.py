@@ -12,7 +12,6 @@ from torch import Tensor
 from torchvision.transforms import functional as F  # its name everywhere
 
 from hookviz.errors import HookVizError, ImageError, ModelError, shorten
-from hookviz.images.clips import frames_of
 from hookviz.images.crop_geometry import (
     FILTER_REACH,
     crop_axes,
@@ -20,6 +19,7 @@ from hookviz.images.crop_geometry import (
     resize_and_crop,
     whole_axes,
 )
+from hookviz.images.reading import decode_frames
 from hookviz.language.saying import say
 from hookviz.settings import settings
 from hookviz.types import Crop, InputImage, ModelInput, Pixels, Preprocess
@@ -127,7 +127,7 @@ def _clip(
     steps = replace(preprocess, frames=0)
     frames = [
         prepare(frame, steps, size=size, whole=whole, min_size=min_size)
-        for frame in frames_of(image, preprocess.frames)
+        for frame in decode_frames(image, preprocess.frames)
     ]
     middle = frames[len(frames) // 2]
     values = torch.stack([frame.tensor for frame in frames], dim=2)

@@ -28,6 +28,7 @@ _LENGTH = 8  # bytes, at the end, that tell how long the JSON is
 _MOST_JSON = 8 * 1024 * 1024
 _MOST_AXES = 32
 _MAPPED = 8 * 1024 * 1024  # bytes from which a map is worth the descriptor that it holds open
+_SHARED = mmap.MAP_SHARED | mmap.MAP_POPULATE  # all pages at once, not one fault each
 _PAGE = mmap.ALLOCATIONGRANULARITY
 
 
@@ -51,7 +52,8 @@ class AnswerWriter:
         if not size:
             return np.empty(sides, dtype)
         os.ftruncate(self._file, at + size)
-        return np.frombuffer(mmap.mmap(self._file, size, offset=at), dtype).reshape(sides)
+        room = mmap.mmap(self._file, size, _SHARED, offset=at)
+        return np.frombuffer(room, dtype).reshape(sides)
 
     def write(self, name: str, values: NDArray[Any]) -> None:
         """Write an array that there is; of many small ones none takes a map."""
@@ -149,7 +151,7 @@ class _Declared:
 def _held(file: int, size: int) -> NDArray[np.uint8]:
     """Return the bytes of a sealed file: a large one mapped, which holds a descriptor open."""
     if size >= _MAPPED:
-        return np.frombuffer(mmap.mmap(file, size, access=mmap.ACCESS_READ), np.uint8)
+        return np.frombuffer(mmap.mmap(file, size, _SHARED, mmap.PROT_READ), np.uint8)
     values = np.empty(size, np.uint8)
     if os.preadv(file, [values.data], 0) != size:
         raise BadAnswerError("an answer that is cut")

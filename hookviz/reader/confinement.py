@@ -22,6 +22,8 @@ _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16  # in what the kernel sho
 _DUPLICATE = 1030  # fcntl's F_DUPFD_CLOEXEC, with which Python maps a file
 _MOST_OPEN = 64
 
+_libc = ctypes.CDLL(None, use_errno=True)
+
 
 class _Machine(NamedTuple):
     """A processor's own number, and its numbers of the system calls that decoding needs.
@@ -58,8 +60,25 @@ _MACHINES = {
 }
 
 
+def give_up_most() -> None:
+    """Give up what no file needs, before one comes: it takes as long as reading a small one.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    os.setpgid(0, 0)
+    with suppress(OSError):  # where memory runs out, this process is ended first and not the app
+        Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
+    _control(_SET_DEATH_SIGNAL, signal.SIGKILL)
+    _control(_SET_DUMPABLE, 0)  # no other process of the same user may look into it
+    _control(_SET_NO_NEW_PRIVILEGES, 1)
+    os.environ.clear()
+    for kind in (resource.RLIMIT_NPROC, resource.RLIMIT_CORE):
+        resource.setrlimit(kind, (0, 0))
+
+
 def confine(keep: tuple[int, ...], memory: int, seconds: int) -> None:
-    """Give up everything, for good. Only a process without other threads may.
+    """Give up everything, for good, after `give_up_most`. Only a process of one thread may.
 
     Args:
         keep: the descriptors that stay open.
@@ -69,30 +88,19 @@ def confine(keep: tuple[int, ...], memory: int, seconds: int) -> None:
     Raises:
         OSError: the kernel refuses; the process is not confined then.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-    os.setpgid(0, 0)
-    with suppress(OSError):  # where memory runs out, this process is ended first and not the app
-        Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
     pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
-    _control(libc, _SET_DEATH_SIGNAL, signal.SIGKILL)
-    _control(libc, _SET_DUMPABLE, 0)  # no other process of the same user may look into it
-    os.environ.clear()
     _close_all_but(keep)
-    space = pages * resource.getpagesize() + memory
     for kind, limit in (
-        (resource.RLIMIT_AS, space),
+        (resource.RLIMIT_AS, pages * resource.getpagesize() + memory),
         (resource.RLIMIT_FSIZE, memory),
         (resource.RLIMIT_CPU, seconds),
         (resource.RLIMIT_NOFILE, _MOST_OPEN),
-        (resource.RLIMIT_NPROC, 0),
-        (resource.RLIMIT_CORE, 0),
     ):
         hard = resource.getrlimit(kind)[1]
         least = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         late = kind == resource.RLIMIT_CPU and least != hard
         resource.setrlimit(kind, (least, least + late))  # SIGXCPU tells it from a lack of memory
-    _control(libc, _SET_NO_NEW_PRIVILEGES, 1)
-    _filter_calls(libc, _MACHINES[platform.machine()])
+    _filter_calls(_MACHINES[platform.machine()])
 
 
 def _close_all_but(keep: tuple[int, ...]) -> None:
@@ -103,13 +111,13 @@ def _close_all_but(keep: tuple[int, ...]) -> None:
     os.closerange(first, 2**20)
 
 
-def _control(libc: ctypes.CDLL, option: int, value: int, more: int = 0) -> None:
+def _control(option: int, value: int, more: int = 0) -> None:
     long = ctypes.c_ulong
-    if libc.prctl(option, long(value), long(more), long(0), long(0)):
+    if _libc.prctl(option, long(value), long(more), long(0), long(0)):
         raise OSError(ctypes.get_errno(), f"prctl {option} is refused")
 
 
-def _filter_calls(libc: ctypes.CDLL, machine: _Machine) -> None:
+def _filter_calls(machine: _Machine) -> None:
     """Have the kernel refuse all system calls but the machine's list.
 
     A call by another processor's numbers (32 bits on 64) ends the process.
@@ -133,4 +141,4 @@ def _filter_calls(libc: ctypes.CDLL, machine: _Machine) -> None:
     packed = b"".join(struct.pack("HBBI", *step) for step in steps)
     program = ctypes.create_string_buffer(packed, len(packed))
     told = ctypes.create_string_buffer(struct.pack("HP", len(steps), ctypes.addressof(program)))
-    _control(libc, _SET_SECCOMP, _FILTER, ctypes.addressof(told))
+    _control(_SET_SECCOMP, _FILTER, ctypes.addressof(told))

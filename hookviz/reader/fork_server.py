@@ -14,7 +14,7 @@ import socket
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from mmap import ACCESS_READ, mmap
@@ -24,7 +24,7 @@ from hookviz.errors import HookVizError
 from hookviz.language import catalogs, speaking
 from hookviz.reader import jobs
 from hookviz.reader.answer_file import AnswerWriter
-from hookviz.reader.confinement import confine
+from hookviz.reader.confinement import confine, give_up_most
 
 MOST_REQUEST = 64 * 1024
 """Bytes of a request, beside the files that come with it."""
@@ -81,6 +81,7 @@ class _Server:
     def __init__(self, control: socket.socket, reads: Mapping[str, jobs.Read]) -> None:
         self._control, self._reads = control, reads
         self._children: dict[int, _Child] = {}
+        self._waiting: tuple[int, socket.socket] | None = None  # a process, and how to tell it
         self._selector = selectors.DefaultSelector()
         woken, wakes = socket.socketpair()
         woken.setblocking(False)
@@ -93,6 +94,7 @@ class _Server:
 
     def serve(self) -> None:
         """Serve until the app closes its end, and end all children then."""
+        self._prepare()
         try:
             while True:
                 soonest = min((each.deadline for each in self._children.values()), default=None)
@@ -116,22 +118,47 @@ class _Server:
         told, files, _, _ = socket.recv_fds(self._control, MOST_REQUEST, 3)
         if not told:
             return False
-        request = json.loads(told)
         asker = socket.socket(fileno=files[0])
         try:
-            child = os.fork()
+            number = self._hand_over(told, files[1:])
         except OSError:  # there is no room for another process
             asker.send(json.dumps({"code": -signal.SIGKILL, "late": False}).encode())
             asker.close()
         else:
-            if child == 0:
-                _child(self._reads[request["job"]], request, files[1], files[2])
-            self._children[child] = _Child(asker, time.monotonic() + request["deadline"])
-            self._selector.register(asker, selectors.EVENT_READ, child)
+            deadline = time.monotonic() + json.loads(told)["deadline"]
+            self._children[number] = _Child(asker, deadline)
+            self._selector.register(asker, selectors.EVENT_READ, number)
+            self._prepare()
         finally:
             os.close(files[1])
             os.close(files[2])
         return True
+
+    def _hand_over(self, told: bytes, files: Sequence[int]) -> int:
+        """Give a request to the process that waits for one, and return its number."""
+        if self._waiting is None:
+            self._prepare()
+        if self._waiting is None:
+            raise OSError("no process")
+        number, ear = self._waiting
+        self._waiting = None
+        with ear:
+            socket.send_fds(ear, [told], files)
+        return number
+
+    def _prepare(self) -> None:
+        """Fork the process for the next file before it comes: that takes as long as a small one."""
+        mouth, ear = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            number = os.fork()
+        except OSError:  # tried again for the next file
+            ear.close()
+        else:
+            if number == 0:
+                ear.close()
+                _child(self._reads, mouth)
+            self._waiting = number, ear
+        mouth.close()
 
     def _kill_late(self) -> None:
         now = time.monotonic()
@@ -148,11 +175,17 @@ class _Server:
                 continue
 
     def _reap(self) -> None:
-        while self._children:
-            number, status = os.waitpid(-1, os.WNOHANG)
+        while True:
+            try:
+                number, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
             if not number:
                 return
-            child = self._children.pop(number)
+            child = self._children.pop(number, None)
+            if child is None:  # the one that waited
+                self._waiting = None
+                continue
             self._selector.unregister(child.asker)
             code = os.waitstatus_to_exitcode(status)
             with child.asker:
@@ -162,17 +195,22 @@ class _Server:
                     continue  # nobody waits for it any more
 
 
-def _child(read: jobs.Read, request: Mapping[str, Any], given: int, answer: int) -> None:
-    """Read the file in this process, and end it."""
+def _child(reads: Mapping[str, jobs.Read], mouth: socket.socket) -> None:
+    """Wait for a request, read its file in this process, and end it."""
     code = _UNCONFINED
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        confine((given, answer), request["memory"], request["seconds"])
-        code = 1
-        speaking.speak(request["language"])
-        _answer(read, given, request["options"], AnswerWriter(answer))
-        code = 0
+        give_up_most()
+        told, files, _, _ = socket.recv_fds(mouth, MOST_REQUEST, 2)
+        if told:  # else the server has gone
+            request = json.loads(told)
+            confine((files[0], files[1]), request["memory"], request["seconds"])
+            code = 1
+            speaking.speak(request["language"])
+            writer = AnswerWriter(files[1])
+            _answer(reads[request["job"]], files[0], request["options"], writer)
+            code = 0
     finally:  # whatever was raised: there is nowhere to show it
         os._exit(code)
 

@@ -6,7 +6,7 @@ from importlib import import_module
 from mmap import mmap
 from typing import TYPE_CHECKING, Any
 
-from hookviz.errors import HookVizError
+from hookviz.errors import HookVizError, ImageError
 
 if TYPE_CHECKING:  # on Linux alone
     from hookviz.reader.answer_file import AnswerWriter
@@ -31,6 +31,8 @@ class Job:
 
 JOBS: dict[str, Job] = {
     "nothing": Job("hookviz.reader.jobs:read_nothing", HookVizError),
+    "image": Job("hookviz.images.confined:read_image", ImageError),
+    "frames": Job("hookviz.images.confined:read_frames", ImageError),
 }
 
 

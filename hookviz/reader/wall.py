@@ -50,6 +50,7 @@ class _State:
 
 
 _state, _lock = _State(), threading.Lock()
+_at_once = threading.BoundedSemaphore(8)  # files that are read; others wait
 
 
 def put_up() -> None:
@@ -96,7 +97,8 @@ def read(
     """
     request = _request(job, options, memory, seconds)
     kind, name = jobs.JOBS[job].error, str(options.get("name", "file"))
-    ended = _ended(request, data)
+    with _at_once:
+        ended = _ended(request, data)
     if ended is None:
         raise kind(say("{file} can't be read at the moment. Try again.", file=endings.quoted(name)))
     endings.check(ended, kind, name, request)

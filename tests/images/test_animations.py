@@ -7,7 +7,7 @@ from PIL import Image
 
 from hookviz.images.animations import frame_count
 from hookviz.images.reading import decode
-from tests.images.test_clips import animation
+from tests.images.test_decoding import animation
 from tests.images.test_reading import encoded
 
 

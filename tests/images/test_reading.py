@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageCms
 
 from hookviz.errors import ImageError
-from hookviz.images import reading
+from hookviz.images import decoding, reading
 from hookviz.images.reading import decode, read
 from hookviz.settings import Settings
 from hookviz.types import InputImage
@@ -869,7 +869,7 @@ def test_an_interruption_passes_through(monkeypatch: pytest.MonkeyPatch) -> None
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(reading, "_pixels_of", interrupted)
+    monkeypatch.setattr(decoding, "pixels_of", interrupted)
     with pytest.raises(KeyboardInterrupt):
         decode(encoded(noise(), "PNG"))
 

@@ -19,6 +19,7 @@ from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.images.samples import samples
 from hookviz.language.saying import say
 from hookviz.models import catalog, timm_models, user_models
+from hookviz.reader import wall
 from hookviz.serving import capacity, logs
 from hookviz.serving.shutdown import shutdown
 from hookviz.settings import host_names, settings
@@ -99,8 +100,10 @@ async def guest_lifespan(_app: Any) -> AsyncIterator[None]:
     expect_a_server()
     keep_uploads_in_memory()
     limit_hosts()
-    await asyncio.to_thread(warm_up)
+    await asyncio.to_thread(wall.put_up)
     with ExitStack() as open_ports:
+        open_ports.callback(wall.take_down)
+        await asyncio.to_thread(warm_up)
         metrics = capacity.metrics()
         if metrics is not None:
             chosen = settings()

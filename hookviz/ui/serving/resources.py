@@ -26,7 +26,6 @@ IMAGE_TYPES = ("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "avif"
 """How the names of the files that `decode` reads end."""
 
 _FLOAT_BYTES = 4
-_SMALL = 1_000_000  # pixels of an image that is decoded in milliseconds and some megabytes
 _MOST_DIGESTS = 1000  # of uploaded files, by Streamlit's names for them, that nobody can guess
 
 _digests: dict[str, str] = {}
@@ -168,8 +167,9 @@ def decode(data: bytes, name: str, key: str) -> InputImage:
     """
     image: InputImage | None = session_cache().get(("image", key))
     if image is None:
-        if reading.pixel_count(data, name) <= _SMALL:
-            image = reading.decode(data, name)
+        first = reading.decode_small(data, name)
+        if isinstance(first, InputImage):
+            image = first
         else:
             with turn(say("Reading the image"), "decode") as slot:
                 image = reading.decode(data, name)

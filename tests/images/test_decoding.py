@@ -11,9 +11,8 @@ from torch import nn
 
 import hookviz
 from hookviz.errors import ImageError
-from hookviz.images import clips
-from hookviz.images.clips import frames_of
-from hookviz.images.reading import decode
+from hookviz.images import reading
+from hookviz.images.reading import decode, decode_frames
 from hookviz.settings import Settings
 from hookviz.types import Preprocess
 from tests.images.test_reading import LOSSLESS, encoded
@@ -29,7 +28,7 @@ def animation(kind: str, levels: list[int] = LEVELS, side: int = 24) -> bytes:
 
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG", "AVIF"])
 def test_frames_are_taken_in_even_steps(kind: str) -> None:
-    frames = frames_of(decode(animation(kind), "moving"), 3)
+    frames = decode_frames(decode(animation(kind), "moving"), 3)
     seen = [int(frame.pixels[12, 12, 0]) for frame in frames]
     assert np.abs(np.array(seen) - [LEVELS[1], LEVELS[3], LEVELS[5]]).max() <= 3
     assert len({frame.digest for frame in frames}) == 3
@@ -40,22 +39,22 @@ def test_what_later_frames_draw_over_stays() -> None:
     for at, frame in enumerate(moving):
         frame.paste((255, 0, 0), (2 * at, 0, 2 * at + 2, 8))
     data = encoded(moving[0], "GIF", save_all=True, append_images=moving[1:])
-    for seen, expected in zip(frames_of(decode(data), 4), moving, strict=True):
+    for seen, expected in zip(decode_frames(decode(data), 4), moving, strict=True):
         np.testing.assert_array_equal(seen.pixels, np.asarray(expected))
 
 
 def test_few_frames_are_taken_again_and_pages_are_no_moments() -> None:
-    few = frames_of(decode(animation("PNG", [0, 200])), 4)
+    few = decode_frames(decode(animation("PNG", [0, 200])), 4)
     assert [int(frame.pixels[0, 0, 0]) for frame in few] == [0, 0, 200, 200]
     pages = decode(animation("TIFF"))
     assert pages.animation == b""
-    assert frames_of(pages, 4) == (pages,)
+    assert decode_frames(pages, 4) == (pages,)
 
 
 def test_frames_of_many_pixels_are_the_first_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     image = decode(animation("PNG"))
-    monkeypatch.setattr(clips, "settings", lambda: Settings(max_pixels=3 * 24 * 24))
-    assert [int(frame.pixels[0, 0, 0]) for frame in frames_of(image, 3)] == LEVELS[:3]
+    monkeypatch.setattr(reading, "settings", lambda: Settings(max_pixels=3 * 24 * 24))
+    assert [int(frame.pixels[0, 0, 0]) for frame in decode_frames(image, 3)] == LEVELS[:3]
 
 
 def test_an_animation_that_ends_too_early_is_refused() -> None:
@@ -63,7 +62,7 @@ def test_an_animation_that_ends_too_early_is_refused() -> None:
     image = decode(whole, "half")
     short = hookviz.InputImage(image.pixels, "half", "", whole[: len(whole) * 2 // 3])
     with pytest.raises(ImageError, match="half"):
-        frames_of(short, 6)
+        decode_frames(short, 6)
 
 
 @pytest.fixture(scope="module")

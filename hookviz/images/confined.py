@@ -1,0 +1,149 @@
+"""Decode the images that strangers send behind the wall; without torch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from mmap import mmap
+from typing import TYPE_CHECKING, Any
+
+from PIL import AvifImagePlugin
+
+from hookviz.errors import ImageError, shorten
+from hookviz.images import decoding
+from hookviz.images.animations import frame_count
+from hookviz.images.decoding import RGB, Head, Limits, Pixels
+from hookviz.reader import endings, wall
+
+if TYPE_CHECKING:  # on Linux alone
+    from hookviz.reader.answer_file import AnswerWriter
+
+SMALL = 2_000_000
+"""Pixels of an image that is decoded in milliseconds and some megabytes."""
+
+_BASE = 64 * 1024 * 1024  # bytes that any file may take
+_HEAD_SECONDS, _FRAMES_SECONDS = 3, 30
+_PIXELS_A_SECOND = 4_000_000  # of a slow kind on a slow machine
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Decoded:
+    """Decoded file.
+
+    Attributes:
+        pixels: ``(H, W, 3)``.
+        animated: whether it is an animation, of which this is the first frame.
+    """
+
+    pixels: Pixels
+    animated: bool
+
+
+def read_head(data: bytes, name: str, most: int) -> Head:
+    """Return what the header tells, as `decoding.read_head` does."""
+    answer = _read("image", data, {"name": name, "most": most, "small": 0}, 0, _HEAD_SECONDS)
+    return _head(answer.facts, name, most)
+
+
+def decode_small(data: bytes, name: str, most: int, background: RGB) -> Decoded | Head:
+    """Decode a file of at most `SMALL` pixels; of a larger one tell what decoding takes.
+
+    Raises:
+        ImageError: it can't be decoded within the limits.
+    """
+    options = {"name": name, "most": most, "small": SMALL, "background": background}
+    answer = _read("image", data, options, SMALL * decoding.DEEP_BYTES, _HEAD_SECONDS)
+    return _decoded(answer, name, most) if answer.arrays else _head(answer.facts, name, most)
+
+
+def decode(data: bytes, name: str, most: int, background: RGB) -> Decoded:
+    """Decode a file as `decoding.decode` does.
+
+    Raises:
+        ImageError: it can't be decoded within the limits.
+    """
+    small = decode_small(data, name, most, background)
+    if isinstance(small, Decoded):
+        return small
+    options = {"name": name, "most": most, "small": most, "background": background}
+    seconds = _HEAD_SECONDS + small.pixels // _PIXELS_A_SECOND
+    return _decoded(_read("image", data, options, small.memory, seconds), name, most)
+
+
+def decode_frames(data: bytes, name: str, count: int, most: int) -> list[Pixels]:
+    """Decode frames of an animation as `decoding.decode_frames` does.
+
+    Raises:
+        ImageError: it can't be decoded within the limits.
+    """
+    head = read_head(data, name, most)
+    memory = head.memory + 3 * min(most, count * head.pixels)
+    options = {"name": name, "most": most, "count": count}
+    answer = _read("frames", data, options, memory, _FRAMES_SECONDS)
+    return [_pixels(answer, f"frame {number}", name, most) for number in range(count)]
+
+
+def read_image(
+    data: "mmap | bytes", options: Mapping[str, Any], answer: "AnswerWriter"
+) -> Mapping[str, Any]:
+    """Decode a file, or tell what it takes where it is not small; run behind the wall."""
+    whole, name, most = bytes(data), options["name"], options["most"]
+    head = decoding.read_head(whole, name, most)
+    if head.pixels > options["small"]:
+        return {"pixels": head.pixels, "memory": head.memory}
+    background = tuple(options["background"])
+    limits = Limits(most, background, lambda shape: answer.array("pixels", shape, "uint8"))
+    decoding.decode(whole, name, limits)
+    return {"animated": frame_count(whole) > 1}
+
+
+def read_frames(
+    data: "mmap | bytes", options: Mapping[str, Any], answer: "AnswerWriter"
+) -> Mapping[str, Any]:
+    """Decode frames of an animation; run behind the wall."""
+    limits = Limits(options["most"])
+    frames = decoding.decode_frames(bytes(data), options["name"], options["count"], limits)
+    for number, pixels in enumerate(frames):
+        answer.write(f"frame {number}", pixels)
+    return {}
+
+
+def preload() -> None:
+    """Load what Pillow's readers load once they are used, and have AVIF's begin no threads."""
+    AvifImagePlugin.DEFAULT_MAX_THREADS = 1
+    for plugin in (
+        "TiffTags",
+        "ImageCms",
+        "ImageOps",
+        "ImageChops",
+        "JpegPresets",
+        "GimpPaletteFile",
+    ):
+        import_module(f"PIL.{plugin}")
+
+
+def _read(
+    job: str, data: bytes, options: Mapping[str, Any], memory: int, seconds: int
+) -> wall.Answer:
+    options = {**options, "name": shorten(options["name"])}
+    return wall.read(job, data, options, memory=_BASE + 2 * len(data) + memory, seconds=seconds)
+
+
+def _head(facts: Mapping[str, Any], name: str, most: int) -> Head:
+    """Return what a process told, which may lie: in no more than an image of the limit takes."""
+    pixels, memory = facts.get("pixels"), facts.get("memory")
+    if type(pixels) is not int or type(memory) is not int:
+        raise ImageError(endings.crashed(name))
+    return Head(min(pixels, most), min(memory, most * decoding.DEEP_BYTES))
+
+
+def _decoded(answer: wall.Answer, name: str, most: int) -> Decoded:
+    return Decoded(_pixels(answer, "pixels", name, most), answer.facts.get("animated") is True)
+
+
+def _pixels(answer: wall.Answer, array: str, name: str, most: int) -> Pixels:
+    pixels = answer.arrays.get(array)
+    if pixels is None or pixels.dtype != "uint8" or pixels.shape[2:] != (3,):
+        raise ImageError(endings.crashed(name))
+    if not 0 < pixels.size <= 3 * most:
+        raise ImageError(endings.crashed(name))
+    return pixels
