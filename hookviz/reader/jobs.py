@@ -6,7 +6,7 @@ from importlib import import_module
 from mmap import mmap
 from typing import TYPE_CHECKING, Any
 
-from hookviz.errors import HookVizError, ImageError
+from hookviz.errors import HookVizError, ImageError, WeightsError
 
 if TYPE_CHECKING:  # on Linux alone
     from hookviz.reader.answer_file import AnswerWriter
@@ -33,6 +33,7 @@ JOBS: dict[str, Job] = {
     "nothing": Job("hookviz.reader.jobs:read_nothing", HookVizError),
     "image": Job("hookviz.images.confined:read_image", ImageError),
     "frames": Job("hookviz.images.confined:read_frames", ImageError),
+    "pickles": Job("hookviz.models.checkpoints.guards:follow_pickles", WeightsError),
 }
 
 

@@ -2,7 +2,9 @@
 
 import io
 import zipfile
-from typing import BinaryIO
+from collections.abc import Mapping
+from mmap import mmap
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from hookviz.errors import shorten
 from hookviz.language.saying import joined, mark, say
@@ -13,10 +15,16 @@ from hookviz.models.checkpoints.pickle_check import (
     check_pickle,
 )
 from hookviz.models.checkpoints.refusals import damaged, unreadable, unsafe_file_error
+from hookviz.reader import wall
+
+if TYPE_CHECKING:  # on Linux alone
+    from hookviz.reader.answer_file import AnswerWriter
 
 _MOST_INFLATED = 10  # times its size that a zip may unpack to; torch.save does not compress
 MOST_DESCRIPTION = 4_000_000
 """Bytes that may describe the tensors of a file; 1,000 tensors take 0.1 MB."""
+
+_MEMORY, _SECONDS = 512 * 1024 * 1024, 20  # that following pickles of that length may take
 
 TOO_MANY = mark("it describes more tensors than any network has")
 
@@ -73,14 +81,39 @@ def check_archive(stream: BinaryIO, size: int, name: str) -> None:
 def check_pickles(stream: BinaryIO, count: int, name: str) -> None:
     """Refuse pickles that take memory at will, or so long that building it takes gigabytes.
 
-    torch's old format is five pickles, the last two the state dict and which values follow.
+    They are followed behind the wall where it is up: some seconds for millions of instructions, in
+    which the app answers nobody else.
+
+    Args:
+        stream: at the start of the first.
+        count: how many there are: torch's old format is five, the last two the state dict and which
+            values follow.
+        name: what to call the file in errors.
+
+    Raises:
+        WeightsError: reading them would do harm, or they are damaged.
     """
+    data, options = stream.read(MOST_DESCRIPTION + 1), {"name": name, "count": count}
+    if not wall.is_up():
+        follow_pickles(data, options)
+        return
+    wall.read("pickles", data, options, memory=_MEMORY, seconds=_SECONDS)
+
+
+def follow_pickles(
+    data: "mmap | bytes", options: Mapping[str, Any], _answer: "AnswerWriter | None" = None
+) -> Mapping[str, Any]:
+    """Check pickles as `check_pickles` says; the job that is run behind the wall."""
+    stream, name = io.BytesIO(data), options["name"]
     try:
-        for _ in range(count):
+        for _ in range(options["count"]):
             check_pickle(stream, MOST_DESCRIPTION)
     except UnsafeGlobalError as error:
         raise unsafe_file_error(name, f"GLOBAL {error}") from error
     except PickleTooLongError as error:
         raise unreadable(name, say(TOO_MANY)) from error
     except Exception as error:  # whatever a damaged file makes it raise
+        if len(data) > MOST_DESCRIPTION:  # it is cut within an instruction
+            raise unreadable(name, say(TOO_MANY)) from error
         raise damaged(name, error) from error
+    return {}
