@@ -8,7 +8,7 @@ TIMES ?= 20
 # Each worker has a server and a browser of its own; tests/running_order.py deals the tests out.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: run test test-all sweep flakes durations lessons check lint types javascript format bench site load fuzz networks pictures train lock help clean
+.PHONY: run test test-all sweep flakes durations lessons check lint types javascript format bench site load fuzz siege networks pictures train lock help clean
 .DEFAULT_GOAL := help
 
 help: ## list what make can do
@@ -75,6 +75,10 @@ load: .venv/dev ## let classes of 1 to 300 work on one server at once, and see h
 
 fuzz: .venv/dev ## hunt for bytes that break the image reader
 	$(BIN)/python -m scripts.fuzz
+	$(BIN)/python -m scripts.fuzz_wall
+
+siege: .venv/dev ## hold a server of 4 GB against ten hostile visitors, beside thirty pupils
+	$(BIN)/python -m scripts.siege
 
 networks: .venv/dev ## hold 2,000 random networks against plain hooks
 	$(BIN)/python -W ignore -m scripts.random_networks

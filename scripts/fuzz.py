@@ -1,4 +1,4 @@
-"""Hunt for bytes on which `hookviz.images.reading` does anything but its duty, by coverage.
+"""Hunt for bytes on which `hookviz.images.decoding` does anything but its duty, by coverage.
 
 Its duty: an image or an `ImageError`, within bounded time and memory, and twice the same. Atheris
 (libFuzzer for Python) makes the inputs, starting with a small file of every format:
@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.errors import ImageError
-from hookviz.images import reading, srgb
+from hookviz.images import decoding, reading, srgb
 from hookviz.settings import settings
 from hookviz.types import InputImage
 from scripts.fuzz_seeds import repaired, seeds
@@ -45,9 +45,9 @@ _MOST_MEMORY_MB = 2048  # of the whole process
 _CHILD = """
 import sys, atheris
 with atheris.instrument_imports(
-    include=["hookviz.images.formats", "hookviz.images.reading", "hookviz.images.srgb", "PIL"]
+    include=["hookviz.images.formats", "hookviz.images.decoding", "hookviz.images.srgb", "PIL"]
 ):
-    import hookviz.images.reading
+    import hookviz.images.decoding
 from scripts import fuzz
 fuzz.hunt(*sys.argv[1:])
 """
@@ -239,7 +239,7 @@ def reached(files: Iterator[bytes]) -> dict[str, tuple[int, int, list[str]]]:
 
     Lines are counted in functions that are called at all; of the others there are the names.
     """
-    functions = {str(part.__file__): dict(_functions(part)) for part in (reading, srgb)}
+    functions = {str(part.__file__): dict(_functions(part)) for part in (decoding, srgb)}
     seen: dict[str, set[int]] = {name: set() for name in functions}
 
     def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:

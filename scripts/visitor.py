@@ -141,16 +141,24 @@ class Visitor:
         state.string_array_value.data.append("Upload")
         self._states[name] = state
         await self.run()
+        await self.give("An image file", "mine.png", image)
+
+    async def give(self, label: str, file_name: str, data: bytes) -> None:
+        """Upload a file in the uploader of that label.
+
+        Raises:
+            requests.RequestException: the server does not take it.
+        """
         message = BackMsg()
         message.file_urls_request.request_id = "1"
-        message.file_urls_request.file_names.append("mine.png")
+        message.file_urls_request.file_names.append(file_name)
         message.file_urls_request.session_id = self._session_id
         await self._socket.send(message.SerializeToString())
         while (answer := await self._receive()).WhichOneof("type") != "file_urls_response":
             pass
         place = answer.file_urls_response.file_urls[0]
         headers = {"X-Xsrftoken": self.cookies[_TOKEN]}
-        files = {"file": ("mine.png", image, "image/png")}
+        files = {"file": (file_name, data, "application/octet-stream")}
         sent = await asyncio.to_thread(
             requests.put,
             self.address + place.upload_url,
@@ -160,13 +168,17 @@ class Visitor:
             timeout=PATIENCE,
         )
         sent.raise_for_status()
-        name = self._widget("An image file")
+        name = self._widget(label)
         state = WidgetState(id=name)
         info = state.file_uploader_state_value.uploaded_file_info.add()
-        info.file_id, info.name, info.size = place.file_id, "mine.png", len(image)
+        info.file_id, info.name, info.size = place.file_id, file_name, len(data)
         info.file_urls.CopyFrom(place)
         self._states[name] = state
         await self.run()
+
+    async def send(self, message: BackMsg) -> None:
+        """Send a message that no page sends."""
+        await self._socket.send(message.SerializeToString())
 
     def forget_grid(self) -> None:
         """Forget the grid, so that the next one can be told from it."""
