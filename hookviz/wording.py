@@ -6,6 +6,7 @@ from itertools import groupby
 from math import isfinite, isnan
 from typing import Any
 
+from hookviz.errors import shorten
 from hookviz.language.saying import localised, say
 
 _BYTES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
@@ -35,10 +36,31 @@ def number(value: float) -> str:
     return f"−{text}" if value < 0 else text
 
 
+def one_line(text: str, most: int = 2000) -> str:
+    r"""Write text that anybody gave so that a terminal and a log show it, and do nothing else.
+
+    Line ends and control characters are escaped, as Python does; of a longer text `most` letters
+    stay. Already escaped text stays as it is.
+
+    >>> from hookviz.wording import one_line
+    >>> one_line("conv\x1b[2J")
+    'conv\\x1b[2J'
+    """
+    short = shorten(text, most)
+    if short.isprintable():
+        return short
+    escaped = "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
+        for letter in short
+    )
+    return shorten(escaped, most)
+
+
 def text_table(
     head: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[str] = ()
 ) -> str:
     """Lay rows out under their headings, two spaces apart; the columns `right` end flush."""
+    rows = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     lines = []
     for row in (head, *rows):

@@ -89,3 +89,8 @@ def test_columns_are_as_wide_as_their_widest_cell() -> None:
     text = text_table(("name", "size"), [("a", "10"), ("longer", "9,000")], right=("size",))
     assert text == "name     size\na          10\nlonger  9,000"
     assert text_table(("name",), []) == "name"
+
+
+def test_a_name_in_a_table_moves_no_cursor() -> None:
+    table = text_table(("layer",), [["conv\x1b[2J\nfc"]])
+    assert table.splitlines()[1:] == ["conv\\x1b[2J\\nfc"]

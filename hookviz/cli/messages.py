@@ -2,6 +2,8 @@
 
 import click
 
+from hookviz.wording import one_line
+
 MISTAKE = 2
 """Exit status for what a person got wrong."""
 
@@ -16,4 +18,4 @@ def in_words(error: Exception) -> str:
 
 def complain(text: str) -> None:
     """Say what went wrong in one line on standard error."""
-    click.echo(f"hookviz: {' '.join(text.split())}", err=True)
+    click.echo(f"hookviz: {one_line(' '.join(text.split()))}", err=True)

@@ -9,11 +9,13 @@ import json
 import logging
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import Any, TextIO
+
+from hookviz.wording import one_line
 
 FIELDS = frozenset(
     {
@@ -22,6 +24,8 @@ FIELDS = frozenset(
     }
 )
 """Fields that an event may have."""
+
+_OURS = frozenset({"hookviz", "streamlit", "uvicorn"})
 
 Value = str | int | float
 
@@ -49,8 +53,11 @@ def bound(**fields: Value) -> Iterator[None]:
 def set_up(form: str, stream: TextIO | None = None) -> None:
     """Write HookViz's records to `stream` (the standard error): warnings as ``text``, or ``json``.
 
-    As JSON events are written too. Calling it again replaces the former handler.
+    As JSON events are written too. Calling it again replaces the former handler. From here on
+    no record of HookViz, Streamlit or uvicorn has line ends or control characters of a visitor's.
     """
+    if logging.getLogRecordFactory() is not _record:
+        logging.setLogRecordFactory(_record)
     logger = logging.getLogger("hookviz")
     for old in [handler for handler in logger.handlers if isinstance(handler, _Handler)]:
         logger.removeHandler(old)
@@ -70,6 +77,18 @@ def _is_serious(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.WARNING
 
 
+class _OneLineRecord(logging.LogRecord):
+    """Record whose text is one line: Streamlit logs what a browser sends as it came."""
+
+    def getMessage(self) -> str:  # noqa: N802 - logging's name
+        return one_line(super().getMessage())
+
+
+def _record(name: str, *args: Any, **more: Any) -> logging.LogRecord:
+    kind = _OneLineRecord if name.partition(".")[0] in _OURS else logging.LogRecord
+    return kind(name, *args, **more)
+
+
 class _Handler(logging.StreamHandler[TextIO]):
     """Handler of ours, so that it can be told from others'."""
 
@@ -81,9 +100,9 @@ class _Json(logging.Formatter):
         entry: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": str(record.msg),  # without its arguments
-            **(_bound.get() or {}),
-            **getattr(record, "fields", {}),
+            "event": one_line(str(record.msg)),  # without its arguments
+            **_plain(_bound.get() or {}),
+            **_plain(getattr(record, "fields", {})),
         }
         if record.exc_info and record.exc_info[0] is not None:
             kind, _, trace = record.exc_info
@@ -93,3 +112,9 @@ class _Json(logging.Formatter):
                 for frame in traceback.extract_tb(trace, limit=-8)
             ]
         return json.dumps(entry, ensure_ascii=False)
+
+
+def _plain(fields: Mapping[str, Value]) -> dict[str, Value]:
+    return {
+        name: one_line(value) if isinstance(value, str) else value for name, value in fields.items()
+    }

@@ -15,8 +15,9 @@ from tests.pictures import encoded, picture
 @pytest.fixture(autouse=True)
 def nothing_stays() -> Iterator[None]:
     logger = logging.getLogger("hookviz")
-    before = logger.handlers[:], logger.level
+    before, factory = (logger.handlers[:], logger.level), logging.getLogRecordFactory()
     yield
+    logging.setLogRecordFactory(factory)
     logger.handlers[:], level = before
     logger.setLevel(level)
 
@@ -39,7 +40,7 @@ def test_an_event_is_one_line_with_what_is_bound() -> None:
         "session": "s1",
         "request": "r1",
         "model": "resnet18",
-        "layer": "conv\n1",
+        "layer": "conv\\n1",
         "ms": 12.5,
     }
     assert "session" not in second
@@ -107,3 +108,20 @@ def test_only_known_fields_may_be_told() -> None:
         logs.event("upload", file="holiday.png")
     with pytest.raises(AssertionError, match="image"), logs.bound(image="holiday.png"):
         pass
+
+
+@pytest.mark.parametrize("name", ["hookviz.ui", "streamlit.runtime", "uvicorn.error"])
+def test_what_a_browser_sends_forges_no_line_and_moves_no_cursor(name: str) -> None:
+    """Streamlit logs a fragment's name as it came: 20 MB of it, or lines that look like ours."""
+    stream = io.StringIO()
+    logs.set_up("text", io.StringIO())
+    handler = logging.StreamHandler(stream)
+    logger = logging.getLogger(name)
+    logger.addHandler(handler)
+    try:
+        logger.warning("No fragment %s", '\n{"level": "error"}\x1b[2J\u202e' + "x" * 100_000)
+    finally:
+        logger.removeHandler(handler)
+    [line] = stream.getvalue().splitlines()
+    assert line.startswith('No fragment \\n{"level": "error"}\\x1b[2J\\u202e')
+    assert len(line) <= 2000
