@@ -56,6 +56,19 @@ def one_line(text: str, most: int = 2000) -> str:
     return shorten(escaped, most)
 
 
+def csv_cell(cell: str | float) -> str | float:
+    """Return a cell of a CSV file that a spreadsheet shows, and does not compute.
+
+    Text that begins as formulas do gets an apostrophe (OWASP, "CSV Injection"); numbers stay.
+    """
+    if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        try:
+            float(cell)
+        except ValueError:
+            return f"'{cell}"
+    return cell
+
+
 def text_table(
     head: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[str] = ()
 ) -> str:

@@ -2,9 +2,11 @@ import math
 
 import pytest
 
+from hookviz.drawing.panels import TablePanel
 from hookviz.wording import (
     byte_size,
     bytes_of,
+    csv_cell,
     memory_size,
     number,
     numbers_listed,
@@ -94,3 +96,10 @@ def test_columns_are_as_wide_as_their_widest_cell() -> None:
 def test_a_name_in_a_table_moves_no_cursor() -> None:
     table = text_table(("layer",), [["conv\x1b[2J\nfc"]])
     assert table.splitlines()[1:] == ["conv\\x1b[2J\\nfc"]
+
+
+def test_a_name_in_a_spreadsheet_is_no_formula() -> None:
+    cells: list[str | float] = ["=1+1", "@x", "-1.5", "-x", "conv1", -2.0]
+    assert [csv_cell(cell) for cell in cells] == ["'=1+1", "'@x", "-1.5", "'-x", "conv1", -2.0]
+    table = TablePanel("t", ("=a",), (("+b",), (-1,)))
+    assert table.csv() == "'=a\n'+b\n-1\n"

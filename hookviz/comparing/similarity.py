@@ -22,6 +22,7 @@ from hookviz.engines.engine import Engine
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError, shorten
 from hookviz.models.wrapping import as_model
 from hookviz.types import Model, Progress, ignore
+from hookviz.wording import csv_cell
 
 if TYPE_CHECKING:  # drawing alone knows matplotlib
     from matplotlib.figure import Figure
@@ -139,9 +140,9 @@ class Similarity:
         """
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["layer", *self.other_layers])
+        writer.writerow(["layer", *map(csv_cell, self.other_layers)])
         for layer, row in zip(self.layers, self.cka.tolist(), strict=True):
-            writer.writerow([layer, *row])
+            writer.writerow([csv_cell(layer), *row])
         return file.getvalue()
 
     @property

@@ -17,7 +17,7 @@ from hookviz.drawing.layout import Geometry
 from hookviz.drawing.pictures import encode_png
 from hookviz.language.saying import joined, sentences
 from hookviz.types import Model, Pixels
-from hookviz.wording import text_table
+from hookviz.wording import csv_cell, text_table
 
 
 class PanelFile(NamedTuple):
@@ -203,7 +203,8 @@ class TablePanel(Panel):
     def csv(self) -> str:
         """Write the table as comma-separated values, its headings first."""
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([self.columns, *self.rows])
+        rows = ([csv_cell(cell) for cell in row] for row in (self.columns, *self.rows))
+        csv.writer(text, lineterminator="\n").writerows(rows)
         return text.getvalue()
 
     def _indented(self, _sign: str) -> tuple[tuple[Cell, ...], ...]:

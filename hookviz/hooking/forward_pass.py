@@ -7,6 +7,7 @@
 
 from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from threading import current_thread, main_thread
 from typing import Any, TypeVar
 
 import torch
@@ -145,6 +146,18 @@ def forward_pass(
         return replica(images.to(*device_and_dtype(replica), copy=True))
     except hooks.StopForward:
         return None
+    except (KeyboardInterrupt, SystemExit) as error:
+        was_told = reporter is not None and reporter.was_ended_by(error)
+        if was_told or (isinstance(error, KeyboardInterrupt) and current_thread() is main_thread()):
+            raise  # a person's; no signal comes to other threads
+        raise ModelError(
+            say(
+                "{model} can't be run: its own code ends Python ({kind}). Take that out of its "
+                "forward, or raise an error there.",
+                model=model.title,
+                kind=type(error).__name__,
+            )
+        ) from error
     except Exception as error:
         if reporter is not None and reporter.was_ended_by(error):
             raise

@@ -5,12 +5,15 @@ server, and nobody from the machine. So it is only for who started the server
 (`hookviz.ui.serving.own_machine`).
 """
 
-import json
+import logging
+import os
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,8 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hookviz import shallow_json
 from hookviz.language.saying import say
 from hookviz.settings import MEGABYTE
+
+_log = logging.getLogger(__name__)
 
 SECONDS = 20.0  # that the lines may take
 MEGABYTES = 2000  # that they may take beside the network
@@ -105,6 +111,9 @@ class OwnRun:
             self._result = OwnResult(
                 fault=say("The files could not be written: {reason}", reason=reason)
             )
+        except Exception:  # noqa: BLE001 - the thread has nobody else to tell
+            _log.exception("Edited lines could not be run")
+            self._result = OwnResult(fault=say("Something went wrong on our side; it was logged."))
         finally:
             self._ended.set()
 
@@ -116,11 +125,12 @@ class OwnRun:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            start_new_session=True,  # so that what the lines start ends with them
         ) as process:
             try:
                 ended = self._watch(process, folder)
             finally:
-                process.kill()
+                _end(process)
         return _read(folder, ended, process.returncode)
 
     def _watch(self, process: "subprocess.Popen[bytes]", folder: Path) -> str:
@@ -139,6 +149,15 @@ class OwnRun:
         return ""
 
 
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End the process and all that it started; on Windows the process alone."""
+    if sys.platform == "win32":
+        process.kill()
+        return
+    with suppress(ProcessLookupError, PermissionError):  # macOS says the latter of zombies
+        os.killpg(process.pid, signal.SIGKILL)
+
+
 def _read(folder: Path, ended: str, status: int) -> OwnResult:
     """Return what the process left in its folder; `ended` tells why it was ended, if it was."""
     printed = _lines(folder / "printed.txt")
@@ -147,12 +166,16 @@ def _read(folder: Path, ended: str, status: int) -> OwnResult:
     file = folder / "result.json"
     if not file.is_file() or file.stat().st_size > _MOST_BYTES:
         return OwnResult(printed, say("Python itself ended, with status {status}.", status=status))
-    result: dict[str, Any] = json.loads(file.read_text("utf-8"))
-    pictures = {
-        title: np.load(folder / f"{at}.npy", allow_pickle=False)
-        for at, title in enumerate(result.get("pictures", ()))
-    }
-    return OwnResult(printed, _sentence(result.get("fault")), result.get("facts", {}), pictures)
+    try:
+        result: dict[str, Any] = shallow_json.parse(file.read_bytes())
+        pictures = {
+            str(title): np.load(folder / f"{at}.npy", allow_pickle=False)
+            for at, title in enumerate(result["pictures"])
+        }
+        return OwnResult(printed, _sentence(result["fault"]), dict(result["facts"]), pictures)
+    except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError):
+        fault = say("What came of the lines can't be read: they wrote over it, perhaps?")
+        return OwnResult(printed, fault)
 
 
 def _lines(file: Path) -> tuple[str, ...]:

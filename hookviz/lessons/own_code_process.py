@@ -91,7 +91,7 @@ def result_of(held: dict[str, Any]) -> dict[str, Any]:
 def main(megabytes: int) -> None:
     """Run both files, and write what came of them."""
     held: dict[str, Any] = {"__name__": "__main__"}
-    result: dict[str, Any] = {}
+    result: dict[str, Any] = {"fault": None, "facts": {}, "pictures": []}
     try:
         for name in ("set_up.py", LINES):
             text = Path(name).read_text("utf-8")
@@ -101,11 +101,11 @@ def main(megabytes: int) -> None:
                 sys.stdout = printed
                 Path("begun").touch()
             exec(compile(text, name, "exec"), held)  # noqa: S102 - what the process is for
-        result = result_of(held)
+        result |= result_of(held)
     except SystemExit as error:
-        result = {"fault": fault_of(error)} if error.code else {}
+        result["fault"] = fault_of(error) if error.code else None
     except BaseException as error:  # noqa: BLE001 - whatever lines raise is told
-        result = {"fault": fault_of(error)}
+        result["fault"] = fault_of(error)
     sys.stdout.flush()
     Path("result.part").write_text(json.dumps(result, default=str), "utf-8")
     Path("result.part").replace("result.json")

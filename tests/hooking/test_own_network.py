@@ -4,6 +4,7 @@ import copy
 import random
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -454,3 +455,20 @@ def test_an_own_network_is_lent_itself_and_one_of_the_catalog_is_not() -> None:
     of_catalog = hookviz.load_model("shapesnet")
     with private_replica(of_catalog) as lent:
         assert lent is not of_catalog.network
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_a_network_that_ends_python_is_an_error_of_its_own(error: type[BaseException]) -> None:
+    """In a thread of the page, where nobody presses Ctrl-C; else the page would run on silently."""
+
+    class Ends(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            raise error
+
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), Ends())
+
+    def look() -> None:
+        hookviz.capture(network, torch.rand(1, 3, 8, 8), ["0", "1"])
+
+    with ThreadPoolExecutor(1) as pool, pytest.raises(hookviz.ModelError, match="ends Python"):
+        pool.submit(look).result()

@@ -1,5 +1,8 @@
 """Edited lines run apart: what comes back, what is said of faults, and that all of it ends."""
 
+import os
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -128,3 +131,32 @@ def test_files_that_can_not_be_written_are_said(capsys: pytest.CaptureFixture[st
 def test_the_lines_find_no_hookviz_of_ours_and_nothing_of_the_programs() -> None:
     came = result("import sys\nfound = str([n for n in sys.modules if 'hookviz' in n])\n")
     assert came.facts["found"] == "[]"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows ends the process alone")
+def test_what_the_lines_started_ends_with_them() -> None:
+    lines = "import subprocess\nchild = subprocess.Popen(['sleep', '300'])\nnumber = child.pid\n"
+    number = int(result(lines).facts["number"])
+    for _ in range(100):
+        if not is_running(number):
+            return
+        time.sleep(0.05)
+    pytest.fail("it runs on")
+
+
+def is_running(number: int) -> bool:
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{number}/stat")
+    return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.parametrize("left", ["", "{", "[]", '{"facts": 3}', '{"pictures": [1]}'])
+def test_a_damaged_result_is_no_success(left: str) -> None:
+    lines = (
+        f"import os\nfile = open('result.json', 'w')\nfile.write({left!r})\nfile.close()\n"
+        "os._exit(0)\n"
+    )
+    assert "can't be read" in result(lines).fault

@@ -28,6 +28,7 @@ from hookviz.models.fetching.retry_limits import RetryLimits
 
 logger = logging.getLogger(__name__)
 _CHUNK = 1 << 18  # bytes asked for at once
+_MOST = 16 * 2**30  # bytes of a file, six times the largest weights there are
 _HASH = re.compile(r"-([0-9a-f]{8,64})\.")
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 _NETWORK_ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, OSError)
@@ -138,6 +139,8 @@ class Transfer:
             try:
                 resumed = self._begin(response)
                 for chunk in self._chunks(response):
+                    if self._size + len(chunk) > _MOST:  # it may never say how long it is
+                        raise self._too_long()
                     self._stream.write(chunk)
                     self._sha256.update(chunk)
                     self._size += len(chunk)
@@ -222,6 +225,13 @@ class Transfer:
             ) from error
         except (*_NETWORK_ERRORS, ValueError) as error:  # ValueError: TLS, when interrupted
             raise self._cut_off() from error
+
+    def _too_long(self) -> DownloadAttemptError:
+        most = f"{_MOST:,}"
+        return DownloadAttemptError(
+            lambda: say("it goes on beyond {most} bytes, more than any weights have", most=most),
+            attempts=1,
+        )
 
     def _cut_off(self) -> DownloadAttemptError:
         amount = self._meter.read().amount

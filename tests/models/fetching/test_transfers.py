@@ -13,6 +13,7 @@ import pytest
 
 from hookviz.errors import WeightsError
 from hookviz.language.speaking import speaking
+from hookviz.models.fetching import transfers
 from hookviz.models.fetching.downloads import fetch, start
 from hookviz.models.fetching.retry_limits import RetryLimits
 from hookviz.models.fetching.transfers import hash_in_name
@@ -332,3 +333,14 @@ def test_a_stalled_transfer_over_tls_can_be_cancelled(
             thread.join(30)
             assert not thread.is_alive()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("length", ["unknown", "chunked", "known"])
+def test_a_file_that_goes_on_and_on_is_left(
+    server: WeightsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: str
+) -> None:
+    monkeypatch.setattr(transfers, "_MOST", 100_000)
+    answer = Answer(length=length)  # type: ignore[arg-type]
+    with pytest.raises(WeightsError, match="beyond 100,000 bytes"):
+        fetch(server.add(NAME, BODY, answer), tmp_path / NAME, limits=FAST)
+    assert len(server.requests) == 1
