@@ -11,7 +11,7 @@ from hookviz.classroom.school_class import SchoolClass
 from hookviz.errors import ClassroomError
 from hookviz.language.saying import say
 from hookviz.serving import capacity
-from hookviz.serving.rate_limiter import RateLimiter
+from hookviz.serving.rate_limiter import GuessLimiter
 from hookviz.settings import MEGABYTE, settings
 
 
@@ -27,7 +27,7 @@ class Classes:
         most: int,
         *,
         server: int | None = None,
-        wrong_codes: RateLimiter | None = None,
+        wrong_codes: GuessLimiter | None = None,
         emptied: Callable[[], object] = lambda: None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -36,13 +36,13 @@ class Classes:
         Args:
             most: how many there may be at once; 0 for none.
             server: which of several servers this is, from 0; None where it is the only one.
-            wrong_codes: how often codes may be guessed, by a session and by all together.
+            wrong_codes: how often codes may be guessed, by a session and from an address.
             emptied: called when the last class has ended.
             now: the time in seconds.
         """
         self._most, self._server, self._now = most, server, now
         self._emptied = emptied
-        self._wrong_codes = wrong_codes or RateLimiter(60, each=10, now=now)  # a minute
+        self._wrong_codes = wrong_codes or GuessLimiter(now=now)
         self._lock = threading.Lock()
         self._by_code: dict[str, SchoolClass] = {}
 
@@ -81,21 +81,26 @@ class Classes:
             new_class = self._by_code[code] = SchoolClass(code, now=self._now)
             return new_class
 
-    def find(self, typed: str, who: str) -> SchoolClass:
-        """Find the class of the code that somebody typed, and count a wrong one against `who`.
+    def find(self, typed: str, who: str, address: str = "") -> SchoolClass:
+        """Find the class of the code that somebody typed, and count a wrong one.
+
+        Args:
+            typed: the code as it was typed.
+            who: the session whose wrong codes are counted.
+            address: where it comes from, whose sessions are counted together.
 
         Raises:
             OtherServerError: another server made the code.
             ClassroomError: there is no such class, or too many codes were wrong.
         """
         self.sweep()
-        if self._wrong_codes.is_exceeded(who):
+        if self._wrong_codes.is_exceeded(who, address):
             raise ClassroomError(say("Too many wrong codes were given here. Try in a minute."))
         code = read_code(typed)
         school_class = self.by_code(code)
         if school_class is not None:
             return school_class
-        self._wrong_codes.count(who)
+        self._wrong_codes.count(who, address)
         if not code:
             raise ClassroomError(
                 say("No class has this code; check each letter.")

@@ -4,7 +4,7 @@ from hookviz.classroom.classes import Classes, OtherServerError
 from hookviz.classroom.codes import LETTERS, shown_code
 from hookviz.classroom.school_class import ALONE
 from hookviz.errors import ClassroomError
-from hookviz.serving.rate_limiter import RateLimiter
+from hookviz.serving.rate_limiter import GuessLimiter
 
 
 def test_a_class_is_found_by_its_code_until_it_ends() -> None:
@@ -46,7 +46,7 @@ def test_those_whose_time_has_come_make_room() -> None:
 
 def test_a_code_can_not_be_guessed_even_by_who_then_has_it() -> None:
     time = [0.0]
-    limiter = RateLimiter(100, each=4, now=lambda: time[0])
+    limiter = GuessLimiter(of_session=4, now=lambda: time[0])
     classes = Classes(3, wrong_codes=limiter, now=lambda: time[0])
     begun = classes.begin()
     wrong = next(code for code in ("AAAAAA", "BBBBBB") if code != begun.code)
@@ -58,6 +58,17 @@ def test_a_code_can_not_be_guessed_even_by_who_then_has_it() -> None:
     assert classes.find(begun.code, "pupil") is begun
     time[0] = 61.0
     assert classes.find(begun.code, "guesser") is begun
+
+
+def test_wrong_codes_of_one_address_lock_nobody_elsewhere_out() -> None:
+    classes = Classes(3, now=lambda: 0.0)
+    begun = classes.begin()
+    for number in range(60):
+        with pytest.raises(ClassroomError, match="six letters"):
+            classes.find("K7", f"session {number}", "203.0.113.1")
+    with pytest.raises(ClassroomError, match="Too many wrong codes"):
+        classes.find(begun.code, "a new session", "203.0.113.1")
+    assert classes.find(begun.code, "pupil", "198.51.100.7") is begun
 
 
 def test_a_code_names_its_server() -> None:

@@ -13,6 +13,7 @@ from hookviz.classroom.question import ask_riddle, read_question
 from hookviz.classroom.riddle import Riddle
 from hookviz.errors import ClassroomError
 from hookviz.ui.serving import backpressure, class_route, connections, lifecycle
+from hookviz.ui.serving.client_address import client_address
 
 backpressure.SEND_TIMEOUT = 2.0
 class_route._PATIENCE = class_route._SILENCE = 1.0
@@ -31,7 +32,8 @@ async def admit(request: Request) -> JSONResponse:
     """A pass for whoever says that it is ``who``."""
     code, who = request.query_params["code"], request.query_params["who"]
     try:
-        return JSONResponse({"code": code, "token": classes().find(code, who).admit(who)})
+        held = classes().find(code, who, client_address(request.scope))
+        return JSONResponse({"code": code, "token": held.admit(who)})
     except ClassroomError as error:
         return JSONResponse({"error": str(error)}, 409)
 

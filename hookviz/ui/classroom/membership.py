@@ -13,6 +13,7 @@ from hookviz.classroom.codes import read_code
 from hookviz.classroom.school_class import SchoolClass
 from hookviz.errors import ClassroomError
 from hookviz.ui.link import update_link
+from hookviz.ui.serving.client_address import page_address
 from hookviz.ui.serving.queue_wait import session
 
 FOLLOW, TEACH = "follow", "class"
@@ -145,7 +146,7 @@ def forget_farewell() -> None:
 
 def _admitted(typed: str) -> Joined:
     try:
-        followed = classes().find(typed, session())
+        followed = classes().find(typed, session(), page_address())
         return Joined(typed, followed.code, followed.admit(session()))
     except ClassroomError as error:
         elsewhere = isinstance(error, OtherServerError)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from hookviz.settings import settings
@@ -66,14 +67,24 @@ def test_a_link_can_not_carry_a_person_in(monkeypatch: pytest.MonkeyPatch) -> No
     assert not inside(page.run())
 
 
-def test_guessing_over_many_sessions_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guesses_of_an_address_over_many_sessions_hold_up_that_address_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("HOOKVIZ_CLASS_CODE", CODE)
     monkeypatch.setattr(login, "_WRONG_A_MINUTE", 3)
+    come_from(monkeypatch, "203.0.113.1")
     for guess in range(3):
         assert "not the code" in answered(str(guess)).error[0].value
     page = answered(CODE)
     assert not inside(page)
     assert "Too many" in page.error[0].value
+    come_from(monkeypatch, "198.51.100.7")
+    assert inside(answered(CODE))
+
+
+def come_from(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    """Have pages be opened from this address."""
+    monkeypatch.setattr(type(st.context), "ip_address", address)
 
 
 def test_a_login_that_nobody_set_up_lets_nobody_in(monkeypatch: pytest.MonkeyPatch) -> None:
