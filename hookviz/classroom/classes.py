@@ -45,6 +45,7 @@ class Classes:
         self._wrong_codes = wrong_codes or GuessLimiter(now=now)
         self._lock = threading.Lock()
         self._by_code: dict[str, SchoolClass] = {}
+        self._begun: dict[str, tuple[str, str]] = {}  # session and address, by code
 
     @property
     def are_on(self) -> bool:
@@ -55,8 +56,15 @@ class Classes:
         with self._lock:
             return len(self._by_code)
 
-    def begin(self) -> SchoolClass:
+    def begin(self, who: str, address: str) -> SchoolClass:
         """Begin a new class.
+
+        A session has one at a time, and an address half of all that may be: no visitor takes the
+        room of all.
+
+        Args:
+            who: the session that begins it.
+            address: where the session comes from.
 
         Raises:
             ClassroomError: there are as many as may be, or none may.
@@ -75,11 +83,29 @@ class Classes:
                         limit=self._most,
                     )
                 )
+            refusal = self._refusal(who, address)
+            if refusal:
+                raise ClassroomError(refusal)
             code = new_code(self._server)
             while code in self._by_code:
                 code = new_code(self._server)
+            self._begun[code] = who, address
             new_class = self._by_code[code] = SchoolClass(code, now=self._now)
             return new_class
+
+    def _refusal(self, who: str, address: str) -> str:
+        """Return why a session at an address may begin no more classes; empty where it may."""
+        sessions, addresses = zip(*self._begun.values(), strict=True) if self._begun else ((), ())
+        if who in sessions:
+            return say("This page has begun a class that goes on still. End it before another one.")
+        most = (self._most + 1) // 2
+        if addresses.count(address) < most:
+            return ""
+        return say(
+            "{limit} classes of your network are going on here, which is the most for one. "
+            "Try again when one of them has ended.",
+            limit=most,
+        )
 
     def find(self, typed: str, who: str, address: str = "") -> SchoolClass:
         """Find the class of the code that somebody typed, and count a wrong one.
@@ -133,7 +159,7 @@ class Classes:
         """End a class, and forget it."""
         with self._lock:
             if self._by_code.get(ended.code) is ended:
-                del self._by_code[ended.code]
+                del self._by_code[ended.code], self._begun[ended.code]
             was_last = not self._by_code
         ended.end()
         if was_last:

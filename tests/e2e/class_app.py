@@ -1,5 +1,6 @@
 """The app with classes that can be begun and joined without a page, for tests and `class_load`."""
 
+import secrets
 from pathlib import Path
 
 import streamlit as st
@@ -22,7 +23,7 @@ class_route._PATIENCE = class_route._SILENCE = 1.0
 async def begin(_request: Request) -> JSONResponse:
     """A new class: its code and the teacher's secret."""
     try:
-        begun = classes().begin()
+        begun = classes().begin(secrets.token_hex(), secrets.token_hex())
     except ClassroomError as error:
         return JSONResponse({"error": str(error)}, 409)
     return JSONResponse({"code": begun.code, "token": begun.secret_for_the_teacher()})

@@ -48,7 +48,7 @@ def begin() -> None:
     Raises:
         ClassroomError: there are too many.
     """
-    begun = classes().begin()
+    begun = classes().begin(session(), page_address())
     _teach(begun.code, begun.secret_for_the_teacher())
 
 
