@@ -24,6 +24,7 @@ _FAREWELLS = {
     "taught": mark("The class has ended."),
     "unknown": mark("The class is over, or this page is not of it any more."),
 }
+_FULL = mark("The server has no room for this screen now. It is tried again.")
 
 
 def show_class() -> None:
@@ -80,6 +81,7 @@ def _show_follower(code: str, token: str) -> None:
                 "follows": say("You follow your teacher."),
                 "alone": say("You look on your own."),
                 "lost": say("The line to the class is lost. It is tried again."),
+                "full": say(_FULL),
                 "apart": say("Let go"),
                 "back": say("Back to the teacher"),
                 "leave": say("Leave the class"),
@@ -152,6 +154,7 @@ def _show_teacher() -> None:
                 "question": say("What the class answers"),
                 **_card_words(),
                 "lost": say("The line to the server is lost. It is tried again."),
+                "full": say(_FULL),
                 "elsewhere": say("This class is taught in another window now."),
             },
         },
