@@ -11,8 +11,10 @@ from hookviz.language.saying import say
 from hookviz.serving import logs
 from hookviz.serving.rate_limiter import GuessLimiter
 from hookviz.settings import settings
+from hookviz.ui.serving import admissions
 from hookviz.ui.serving.client_address import page_address
 from hookviz.ui.serving.queue_wait import session
+from hookviz.ui.streamlit_internals import session_id
 
 _WRONG_A_MINUTE = 60  # of an address: a class mistypes less, and a machine guesses slowly
 _LONGEST_CODE = 200
@@ -24,9 +26,12 @@ def let_in() -> bool:
     Raises:
         SettingError: a login is asked for, and `secrets.toml` does not say where.
     """
-    return (not settings().login or _logged_in()) and (
+    comes_in = (not settings().login or _logged_in()) and (
         not settings().class_code or _knows_the_code(settings().class_code)
     )
+    if comes_in:
+        admissions.admit(session(), session_id() or "")
+    return comes_in
 
 
 def _logged_in() -> bool:
