@@ -172,7 +172,6 @@ SHOWN_ELSEWHERE = {
     ),
     "shared by commands, and seen in what those print": "cli/checks cli/messages cli/options",
     "run with the real Caddy in tests/e2e/test_processes.py": "cli/proxy",
-    "on a real server, whose lines are cut, in tests/e2e/test_faults.py": "ui/serving/resumption",
     "begins with a signal in ui/serving/test_lifecycle.py": "serving/shutdown",
     "run over every lens in lenses/test_every_lens.py": "lenses/contract/running",
     "run on every kind of layer and network in lenses/test_verify.py and "
