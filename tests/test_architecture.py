@@ -122,7 +122,7 @@ SHOWN_ELSEWHERE = {
     "read back by another library in ui/presenting/test_class_link.py": "ui/qr_code",
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"
     "classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
-    "ui/classroom/membership ui/components/class_bars",
+    "ui/components/class_bars",
     "a class guesses channels in browsers in e2e/test_class_game.py": "ui/classroom/guess_game",
     "seats and riddles are used in classroom/test_school_class.py": "classroom/seats "
     "classroom/riddle",

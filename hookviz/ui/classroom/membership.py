@@ -83,7 +83,7 @@ def take_up(secret: str) -> None:
 
 def stop_teaching(why: str) -> None:
     """Forget the class that this session taught, which goes on until it is ended."""
-    if _TAUGHT in st.session_state:
+    if _TAUGHT in st.session_state or TEACH in st.query_params:
         # What a teacher looks at was theirs all along.
         st.session_state[_FAREWELL] = (
             "taught" if why == "ended" else why
@@ -126,7 +126,7 @@ def leave(why: str) -> None:
     """Stop following."""
     if why == "left":
         forget_farewell()
-    elif _JOINED in st.session_state:
+    elif _JOINED in st.session_state or FOLLOW in st.query_params:
         st.session_state[_FAREWELL] = why  # first: a click may end this run anywhere
     st.session_state.pop(_JOINED, None)
     classes().leave(session())

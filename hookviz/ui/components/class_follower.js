@@ -156,11 +156,12 @@ const followTeacher = (root, find) => {
         here,
         frame: camera.frame,
         state: (now, why) => {
-          lost = ["lost", "full"].includes(now) ? now : "";
+          lost = { lost: "lost", full: "full", over: "gone" }[now] ?? "";
           if (now === "over") {
             keepOfClass(null);
             trigger("over", why);
-          } else show();
+          }
+          show();
         },
       },
     );

@@ -132,12 +132,11 @@ const teach = (root, find) => {
         show();
       },
       state: (now, why) => {
-        lost = ["lost", "full"].includes(now) ? now : "";
+        lost = { lost: "lost", full: "full", over: "gone" }[now] ?? "";
         replaced = now === "over" && why === "elsewhere";
         if (now === "over" && !replaced) {
           keepOfClass(null);
           trigger("over", why);
-          return;
         }
         if (now === "open") {
           shareNow();
@@ -169,7 +168,8 @@ const teach = (root, find) => {
     const before = data;
     [data, trigger] = [newest, setTriggerValue];
     root.hidden = !data.token;
-    if (!data.token) return before || takeUp();
+    // A session of a server that was started again knows of none either.
+    if (!data.token) return before && !before.token ? undefined : takeUp();
     find(".code").textContent = data.shown;
     find(".card").setAttribute("aria-label", data.words.question);
     keepOfClass({ code: data.code, token: data.token });

@@ -4,6 +4,8 @@ const CLASS_PAUSES = [500, 1000, 2000, 4000, 8000]; // milliseconds before it is
 const CLASS_GIVEN_UP = [4401, 4403]; // codes after which trying again is no use
 const CLASS_FULL = 4430; // and after which it is, later
 
+const CLASS_AGAIN = 5000; // milliseconds after which a page that did not hear that it is over is told again
+
 const CLASS_BEAT = 10_000; // milliseconds after which a page says again that it is there
 const CLASS_SILENCE = 26_000; // and after which a line on which nothing is answered is none any more
 
@@ -24,6 +26,7 @@ export const openClass = ({ path, code, token, before = "" }, on) => {
   const send = (bytes, most) => isOpen() && socket.bufferedAmount <= most && socket.send(bytes);
   const over = (why) => {
     stop();
+    timer = setTimeout(() => over(why), CLASS_AGAIN); // its server may be away, too
     on.state("over", why);
   };
   // A socket that is let go is heard no more: its line may take minutes to end.
