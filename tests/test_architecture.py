@@ -122,7 +122,7 @@ SHOWN_ELSEWHERE = {
     "read back by another library in ui/presenting/test_class_link.py": "ui/qr_code",
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"
     "classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
-    "ui/classroom/membership ui/components/class_bars",
+    "ui/components/class_bars",
     "a class guesses channels in browsers in e2e/test_class_game.py": "ui/classroom/guess_game",
     "seats and riddles are used in classroom/test_school_class.py": "classroom/seats "
     "classroom/riddle",
@@ -172,7 +172,6 @@ SHOWN_ELSEWHERE = {
     ),
     "shared by commands, and seen in what those print": "cli/checks cli/messages cli/options",
     "run with the real Caddy in tests/e2e/test_processes.py": "cli/proxy",
-    "on a real server, whose lines are cut, in tests/e2e/test_faults.py": "ui/serving/resumption",
     "begins with a signal in ui/serving/test_lifecycle.py": "serving/shutdown",
     "run over every lens in lenses/test_every_lens.py": "lenses/contract/running",
     "run on every kind of layer and network in lenses/test_verify.py and "

@@ -11,7 +11,7 @@ from hookviz.classroom.school_class import SchoolClass
 from hookviz.errors import ClassroomError
 from hookviz.language.saying import say
 from hookviz.serving import capacity
-from hookviz.serving.rate_limiter import RateLimiter
+from hookviz.serving.rate_limiter import GuessLimiter
 from hookviz.settings import MEGABYTE, settings
 
 
@@ -27,7 +27,7 @@ class Classes:
         most: int,
         *,
         server: int | None = None,
-        wrong_codes: RateLimiter | None = None,
+        wrong_codes: GuessLimiter | None = None,
         emptied: Callable[[], object] = lambda: None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -36,15 +36,16 @@ class Classes:
         Args:
             most: how many there may be at once; 0 for none.
             server: which of several servers this is, from 0; None where it is the only one.
-            wrong_codes: how often codes may be guessed, by a session and by all together.
+            wrong_codes: how often codes may be guessed, by a session and from an address.
             emptied: called when the last class has ended.
             now: the time in seconds.
         """
         self._most, self._server, self._now = most, server, now
         self._emptied = emptied
-        self._wrong_codes = wrong_codes or RateLimiter(60, each=10, now=now)  # a minute
+        self._wrong_codes = wrong_codes or GuessLimiter(now=now)
         self._lock = threading.Lock()
         self._by_code: dict[str, SchoolClass] = {}
+        self._begun: dict[str, tuple[str, str]] = {}  # session and address, by code
 
     @property
     def are_on(self) -> bool:
@@ -55,8 +56,15 @@ class Classes:
         with self._lock:
             return len(self._by_code)
 
-    def begin(self) -> SchoolClass:
+    def begin(self, who: str, address: str) -> SchoolClass:
         """Begin a new class.
+
+        A session has one at a time, and an address half of all that may be: no visitor takes the
+        room of all.
+
+        Args:
+            who: the session that begins it.
+            address: where the session comes from.
 
         Raises:
             ClassroomError: there are as many as may be, or none may.
@@ -75,27 +83,50 @@ class Classes:
                         limit=self._most,
                     )
                 )
+            refusal = self._refusal(who, address)
+            if refusal:
+                raise ClassroomError(refusal)
             code = new_code(self._server)
             while code in self._by_code:
                 code = new_code(self._server)
+            self._begun[code] = who, address
             new_class = self._by_code[code] = SchoolClass(code, now=self._now)
             return new_class
 
-    def find(self, typed: str, who: str) -> SchoolClass:
-        """Find the class of the code that somebody typed, and count a wrong one against `who`.
+    def _refusal(self, who: str, address: str) -> str:
+        """Return why a session at an address may begin no more classes; empty where it may."""
+        sessions, addresses = zip(*self._begun.values(), strict=True) if self._begun else ((), ())
+        if who in sessions:
+            return say("This page has begun a class that goes on still. End it before another one.")
+        most = (self._most + 1) // 2
+        if addresses.count(address) < most:
+            return ""
+        return say(
+            "{limit} classes of your network are going on here, which is the most for one. "
+            "Try again when one of them has ended.",
+            limit=most,
+        )
+
+    def find(self, typed: str, who: str, address: str = "") -> SchoolClass:
+        """Find the class of the code that somebody typed, and count a wrong one.
+
+        Args:
+            typed: the code as it was typed.
+            who: the session whose wrong codes are counted.
+            address: where it comes from, whose sessions are counted together.
 
         Raises:
             OtherServerError: another server made the code.
             ClassroomError: there is no such class, or too many codes were wrong.
         """
         self.sweep()
-        if self._wrong_codes.is_exceeded(who):
+        if self._wrong_codes.is_exceeded(who, address):
             raise ClassroomError(say("Too many wrong codes were given here. Try in a minute."))
         code = read_code(typed)
         school_class = self.by_code(code)
         if school_class is not None:
             return school_class
-        self._wrong_codes.count(who)
+        self._wrong_codes.count(who, address)
         if not code:
             raise ClassroomError(
                 say("No class has this code; check each letter.")
@@ -128,7 +159,7 @@ class Classes:
         """End a class, and forget it."""
         with self._lock:
             if self._by_code.get(ended.code) is ended:
-                del self._by_code[ended.code]
+                del self._by_code[ended.code], self._begun[ended.code]
             was_last = not self._by_code
         ended.end()
         if was_last:

@@ -109,6 +109,8 @@ class SchoolClass:
         gone = [n for n, each in self._followers.items() if not each.owner and each.seat is None]
         for name in gone:
             del self._followers[name]
+        if self._poll is not None:
+            self._poll.forget(*gone)
 
     def leave(self, owner: str) -> None:
         """Forget a session and its vote."""

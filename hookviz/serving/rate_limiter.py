@@ -9,49 +9,71 @@ _MOST_NAMES = 10_000
 
 
 class RateLimiter:
-    """Sliding-window counter of events, over all names together and of each; for any thread.
-
-    Whoever guesses codes gets no more tries by a new session, since all together are bounded too.
-    """
+    """Sliding-window counter of the events of each name; for any thread."""
 
     def __init__(
         self,
-        total: int,
+        limit: int,
         *,
-        each: int | None = None,
         seconds: float = 60.0,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """Count nothing yet.
 
         Args:
-            total: the most events in any `seconds`, of all names together.
-            each: the most of one name; None where `total` alone counts.
+            limit: the most events of one name in any `seconds`.
             seconds: length of the window.
             now: the time in seconds.
         """
-        self._total, self._each, self._seconds, self._now = total, each, seconds, now
+        self._limit, self._seconds, self._now = limit, seconds, now
         self._lock = threading.Lock()
-        self._all: deque[float] = deque(maxlen=total)
         self._by_name: OrderedDict[str, deque[float]] = OrderedDict()
 
     def is_exceeded(self, name: str = "") -> bool:
         """Return whether `name` has to wait until older events are out of the window."""
         since = self._now() - self._seconds
         with self._lock:
-            if len(self._all) >= self._total and self._all[0] > since:
-                return True
             own = self._by_name.get(name)
             return own is not None and len(own) == own.maxlen and own[0] > since
 
     def count(self, name: str = "") -> None:
         """Count one event of `name`, now."""
         with self._lock:
-            at = self._now()
-            self._all.append(at)
-            if self._each is None:
-                return
-            self._by_name.setdefault(name, deque(maxlen=self._each)).append(at)
+            self._by_name.setdefault(name, deque(maxlen=self._limit)).append(self._now())
             self._by_name.move_to_end(name)
             while len(self._by_name) > _MOST_NAMES:
                 self._by_name.popitem(last=False)
+
+
+class GuessLimiter:
+    """Bounds wrong codes a minute, of a session and of an address; nobody waits for others.
+
+    A new session at the same address is no new try: a room of pupils behind one address mistypes
+    less than the address's limit.
+    """
+
+    def __init__(
+        self,
+        of_session: int = 10,
+        of_address: int = 60,
+        *,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Count nothing yet.
+
+        Args:
+            of_session: the most wrong codes of one session in any minute.
+            of_address: the most of all sessions at one address.
+            now: the time in seconds.
+        """
+        self._sessions = RateLimiter(of_session, now=now)
+        self._addresses = RateLimiter(of_address, now=now)
+
+    def is_exceeded(self, session: str, address: str) -> bool:
+        """Return whether a session at an address has to wait before it may try a code."""
+        return self._sessions.is_exceeded(session) or self._addresses.is_exceeded(address)
+
+    def count(self, session: str, address: str) -> None:
+        """Count one wrong code of a session at an address."""
+        self._sessions.count(session)
+        self._addresses.count(address)

@@ -133,6 +133,18 @@ def test_a_page_that_is_loaded_again_has_its_vote_and_no_second_one() -> None:
     assert school_class.sit(before, nothing) is None
 
 
+def test_the_votes_of_those_who_make_room_go_with_them() -> None:
+    school_class = SchoolClass("ABCDEF", most=2)
+    teacher, question = teacher_of(school_class), read_question("?", "ab")
+    school_class.ask(question)
+    for number in range(5):
+        seat = seated(school_class, f"pupil {number}")
+        school_class.vote(seat, question.number, 0)
+        school_class.rise(seat)
+        school_class.session_ended(f"pupil {number}")
+    assert sum(school_class.view(teacher)["question"]["tally"]) <= 2
+
+
 def test_a_session_has_one_pass_and_one_seat() -> None:
     school_class = SchoolClass("ABCDEF", most=2)
     token = school_class.admit("one")

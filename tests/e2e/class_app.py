@@ -1,5 +1,6 @@
 """The app with classes that can be begun and joined without a page, for tests and `class_load`."""
 
+import secrets
 from pathlib import Path
 
 import streamlit as st
@@ -13,6 +14,7 @@ from hookviz.classroom.question import ask_riddle, read_question
 from hookviz.classroom.riddle import Riddle
 from hookviz.errors import ClassroomError
 from hookviz.ui.serving import backpressure, class_route, connections, lifecycle
+from hookviz.ui.serving.client_address import client_address
 
 backpressure.SEND_TIMEOUT = 2.0
 class_route._PATIENCE = class_route._SILENCE = 1.0
@@ -21,7 +23,7 @@ class_route._PATIENCE = class_route._SILENCE = 1.0
 async def begin(_request: Request) -> JSONResponse:
     """A new class: its code and the teacher's secret."""
     try:
-        begun = classes().begin()
+        begun = classes().begin(secrets.token_hex(), secrets.token_hex())
     except ClassroomError as error:
         return JSONResponse({"error": str(error)}, 409)
     return JSONResponse({"code": begun.code, "token": begun.secret_for_the_teacher()})
@@ -31,7 +33,8 @@ async def admit(request: Request) -> JSONResponse:
     """A pass for whoever says that it is ``who``."""
     code, who = request.query_params["code"], request.query_params["who"]
     try:
-        return JSONResponse({"code": code, "token": classes().find(code, who).admit(who)})
+        held = classes().find(code, who, client_address(request.scope))
+        return JSONResponse({"code": code, "token": held.admit(who)})
     except ClassroomError as error:
         return JSONResponse({"error": str(error)}, 409)
 

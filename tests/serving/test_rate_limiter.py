@@ -1,20 +1,26 @@
-from hookviz.serving.rate_limiter import RateLimiter
+from hookviz.serving.rate_limiter import GuessLimiter, RateLimiter
 
 
-def test_events_are_bounded_of_each_name_and_of_all_together() -> None:
+def test_events_are_bounded_of_each_name_alone() -> None:
     time = [0.0]
-    limiter = RateLimiter(8, each=3, seconds=60, now=lambda: time[0])
+    limiter = RateLimiter(3, seconds=60, now=lambda: time[0])
     for _ in range(3):
         assert not limiter.is_exceeded("a")
         limiter.count("a")
     assert limiter.is_exceeded("a")
     assert not limiter.is_exceeded("b")
-    for name in "bcdef":
-        limiter.count(name)  # each name new: no way around the bound of all
-    assert limiter.is_exceeded("g")
     time[0] = 60.5
     assert not limiter.is_exceeded("a")
-    assert not limiter.is_exceeded("g")
+
+
+def test_guesses_hold_up_their_session_and_their_address_and_nobody_else() -> None:
+    limiter = GuessLimiter(of_session=2, of_address=3)
+    for session in ("a", "a", "b"):
+        assert not limiter.is_exceeded(session, "here")
+        limiter.count(session, "here")
+    assert limiter.is_exceeded("a", "elsewhere")
+    assert limiter.is_exceeded("new", "here")
+    assert not limiter.is_exceeded("b", "elsewhere")
 
 
 def test_the_window_slides() -> None:
@@ -35,7 +41,7 @@ def test_the_window_slides() -> None:
 
 
 def test_names_are_not_kept_without_end() -> None:
-    limiter = RateLimiter(5, each=3)
+    limiter = RateLimiter(3)
     for number in range(10_050):
         limiter.count(str(number))
     assert len(limiter._by_name) == 10_000

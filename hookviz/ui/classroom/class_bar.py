@@ -19,11 +19,15 @@ from hookviz.ui.menu import Menu, show_menus
 from hookviz.ui.serving import class_route
 from hookviz.ui.state import plain
 
+_GONE = mark(
+    "The class is over, or this page is not of it any more. Begin or join one in the menu "
+    "Classroom."
+)
 _FAREWELLS = {
     "ended": mark("The class has ended. What you look at is yours now."),
     "taught": mark("The class has ended."),
-    "unknown": mark("The class is over, or this page is not of it any more."),
 }
+_FULL = mark("The server has no room for this screen now. It is tried again.")
 
 
 def show_class() -> None:
@@ -61,7 +65,7 @@ def _say_farewell() -> None:
     if not why:
         return
     with st.container(key="hv-class", horizontal=True, vertical_alignment="center"):
-        words = say(_FAREWELLS.get(why, _FAREWELLS["unknown"]))
+        words = say(_FAREWELLS.get(why, _GONE))
         st.info(words, icon=":material/school:")
         st.button(say("OK"), on_click=membership.forget_farewell, key="hv-farewell")
 
@@ -80,6 +84,8 @@ def _show_follower(code: str, token: str) -> None:
                 "follows": say("You follow your teacher."),
                 "alone": say("You look on your own."),
                 "lost": say("The line to the class is lost. It is tried again."),
+                "full": say(_FULL),
+                "gone": say(_GONE),
                 "apart": say("Let go"),
                 "back": say("Back to the teacher"),
                 "leave": say("Leave the class"),
@@ -152,6 +158,8 @@ def _show_teacher() -> None:
                 "question": say("What the class answers"),
                 **_card_words(),
                 "lost": say("The line to the server is lost. It is tried again."),
+                "full": say(_FULL),
+                "gone": say(_GONE),
                 "elsewhere": say("This class is taught in another window now."),
             },
         },

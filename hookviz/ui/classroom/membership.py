@@ -13,6 +13,7 @@ from hookviz.classroom.codes import read_code
 from hookviz.classroom.school_class import SchoolClass
 from hookviz.errors import ClassroomError
 from hookviz.ui.link import update_link
+from hookviz.ui.serving.client_address import page_address
 from hookviz.ui.serving.queue_wait import session
 
 FOLLOW, TEACH = "follow", "class"
@@ -47,7 +48,7 @@ def begin() -> None:
     Raises:
         ClassroomError: there are too many.
     """
-    begun = classes().begin()
+    begun = classes().begin(session(), page_address())
     _teach(begun.code, begun.secret_for_the_teacher())
 
 
@@ -82,7 +83,7 @@ def take_up(secret: str) -> None:
 
 def stop_teaching(why: str) -> None:
     """Forget the class that this session taught, which goes on until it is ended."""
-    if _TAUGHT in st.session_state:
+    if _TAUGHT in st.session_state or TEACH in st.query_params:
         # What a teacher looks at was theirs all along.
         st.session_state[_FAREWELL] = (
             "taught" if why == "ended" else why
@@ -125,7 +126,7 @@ def leave(why: str) -> None:
     """Stop following."""
     if why == "left":
         forget_farewell()
-    elif _JOINED in st.session_state:
+    elif _JOINED in st.session_state or FOLLOW in st.query_params:
         st.session_state[_FAREWELL] = why  # first: a click may end this run anywhere
     st.session_state.pop(_JOINED, None)
     classes().leave(session())
@@ -145,7 +146,7 @@ def forget_farewell() -> None:
 
 def _admitted(typed: str) -> Joined:
     try:
-        followed = classes().find(typed, session())
+        followed = classes().find(typed, session(), page_address())
         return Joined(typed, followed.code, followed.admit(session()))
     except ClassroomError as error:
         elsewhere = isinstance(error, OtherServerError)

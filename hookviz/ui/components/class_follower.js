@@ -47,17 +47,18 @@ const followTeacher = (root, find) => {
   let data, trigger, wire, state, question;
   /** @type {any} what of a question comes apart from it */
   let [pictures, points, share] = [null, null, null];
-  let [apart, astray, acted, lost] = [false, false, false, false];
+  let [apart, astray, acted] = [false, false, false];
+  let lost = ""; // or the word for why
   const [card, answers] = [find(".card"), find(".answers")];
 
   const camera = seesCamera(find);
 
   const words = (name) => data.words[name];
   const show = () => {
-    const says = lost ? "lost" : apart ? "alone" : "follows";
-    find(".says").textContent = words(says);
-    root.dataset.state = says;
-    tellOfLine(lost);
+    const says = apart ? "alone" : "follows";
+    find(".says").textContent = words(lost || says);
+    root.dataset.state = lost ? "lost" : says;
+    tellOfLine(lost !== "");
     if (question) find(".voted").textContent = told();
     find(".back").hidden = !(apart || astray);
     find(".apart").hidden = apart;
@@ -89,7 +90,7 @@ const followTeacher = (root, find) => {
   };
 
   const told = () => {
-    if (lost) return words("lost");
+    if (lost) return words(lost);
     const answered = question.mine !== null;
     if (question.phase === "open") {
       if (!question.answers.length) return words(answered ? "sent" : "write");
@@ -155,11 +156,12 @@ const followTeacher = (root, find) => {
         here,
         frame: camera.frame,
         state: (now, why) => {
-          lost = now === "lost";
+          lost = { lost: "lost", full: "full", over: "gone" }[now] ?? "";
           if (now === "over") {
             keepOfClass(null);
             trigger("over", why);
-          } else show();
+          }
+          show();
         },
       },
     );

@@ -27,7 +27,8 @@ const teach = (root, find) => {
   let [pictures, share] = [null, null];
   /** @type {number | undefined} */
   let timer;
-  let [followers, alone, lost, covered, replaced] = [0, 0, false, false, false];
+  let [followers, alone, covered, replaced] = [0, 0, false, false];
+  let lost = ""; // or the word for why
 
   const counted = (name, count) => {
     const kind = new Intl.PluralRules(data.language).select(count) === "one" ? "one" : "many";
@@ -90,8 +91,8 @@ const teach = (root, find) => {
   const show = () => {
     root.dataset.followers = followers;
     root.dataset.state = lost || replaced ? "lost" : "follows";
-    tellOfLine(lost);
-    find(".says").textContent = replaced ? data.words.elsewhere : lost ? data.words.lost : here();
+    tellOfLine(lost !== "");
+    find(".says").textContent = replaced ? data.words.elsewhere : lost ? data.words[lost] : here();
     find(".card").hidden = !question;
     if (question) {
       const onMark = (text) => wire?.say({ mark: text, question: question.number });
@@ -131,12 +132,11 @@ const teach = (root, find) => {
         show();
       },
       state: (now, why) => {
-        lost = now === "lost";
+        lost = { lost: "lost", full: "full", over: "gone" }[now] ?? "";
         replaced = now === "over" && why === "elsewhere";
         if (now === "over" && !replaced) {
           keepOfClass(null);
           trigger("over", why);
-          return;
         }
         if (now === "open") {
           shareNow();
@@ -168,7 +168,8 @@ const teach = (root, find) => {
     const before = data;
     [data, trigger] = [newest, setTriggerValue];
     root.hidden = !data.token;
-    if (!data.token) return before || takeUp();
+    // A session of a server that was started again knows of none either.
+    if (!data.token) return before && !before.token ? undefined : takeUp();
     find(".code").textContent = data.shown;
     find(".card").setAttribute("aria-label", data.words.question);
     keepOfClass({ code: data.code, token: data.token });

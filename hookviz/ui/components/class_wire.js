@@ -1,13 +1,16 @@
 // A page's connection to its class. It comes back by itself until the class is over.
 
 const CLASS_PAUSES = [500, 1000, 2000, 4000, 8000]; // milliseconds before it is tried again
-const CLASS_GIVEN_UP = [4401, 4403, 4430]; // codes after which trying again is no use
+const CLASS_GIVEN_UP = [4401, 4403]; // codes after which trying again is no use
+const CLASS_FULL = 4430; // and after which it is, later
+
+const CLASS_AGAIN = 5000; // milliseconds after which a page that did not hear that it is over is told again
 
 const CLASS_BEAT = 10_000; // milliseconds after which a page says again that it is there
 const CLASS_SILENCE = 26_000; // and after which a line on which nothing is answered is none any more
 
 // `on` has news(view) with what is new, frame(buffer) with a picture of the teacher's camera,
-// state("open" | "lost" | "over", why), and here(), which says whether somebody looks at the page.
+// state("open" | "lost" | "full" | "over", why), and here(), which says whether somebody looks at the page.
 export const openClass = ({ path, code, token, before = "" }, on) => {
   /** @type {WebSocket} */
   let socket;
@@ -23,6 +26,7 @@ export const openClass = ({ path, code, token, before = "" }, on) => {
   const send = (bytes, most) => isOpen() && socket.bufferedAmount <= most && socket.send(bytes);
   const over = (why) => {
     stop();
+    timer = setTimeout(() => over(why), CLASS_AGAIN); // its server may be away, too
     on.state("over", why);
   };
   // A socket that is let go is heard no more: its line may take minutes to end.
@@ -31,9 +35,9 @@ export const openClass = ({ path, code, token, before = "" }, on) => {
     dropped.onopen = dropped.onmessage = dropped.onclose = null;
     dropped.close();
   };
-  const lose = () => {
+  const lose = (isFull = false) => {
     drop();
-    on.state("lost");
+    on.state(isFull ? "full" : "lost");
     tries = Math.min(Math.max(tries, 0) + 1, CLASS_PAUSES.length);
     clearTimeout(timer);
     timer = setTimeout(connect, CLASS_PAUSES[tries - 1] * (1 + Math.random() / 2));
@@ -60,7 +64,7 @@ export const openClass = ({ path, code, token, before = "" }, on) => {
     socket.onclose = ({ code: closed }) => {
       if (ended) return;
       if (CLASS_GIVEN_UP.includes(closed)) return over("unknown");
-      lose();
+      lose(closed === CLASS_FULL);
     };
   };
   // A browser tells at once that its network is gone, and a line that is cut elsewhere says nothing.
@@ -68,6 +72,7 @@ export const openClass = ({ path, code, token, before = "" }, on) => {
     if (!document.hidden && socket.readyState <= WebSocket.OPEN && Date.now() - heard > CLASS_SILENCE) lose();
     else say({ here: on.here() });
   };
+  const offline = () => lose();
   const retry = () => {
     clearTimeout(timer);
     if (socket.readyState > WebSocket.OPEN) connect();
@@ -84,12 +89,12 @@ export const openClass = ({ path, code, token, before = "" }, on) => {
     ended = true;
     clearTimeout(timer);
     clearInterval(beating);
-    removeEventListener("offline", lose);
+    removeEventListener("offline", offline);
     removeEventListener("online", retry);
     document.removeEventListener("visibilitychange", shown);
     drop();
   };
-  addEventListener("offline", lose);
+  addEventListener("offline", offline);
   addEventListener("online", retry);
   document.addEventListener("visibilitychange", shown);
   connect();

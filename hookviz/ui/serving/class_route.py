@@ -14,6 +14,7 @@ gone. Nothing of it is logged.
 
 import asyncio
 import json
+from collections import Counter
 from contextlib import suppress
 from typing import Any
 
@@ -28,6 +29,7 @@ from hookviz.classroom.school_class import ALONE, SchoolClass
 from hookviz.classroom.seats import AWAY, Seat
 from hookviz.classroom.shared_state import LONGEST, read_state
 from hookviz.errors import ClassroomError
+from hookviz.ui.serving.client_address import client_address
 from hookviz.ui.serving.messages import MessageReader
 from hookviz.ui.serving.throttle import TokenBucket
 from hookviz.ui.streamlit_internals import is_origin_allowed
@@ -39,8 +41,8 @@ STRANGE = 1007
 """Codes with which a connection is closed; where a class is over it is 1000."""
 
 _LARGEST = LONGEST + 200  # letters of a message
-_PATIENCE = 10.0  # seconds in which the first message comes
-_MOST_PENDING = 300  # connections that have not said yet whose they are
+_PATIENCE = 5.0  # seconds in which the first message comes
+_MOST_PENDING = 100  # connections of an address that have not said yet whose they are
 _BEAT = 30.0  # seconds after which it is looked whether the class is due
 _PAUSE = 0.05  # seconds between two messages to one connection
 _BURST, _RATE = 60, 20.0  # messages of a connection at once, and a second after them
@@ -58,7 +60,7 @@ class ClassConnections:
     """ASGI application that serves each connection to a class."""
 
     def __init__(self) -> None:
-        self._pending = 0
+        self._pending: Counter[str] = Counter()  # by address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a connection until it ends; its seat does not outlive it."""
@@ -70,7 +72,7 @@ class ClassConnections:
             try:
                 if not is_origin_allowed(socket.headers.get("origin"), socket.headers.get("host")):
                     raise _CloseConnection(FOREIGN)
-                attended, seat, woken = await self._authenticate(incoming)
+                attended, seat, woken = await self._authenticate(incoming, client_address(scope))
                 await _serve(attended, seat, woken, incoming, send)
             except _CloseConnection as end:
                 await send({"type": "websocket.close", "code": end.code})
@@ -80,7 +82,7 @@ class ClassConnections:
             incoming.close()
 
     async def _authenticate(
-        self, incoming: MessageReader
+        self, incoming: MessageReader, address: str
     ) -> tuple[SchoolClass, Seat, asyncio.Event]:
         """Return the class and seat of a new connection, and the event that is set at news for it.
 
@@ -88,13 +90,15 @@ class ClassConnections:
             _CloseConnection: it gets none. A wrong code and a wrong token get the same answer, so
                 that nobody can search for codes.
         """
-        if self._pending >= _MOST_PENDING:
+        if self._pending[address] >= _MOST_PENDING:
             raise _CloseConnection(TOO_MANY)
-        self._pending += 1
+        self._pending[address] += 1
         try:
             first = await incoming.within(_PATIENCE)
         finally:
-            self._pending -= 1
+            self._pending[address] -= 1
+            if not self._pending[address]:
+                del self._pending[address]
         if first is None:
             raise _CloseConnection(SILENT)
         content = _read(first.get("text"))

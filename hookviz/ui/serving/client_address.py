@@ -4,6 +4,7 @@ from functools import cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit
 
+import streamlit as st
 from starlette.types import Scope
 
 from hookviz.settings import networks, settings
@@ -19,10 +20,23 @@ def client_address(scope: Scope) -> str:
     What ``X-Forwarded-For`` says counts as far as proxies of ``HOOKVIZ_PROXIES`` wrote it: the
     rightmost address that is none of theirs.
     """
-    address = _parsed((scope.get("client") or ("",))[0])
+    lines = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
+    return _address((scope.get("client") or ("",))[0], b",".join(lines).decode("latin-1"))
+
+
+def page_address() -> str:
+    """Return the `client_address` of this session's page; this machine's where there is none."""
+    # Streamlit names no address of this machine itself, where a proxy may be.
+    forwarded = st.context.headers.get_all("X-Forwarded-For")
+    return _address(st.context.ip_address or "127.0.0.1", ",".join(forwarded))
+
+
+def _address(peer: str, forwarded: str) -> str:
+    """Return the address behind a peer, where headers ``X-Forwarded-For`` say this."""
+    address = _parsed(peer)
     if address is None:
         return ""
-    for said in reversed(_forwarded(scope) if _is_proxy(address) else []):
+    for said in reversed(forwarded.split(",") if _is_proxy(address) else []):
         before = _parsed(said)
         if before is None:  # no proxy of ours wrote it
             break
@@ -32,12 +46,6 @@ def client_address(scope: Scope) -> str:
     if isinstance(address, IPv6Address):
         return str(IPv6Network((int(address), _V6_BITS), strict=False))
     return str(address)
-
-
-def _forwarded(scope: Scope) -> list[str]:
-    """Return what all headers ``X-Forwarded-For`` of a request say, the first hop first."""
-    lines = (value for name, value in scope["headers"] if name == b"x-forwarded-for")
-    return b",".join(lines).decode("latin-1").split(",")
 
 
 def _parsed(text: str) -> _Address | None:

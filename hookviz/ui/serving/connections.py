@@ -11,7 +11,7 @@ from hookviz.ui.serving.backpressure import send_with_timeout
 from hookviz.ui.serving.cached_messages import CachedMessages
 from hookviz.ui.serving.fragment_reruns import LongRuns, SeveralChanges
 from hookviz.ui.serving.message_filter import MessageFilter
-from hookviz.ui.serving.resumption import LastRequests, Resumption
+from hookviz.ui.serving.resumption import LastRequests, Resumption, SessionBrowsers
 from hookviz.ui.serving.throttle import Throttle
 from hookviz.ui.serving.upload_limits import UploadLimits
 from hookviz.ui.streamlit_internals import PAGE_SOCKET, abort_connection, is_session_lost
@@ -25,7 +25,7 @@ class Connections:
     def __init__(self, app: ASGIApp) -> None:
         """Wrap `app`."""
         self._app = app
-        self._last = LastRequests()
+        self._last, self._browsers = LastRequests(), SessionBrowsers()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the page's connection through all filters, a stream's with a time limit alone."""
@@ -52,7 +52,8 @@ class Connections:
         several = SeveralChanges(throttle.next)
         cached = CachedMessages(several.receive, timed)
         runs = LongRuns(cached.receive, cached.send)
-        page = Resumption(scope, runs.receive, runs.send, self._last)
+        scope = self._browsers.checked(scope)
+        page = Resumption(scope, runs.receive, runs.send, self._last, self._browsers)
 
         async def receive_until_end() -> Message:
             message = await page.receive()

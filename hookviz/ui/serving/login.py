@@ -9,10 +9,14 @@ from streamlit.errors import StreamlitAuthError
 from hookviz.errors import SettingError
 from hookviz.language.saying import say
 from hookviz.serving import logs
-from hookviz.serving.rate_limiter import RateLimiter
+from hookviz.serving.rate_limiter import GuessLimiter
 from hookviz.settings import settings
+from hookviz.ui.serving import admissions
+from hookviz.ui.serving.client_address import page_address
+from hookviz.ui.serving.queue_wait import session
+from hookviz.ui.streamlit_internals import session_id
 
-_WRONG_A_MINUTE = 60  # of all people together: a class mistypes less, and a machine guesses slowly
+_WRONG_A_MINUTE = 60  # of an address: a class mistypes less, and a machine guesses slowly
 _LONGEST_CODE = 200
 
 
@@ -22,9 +26,12 @@ def let_in() -> bool:
     Raises:
         SettingError: a login is asked for, and `secrets.toml` does not say where.
     """
-    return (not settings().login or _logged_in()) and (
+    comes_in = (not settings().login or _logged_in()) and (
         not settings().class_code or _knows_the_code(settings().class_code)
     )
+    if comes_in:
+        admissions.admit(session(), session_id() or "")
+    return comes_in
 
 
 def _logged_in() -> bool:
@@ -60,22 +67,20 @@ def _knows_the_code(code: str) -> bool:
         submitted = st.form_submit_button(say("Come in"), type="primary")
     if not submitted:
         return False
-    if wrong_codes().is_exceeded():
+    who = session(), page_address()
+    if wrong_codes().is_exceeded(*who):
         st.error(say("Too many wrong codes were given here. Try again in a minute."))
     elif hmac.compare_digest(typed.strip().encode(), code.encode()):
         st.session_state["_came_in"] = True
         st.rerun()
     else:
-        wrong_codes().count()
+        wrong_codes().count(*who)
         logs.event("wrong class code")
         st.error(say("This is not the code. Your teacher has it."))
     return False
 
 
 @cache
-def wrong_codes() -> RateLimiter:
-    """Count the wrong codes of this process, which allows its share of what all allow together.
-
-    All sessions count together: a new session is no new try.
-    """
-    return RateLimiter(max(1, _WRONG_A_MINUTE // settings().processes))
+def wrong_codes() -> GuessLimiter:
+    """Count the wrong codes of this process, which allows its share of what all allow together."""
+    return GuessLimiter(of_address=max(1, _WRONG_A_MINUTE // settings().processes))

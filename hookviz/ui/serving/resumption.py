@@ -14,13 +14,16 @@ import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from starlette.requests import HTTPConnection
 from starlette.types import Message, Receive, Scope, Send
 
 from hookviz.ui.serving.messages import MessageReader, is_trigger, rerun_request
 from hookviz.ui.streamlit_internals import (
+    XSRF_COOKIE_NAME,
     BackMsg,
     ForwardMsg,
     discard_pending_messages,
+    is_same_browser,
     is_session_active,
 )
 
@@ -28,6 +31,8 @@ _QUIET, _LOOKS = 0.05, 20  # seconds without a message of the old run, and how o
 _SILENCE = 0.5  # seconds in which a page that comes back asks to be drawn, if it does
 _LONGEST = 1 << 13  # bytes of a message that is remembered, or looked at for a link
 _MOST = 1000  # sessions whose last request is remembered
+_MOST_BROWSERS = 100_000  # sessions whose browser is
+_PROTOCOL = b"sec-websocket-protocol"
 
 
 @dataclass(slots=True)
@@ -36,6 +41,42 @@ class LastRequest:
 
     request: BackMsg
     link: str | None = None
+
+
+class SessionBrowsers(OrderedDict[str, str]):
+    """XSRF cookie with which each session began, by Streamlit's id; the oldest are forgotten.
+
+    Whoever learns a session's id would get its page otherwise: Streamlit asks for the id alone.
+    """
+
+    def put(self, session: str, scope: Scope) -> None:
+        """Note the browser of a session that begins on a connection."""
+        self[session] = _cookie(scope)
+        if len(self) > _MOST_BROWSERS:
+            self.popitem(last=False)
+
+    def checked(self, scope: Scope) -> Scope:
+        """Return a connection's scope, without the session of another browser."""
+        entries = _subprotocols(scope)
+        if len(entries) < 3 or not entries[2]:
+            return scope
+        known = self.get(entries[2])
+        # A browser that keeps no cookies is known by nothing, and has its page back all the same.
+        if known is not None and (not known or is_same_browser(_cookie(scope), known)):
+            return scope
+        headers = [each for each in scope["headers"] if each[0] != _PROTOCOL]
+        headers.append((_PROTOCOL, ", ".join(entries[:2]).encode("latin-1")))
+        return {**scope, "headers": headers, "subprotocols": entries[:2]}
+
+
+def _cookie(scope: Scope) -> str:
+    return HTTPConnection(scope).cookies.get(XSRF_COOKIE_NAME, "")
+
+
+def _subprotocols(scope: Scope) -> list[str]:
+    """Return the subprotocols as Streamlit reads them, by their places in the first header."""
+    lines = (value for name, value in scope["headers"] if name == _PROTOCOL)
+    return [each.strip() for each in next(lines, b"").decode("latin-1").split(",")]
 
 
 class LastRequests(OrderedDict[str, LastRequest]):
@@ -57,19 +98,29 @@ class Resumption:
         session: Streamlit's id of the session, empty until it is known.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, last: LastRequests) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        last: LastRequests,
+        browsers: SessionBrowsers,
+    ) -> None:
         """Hold all back until the page is drawn anew, where it has had a session before.
 
         Args:
-            scope: of the WebSocket; its third subprotocol names the session that the page had.
+            scope: of the WebSocket, checked; its third subprotocol names the session that the page
+                had.
             receive: what the page sends.
             send: to the page.
             last: the last requests of all sessions.
+            browsers: the browsers of all sessions.
         """
         self._reader = MessageReader(receive)
         self._send, self._last = send, last
+        self._scope, self._browsers = scope, browsers
         self.session = ""
-        self._previous: str = [*scope.get("subprotocols", []), "", "", ""][2]
+        self._previous: str = [*_subprotocols(scope), "", "", ""][2]
         self._connected = False
         self._holding = bool(self._previous)
         self._held = 0
@@ -139,6 +190,7 @@ class Resumption:
         kind = sent.WhichOneof("type")
         if kind == "new_session" and not self.session:
             self.session = sent.new_session.initialize.session_id
+            self._browsers.put(self.session, self._scope)
         elif kind == "page_info_changed" and self.session in self._last:
             self._last[self.session].link = sent.page_info_changed.query_string
 

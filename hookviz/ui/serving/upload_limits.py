@@ -21,6 +21,7 @@ from hookviz.language.saying import mark, say
 from hookviz.machine.memory import own_memory
 from hookviz.settings import MEGABYTE, settings
 from hookviz.ui import streamlit_internals
+from hookviz.ui.serving.admissions import is_admitted
 from hookviz.ui.serving.client_address import client_address
 
 _UPLOAD = re.compile(streamlit_internals.UPLOAD_PATH + "/([^/]+)/[^/]+/?$")
@@ -50,6 +51,10 @@ class UploadLimits:
         upload = _UPLOAD.search(scope["path"]) if scope["type"] == "http" else None
         if upload is None or scope["method"] != "PUT":
             await self._app(scope, receive, send)
+            return
+        if not is_admitted(upload[1]):
+            answer = PlainTextResponse(say("Come in before you upload a file."), 403, _CLOSE)
+            await answer(scope, receive, send)
             return
         headers = dict(scope["headers"])
         length = headers.get(b"content-length", b"")

@@ -8,7 +8,9 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
+from starlette.types import Message, Scope
 
+from hookviz.ui.serving import class_route
 from scripts.class_client import CLASS_APP, ClassSeat, asked, knock, sit
 from scripts.servers import ROOT, Server, serve
 from tests.classroom.test_live_frame import framed, jpeg
@@ -317,6 +319,42 @@ def test_what_makes_no_sense_ends_the_connection(
 
 def test_whoever_says_nothing_is_sent_away(server: Server) -> None:
     assert first_words(server) == 4408
+
+
+def test_silent_lines_of_one_address_shut_nobody_else_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(class_route, "_MOST_PENDING", 2)
+    app = class_route.ClassConnections()
+
+    async def end(address: str, *words: str) -> int:
+        """How a connection from an address ends that says this, and then nothing."""
+        coming = [
+            {"type": "websocket.connect"},
+            *({"type": "websocket.receive", "text": w} for w in words),
+        ]
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            return coming.pop(0) if coming else await asyncio.Event().wait()  # type: ignore[return-value]
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        scope: Scope = {"type": "websocket", "path": "/", "headers": [], "client": (address, 1)}
+        await app(scope, receive, send)
+        return int(sent[-1]["code"])
+
+    async def crowd() -> list[int]:
+        silent = [asyncio.ensure_future(end("203.0.113.1")) for _ in range(2)]
+        await asyncio.sleep(0.1)
+        found = [await end("203.0.113.1", "{}"), await end("198.51.100.7", "{}")]
+        for each in silent:
+            each.cancel()
+        await asyncio.gather(*silent, return_exceptions=True)
+        return [*found, await end("203.0.113.1", "{}")]
+
+    assert in_a_loop_of_its_own(crowd()) == [4430, 4401, 4401]
 
 
 @pytest.mark.parametrize(

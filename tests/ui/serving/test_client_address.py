@@ -1,10 +1,12 @@
 from collections.abc import Iterator
 
 import pytest
+import streamlit as st
+from streamlit.runtime.context import StreamlitHeaders
 
 from hookviz.settings import read_settings
 from hookviz.ui.serving import client_address as module
-from hookviz.ui.serving.client_address import client_address
+from hookviz.ui.serving.client_address import client_address, page_address
 
 PROXIES = "10.0.0.0/8, 127.0.0.1, fc00::/7"
 
@@ -55,3 +57,13 @@ def test_the_rightmost_address_that_is_no_proxy_counts(
 def test_a_socket_without_an_address_has_none() -> None:
     assert client_address({"type": "http", "client": None, "headers": []}) == ""
     assert client_address({"type": "http", "headers": []}) == ""
+
+
+@pytest.mark.parametrize("peer", [None, "10.1.2.3"])  # Streamlit's name for this machine is None
+def test_a_page_behind_a_proxy_has_its_visitors_address(
+    monkeypatch: pytest.MonkeyPatch, peer: str | None
+) -> None:
+    lines = [("x-forwarded-for", "198.51.100.7"), ("x-forwarded-for", "203.0.113.9")]
+    monkeypatch.setattr(type(st.context), "ip_address", peer)
+    monkeypatch.setattr(type(st.context), "headers", StreamlitHeaders(lines))
+    assert page_address() == "203.0.113.9"

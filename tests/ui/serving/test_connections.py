@@ -13,7 +13,7 @@ from hookviz.ui.serving.connections import Connections
 from hookviz.ui.streamlit_internals import PAGE_SOCKET, BackMsg, ForwardMsg
 from tests.loops import in_a_loop_of_its_own
 
-SCOPE: Scope = {"type": "websocket", "path": PAGE_SOCKET, "subprotocols": []}
+SCOPE: Scope = {"type": "websocket", "path": PAGE_SOCKET, "headers": []}
 OPENS: Message = {"type": "websocket.connect"}
 ACCEPTS: Message = {"type": "websocket.accept"}
 TELLS: Message = {

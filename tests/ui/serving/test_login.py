@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from hookviz.settings import settings
-from hookviz.ui.serving import login
+from hookviz.ui.serving import admissions, login
+from hookviz.ui.serving.queue_wait import _on_session_end
 
 SCRIPT = """
 import streamlit as st
@@ -25,6 +27,7 @@ CODE = "chalk & böard"
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     settings.cache_clear()
     login.wrong_codes.cache_clear()
+    admissions._admitted.clear()
     yield
     settings.cache_clear()
     login.wrong_codes.cache_clear()
@@ -53,8 +56,13 @@ def test_the_code_is_asked_once_a_session(monkeypatch: pytest.MonkeyPatch) -> No
     page = answered("chalk", page)
     assert not inside(page)
     assert "not the code" in page.error[0].value
+    assert not admissions._admitted
     page = answered(f" {CODE} ", page)
     assert inside(page)
+    (name,) = admissions._admitted
+    assert admissions.is_admitted(admissions._admitted[name])
+    _on_session_end(name)
+    assert not admissions._admitted
     assert inside(page.run())
     assert not inside(AppTest.from_string(SCRIPT).run())  # another session
 
@@ -66,14 +74,24 @@ def test_a_link_can_not_carry_a_person_in(monkeypatch: pytest.MonkeyPatch) -> No
     assert not inside(page.run())
 
 
-def test_guessing_over_many_sessions_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guesses_of_an_address_over_many_sessions_hold_up_that_address_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("HOOKVIZ_CLASS_CODE", CODE)
     monkeypatch.setattr(login, "_WRONG_A_MINUTE", 3)
+    come_from(monkeypatch, "203.0.113.1")
     for guess in range(3):
         assert "not the code" in answered(str(guess)).error[0].value
     page = answered(CODE)
     assert not inside(page)
     assert "Too many" in page.error[0].value
+    come_from(monkeypatch, "198.51.100.7")
+    assert inside(answered(CODE))
+
+
+def come_from(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    """Have pages be opened from this address."""
+    monkeypatch.setattr(type(st.context), "ip_address", address)
 
 
 def test_a_login_that_nobody_set_up_lets_nobody_in(monkeypatch: pytest.MonkeyPatch) -> None:
