@@ -1,5 +1,6 @@
 """Memory that is reserved before it is taken, by threads that need more than there is at once."""
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from hookviz.serving.memory_reservations import (
 )
 from hookviz.serving.time_limit import TooLongError
 from hookviz.settings import settings
+from tests.serving import memory_crowd
 
 ROOM = 800 * MEGABYTE  # of which 100 are the reserve
 
@@ -168,3 +170,17 @@ def test_a_wait_ends_when_a_run_would(
     finally:
         settings.cache_clear()
     assert line.held == 0
+
+
+def test_visitors_whose_passes_do_not_fit_together_end_no_server() -> None:
+    """In a control group of 1.1 GB, where all three at once take more."""
+    names = ["squeezenet1_1", "resnet18", "resnet50"]
+    bounds = {"HOOKVIZ_RUNS": "3", "HOOKVIZ_SESSION_MB": "64"}
+    try:
+        group = memory_crowd.memory_group(f"hookviz-{os.getpid()}", 1100 * MEGABYTE)
+        with group as folder:
+            status, answered = memory_crowd.run_in_group(folder, names, **os.environ, **bounds)
+    except OSError as error:
+        pytest.skip(f"no control group can be made here: {error}")
+    assert status == 0
+    assert sorted(answered.split()) == sorted(names)
