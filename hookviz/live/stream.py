@@ -14,6 +14,7 @@ from hookviz.live.answers import answer
 from hookviz.live.frames import FrameTimer, draw
 from hookviz.live.stream_options import StreamOptions, Subject
 from hookviz.serving import capacity, out_of_memory
+from hookviz.serving.memory_needs import own_pass_need
 from hookviz.serving.time_limit import TimeLimit
 from hookviz.types import Model
 
@@ -109,6 +110,9 @@ class Stream:
             with (
                 out_of_memory.translate_oom(say("This frame")),
                 subject.use_model() as model,
+                capacity.reservations().hold(
+                    say("This frame"), own_pass_need(model, subject.size), self._check_open
+                ),
                 capacity.queue().turn(("live", self.owner), self._check_open, background=True),
             ):
                 frame = self._take()

@@ -40,16 +40,18 @@ class Memory:
         machine = _available()
         return left if machine is None else min(left, machine)
 
-    def make_room(self, give_back: Callable[[int], int]) -> bool:
-        """Evict what is kept until the reserve is free, and return whether it is.
+    def make_room(self, give_back: Callable[[int], int], needed: int = 0) -> bool:
+        """Evict what is kept until so much is free beside the reserve, and return whether it is.
 
         Args:
             give_back: drops kept values of at least that many bytes, where there are any, and tells
                 how many bytes went.
+            needed: bytes beside the reserve.
         """
-        if self.free() < self.reserve:
+        needed += self.reserve
+        if self.free() < needed:
             return_to_system()  # what lies free counts as used until it has gone
-        while (short := self.reserve - self.free()) > 0:
+        while (short := needed - self.free()) > 0:
             if not give_back(max(short, _STEP)):
                 return False
             return_to_system()

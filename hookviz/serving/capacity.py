@@ -3,6 +3,7 @@
 Each is made when it is first asked for, after the settings were read.
 """
 
+import gc
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +12,7 @@ from hookviz.machine import memory
 from hookviz.machine.memory import Memory
 from hookviz.serving.fair_queue import FairQueue
 from hookviz.serving.garbage import GarbageCollector
+from hookviz.serving.memory_reservations import MemoryReservations
 from hookviz.serving.model_pool import ModelPool
 from hookviz.settings import MEGABYTE, settings
 
@@ -82,8 +84,23 @@ def run_plan() -> RunPlan:
 
 @cache
 def queue() -> FairQueue:
-    """Return the queue in which every run waits; old activations are evicted for short memory."""
-    return FairQueue(run_plan().runs, lambda: own_memory().make_room(activation_budget().give_back))
+    """Return the queue in which every run waits for one of the slots."""
+    return FairQueue(run_plan().runs)
+
+
+@cache
+def reservations() -> MemoryReservations:
+    """Return the line in which every run and every loading waits for memory."""
+    return MemoryReservations(own_memory(), _give_back)
+
+
+def _give_back(nbytes: int) -> int:
+    """Drop old activations, then models that nobody uses; return how many bytes went."""
+    went = activation_budget().give_back(nbytes)
+    if not went:
+        went = model_pool().evict_unused()
+        gc.collect()  # of which a network's modules are
+    return went
 
 
 @cache

@@ -56,7 +56,6 @@ class FairQueue:
     def __init__(
         self,
         runs: int,
-        may_start: Callable[[], bool] = lambda: True,
         grace: float = _GRACE,
         *,
         promote_after: float = _PROMOTE_AFTER,
@@ -66,15 +65,12 @@ class FairQueue:
 
         Args:
             runs: how many compute at once.
-            may_start: asked before a run starts; while it says no the queue waits, unless nobody
-                runs: what is going on has an end, and after it things are as good as they get.
             grace: seconds for which the position of somebody who left is held.
             promote_after: seconds in the background after which a run that yielded is queued among
                 the people again.
             quiet: seconds without a request, after which runs that yielded may have all slots.
         """
         self.runs = runs
-        self._may_start = may_start
         self._grace, self._promote_after, self._quiet = grace, promote_after, quiet
         self._asked_at = -quiet  # when a person asked last
         self._lock = threading.Lock()
@@ -219,20 +215,15 @@ class FairQueue:
     def _is_next_and_fits(self, ticket: _Ticket, waiting: list[_Ticket]) -> bool:
         if len(self._running) >= self.runs or waiting[0] is not ticket:
             return False
-        if not self._has_slot_for(ticket, len(self._background)):
-            return False
-        # What resumes has the memory that it takes; only what is new takes more.
-        return ticket.yielded_at is not None or self._may_start() or not self._running
+        return self._has_slot_for(ticket, len(self._background))
 
     def _can_yield(self, owner: Hashable) -> bool:
         """Return whether somebody could run in place of `owner`."""
         first = next(iter(self._refresh_waiting()), None)
         if first is None or not self._has_slot_for(first, len(self._background - {owner})):
             return False
-        if len(self._running) < self.runs and self._has_slot_for(first, len(self._background)):
-            return False  # there is room already
-        # Where memory is short nobody new is let in while somebody holds some and waits.
-        return first.yielded_at is not None or self._may_start()
+        has_free_slot = len(self._running) < self.runs
+        return not (has_free_slot and self._has_slot_for(first, len(self._background)))
 
     def _has_slot_for(self, ticket: _Ticket, running_in_background: int) -> bool:
         if not ticket.background or self._may_use_reserved_slot(ticket):

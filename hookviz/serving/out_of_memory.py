@@ -10,13 +10,10 @@ from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.machine import memory
 from hookviz.serving import capacity
+from hookviz.serving.memory_reservations import OutOfMemoryError
 
 _Result = TypeVar("_Result")
 _log = logging.getLogger(__name__)
-
-
-class OutOfMemoryError(HookVizError):
-    """Raised where a run needs more memory than this process can get."""
 
 
 @contextmanager

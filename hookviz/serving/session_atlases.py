@@ -17,6 +17,7 @@ from hookviz.errors import HookVizError
 from hookviz.language.saying import mark, say
 from hookviz.language.speaking import current, speak
 from hookviz.serving import capacity, logs, out_of_memory
+from hookviz.serving.memory_needs import own_pass_need
 from hookviz.types import Model
 
 MOST = 200
@@ -206,6 +207,7 @@ class _Build(threading.Thread):
         with (
             out_of_memory.translate_oom(say("This atlas")),
             self._use_model() as model,
+            capacity.reservations().hold(say("This atlas"), own_pass_need(model), self._check),
             capacity.queue().turn(("atlas", self._owner), self._check, background=True),
         ):
             growing: GrowingAtlas | None = self._cache.get(_key(self.digest))

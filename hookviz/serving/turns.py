@@ -9,6 +9,7 @@ from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.serving import capacity, logs, out_of_memory
 from hookviz.serving.fair_queue import OnPosition
+from hookviz.serving.memory_reservations import MemoryNeed
 from hookviz.serving.run_slot import RunSlot
 from hookviz.serving.time_limit import TooLongError
 
@@ -25,6 +26,7 @@ def turn(
     model: str = "",
     layer: str = "",
     owner: Hashable = None,
+    need: MemoryNeed | None = None,
     on_position: OnPosition | None = None,
 ) -> Iterator[RunSlot]:
     """Wait for a session's turn, and hold it for the block.
@@ -42,19 +44,29 @@ def turn(
         model: the model's name in the catalog, for the log.
         layer: the layer's name, for the log.
         owner: who has the place in the queue, of which each has one; None for the session.
+        need: memory that is reserved for the block, before the wait for a slot.
         on_position: called as by `FairQueue.turn`; what it raises ends the wait.
 
     Raises:
         OutOfMemoryError: the block needs more memory than there is.
+        TooLongError: there was not enough memory for as long as a run may take.
     """
     owner = session if owner is None else owner
     with (
         logs.bound(session=session, request=secrets.token_hex(4), model=model, layer=layer),
+        capacity.reservations().hold(label, need, _behind_runs(on_position)),
         capacity.queue().turn(owner, on_position) as waited,
     ):
         slot = RunSlot(capacity.queue(), owner, label)
         with _logged(kind, slot, waited), out_of_memory.translate_oom(label):
             yield slot
+
+
+def _behind_runs(on_position: OnPosition | None) -> OnPosition | None:
+    """Return what tells a position in the line for memory as one behind those who have theirs."""
+    if on_position is None:
+        return None
+    return lambda position: on_position(position + capacity.queue().waiting)
 
 
 def says_position(position: int) -> str:

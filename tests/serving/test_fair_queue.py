@@ -241,17 +241,6 @@ def test_a_run_that_fails_makes_room(error: type[BaseException]) -> None:
         assert waited < 5
 
 
-def test_where_memory_is_short_new_runs_wait_and_one_always_goes_on() -> None:
-    room = threading.Event()
-    fair_queue = FairQueue(3, room.is_set)
-    with asking(fair_queue, *"ab") as (first, second):
-        assert first.inside.wait(20)  # nobody ran, so waiting would not help
-        until(lambda: len(second.positions) >= 2)
-        assert not second.inside.is_set()
-        room.set()
-        assert second.inside.wait(20)  # while the first still runs
-
-
 def test_a_crowd_that_comes_and_goes_never_passes_the_bound() -> None:
     fair_queue = FairQueue(3, grace=0.01)
     lock, now, most, served = threading.Lock(), 0, 0, 0

@@ -154,25 +154,6 @@ def test_one_place_of_several_is_kept_free_of_them_while_people_come() -> None:
         assert (fair_queue.running, fair_queue.waiting) == (0, 0)
 
 
-def test_where_memory_is_short_nobody_new_is_let_in_and_who_waits_goes_on() -> None:
-    room = threading.Event()
-    room.set()
-    fair_queue = FairQueue(2, room.is_set)
-    maker, other = Maker(fair_queue, "maker"), Maker(fair_queue, "other")
-    with asking(fair_queue, "a") as [person]:
-        room.clear()
-        maker.yield_turn()
-        assert maker.on.is_set()
-        assert maker.waited == 0
-        room.set()
-        maker.yield_turn()
-        assert person.inside.wait(20)
-        room.clear()
-    assert maker.on.wait(20)  # though the other one runs: it has its memory already
-    maker.end()
-    other.end()
-
-
 def test_a_run_that_is_ended_while_it_waits_holds_nothing() -> None:
     fair_queue = FairQueue(1, grace=NEVER)
     order: list[str] = []

@@ -9,6 +9,7 @@ from hookviz.capturing import engine
 from hookviz.errors import HookVizError
 from hookviz.explorer.subject import at_once
 from hookviz.language.saying import say
+from hookviz.serving.memory_needs import pass_need
 from hookviz.standalone.saving import page_bytes, room_for
 from hookviz.types import LayerInfo, Model
 from hookviz.ui.explorer.scene import ExplorerScene, view_in_link
@@ -63,7 +64,8 @@ def offer_page(scene: ExplorerScene, layers: Sequence[LayerInfo]) -> None:
 
 def _make(handed_over: Scene, model: Model, layers: Sequence[LayerInfo], bar: RunBar) -> bytes:
     """Make the page in one turn, in which others are let in after each layer."""
-    with turn(say("Page"), "page", model=model.name) as held:
+    need = pass_need(model, handed_over.model_input)
+    with turn(say("Page"), "page", model=model.name, need=need) as held:
         bar.start(held)
         capture = engine.capture(
             model,

@@ -13,6 +13,7 @@ from hookviz.explorer.layers import resolve
 from hookviz.explorer.subject import Run, Subject
 from hookviz.explorer.view import View
 from hookviz.language.saying import say
+from hookviz.serving.memory_needs import pass_need
 from hookviz.serving.watched_run import WatchedRun
 from hookviz.types import Address, LayerInfo, Model, ModelInput, Progress
 from hookviz.ui.explorer.atlas_choice import atlas_words, shown_atlas
@@ -113,9 +114,12 @@ def subject_now(handed_over: Scene, model: Model) -> Subject:
     """Return what answers about a scene are about, for the page's own run."""
 
     @contextmanager
-    def take_turn(label: str, kind: str, layer: str) -> Iterator[Run]:
+    def take_turn(
+        network: Model, model_input: ModelInput, label: str, kind: str, layer: str
+    ) -> Iterator[Run]:
         place = st.empty()  # and again in the end, so that what follows stands where it stood
-        with place.container(), turn(label, kind, model=model.name, layer=layer) as slot:
+        need = pass_need(network, model_input)
+        with place.container(), turn(label, kind, model=model.name, layer=layer, need=need) as slot:
             yield WatchedRun(slot, _ignore, _progress_bar(label), _ignore)
         place.empty()
 

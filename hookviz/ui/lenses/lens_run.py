@@ -17,6 +17,7 @@ from hookviz.language.speaking import current
 from hookviz.lenses.contract.lens import Lens, Subject
 from hookviz.lenses.contract.result import LensResult
 from hookviz.lenses.contract.running import look
+from hookviz.serving.memory_needs import pass_need
 from hookviz.types import LayerInfo, Model, ModelInput
 from hookviz.ui.lenses.growth import Growth, KeptResult, Redrawn
 from hookviz.ui.lenses.leads import lead_to_channel, lead_to_image
@@ -175,7 +176,8 @@ def _run(request: _Request, below: Redrawn, before: KeptResult | None) -> KeptRe
         below: where what there is so far is shown.
         before: what there was when an earlier run was ended.
     """
-    lens = request.lens
+    lens, model = request.lens, request.subject.model
+    need = pass_need(model, request.subject.model_input, keeps_all=True)
     bar = RunBar(say(lens.title), partial(_stop, request.key), before.share if before else 0.0)
 
     def draw(result: LensResult) -> None:
@@ -192,7 +194,7 @@ def _run(request: _Request, below: Redrawn, before: KeptResult | None) -> KeptRe
 
     with (
         computed_once(request.key, request.of_class),
-        turn(say(lens.title), lens.slug, model=request.subject.model.name) as held,
+        turn(say(lens.title), lens.slug, model=model.name, need=need) as held,
         ExitStack() as until,
     ):
         kept = request.kept()

@@ -23,6 +23,7 @@ from hookviz.lenses.contract import regions
 from hookviz.lenses.contract.attending_layer import AttendingLayer
 from hookviz.lenses.contract.lens import Lens, Subject
 from hookviz.lenses.contract.parameters import Parameter
+from hookviz.serving.memory_needs import pass_need
 from hookviz.settings import settings
 from hookviz.types import InputImage, LayerInfo
 from hookviz.ui.components.region import mark_region
@@ -131,11 +132,12 @@ def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | No
     assert subject.cache is not None
     first = [layer.name for layer in subject.trace.layers[:1]]
     cached = engine.is_cached(subject.model, subject.model_input, first, subject.cache)
-    name = subject.model.name
+    model = subject.model
+    need = None if cached else pass_need(model, subject.model_input)
     try:
         with (
             st.container(),
-            nullcontext() if cached else turn(subject.model.title, "scores", model=name),
+            nullcontext() if cached else turn(model.title, "scores", model=model.name, need=need),
         ):
             top = subject.label(parameter.start(subject))
     except HookVizError:

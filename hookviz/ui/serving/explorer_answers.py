@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,15 +19,16 @@ from hookviz.errors import HookVizError
 from hookviz.explorer.answering import QUESTIONS, answer
 from hookviz.explorer.layers import capture_layer
 from hookviz.explorer.question import Answer, Answerer, NotThereError, Question, QuestionError
-from hookviz.explorer.subject import Pinned, Run, Subject, TakeTurn
+from hookviz.explorer.subject import Pinned, Run, Subject
 from hookviz.explorer.view import View
 from hookviz.language.saying import say
 from hookviz.language.speaking import speaking
 from hookviz.serving import capacity, logs, turns
-from hookviz.serving.out_of_memory import OutOfMemoryError
+from hookviz.serving.memory_needs import pass_need
+from hookviz.serving.memory_reservations import OutOfMemoryError
 from hookviz.serving.shutdown import shutdown
 from hookviz.serving.watched_run import WatchedRun
-from hookviz.types import Address, Capture, Model
+from hookviz.types import Address, Capture, Model, ModelInput
 from hookviz.ui.serving.explorer_messages import (
     Message,
     message,
@@ -45,6 +47,10 @@ _OWN_PLACE = {
     "own_picture",
     "lens",
 }  # questions that take long, beside which the others are answered
+_WITH_GRADIENTS = {"why", "preview"}  # kinds of turns that may keep all outputs
+
+TakeTurnFor = Callable[[Model, ModelInput, str, str, str], AbstractContextManager[Run]]
+"""Takes a turn as `hookviz.explorer.subject.TakeTurn` does, for passes of a network on an input."""
 
 _log = logging.getLogger("hookviz")
 
@@ -117,7 +123,7 @@ class ExplorerAnswer:
         name = self._question.name
         return name if name in QUESTIONS or name in _OF_PAGE else ""
 
-    def _answered(self, take_turn: TakeTurn) -> Message | None:
+    def _answered(self, take_turn: TakeTurnFor) -> Message | None:
         """Return the last message; None where it has to be computed, or nobody waits."""
         metrics = capacity.metrics()
         last: Message | None
@@ -175,7 +181,9 @@ class ExplorerAnswer:
         self._tell(message("partial", *partial))
 
     @contextmanager
-    def _take_turn(self, label: str, kind: str, layer: str) -> Iterator[Run]:
+    def _take_turn(
+        self, model: Model, model_input: ModelInput, label: str, kind: str, layer: str
+    ) -> Iterator[Run]:
         self._check()
         spec = self._scene.choice.spec
         running = say("Running {model}…", model=label) if kind in _OF_MODEL else label
@@ -197,6 +205,7 @@ class ExplorerAnswer:
             model=spec.name,
             layer=layer,
             owner=self._owner,
+            need=pass_need(model, model_input, keeps_all=kind in _WITH_GRADIENTS),
             on_position=on_position,
         ) as slot:
             yield WatchedRun(slot, self._check, report, on_position)
@@ -228,7 +237,7 @@ class ExplorerAnswer:
 _OF_MODEL = {"capture", "fields", "previews"}  # kinds of turns whose label is the network's title
 
 
-def _no_turn(_label: str, _kind: str, _layer: str) -> AbstractContextManager[Run]:
+def _no_turn(*_asked: object) -> AbstractContextManager[Run]:
     raise _MustComputeError
 
 
@@ -236,7 +245,7 @@ def _must_compute() -> AbstractContextManager[None]:
     raise _MustComputeError
 
 
-def subject_of(scene: Scene, model: Model, take_turn: TakeTurn) -> Subject:
+def subject_of(scene: Scene, model: Model, take_turn: TakeTurnFor) -> Subject:
     """Return what questions are answered about: a scene with its network."""
     return Subject(
         model=model,
@@ -247,7 +256,7 @@ def subject_of(scene: Scene, model: Model, take_turn: TakeTurn) -> Subject:
         image_title=scene.image_title,
         model_title=scene.model_title,
         shared=scene.shared,
-        take_turn=take_turn,
+        take_turn=partial(take_turn, model, scene.model_input),
         colours=scene.colours,
         pinned=None if scene.pinned is None else _pinned(scene, scene.pinned, take_turn),
         atlas=scene.atlas,
@@ -258,7 +267,7 @@ def subject_of(scene: Scene, model: Model, take_turn: TakeTurn) -> Subject:
     )
 
 
-def _pinned(scene: Scene, pinned: PinnedScene, take_turn: TakeTurn) -> Pinned:
+def _pinned(scene: Scene, pinned: PinnedScene, take_turn: TakeTurnFor) -> Pinned:
     def run() -> Capture:
         choice, model_input = pinned.choice, pinned.model_input
         if choice is None or model_input is None:
@@ -268,7 +277,8 @@ def _pinned(scene: Scene, pinned: PinnedScene, take_turn: TakeTurn) -> Pinned:
             if model.digest != pinned.model_digest:
                 raise HookVizError(say("The network of A is another one now: pin it again."))
             # Nothing of it for the class: its image can be somebody's own.
-            subject = Subject(model, model_input, scene.image, scene.cache, take_turn=take_turn)
+            take = partial(take_turn, model, model_input)
+            subject = Subject(model, model_input, scene.image, scene.cache, take_turn=take)
             layer = Address.read(pinned.step).layer
             return capture_layer(subject, layer)
 

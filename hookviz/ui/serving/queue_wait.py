@@ -12,6 +12,7 @@ from hookviz.classroom.classes import classes
 from hookviz.live.streams import streams
 from hookviz.serving import turns
 from hookviz.serving.kept_photographs import kept_photographs
+from hookviz.serving.memory_reservations import MemoryNeed
 from hookviz.serving.run_slot import RunSlot
 from hookviz.ui.serving import admissions
 from hookviz.ui.serving.explorer_sessions import explorer_sessions
@@ -24,6 +25,7 @@ def turn(
     *,
     model: str = "",
     layer: str = "",
+    need: MemoryNeed | None = None,
     line: DeltaGenerator | None = None,
 ) -> Iterator[RunSlot]:
     """Wait for this session's turn, with its place on the screen, and hold it for the block.
@@ -40,6 +42,7 @@ def turn(
         kind: what is run, in a word for logs and metrics.
         model: the model's name in the catalog, for the log.
         layer: the layer's name, for the log.
+        need: memory that is reserved for the block.
         line: the empty element that the place in the queue is written to; one of its own if None.
             Who does not enter a turn on each run gives one that is always there: Streamlit mounts
             anew what stands below an element that comes and goes, and its keys are lost meanwhile.
@@ -58,7 +61,7 @@ def turn(
         line.info(turns.says_position(position), icon=":material/hourglass_top:")
 
     with turns.turn(
-        session(), label, kind, model=model, layer=layer, on_position=on_position
+        session(), label, kind, model=model, layer=layer, need=need, on_position=on_position
     ) as slot:
         if shown:
             line.empty()

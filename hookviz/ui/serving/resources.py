@@ -16,6 +16,7 @@ from hookviz.images import reading
 from hookviz.language.saying import say
 from hookviz.models import loading, user_models
 from hookviz.serving import capacity, out_of_memory
+from hookviz.serving.memory_needs import loading_need
 from hookviz.serving.time_limit import TimeLimit
 from hookviz.settings import MEGABYTE, settings
 from hookviz.types import InputImage, Model, ModelInput
@@ -42,7 +43,8 @@ def use_model(
     Args:
         choice: the model.
         while_loading: a block for the time of loading, where it is not loaded yet.
-        on_wait: called before a wait for others, who load the same or leave no room.
+        on_wait: called before a wait for others, who load the same or leave no room, and during
+            one for memory; what it raises ends that.
 
     Raises:
         ModelError: it does not fit into the memory for models.
@@ -99,10 +101,19 @@ def _use_whole(
         key = (spec.name, _digest(choice.checkpoint), hashlib.sha256(labels or b"").hexdigest())
         load = partial(_load_checkpoint, choice.checkpoint, spec.name, labels)
 
+    label = say("Loading {model}", model=spec.title)
+    need = loading_need(spec.parameters, random=choice.weights == "random")
+
+    def wait(_position: int) -> None:
+        on_wait()
+
     def load_in_time() -> Model:
-        limit = TimeLimit.from_now(say("Loading {model}", model=spec.title))
-        with while_loading(), limit.over_torch():
-            return out_of_memory.with_retry(say("Loading {model}", model=spec.title), load)
+        with (
+            while_loading(),
+            capacity.reservations().hold(label, need, wait),
+            TimeLimit.from_now(label).over_torch(),
+        ):
+            return out_of_memory.with_retry(label, load)
 
     size = spec.parameters * _FLOAT_BYTES
     with capacity.model_pool().use(key, spec.title, size, load_in_time, on_wait) as model:

@@ -14,6 +14,7 @@ from hookviz.lenses.contract.result import LensResult
 from hookviz.lenses.contract.running import find_lens, look
 from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.lens import lens_settings, split_names, subject_of
+from hookviz.serving.memory_needs import pass_need
 from hookviz.ui.lenses.lens_result import PanelCallbacks, show_result
 from hookviz.ui.lenses.lens_widgets import pick_parameters
 from hookviz.ui.serving import resources
@@ -56,10 +57,11 @@ def _result(lens: Lens, scene: LessonScene, chosen: dict[str, Any]) -> LensResul
     result: LensResult | None = cache.get(key)
     place = st.empty()  # on every run: what stands below would be mounted anew
     if result is None:
+        need = pass_need(scene.model, scene.model_input, keeps_all=True)
         spinner = st.spinner(say("{lens}…", lens=say(lens.title)))
         with (
             place.container(),
-            turn(lens.title, lens.slug, model=scene.model.name) as held,
+            turn(lens.title, lens.slug, model=scene.model.name, need=need) as held,
             spinner,
         ):
             progress = held.limit.within(lambda _share: None)

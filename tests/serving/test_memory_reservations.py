@@ -1,0 +1,186 @@
+"""Memory that is reserved before it is taken, by threads that need more than there is at once."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from hookviz.machine.memory import MEGABYTE, Memory
+from hookviz.serving.memory_reservations import (
+    MemoryNeed,
+    MemoryReservations,
+    OutOfMemoryError,
+)
+from hookviz.serving.time_limit import TooLongError
+from hookviz.settings import settings
+from tests.serving import memory_crowd
+
+ROOM = 800 * MEGABYTE  # of which 100 are the reserve
+
+
+def need(megabytes: int, least: int | None = None) -> MemoryNeed:
+    nbytes = megabytes * MEGABYTE
+    least = nbytes if least is None else least * MEGABYTE
+    return MemoryNeed(nbytes, least, lambda room: f"{room // MEGABYTE} would fit.")
+
+
+def nothing_goes(_nbytes: int) -> int:
+    return 0
+
+
+@pytest.fixture
+def line() -> MemoryReservations:
+    return MemoryReservations(Memory(ROOM, lambda: 0), nothing_goes)
+
+
+class Visitor(threading.Thread):
+    """Holds memory in a thread of its own until it is told to leave."""
+
+    def __init__(self, line: MemoryReservations, megabytes: int, name: str = "") -> None:
+        super().__init__(name=name, daemon=True)
+        self.inside, self.leaves = threading.Event(), threading.Event()
+        self.positions: list[int] = []
+        self._line, self._need = line, need(megabytes)
+
+    def run(self) -> None:
+        with self._line.hold("It", self._need, self.positions.append):
+            self.inside.set()
+            assert self.leaves.wait(30)
+
+    def has_gone_in_or_waits(self) -> bool:
+        return self.inside.is_set() or bool(self.positions)
+
+
+@contextmanager
+def visitors(line: MemoryReservations, *megabytes: int) -> Iterator[list[Visitor]]:
+    """Visitors who come one after the other, each once the one before has gone in or waits."""
+    there = [Visitor(line, each) for each in megabytes]
+    try:
+        for visitor in there:
+            visitor.start()
+            until(visitor.has_gone_in_or_waits)
+        yield there
+    finally:
+        for visitor in there:
+            visitor.leaves.set()
+        for visitor in there:
+            visitor.join(30)
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_two_that_do_not_fit_together_wait_for_each_other(line: MemoryReservations) -> None:
+    with visitors(line, 400, 300, 400) as (first, beside, last):
+        assert first.inside.is_set()
+        assert beside.inside.is_set()
+        assert not last.inside.is_set()
+        assert last.positions[0] == 1
+        first.leaves.set()
+        assert last.inside.wait(20)
+        assert line.held == 700 * MEGABYTE
+    assert line.held == 0
+
+
+def test_who_comes_first_goes_first_though_a_later_one_would_fit(line: MemoryReservations) -> None:
+    with visitors(line, 500, 600, 100) as (first, second, third):
+        until(lambda: len(second.positions) >= 2)
+        assert not second.inside.is_set()
+        assert not third.inside.is_set()
+        assert third.positions[0] == 2
+        first.leaves.set()
+        assert second.inside.wait(20)
+        assert third.inside.wait(20)
+
+
+def test_what_is_small_passes_a_line(line: MemoryReservations) -> None:
+    with visitors(line, 600, 600), line.hold("It", need(10)), line.hold("It", None):
+        assert line.held == 600 * MEGABYTE
+
+
+def test_a_failed_pass_and_who_leaves_the_line_give_back(line: MemoryReservations) -> None:
+    with pytest.raises(ZeroDivisionError), line.hold("It", need(600)):
+        raise ZeroDivisionError
+
+    def leave(_position: int) -> None:
+        raise KeyError
+
+    with visitors(line, 600) as [first]:
+        with pytest.raises(KeyError), line.hold("It", need(600), leave):
+            pass
+        first.leaves.set()
+        with line.hold("It", need(700)):
+            pass
+    assert line.held == 0
+
+
+def test_a_nested_hold_reserves_the_difference_alone(line: MemoryReservations) -> None:
+    with line.hold("It", need(300)):
+        with line.hold("It", need(200)):
+            assert line.held == 300 * MEGABYTE
+        with line.hold("It", need(500)):
+            assert line.held == 500 * MEGABYTE
+        assert line.held == 300 * MEGABYTE
+        with visitors(line, 300), pytest.raises(OutOfMemoryError), line.hold("It", need(600)):
+            pass  # without a wait: who could give back may wait for this one
+    assert line.held == 0
+
+
+def test_what_is_too_large_is_refused_in_words(line: MemoryReservations) -> None:
+    with line.hold("It", need(750)):  # alone it may have the reserve
+        pass
+    with pytest.raises(OutOfMemoryError) as refused, line.hold("It", need(900)):
+        pass
+    assert str(refused.value) == (
+        "It needs about 900 MB of memory, and this server has 800 MB for it. 800 would fit."
+    )
+    with line.hold("It", need(900, least=100)):  # which can do with less, alone
+        assert line.held == 900 * MEGABYTE
+    assert line.held == 0
+
+
+def test_what_is_kept_goes_before_anybody_waits() -> None:
+    kept = [400 * MEGABYTE]
+
+    def give_back(_nbytes: int) -> int:
+        return kept.pop() if kept else 0
+
+    line = MemoryReservations(Memory(ROOM, lambda: sum(kept)), give_back)
+    with line.hold("It", need(250)):
+        assert kept
+    with line.hold("It", need(350)):
+        assert not kept
+
+
+def test_a_wait_ends_when_a_run_would(
+    line: MemoryReservations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOKVIZ_RUN_SECONDS", "1")
+    settings.cache_clear()
+    try:
+        with visitors(line, 600), pytest.raises(TooLongError), line.hold("It", need(600)):
+            pass
+    finally:
+        settings.cache_clear()
+    assert line.held == 0
+
+
+def test_visitors_whose_passes_do_not_fit_together_end_no_server() -> None:
+    """In a control group of 1.1 GB, where all three at once take more."""
+    names = ["squeezenet1_1", "resnet18", "resnet50"]
+    bounds = {"HOOKVIZ_RUNS": "3", "HOOKVIZ_SESSION_MB": "64"}
+    try:
+        group = memory_crowd.memory_group(f"hookviz-{os.getpid()}", 1100 * MEGABYTE)
+        with group as folder:
+            status, answered = memory_crowd.run_in_group(folder, names, **os.environ, **bounds)
+    except OSError as error:
+        pytest.skip(f"no control group can be made here: {error}")
+    assert status == 0
+    assert sorted(answered.split()) == sorted(names)
