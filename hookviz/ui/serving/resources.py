@@ -17,6 +17,7 @@ from hookviz.language.saying import say
 from hookviz.models import loading, user_models
 from hookviz.serving import capacity, out_of_memory
 from hookviz.serving.memory_needs import loading_need
+from hookviz.serving.memory_reservations import MemoryNeed
 from hookviz.serving.time_limit import TimeLimit
 from hookviz.settings import MEGABYTE, settings
 from hookviz.types import InputImage, Model, ModelInput
@@ -182,7 +183,10 @@ def decode(data: bytes, name: str, key: str) -> InputImage:
         if isinstance(first, InputImage):
             image = first
         else:
-            with turn(say("Reading the image"), "decode") as slot:
+            need = MemoryNeed(
+                first.memory, first.memory, lambda _room: say("Give a smaller image.")
+            )
+            with turn(say("Reading the image"), "decode", need=need) as slot:
                 image = reading.decode(data, name)
                 slot.limit.check()  # inside it nothing can be ended; its pixels are bounded
         session_cache().put(("image", key), image, image.pixels.nbytes)
