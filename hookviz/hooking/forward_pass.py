@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from hookviz.errors import ModelError, shorten
+from hookviz.errors import HookVizError, ModelError, shorten
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.failing_call import FailingCall, failing_call, first_line
 from hookviz.hooking.network_state import ByNetwork, is_shared
@@ -142,9 +142,12 @@ def forward_pass(
         ModelError: the network can't take these images, or there is not enough memory.
     """
     try:
-        return replica(images.to(*device_and_dtype(replica), copy=True))
+        with hooks.within_a_pass():
+            return replica(images.to(*device_and_dtype(replica), copy=True))
     except hooks.StopForward:
         return None
+    except HookVizError:  # of a look within the pass, which has said what is wrong
+        raise
     except Exception as error:
         if reporter is not None and reporter.was_ended_by(error):
             raise
