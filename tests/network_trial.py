@@ -1,12 +1,15 @@
 """One random network held against plain hooks: captures, caches, lenses, and its state.
 
+Plain hooks see the same pass over the same input from the same state. Where a network computes the
+same whenever it is called, that is a pass of another build of it; else it is HookViz's very pass.
+
 A long file: one trial, each of whose methods is one thing that HookViz does with a network.
 """
 
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,16 +23,16 @@ from hookviz.drawing.panels import TextPanel
 from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.types import WINDOWS, Activation, Capture, Model, Preprocess
 from tests import random_outside
-from tests.mirror import Mirror
 from tests.networks import random_input
 from tests.plain_hooks import (
+    Pass,
     Truth,
     close,
     equal,
     equal_outputs,
+    every_pass,
     plain_hooks,
     plain_pass,
-    same_values,
     seen_pixels,
 )
 from tests.random_networks import SIDE, Description, lived, nearby
@@ -62,6 +65,8 @@ class _Trial:
         self._description = description
         self._dtype = getattr(torch, description.dtype)
         self._exact = description.is_exact
+        self._repeats = description.is_repeatable
+        self._passes: list[Pass] = []
         self._wrong: list[str] = []
         self._raw: list[str] = []
         self._refused: list[str] = []
@@ -71,8 +76,7 @@ class _Trial:
         """Run all of it."""
         random_outside.forget()
         try:
-            truths = [self._truth(self._description, image) for image in self._images]
-            moves = self._moves()
+            self._runs_by_itself()
             twin = lived(self._description)
             random_outside.forget()
             own = lived(self._description)
@@ -82,50 +86,35 @@ class _Trial:
         model = self._wrapped(own)
         if conditions(own) != before:
             self._wrong.append("wrap changes something")
-        if model is not None and moves:
-            self._mirrored(model, own, twin)
-        elif model is not None:
-            self._look(model, truths)
-        self._taken_back(own, twin, before, moves=moves)
+        if model is not None:
+            self._look(model)
+        self._taken_back(own, twin, before)
         return Outcome(tuple(self._wrong), tuple(self._raw), tuple(self._refused))
 
-    def _truth(self, description: Description, image: Tensor) -> Truth:
+    def _runs_by_itself(self) -> None:
+        with torch.random.fork_rng(devices=[]):
+            for image in self._images:
+                self._fresh(self._description, image)
+
+    def _fresh(self, description: Description, image: Tensor) -> Truth:
         """What hooks see in the first pass of a network of its own."""
         with random_outside.apart():
             return plain_hooks(lived(description), image, self._dtype)
 
-    def _moves(self) -> bool:
-        """Whether a call leaves something that the next one computes by, and that is no buffer."""
-        network = lived(self._description)
-        with random_outside.apart():
-            passes = []
-            for index in (1, 1, 0, 1):
-                with one_call(network):
-                    passes.append(plain_hooks(network, self._images[index], self._dtype))
-        first, again, _, last = passes
-        still = same_values(first, again) and same_values(first, last)
-        return not (still or self._description.is_random)
+    def _truths(self, image: Tensor) -> list[Truth]:
+        """All that a capture of this image may show; nothing where it does not run."""
+        if self._repeats:
+            with suppress(Exception):  # not every network takes several images
+                return [self._fresh(self._description, image)]
+            return []
+        given = image.to(self._dtype)
+        return [each.truth for each in self._passes if torch.equal(each.given, given)]
 
-    def _mirrored(self, model: Model, own: nn.Module, twin: nn.Module) -> None:
-        """What moves with each call is held against a twin that is called as often, on the same."""
-        mirror = Mirror(own, twin)
-        with self._only_errors_of_ours("mirrored"):
-            for index, image in enumerate(self._images):
-                cap = hookviz.capture(model, image)
-                truth = mirror.truth()
-                self._compare(f"image {index}, as often", cap, truth, truth.convs)
-        mirror.close()
-        self._lenses(model, Budget(1 << 24).cache(1 << 24), judged=False)
-
-    def _taken_back(
-        self, own: nn.Module, twin: nn.Module, before: dict[str, Any], *, moves: bool
-    ) -> None:
+    def _taken_back(self, own: nn.Module, twin: nn.Module, before: dict[str, Any]) -> None:
         """What HookViz has set is as before, and the network goes on as one that was called."""
         after = conditions(own)
-        if self._description.is_random:
-            after.pop("a global generator")  # plain passes of this trial have moved it
         self._wrong += [f"a look changes {name}" for name in after if before[name] != after[name]]
-        if moves or self._description.is_random:
+        if not self._repeats:
             return
         with random_outside.apart(), suppress(Exception), one_call(twin):
             plain_pass(twin, self._images[0], self._dtype)
@@ -146,19 +135,19 @@ class _Trial:
             except Exception as error:  # noqa: BLE001 - with other weights it may by itself
                 return str(error)
 
-    def _look(self, model: Model, truths: list[Truth]) -> None:
+    def _look(self, model: Model) -> None:
         cache = Budget(1 << 24).cache(1 << 24)
-        if self._description.is_random:
-            with self._only_errors_of_ours("random"):
-                hookviz.capture(model, self._images[0], cache=cache)
-        else:
-            self._captures(model, truths, cache)
-            self._batch(model, truths)
+        with ExitStack() as stack:
+            if not self._repeats:
+                self._passes = stack.enter_context(every_pass(model.network))
+            self._captures(model, cache)
+            self._batch(model)
+        if self._repeats:
             self._occlusion(model)
             self._neighbours(cache)
-        self._layouts(model)
-        if "padding" in self._description.kinds:
-            self._fields(model)
+            self._layouts(model)
+            if "padding" in self._description.kinds:
+                self._fields(model)
         self._lenses(model, cache)
 
     def _wrapped(self, module: nn.Module) -> Model | None:
@@ -168,51 +157,57 @@ class _Trial:
             model = hookviz.wrap(module, steps)
         return model  # noqa: RET504 - nothing comes back where an error was caught
 
-    def _captures(self, model: Model, truths: list[Truth], cache: ByteCache) -> None:
-        """Images in another order than the truths', in several ways, at last from the cache."""
+    def _captures(self, model: Model, cache: ByteCache) -> None:
+        """Images one after the other, in several ways, at last from the cache."""
         for turn, index in enumerate((1, 0, 2, 1)):
-            truth = truths[index]
-            every = tuple(truth.activations)
-            names = list(dict.fromkeys(map(_layer, every)))
+            image = self._images[index]
+            names = self._layers(image)
             alone = names[len(names) // 2]
-            ways: list[tuple[str, Any, tuple[str, ...], dict[str, Any]]] = [
-                ("kept", None, truth.convs, {"cache": cache}),
-                ("every layer", names, every, {"cache": cache, "logits": turn > 0}),
-                ("conv layers", None, truth.convs, {}),
-                ("without scores", None, truth.convs, {"logits": False}),
-                (alone, alone, _of_layer(every, alone), {"logits": False}),
+            ways: list[tuple[str, Any, dict[str, Any]]] = [
+                ("kept", None, {"cache": cache}),
+                ("every layer", names, {"cache": cache, "logits": turn > 0}),
+                ("conv layers", None, {}),
+                ("without scores", None, {"logits": False}),
+                (alone, alone, {"logits": False}),
             ]
-            for what, layers, addresses, options in ways[: (5, 4, 1, 2)[turn]]:
+            for what, layers, options in ways[: (5, 4, 1, 2)[turn]]:
                 when = f"image {index}, {what}"
                 with self._only_errors_of_ours(when):
-                    cap = hookviz.capture(model, self._images[index], layers, **options)
-                    self._compare(when, cap, truth, addresses)
-                    if turn == 3 and cap.forward_passes:
+                    cap = hookviz.capture(model, image, layers, **options)
+                    self._compare(when, cap, self._truths(image), layers)
+                    if self._repeats and turn == 3 and cap.forward_passes:
                         self._wrong.append(f"{when}: was not in the cache")
 
-    def _batch(self, model: Model, truths: list[Truth]) -> None:
+    def _layers(self, image: Tensor) -> list[str]:
+        """The layers that an image goes through in a new network."""
+        with torch.random.fork_rng(devices=[]):
+            truth = self._fresh(self._description, image)
+        return list(dict.fromkeys(map(_layer, truth.activations)))
+
+    def _batch(self, model: Model) -> None:
         """Three images at once: what each is alone, or its part of what the batch is."""
         if self._description.dtype == "bfloat16":
             return  # rounds too much to compare
         images = torch.cat(self._images)
         try:
-            together = self._truth(self._description, images)
-        except Exception:  # noqa: BLE001 - not every network takes several images
-            together = Truth({}, (), None)
-        names = [_layer(address) for address in truths[0].activations]
-        try:
-            caps = hookviz.capture_batch(model, images, list(dict.fromkeys(names)))
+            caps = hookviz.capture_batch(model, images, self._layers(self._images[0]))
         except hookviz.HookVizError:
             return  # a layer need not put out a part for each
         except Exception as error:  # noqa: BLE001 - that there are none is what is tried
             self._raw.append(f"capture_batch: {type(error).__name__}: {error}")
             return
-        for number, (cap, truth) in enumerate(zip(caps, truths, strict=True)):
+        together = self._truths(images)
+        for number, cap in enumerate(caps):
+            single = self._truths(self._images[number])
             for address in cap:
-                alone = truth.activations.get(address)
-                beside = _parts(together.activations.get(address), alone, number)
+                alone = [each.activations.get(address) for each in single]
+                beside = [
+                    part
+                    for each in together
+                    for part in _parts(each.activations.get(address), alone[-1], number)
+                ]
                 ours = cap[address].raw.flatten()
-                if not any(_rounds_to(ours, theirs) for theirs in (alone, *beside)):
+                if not any(_rounds_to(ours, theirs) for theirs in (*alone, *beside)):
                     self._wrong.append(f"capture_batch, image {number}: {address} differs")
 
     def _occlusion(self, model: Model) -> None:
@@ -277,7 +272,7 @@ class _Trial:
         """A network that differs in one thing, with the same cache and name."""
         for other in list(nearby(self._description))[self._description.seed :: 5]:
             try:
-                theirs = self._truth(other, self._images[1])
+                theirs = self._fresh(other, self._images[1])
             except Exception:  # noqa: BLE001, S112 - no network
                 continue
             beside = self._wrapped(lived(other))
@@ -285,39 +280,38 @@ class _Trial:
                 continue
             with self._only_errors_of_ours("neighbour"):
                 cap = hookviz.capture(beside, self._images[1], cache=cache)
-                self._compare(f"neighbour {other}", cap, theirs, theirs.convs)
+                self._compare(f"neighbour {other}", cap, [theirs])
 
-    def _lenses(self, model: Model, cache: ByteCache, *, judged: bool = True) -> None:
+    def _lenses(self, model: Model, cache: ByteCache) -> None:
         with self._only_errors_of_ours("verify"):
             verdict = hookviz.run_lens("verify", model, self._images[1], cache=cache).panels[0]
             assert isinstance(verdict, TextPanel)
-            if judged and (verdict.tone == "good") is self._is_random():
+            if self._repeats and verdict.tone != "good":
                 self._wrong.append(f"the seal says: {verdict.text}")
         for slug in _LENSES[self._description.seed :: 4]:
             with self._only_errors_of_ours(slug):
                 hookviz.run_lens(slug, model, self._images[1], cache=cache)
 
-    def _is_random(self) -> bool:
-        """Whether two passes over the image differ: noise may lie on a way not taken."""
-        if not self._description.is_random:
-            return False
-        passes = [self._truth(self._description, self._images[1]) for _ in range(2)]
-        return not same_values(*passes)
-
-    def _compare(self, when: str, cap: Capture, truth: Truth, expected: tuple[str, ...]) -> None:
-        if list(cap) != list(expected):
-            self._wrong.append(f"{when}: captured {list(cap)}, not {list(expected)}")
+    def _compare(
+        self, when: str, cap: Capture, truths: list[Truth], layers: list[str] | str | None = None
+    ) -> None:
+        expected = [_addresses(truth, layers) for truth in truths]
+        if list(cap) not in expected:
+            self._wrong.append(f"{when}: captured {list(cap)}, not {expected[-1:]}")
             return
-        for address in expected:
-            if not self._fits(cap[address].raw, truth.activations[address]):
+        for address in cap:
+            theirs = [each.activations.get(address) for each in truths]
+            if not any(self._fits(cap[address].raw, each) for each in theirs):
                 self._wrong.append(f"{when}: {address} differs")
             if not _are_its_numbers(cap[address]):
                 self._wrong.append(f"{when}: the maps of {address} have other numbers")
-        theirs = truth.scores
-        if cap.logits is not None and (theirs is None or not self._fits(cap.logits, theirs)):
+        scores = [each.scores for each in truths]
+        if cap.logits is not None and not any(self._fits(cap.logits, each) for each in scores):
             self._wrong.append(f"{when}: the scores differ")
 
-    def _fits(self, ours: Tensor, theirs: Tensor) -> bool:
+    def _fits(self, ours: Tensor, theirs: Tensor | None) -> bool:
+        if theirs is None:
+            return False
         values = _values(theirs)
         if ours.shape not in _shapes(values):
             return False
@@ -367,8 +361,12 @@ def _layer(address: str) -> str:
     return address.partition("[")[0].partition("#")[0]
 
 
-def _of_layer(addresses: tuple[str, ...], layer: str) -> tuple[str, ...]:
-    return tuple(address for address in addresses if _layer(address) == layer)
+def _addresses(truth: Truth, layers: list[str] | str | None) -> list[str]:
+    """Those that a capture of these layers has, in order of return; of conv layers for None."""
+    if layers is None:
+        return list(truth.convs)
+    asked = {layers} if isinstance(layers, str) else {*layers}
+    return [address for address in truth.activations if _layer(address) in asked]
 
 
 def _values(tensor: Tensor) -> Tensor:
@@ -385,23 +383,24 @@ def _shapes(tensor: Tensor) -> set[torch.Size]:
 
 
 def _parts(together: Tensor | None, alone: Tensor | None, number: int) -> list[Tensor]:
-    """One image's part of what a batch of three makes, by the axis that is longer than alone.
+    """One image's part of what a batch of three makes, by an axis that is longer than alone.
 
-    Where an image has several rows there they may lie behind each other, or the first of all images
-    first.
+    By any axis where alone it goes another way. Where an image has several rows there they may lie
+    behind each other, or the first of all images first.
     """
-    if together is None or not together.ndim:
+    if together is None:
         return []
-    if alone is None:  # alone the image goes another way, so that its axis is not known
-        axes = [axis for axis, size in enumerate(together.shape) if size % 3 == 0]
-        return [together, *(together.chunk(3, axis)[number] for axis in axes)]
-    if together.ndim == alone.ndim:
-        for axis, (many, one) in enumerate(zip(together.shape, alone.shape, strict=True)):
-            if many == 3 * one:
-                every = torch.arange(many)
-                rows = (every[number * one : (number + 1) * one], every[number::3])
-                return [together.index_select(axis, some) for some in rows]
-    return []
+    sizes = enumerate(together.shape)
+    thirds = [(axis, size // 3) for axis, size in sizes if size and size % 3 == 0]
+    if alone is not None and alone.ndim == together.ndim:
+        longer = [(axis, one) for axis, one in thirds if alone.shape[axis] == one]
+        thirds = longer or thirds
+    parts = []
+    for axis, one in thirds:
+        every = torch.arange(3 * one)
+        rows = (every[number * one : (number + 1) * one], every[number::3])
+        parts += [together.index_select(axis, some) for some in rows]
+    return [together, *parts]
 
 
 def _rounds_to(ours: Tensor, theirs: Tensor | None) -> bool:

@@ -1,7 +1,9 @@
 """What a network computes, by plain hooks on the network itself: what HookViz is held against."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import torch
@@ -29,6 +31,62 @@ class Truth:
         return output if isinstance(output, Tensor) and output.ndim == 2 else None
 
 
+@dataclass
+class Pass:
+    """What plain hooks saw in one pass; without an output where it ended early."""
+
+    given: Tensor
+    names: dict[int, str]
+    activations: dict[str, Tensor] = field(default_factory=dict)
+    convs: list[str] = field(default_factory=list)
+    output: Any = None
+    calls: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def truth(self) -> Truth:
+        """What it computed."""
+        return Truth(self.activations, tuple(self.convs), self.output)
+
+
+@contextmanager
+def every_pass(network: nn.Module) -> Iterator[list[Pass]]:
+    """Each pass that anybody makes over a network in the block, by hooks that copy at once."""
+    passes: list[Pass] = []
+
+    def begin(_module: nn.Module, args: tuple[Tensor, ...]) -> None:
+        # Names as they are now: a pass may swap two layers for the next one.
+        names = {id(module): name for name, module in network.named_modules()}
+        passes.append(Pass(args[0].clone(), names))
+
+    def end(_module: nn.Module, _args: Any, output: Any) -> None:
+        passes[-1].output = _copied(output)
+
+    def keep(module: nn.Module, _inputs: Any, output: Any) -> None:
+        now = passes[-1]
+        name = now.names[id(module)]
+        call = f"#{now.calls[name]}" if now.calls[name] else ""
+        now.calls[name] += 1
+        for path, tensor in tensors_in(output):
+            # Of a nested tensor the rows that it has, one behind the other.
+            rows = torch.cat(tensor.unbind()) if tensor.is_nested else tensor
+            now.activations[f"{name}{call}{path}"] = rows.detach().clone()
+            if isinstance(module, _ConvNd):
+                now.convs.append(f"{name}{call}{path}")
+
+    leaves = leaf_names(network)
+    modules = [module for name, module in network.named_modules() if name in leaves]
+    handles = [
+        network.register_forward_pre_hook(begin),
+        *(module.register_forward_hook(keep) for module in modules),
+        network.register_forward_hook(end),
+    ]
+    try:
+        yield passes
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
 def plain_hooks(network: nn.Module, image: Tensor, dtype: torch.dtype | None = None) -> Truth:
     """The truth about one pass, by hooks that copy at once on the network itself.
 
@@ -37,35 +95,9 @@ def plain_hooks(network: nn.Module, image: Tensor, dtype: torch.dtype | None = N
         image: ``(N, C, H, W)``; the network gets a copy.
         dtype: of its input; that of its first parameter by default.
     """
-    activations: dict[str, Tensor] = {}
-    convs: list[str] = []
-    counts: dict[str, int] = {}
-
-    def keep(name: str) -> Callable[..., None]:
-        def hook(module: nn.Module, _inputs: Any, output: Any) -> None:
-            call = counts[name] = counts.get(name, -1) + 1
-            for path, tensor in tensors_in(output):
-                address = f"{name}#{call}{path}" if call else f"{name}{path}"
-                # Of a nested tensor the rows that it has, one behind the other.
-                rows = torch.cat(tensor.unbind()) if tensor.is_nested else tensor
-                activations[address] = rows.detach().clone()
-                if isinstance(module, _ConvNd):
-                    convs.append(address)
-
-        return hook
-
-    leaves = leaf_names(network)
-    handles = [
-        module.register_forward_hook(keep(name))
-        for name, module in network.named_modules()
-        if name in leaves
-    ]
-    try:
-        output = plain_pass(network, image, dtype)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return Truth(activations, tuple(convs), output)
+    with every_pass(network) as passes:
+        plain_pass(network, image, dtype)
+    return passes[-1].truth
 
 
 def plain_pass(network: nn.Module, image: Tensor, dtype: torch.dtype | None = None) -> Any:
@@ -95,7 +127,7 @@ def tensors_in(output: Any) -> Iterator[tuple[str, Tensor]]:
     elif isinstance(output, tuple | list):
         parts = enumerate(output)
     elif is_dataclass(output):
-        parts = [(field.name, getattr(output, field.name)) for field in fields(output)]
+        parts = [(each.name, getattr(output, each.name)) for each in fields(output)]
     for key, part in parts:
         yield from ((f"[{key}]{path}", tensor) for path, tensor in tensors_in(part))
 

@@ -79,3 +79,12 @@ RARE: Mapping[str, tuple[str, ...]] = {
 KINDS: Mapping[str, tuple[str, ...]] = {**COMMON, **RARE}
 
 KIND_OF = {feature: kind for kind, features in KINDS.items() for feature in features}
+
+REMEMBERS = frozenset(
+    {
+        *("counts_in_an_attribute", "grows_a_list", "keeps_a_tensor", "scales_its_own_kernel"),
+        *("clips_its_own_kernel", "SwapsItsLayers", "HiddenLayers", "CountsInSlots"),
+        *("HoldsAGenerator", "CountsInACell", "CountingWeights", "WeightAndItsView", "Noise"),
+    }
+)
+"""Features by which the next pass may compute something else, whatever is put back."""

@@ -17,7 +17,7 @@ from tests import random_axes, random_hooks, random_outside, random_states, rand
 from tests.networks import random_input
 from tests.random_blocks import BLOCKS
 from tests.random_forms import FORMS
-from tests.random_kinds import COMMON, KIND_OF, KINDS, RARE
+from tests.random_kinds import COMMON, KIND_OF, KINDS, RARE, REMEMBERS
 from tests.random_operations import OPERATIONS, WIDTH, Holder
 
 # their blocks are BLOCKS
@@ -92,9 +92,9 @@ class Description:
         return "PaddedEncoder" not in self.features
 
     @property
-    def is_random(self) -> bool:
-        """Whether two passes over one image differ on purpose."""
-        return "Noise" in self.features
+    def is_repeatable(self) -> bool:
+        """Whether every pass over an image computes the same, when buffers are put back."""
+        return self.features.isdisjoint(REMEMBERS)
 
 
 class Chain(Holder):

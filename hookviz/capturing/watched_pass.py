@@ -74,6 +74,7 @@ def watch(
         observe_functions(network, layers.quiet_names(network), see_function),
         nullcontext() if reads.found else reads,
         nullcontext() if has_torch_attention else _Exports(reads),
+        hooks.within_a_pass(),
     ):
         output = (run or network)(images)
     scores = output.shape[1] if isinstance(output, Tensor) and output.ndim == 2 else 0

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from hookviz.errors import ModelError, shorten
+from hookviz.errors import HookVizError, ModelError, shorten
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.failing_call import FailingCall, failing_call, first_line
 from hookviz.hooking.network_state import ByNetwork, is_shared
@@ -143,7 +143,8 @@ def forward_pass(
         ModelError: the network can't take these images, or there is not enough memory.
     """
     try:
-        return replica(images.to(*device_and_dtype(replica), copy=True))
+        with hooks.within_a_pass():
+            return replica(images.to(*device_and_dtype(replica), copy=True))
     except hooks.StopForward:
         return None
     except (KeyboardInterrupt, SystemExit) as error:
@@ -158,6 +159,8 @@ def forward_pass(
                 kind=type(error).__name__,
             )
         ) from error
+    except HookVizError:  # of a look within the pass, which has said what is wrong
+        raise
     except Exception as error:
         if reporter is not None and reporter.was_ended_by(error):
             raise

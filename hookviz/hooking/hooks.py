@@ -5,8 +5,9 @@ hook on every way out, `KeyboardInterrupt` and Streamlit's control exceptions in
 people's hooks stay. What a callback raises ends the pass. The network itself goes by the name "".
 
 What activation checkpointing computes again in a backward pass is no call: nothing observes it, but
-an edit is made again. Nothing is called while `torch.compile` makes a program of a layer, as the
-program would go on calling it after the block.
+an edit is made again. A look at the network within a pass calls none of that pass's hooks. Nothing
+is called while `torch.compile` makes a program of a layer: it would go on calling it after the
+block.
 """
 
 import threading
@@ -182,7 +183,8 @@ def _registered(
             if is_dynamo_compiling() or (is_backward_pass() and not recomputed):
                 return None
             inputs = (*args, *kwargs.values())
-            return react(Call(name, next_number(), inputs, output, tuple(kwargs)))
+            with within_a_pass():
+                return react(Call(name, next_number(), inputs, output, tuple(kwargs)))
 
         return hook
 
@@ -194,18 +196,39 @@ def _registered(
 
 
 _registrations = count(1)
-_silenced = threading.local()
+_silenced = threading.local()  # below: hooks registered before are silent; present: in this pass
 
 
 @contextmanager
 def silenced() -> Iterator[None]:
     """Call no hook that was registered before the block, in this thread."""
-    outside = getattr(_silenced, "below", 0)
-    _silenced.below = next(_registrations)
+    with _set("below", next(_registrations)):
+        yield
+
+
+@contextmanager
+def within_a_pass() -> Iterator[None]:
+    """Run a pass, or react to one: a look at the network in the block is no part of it."""
+    with _set("present", next(_registrations)):
+        yield
+
+
+@contextmanager
+def apart_from_a_pass() -> Iterator[bool]:
+    """Call no hook, in this thread, of a pass that the caller is within; yield whether it is."""
+    present, below = (getattr(_silenced, name, 0) for name in ("present", "below"))
+    with _set("below", max(present, below)):
+        yield present > 0
+
+
+@contextmanager
+def _set(name: str, value: int) -> Iterator[None]:
+    outside = getattr(_silenced, name, 0)
+    setattr(_silenced, name, value)
     try:
         yield
     finally:
-        _silenced.below = outside
+        setattr(_silenced, name, outside)
 
 
 @contextmanager
@@ -230,7 +253,8 @@ class GradientHooks:
         """Call the hook with this tensor's gradient too; it must be in a graph or a leaf of one."""
 
         def hook(gradient: Tensor) -> Tensor | None:
-            return self._change(name, gradient)
+            with within_a_pass():
+                return self._change(name, gradient)
 
         handle: Any = tensor.register_hook(hook)  # type: ignore[no-untyped-call]
         self._hooks.callback(handle.remove)

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 from torch.utils.weak import WeakIdKeyDictionary
 
+from hookviz.hooking import hooks
 from hookviz.hooking.generators import same_generators
 from hookviz.hooking.modules import as_written, compiled_parts
 from hookviz.types import Model
@@ -54,7 +55,11 @@ def own_network(model: Model) -> Iterator[nn.Module]:
     """Hold the model's own network for passes; within such a block of its thread it is held."""
     held, network = _lock_of(model.network), model.network
     with held.lock, ExitStack() as stack:
+        is_within_a_pass = stack.enter_context(hooks.apart_from_a_pass())
         if held.model is not None and _is_prepared(held.model, model):
+            if is_within_a_pass:  # which goes on from where it is
+                stack.enter_context(same_generators)
+                stack.enter_context(buffers_put_back(network, by_value=model.train))
             yield network
             return
         stack.callback(setattr, held, "model", held.model)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
+from hookviz.errors import HookVizError
 from hookviz.hooking import hooks, replicas
 from hookviz.hooking.failing_call import failing_call
 from hookviz.hooking.forward_pass import input_error, private_replica
@@ -50,6 +51,8 @@ def pass_without_data(
         zeros = _zeros(lent, shape)
         try:
             return follow(lent, zeros.clone())
+        except HookVizError:  # of a look within the pass, which has said what is wrong
+            raise
         except Exception as error:
             failed = None
             with suppress(hooks.StopForward):
