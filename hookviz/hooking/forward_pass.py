@@ -148,9 +148,9 @@ def forward_pass(
     except hooks.StopForward:
         return None
     except (KeyboardInterrupt, SystemExit) as error:
-        was_told = reporter is not None and reporter.was_ended_by(error)
-        if was_told or (isinstance(error, KeyboardInterrupt) and current_thread() is main_thread()):
-            raise  # a person's; no signal comes to other threads
+        is_persons = reporter is not None and reporter.was_ended_by(error)
+        if is_persons or current_thread() is main_thread():
+            raise  # in other threads nobody would be told, and no signal comes there
         raise ModelError(
             say(
                 "{model} can't be run: its own code ends Python ({kind}). Take that out of its "
