@@ -7,6 +7,7 @@ after the other, whose lengths the text has under ``blobs``.
 import json
 import struct
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,8 @@ def answer(
             grid = _grid(drawn)
             pictures.insert(0, drawn.grid.sprite)
         top = () if capture.logits is None else capture.likeliest(5)
+        if not all(isfinite(chance) for _, chance in top):  # it says nothing
+            top = ()
         facts = {
             "frame": number,
             "grid": grid,

@@ -143,3 +143,15 @@ def test_values_of_no_channel_are_the_grid_and_what_is_not_finite_is_the_lowest(
     reply = answered(encoded(picture(1, 16, 16)), infinite, subject, wanted)
     assert (reply.facts["values"]["low"], reply.facts["values"]["high"]) == (0.0, 0.0)
     assert set(reply.blobs[0]) == {0}
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_network_whose_weights_broke_is_still_looked_at(value: float) -> None:
+    linear = nn.Linear(4, 5)
+    nn.init.constant_(linear.weight, value)
+    pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    model = as_model(nn.Sequential(nn.Conv2d(3, 4, 3), *pool, linear))
+    subject = subject_of(model, step="0")
+    reply = answered(frame(1), model, subject, StreamOptions(1, cell=(0, 0)))
+    assert reply.facts["scores"] == []
+    assert len(reply.blobs) == 2

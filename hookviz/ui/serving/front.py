@@ -9,6 +9,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 _CLOSED: Sequence[str] = ("/_stcore/metrics", "/_stcore/agent")
 """What Streamlit tells whoever asks of the machine, sessions and files."""
 
+_INNER: Sequence[str] = ("/health/deep",)
+"""What the machine and its cluster ask for, and no proxy passes on."""
+
 _HEADERS = {
     "Content-Security-Policy": "frame-ancestors 'self'",
     "X-Content-Type-Options": "nosniff",
@@ -38,6 +41,8 @@ class Front:
 
         # By whole parts of the path, as Streamlit's routes are, and below any base path.
         path = scope["path"].rstrip("/") + "/"
-        closed = any(f"{each}/" in path for each in _CLOSED)
+        is_passed_on = any(name == b"x-forwarded-for" for name, _ in scope["headers"])
+        shut = (*_CLOSED, *_INNER) if is_passed_on else _CLOSED
+        closed = any(f"{each}/" in path for each in shut)
         app = PlainTextResponse("Not Found", 404) if closed else self._app
         await app(scope, receive, send_with_headers)

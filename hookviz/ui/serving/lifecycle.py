@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -57,9 +57,21 @@ _log = logging.getLogger("hookviz")
 @asynccontextmanager
 async def lifespan(app: Any) -> AsyncIterator[None]:
     """Prepare a process that does nothing but serve; its garbage is collected between clicks."""
+    allow_open_files()
     async with guest_lifespan(app):
         with capacity.garbage_collector().running(), shutdown_begins_with_the_signal():
             yield
+
+
+def allow_open_files() -> None:
+    """Open as many files at once as the system lets this process: a visitor takes three."""
+    try:
+        import resource  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        return
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):  # macOS says there is no limit, and takes none
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 @contextmanager

@@ -32,6 +32,12 @@ def test_what_the_machine_alone_is_to_see_is_not_there(
     assert client.request(method, path).status_code == 404
 
 
+@pytest.mark.parametrize("path", ["/health/deep", "/base/health/deep/"])
+def test_the_deep_health_is_no_visitors(client: TestClient, path: str) -> None:
+    assert client.get(path).text == "here"
+    assert client.get(path, headers={"X-Forwarded-For": "192.0.2.1"}).status_code == 404
+
+
 def test_a_wrong_method_is_told_the_right_one(client: TestClient) -> None:
     answer = client.get("/ours")
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")

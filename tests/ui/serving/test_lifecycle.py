@@ -73,3 +73,14 @@ def test_a_signal_to_end_begins_the_shutdown_and_then_does_what_it_did_before() 
     finally:
         signal.signal(signal.SIGTERM, before)
         shutdown().has_begun = False
+
+
+def test_a_server_opens_as_many_files_as_it_may() -> None:
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 256), hard))
+        lifecycle.allow_open_files()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
