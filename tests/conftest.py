@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from scripts.browsing import NO_CHROMIUM, chromium
 from scripts.servers import Server, free_port, serve
 
 if TYPE_CHECKING:
@@ -51,6 +52,13 @@ sample: star
 
 Text {{alone}}.
 """
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Say before the tests begin that those in a browser are left out, and how to get one."""
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and chromium() is None:
+        terminal.write_line(f"{NO_CHROMIUM} The tests that need none are run.")
 
 
 @pytest.hookimpl(wrapper=True)
