@@ -123,6 +123,10 @@ def metrics_port() -> int:
 def server(offline: dict[str, str], lessons_folder: Path, metrics_port: int) -> Iterator[Server]:
     """The app, one for all tests of a worker that ask for no other: it takes seconds to start."""
     (lessons_folder / "01-own.md").write_text(OWN_LESSON, "utf-8")
-    own = {"HOOKVIZ_LESSONS": str(lessons_folder), "HOOKVIZ_METRICS_PORT": str(metrics_port)}
+    own = {
+        "HOOKVIZ_LESSONS": str(lessons_folder),
+        "HOOKVIZ_METRICS_PORT": str(metrics_port),
+        "HOOKVIZ_CLASSES": "200",  # all teachers come from one address, which has half of them
+    }
     with serve({**offline, **own}) as address:
         yield address

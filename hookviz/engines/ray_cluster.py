@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import Any
 
 import ray
 
@@ -56,7 +57,7 @@ def joined(address: str | None, workers: int | None) -> Iterator[None]:
         else:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told of it
             os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # or it warns
-            ray.init("local", num_cpus=workers or cores(), include_dashboard=False, **quiet)
+            _start(num_cpus=workers or cores(), include_dashboard=False, **quiet)
     except Exception as error:
         reason = shorten(str(error).strip().partition("\n")[0], 200).rstrip(".")
         at = f"at {shorten(where)!r}" if where else "on this machine"
@@ -67,6 +68,20 @@ def joined(address: str | None, workers: int | None) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def _start(**options: Any) -> None:
+    """Start a cluster on this machine; once more where its node was slow.
+
+    Ray waits 30 seconds for it, which can't be set, and a busy machine may take longer.
+    """
+    try:
+        ray.init("local", **options)
+    except Exception as error:
+        if "timed out during startup" not in str(error):
+            raise
+        ray.shutdown()
+        ray.init("local", **options)
 
 
 def slots(workers: int | None, *, gpu: bool) -> list[Node]:

@@ -116,7 +116,8 @@ def test_what_a_browser_sends_forges_no_line_and_moves_no_cursor(name: str) -> N
     stream = io.StringIO()
     logs.set_up("text", io.StringIO())
     handler = logging.StreamHandler(stream)
-    logger = logging.getLogger(name)
+    logger = logging.getLogger(f"{name}.of_a_test")  # whatever others set for that one
+    logger.setLevel(logging.INFO)
     logger.addHandler(handler)
     try:
         logger.warning("No fragment %s", '\n{"level": "error"}\x1b[2J\u202e' + "x" * 100_000)
