@@ -55,13 +55,13 @@ def decode_small(data: bytes, name: str, most: int, background: RGB) -> Decoded 
     return _decoded(answer, name, most) if answer.arrays else _head(answer.facts, name, most)
 
 
-def decode(data: bytes, name: str, most: int, background: RGB) -> Decoded:
-    """Decode a file as `decoding.decode` does.
+def decode(data: bytes, name: str, most: int, background: RGB, head: Head | None = None) -> Decoded:
+    """Decode a file as `decoding.decode` does; `head` is what `decode_small` told of it, if known.
 
     Raises:
         ImageError: it can't be decoded within the limits.
     """
-    small = decode_small(data, name, most, background)
+    small = head or decode_small(data, name, most, background)
     if isinstance(small, Decoded):
         return small
     options = {"name": name, "most": most, "small": most, "background": background}

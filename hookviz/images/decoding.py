@@ -26,6 +26,7 @@ from hookviz.images.bit_depth import OTHER_BYTE, raw_mode_of, rounded
 from hookviz.images.formats import FORMATS, HEAD, find_reader
 from hookviz.images.srgb import BROKEN_METADATA, split_alpha, to_srgb
 from hookviz.language.saying import say
+from hookviz.reader.endings import quoted
 
 Pixels = NDArray[np.uint8]
 RGB = tuple[int, int, int]
@@ -99,7 +100,7 @@ def decode(data: bytes, name: str, limits: Limits) -> Pixels:
         image = _opened(data, reader, name, limits.pixels)
         if isinstance(image, JpegImageFile):
             _check_scans(data, image, name, limits.pixels)
-        raw_mode = raw_mode_of(image.tile[0].args) if image.tile else ""
+        raw_mode = _raw_mode(image)
         if raw_mode in {"L;2", "L;4"} and "transparency" in image.info:
             # Pillow scales grey of 2 or 4 bits to 8, but not the grey that counts as transparent
             image.info["transparency"] *= 85 if raw_mode == "L;2" else 17
@@ -174,10 +175,14 @@ def _opened(data: bytes, reader: type[ImageFile], name: str, most: int) -> Image
     return image
 
 
+def _raw_mode(image: ImageFile) -> Any:
+    """Return how the values are stored; empty where nothing is."""
+    return raw_mode_of(image.tile[0].args) if image.tile else ""
+
+
 def _is_deep(image: ImageFile) -> bool:
     """Return whether a value has more than 8 bits."""
-    raw_mode = raw_mode_of(image.tile[0].args) if image.tile else ""
-    return image.mode.startswith(("I", "F")) or raw_mode in OTHER_BYTE
+    return image.mode.startswith(("I", "F")) or _raw_mode(image) in OTHER_BYTE
 
 
 def _check_size(name: str, most: int, width: Any, height: Any) -> None:
@@ -244,8 +249,3 @@ def _upright(image: Image.Image, name: str) -> Image.Image:
     except BROKEN_METADATA as error:
         _log.info("%r: EXIF data ignored: %s", shorten(name), error)
         return image
-
-
-def quoted(name: str) -> str:
-    """Return a file's name as sentences have it."""
-    return repr(shorten(name))

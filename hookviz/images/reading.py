@@ -14,12 +14,13 @@ from PIL import Image
 from hookviz.errors import ImageError, nearest_names, shorten
 from hookviz.images import confined, decoding
 from hookviz.images.animations import frame_count
-from hookviz.images.decoding import RGB, WHITE, Head, Limits, pixels_of, quoted, readable
+from hookviz.images.decoding import RGB, WHITE, Head, Limits, pixels_of, readable
 from hookviz.images.formats import HEAD, find_reader
 from hookviz.images.urls import ImageUrl, is_url
 from hookviz.language.saying import joined, say
 from hookviz.paths import fault_of, path_of
 from hookviz.reader import wall
+from hookviz.reader.endings import quoted
 from hookviz.settings import settings
 from hookviz.types import InputImage, Pixels
 
@@ -68,7 +69,9 @@ def read(source: Source, *, background: RGB = WHITE) -> InputImage:
     )
 
 
-def decode(data: bytes, name: str = "image", *, background: RGB = WHITE) -> InputImage:
+def decode(
+    data: bytes, name: str = "image", *, background: RGB = WHITE, head: Head | None = None
+) -> InputImage:
     """Decode `data` to upright 8-bit sRGB; of an animation, its first frame.
 
     Of an animation the bytes are kept as they are, for networks that take video.
@@ -84,6 +87,7 @@ def decode(data: bytes, name: str = "image", *, background: RGB = WHITE) -> Inpu
         data: a whole PNG, JPEG, WebP, GIF, BMP, TIFF or AVIF file.
         name: what to call it in messages, for example the file's name.
         background: RGB in 0…255, what shows through where the image is transparent.
+        head: what `decode_small` told of it, where that has been asked.
 
     Raises:
         ImageError: `data` is empty, of another format, damaged, or decodes to more pixels than
@@ -91,7 +95,7 @@ def decode(data: bytes, name: str = "image", *, background: RGB = WHITE) -> Inpu
     """
     if not wall.is_up():
         return decode_here(data, name, background=background)
-    decoded = confined.decode(data, name, settings().max_pixels, _colour(background))
+    decoded = confined.decode(data, name, settings().max_pixels, _colour(background), head)
     return _image(decoded.pixels, name, data if decoded.animated else b"")
 
 

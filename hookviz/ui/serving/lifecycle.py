@@ -112,10 +112,9 @@ async def guest_lifespan(_app: Any) -> AsyncIterator[None]:
     expect_a_server()
     keep_uploads_in_memory()
     limit_hosts()
-    await asyncio.to_thread(wall.put_up)
     with ExitStack() as open_ports:
         open_ports.callback(wall.take_down)
-        await asyncio.to_thread(warm_up)
+        await asyncio.gather(asyncio.to_thread(wall.put_up), asyncio.to_thread(warm_up))
         metrics = capacity.metrics()
         if metrics is not None:
             chosen = settings()

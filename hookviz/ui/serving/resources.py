@@ -187,7 +187,7 @@ def decode(data: bytes, name: str, key: str) -> InputImage:
                 first.memory, first.memory, lambda _room: say("Give a smaller image.")
             )
             with turn(say("Reading the image"), "decode", need=need) as slot:
-                image = reading.decode(data, name)
+                image = reading.decode(data, name, head=first)
                 slot.limit.check()  # inside it nothing can be ended; its pixels are bounded
         session_cache().put(("image", key), image, image.pixels.nbytes)
     return image
