@@ -5,9 +5,8 @@ hook on every way out, `KeyboardInterrupt` and Streamlit's control exceptions in
 people's hooks stay. What a callback raises ends the pass. The network itself goes by the name "".
 
 What activation checkpointing computes again in a backward pass is no call: nothing observes it, but
-an edit is made again. A look at the network within a pass calls none of that pass's hooks. Nothing
-is called while `torch.compile` makes a program of a layer: it would go on calling it after the
-block.
+an edit is made again. A look within a pass calls none of that pass's hooks. Nothing is called while
+`torch.compile` makes a program of a layer: it would go on calling it after the block.
 """
 
 import threading
@@ -195,40 +194,40 @@ def _registered(
         yield
 
 
-_registrations = count(1)
-_silenced = threading.local()  # below: hooks registered before are silent; present: in this pass
+_registrations, _silenced = count(1), threading.local()
+"""`_silenced.below`: hooks that were registered before are silent; `present`: in this pass."""
 
 
-@contextmanager
-def silenced() -> Iterator[None]:
+class _Set:
+    """Block in which one of `_silenced` has another value; a hook's every call enters one."""
+
+    def __init__(self, name: str, value: int) -> None:
+        self._name, self._value = name, value
+
+    def __enter__(self) -> None:
+        self._outside: int = getattr(_silenced, self._name, 0)
+        setattr(_silenced, self._name, self._value)
+
+    def __exit__(self, *_: object) -> None:
+        setattr(_silenced, self._name, self._outside)
+
+
+def silenced() -> _Set:
     """Call no hook that was registered before the block, in this thread."""
-    with _set("below", next(_registrations)):
-        yield
+    return _Set("below", next(_registrations))
 
 
-@contextmanager
-def within_a_pass() -> Iterator[None]:
+def within_a_pass() -> _Set:
     """Run a pass, or react to one: a look at the network in the block is no part of it."""
-    with _set("present", next(_registrations)):
-        yield
+    return _Set("present", next(_registrations))
 
 
 @contextmanager
 def apart_from_a_pass() -> Iterator[bool]:
     """Call no hook, in this thread, of a pass that the caller is within; yield whether it is."""
-    present, below = (getattr(_silenced, name, 0) for name in ("present", "below"))
-    with _set("below", max(present, below)):
+    present = getattr(_silenced, "present", 0)
+    with _Set("below", max(present, getattr(_silenced, "below", 0))):
         yield present > 0
-
-
-@contextmanager
-def _set(name: str, value: int) -> Iterator[None]:
-    outside = getattr(_silenced, name, 0)
-    setattr(_silenced, name, value)
-    try:
-        yield
-    finally:
-        setattr(_silenced, name, outside)
 
 
 @contextmanager
