@@ -82,8 +82,13 @@ def take_up(secret: str) -> None:
 
 
 def stop_teaching(why: str) -> None:
-    """Forget the class that this session taught, which goes on until it is ended."""
-    if _TAUGHT in st.session_state or TEACH in st.query_params:
+    """Forget the class that this session taught, which goes on until it is ended.
+
+    A link that was sent before its end, and comes after it, names a class that is unknown; that
+    it has ended is the better word.
+    """
+    is_late = why == "unknown" and farewell() == "taught"
+    if not is_late and (_TAUGHT in st.session_state or TEACH in st.query_params):
         # What a teacher looks at was theirs all along.
         st.session_state[_FAREWELL] = (
             "taught" if why == "ended" else why

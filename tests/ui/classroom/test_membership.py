@@ -52,3 +52,11 @@ def test_a_page_of_a_server_that_was_started_again_is_told_that_its_class_is_gon
 ) -> None:
     assert farewell(step, **{name: "K7MP3X"}) == "unknown"
     assert farewell(step) == "nothing"
+
+
+def test_a_link_that_comes_after_the_end_of_its_class_does_not_say_that_it_was_unknown() -> None:
+    step = (
+        "membership.stop_teaching('ended'); st.query_params[membership.TEACH] = 'K7MP3X'; "
+        "membership.stop_teaching(why)"
+    )
+    assert farewell(step, **{membership.TEACH: "K7MP3X"}) == "taught"
