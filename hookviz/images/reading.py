@@ -4,6 +4,7 @@
 the wall (`confined`); a file that is there is its owner's, and is decoded here.
 """
 
+import errno
 import hashlib
 import os
 from itertools import islice
@@ -168,8 +169,11 @@ def _bytes_of(path: Path) -> bytes:
             return head + file.read()
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
         reason = getattr(error, "strerror", None) or str(error)
+        # What the machine lacks is not the path's fault, and a visitor is not to read where it is.
+        is_machine = getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+        shown = quoted(path.name if is_machine else str(path))
         raise ImageError(
-            say("{file} can't be opened: {reason}.", file=quoted(str(path)), reason=reason)
+            say("{file} can't be opened: {reason}.", file=shown, reason=reason)
         ) from error
 
 

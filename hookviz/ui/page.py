@@ -46,6 +46,7 @@ from hookviz.ui.live.stream_view import is_live, leave, say_no_lens, say_roundin
 from hookviz.ui.menu import show_menus
 from hookviz.ui.presenting.presenter import show_presenter
 from hookviz.ui.serving import resources, upload_limits
+from hookviz.ui.serving.go_route import open_short_link
 from hookviz.ui.serving.login import let_in
 from hookviz.ui.sidebar.image_choice import pick_image, say_stand_in
 from hookviz.ui.sidebar.input_choice import pick_input
@@ -82,6 +83,7 @@ def _show(buttons: DeltaGenerator) -> None:
     """Draw all of the page, for those who may come in."""
     if not let_in():
         return
+    open_short_link()
     show_presenter(link_of_taught)
     show_class()
     lesson = choosing.asked_lesson()

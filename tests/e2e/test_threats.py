@@ -497,6 +497,34 @@ def exif_link(url: str) -> bytes:
     return encoded(picture(), "JPEG", comment=text, icc_profile=profile, xmp=text)
 
 
+REFUSED = """
+window.hvRefused = [];
+addEventListener("securitypolicyviolation", (event) => window.hvRefused.push(event.blockedURI));
+"""
+
+
+def test_a_page_sends_nothing_elsewhere_and_loads_nothing_that_its_policy_refuses(
+    page: Page, server: str
+) -> None:
+    page.add_init_script(REFUSED)
+    with listening() as (url, listener):
+        for query in (SHAPESNET, f"{SHAPESNET}&lens=grad-cam", "?lesson=hook", "?present=1"):
+            page.goto(f"{server}/{query}")
+            at_rest(page)
+            assert page.evaluate("window.hvRefused") == [], query
+        page.evaluate(
+            """url => Promise.allSettled([fetch(url + "/a"), navigator.sendBeacon(url + "/b"),
+              new Promise((done) => {
+                const image = new Image();
+                image.onerror = image.onload = done;
+                image.src = url + "/c";
+              })])""",
+            url,
+        )
+        assert len(page.evaluate("window.hvRefused")) == 3
+        assert not heard(listener)
+
+
 def test_the_server_fetches_nothing_that_a_visitor_names(browser: Browser, server: str) -> None:
     with listening() as (url, listener):
         socket.create_connection(listener.getsockname()).close()

@@ -880,3 +880,29 @@ def test_many_threads_decode_at_once() -> None:
     with ThreadPoolExecutor(8) as pool:
         together: list[InputImage] = list(pool.map(decode, files))
     assert [image.digest for image in together] == alone
+
+
+OUT_OF_FILES = """
+import resource, sys
+from hookviz.errors import ImageError
+from hookviz.images.reading import read
+from hookviz.language.saying import say
+say("image"), read(sys.argv[1])  # what is read when it is first needed
+files = [open(sys.argv[1], "rb")]
+resource.setrlimit(resource.RLIMIT_NOFILE, (files[0].fileno() + 1,) * 2)
+try:
+    read(sys.argv[1])
+except ImageError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+def test_a_machine_out_of_open_files_does_not_tell_where_its_images_are(tmp_path: Path) -> None:
+    file = tmp_path / "cat.png"
+    file.write_bytes(encoded(Image.new("RGB", (8, 8)), "PNG"))
+    told = subprocess.run(
+        [sys.executable, "-c", OUT_OF_FILES, str(file)], capture_output=True, text=True, check=True
+    ).stdout
+    assert "'cat.png' can't be opened: Too many open files" in told
+    assert str(tmp_path) not in told

@@ -15,10 +15,14 @@ def withdraw(name: str) -> None:
     _admitted.pop(name, None)
 
 
+def has_door() -> bool:
+    """Return whether a class code or a login stands before the page."""
+    return bool(settings().class_code or settings().login)
+
+
 def is_admitted(session: str) -> bool:
     """Return whether a session, by Streamlit's id, may use more than the door: all may without one.
 
     A page that comes back is admitted as soon as it is drawn again.
     """
-    has_door = bool(settings().class_code) or settings().login
-    return not has_door or session in _admitted.values()
+    return not has_door() or session in _admitted.values()

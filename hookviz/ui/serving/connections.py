@@ -1,5 +1,8 @@
 """Chain the filters that each connection passes: throttle, backpressure, reruns, resumption."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
@@ -62,18 +65,32 @@ class Connections:
         async def send_until_end(message: Message) -> None:
             if message["type"] == "websocket.send" and shutdown().has_begun:
                 return
-            try:
+            # Who leaves before they are let in is passed over by the server.
+            is_in = message["type"] != "websocket.accept"
+            with _broken_line() if is_in else nullcontext():
                 await page.send(message)
-            except OSError as error:
-                # Of an OSError Starlette makes the end of receiving too. What a visitor sent before
-                # their line broke then ends in a traceback of Streamlit's, which takes it for text.
-                raise WebSocketDisconnect(1006) from error
 
         try:
             await self._app(scope, receive_until_end, send_until_end)
         finally:
             page.close()
             throttle.close()
+
+
+@contextmanager
+def _broken_line() -> Iterator[None]:
+    """Make an OSError of the block the end of the line.
+
+    Of an OSError Starlette makes the end of receiving too. What a visitor sent before their line
+    broke then ends in a traceback of Streamlit's, which takes it for text.
+
+    Raises:
+        WebSocketDisconnect: instead of it.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise WebSocketDisconnect(1006) from error
 
 
 MIDDLEWARE = [Middleware(Connections), Middleware(MessageFilter), Middleware(UploadLimits)]

@@ -7,6 +7,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from streamlit.proto.ClientState_pb2 import ClientState
+from uvicorn.protocols.utils import ClientDisconnected
 
 from hookviz.serving.shutdown import shutdown
 from hookviz.ui.serving.connections import Connections
@@ -104,3 +105,18 @@ def test_what_was_asked_before_the_line_broke_is_heard_and_no_traceback() -> Non
 
     in_a_loop_of_its_own(talk())
     assert heard == [ASKS["bytes"]]
+
+
+def test_who_leaves_before_they_are_let_in_is_passed_over_by_the_server() -> None:
+    async def app(_scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await send(ACCEPTS)
+
+    async def opens() -> Message:
+        return OPENS
+
+    async def send(_message: Message) -> None:
+        raise ClientDisconnected
+
+    with pytest.raises(ClientDisconnected):
+        in_a_loop_of_its_own(Connections(app)(SCOPE, opens, send))

@@ -1,10 +1,14 @@
 """Where short codes lead, asked over HTTP."""
 
+from collections.abc import Iterator
+
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
+from streamlit.testing.v1 import AppTest
 
 from hookviz.serving.short_links import short_links
+from hookviz.settings import settings
 from hookviz.ui.serving import go_route
 
 
@@ -51,3 +55,36 @@ def test_an_unknown_code_says_what_to_do(client: TestClient) -> None:
 
 def test_only_reading_is_answered(client: TestClient) -> None:
     assert client.post(f"{go_route.PATH}/zzzzz").status_code == 405
+
+
+@pytest.fixture
+def door(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("HOOKVIZ_CLASS_CODE", "chalk & board")
+    settings.cache_clear()
+    yield
+    monkeypatch.undo()
+    settings.cache_clear()
+
+
+@pytest.mark.usefixtures("door")
+def test_before_a_door_a_code_opens_nothing(client: TestClient) -> None:
+    code = short_links().code_for("model=ShapesNet&channel=3", "ann")
+    for typed in (code, "zzzzz"):
+        assert client.get(f"{go_route.PATH}/{typed}").headers["location"] == f"../../?go={typed}"
+
+
+OPENS = """
+import streamlit as st
+from hookviz.ui.serving.go_route import open_short_link
+open_short_link()
+st.write(dict(st.query_params))
+"""
+
+
+def test_a_page_that_was_let_in_opens_the_view_of_its_code() -> None:
+    page = AppTest.from_string(OPENS)
+    page.query_params["go"] = short_links().code_for("model=ShapesNet&channel=3", "ann")
+    page.run()
+    assert page.query_params == {"model": "ShapesNet", "channel": "3"}
+    page.query_params["go"] = "zzzzz"
+    assert "Whoever showed it can show a new one." in page.run().toast[0].value
