@@ -5,6 +5,7 @@ It imports no torch: a package that needs none is collected in a moment.
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,6 +74,15 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_runtest_setup() -> None:
+    """Forget what was compiled: a function's programs are counted for all networks together.
+
+    From the ninth on a module's `forward` runs as it is written, with its hooks.
+    """
+    if "torch._dynamo" in sys.modules:
+        sys.modules["torch"].compiler.reset()
 
 
 @pytest.fixture
