@@ -8,7 +8,7 @@ TIMES ?= 20
 # Each worker has a server and a browser of its own; tests/running_order.py deals the tests out.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: run test test-all sweep flakes durations lessons check lint types javascript format bench site load fuzz siege networks pictures train lock help clean
+.PHONY: run test test-all sweep flakes durations mutants lessons check lint types javascript format bench site load fuzz siege networks pictures train lock help clean
 .DEFAULT_GOAL := help
 
 help: ## list what make can do
@@ -17,11 +17,11 @@ help: ## list what make can do
 run: .venv/app ## start the app on http://localhost:8501 (PORT=8600 for another port)
 	$(BIN)/streamlit run app.py --server.port $(PORT)
 
-test: .venv/dev ## run all tests but the sweeps (WORKERS=4 on four cores)
-	$(PYTEST) -m "not sweep"
+test: .venv/dev ## show that each part works, in six minutes (WORKERS=4 on four cores)
+	$(PYTEST) -m "not rest and not sweep"
 
-test-all: .venv/dev ## run the sweeps too, each network and each lens in pairs
-	$(PYTEST)
+test-all: .venv/dev ## run the rest of the tests that are run for every change
+	$(PYTEST) -m "rest and not sweep"
 
 sweep: .venv/dev ## run all with all: every lens and script on every network, by night
 	EVERY_WAY=1 $(PYTEST) --maxfail=50
@@ -32,8 +32,13 @@ flakes: .venv/dev ## run the browser's tests twenty times over with three worker
 	  taskset -c 0,1 $(BIN)/python -m pytest -n 3 -m "browser and not sweep" || failed=1; \
 	done; test -z "$$failed"
 
-durations: .venv/dev ## run the tests and keep what each took, for their order and for make check
-	$(PYTEST) -m "not sweep" --keep-durations
+durations: ## keep what tests took, for what make test runs, their order and make check
+	rm -f out/durations.json
+	$(MAKE) test test-all
+	$(BIN)/python -m scripts.slow_tests --keep
+
+mutants: .venv/dev ## break the code in 300 places, one at a time, and see which tests notice
+	$(BIN)/python -m scripts.mutants
 
 lessons: .venv/dev ## go through every lesson in every language and size, by pointer and by keyboard
 	EVERY_WAY=1 $(PYTEST) tests/e2e/test_lessons.py -k beginning_to_end

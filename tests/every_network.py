@@ -4,8 +4,8 @@ pytest runs the tests that share a parameter of a whole session one after the ot
 they are in. So the fixture `of_catalog` of `tests/conftest.py` builds a network, every sweep has a
 look at it, and then it goes.
 
-`make test-all` goes through one network of a kind, which stands for the larger ones of its family:
-`tests/test_every_model.py` compares what they are made of. `make sweep` goes through all.
+`make sweep` goes through all; ``pytest -m sweep`` through one network of a kind, which stands for
+the larger ones of its family: `tests/test_every_model.py` compares what they are made of.
 """
 
 import pytest

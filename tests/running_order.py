@@ -1,16 +1,23 @@
-"""A pytest plugin: which tests run first, which stay together, and which were slowest.
+"""A pytest plugin: which tests are run by day, which first, and which were slowest.
+
+- `make test` runs the first parameters of each test that takes less than `QUICK` seconds or is
+  marked as a ``promise``.
+- `make test-all` runs the rest of what is run by day, by the mark ``rest``: of one test as many
+  parameters as take `BY_DAY` seconds.
+- What is beyond that, and what is marked as a ``sweep``, is run by night.
 
 A file is run by one worker, so that what its tests share is made once; files in `SPREAD` share
 nothing but what each worker has anyway, and are dealt out test by test, but for those in
-`TOGETHER`. What took longest the last
-time begins, or a worker would sit idle while the other ends it.
+`TOGETHER`. What took longest the last time begins, or a worker would sit idle while another ends.
 
-`tests/durations.json` says what took long; `make durations` writes it.
-`scripts/slow_tests.py` refuses a test that takes too long.
+`tests/durations.json` says what a test takes with one set of parameters, and `make durations`
+writes it. `scripts/slow_tests.py` refuses a test that takes too long.
 """
 
 import json
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +27,14 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
 KEPT = Path(__file__).with_name("durations.json")
-WORTH_KEEPING = 1.0  # seconds; below that the order hardly matters
+MADE = KEPT.parents[1] / "out" / KEPT.name
+"""What each test took the last time that it ran here."""
+WORTH_KEEPING = 0.2
+"""Seconds below which what a test takes hardly matters."""
+QUICK = 2.0
+"""Seconds that a test may take to be in `make test`."""
+BY_DAY = 8.0
+"""Seconds that a test may take by day in all its parameters, of which the first is always run."""
 SPREAD = ("tests/e2e/", "tests/lenses/test_every_lens.py")
 """Where tests are dealt out one by one."""
 TOGETHER = {
@@ -37,6 +51,11 @@ TOGETHER = {
 """Files of those that stay whole all the same, by the server that they have to themselves."""
 
 
+def function_of(test: str) -> str:
+    """Return a test's name without its parameters."""
+    return test.partition("[")[0]
+
+
 def unit_of(test: str) -> str:
     """What a test is dealt out with: its file, those of its server, or nothing but itself."""
     file = test.partition("::")[0]
@@ -45,24 +64,34 @@ def unit_of(test: str) -> str:
     return test if file.startswith(SPREAD) else file
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--keep-durations", action="store_true", help=f"write what tests took into {KEPT.name}"
-    )
-
-
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations(), "durations of tests")
 
 
+@pytest.hookimpl(tryfirst=True, specname="pytest_collection_modifyitems")
+def pytest_mark_what_is_not_in_make_test(items: list[pytest.Item]) -> None:
+    """Mark what is left to `make test-all` and to the night."""
+    known, seen = kept(), Counter[str]()
+    for item in items:
+        if item.get_closest_marker("sweep"):
+            continue
+        function = function_of(item.nodeid)
+        seconds = known.get(function, {}).get("each", 0.0)
+        if seen[function] * seconds >= BY_DAY:
+            item.add_marker(pytest.mark.sweep("by day its first parameters"))
+        elif seen[function] or (seconds >= QUICK and not item.get_closest_marker("promise")):
+            item.add_marker("rest")
+        seen[function] += 1
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put what took longest first; what is dealt out together stays together."""
-    known: dict[str, float] = {test: row["seconds"] for test, row in kept().items()}
+    known = kept()
     takes: dict[str, float] = defaultdict(float)
     for item in items:
-        takes[unit_of(item.nodeid)] += known.get(item.nodeid, 0)
+        takes[unit_of(item.nodeid)] += known.get(function_of(item.nodeid), {}).get("seconds", 0)
     first = {unit: -position for position, unit in enumerate(dict.fromkeys(map(_unit, items)))}
     items.sort(key=lambda item: (takes[_unit(item)], first[_unit(item)]), reverse=True)
 
@@ -85,7 +114,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "LoadScopeSc
 
 
 def kept() -> dict[str, dict[str, Any]]:
-    """By test, its seconds and whether a reason stands beside it, as `--keep-durations` wrote."""
+    """By test, what it takes with one set of parameters, as `condensed` says."""
     if not KEPT.exists():
         return {}
     rows: dict[str, dict[str, Any]] = json.loads(KEPT.read_text("utf-8"))
@@ -112,28 +141,50 @@ class Durations:
             if mark in report.keywords:
                 row[mark] = True
 
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
-    ) -> None:
-        """Print the ten slowest tests, and keep what all took where that is asked for."""
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the ten slowest tests of a whole run or a package, and keep what all took."""
         ranked = sorted(self._rows.items(), key=lambda row: -row[1]["seconds"])
-        if len(ranked) > 100:  # a whole run, or a package
+        if len(ranked) > 100:
             terminalreporter.section("slowest ten tests, with what they set up")
             for test, row in ranked[:10]:
                 reason = "" if {"slow", "sweep"} & row.keys() else "  no reason given"
                 late = reason if row["alone"] > REASON_ABOVE else ""
                 terminalreporter.write_line(f"{row['seconds']:6.1f} s  {test}{late}")
-        if config.getoption("keep_durations"):
-            worth = [row for row in ranked if row[1]["seconds"] >= WORTH_KEEPING]
-            rows = {test: row | rounded(row) for test, row in worth}
-            KEPT.write_text(json.dumps(rows, indent=0, sort_keys=True) + "\n", "utf-8")
+            self._keep()
+
+    def _keep(self) -> None:
+        """Write what tests took beside what those of earlier runs took, for `make durations`."""
+        rows = json.loads(MADE.read_text("utf-8")) if MADE.exists() else {}
+        MADE.parent.mkdir(exist_ok=True)
+        MADE.write_text(json.dumps(rows | self._rows, indent=0, sort_keys=True) + "\n", "utf-8")
 
 
-def rounded(row: dict[str, Any]) -> dict[str, float]:
-    return {name: round(row[name], 1) for name in ("seconds", "alone")}
+def condensed(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return, by test without its parameters, what it takes in one of them.
+
+    ``each`` and ``longest`` are alone, ``seconds`` with what it sets up; all are rounded to a power
+    of √2, so that a second run writes nearly the same.
+    """
+    together: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for test, row in rows.items():
+        together[function_of(test)].append(row)
+    found = {}
+    for function, own in sorted(together.items()):
+        alone = [row["alone"] for row in own]
+        seconds = sum(row["seconds"] for row in own) / len(own)
+        if seconds >= WORTH_KEEPING:
+            takes = {"each": sum(alone) / len(own), "longest": max(alone), "seconds": seconds}
+            found[function] = {name: _rounded(value) for name, value in takes.items()} | {
+                mark: True for mark in ("slow", "sweep") if all(mark in row for row in own)
+            }
+    return found
 
 
-REASON_ABOVE = 10.0
+def _rounded(seconds: float) -> float:
+    return round(2 ** (round(2 * math.log2(max(seconds, 0.1))) / 2), 1)
+
+
+REASON_ABOVE = 30.0
 """Seconds alone beyond which a test says why, by the mark ``slow``."""
-MOST = 30.0
+MOST = 60.0
 """Seconds alone that no test takes without the mark ``sweep``."""

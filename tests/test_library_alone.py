@@ -139,6 +139,7 @@ def test_the_library_works_without_the_app() -> None:
     assert said.endswith("pip install 'hookviz[app]'\n")
 
 
+@pytest.mark.slow("every lens, in a process of its own")
 def test_every_lens_runs_without_the_app() -> None:
     assert int(run_alone(LENSES)) > 20
 

@@ -104,14 +104,14 @@ class Notebook:
     def ready(self) -> None:
         """Wait until the kernel can run a cell."""
         self.page.wait_for_function(
-            "window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel"
+            "() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel"
             "?.status === 'idle'"
         )
 
     def run(self, cell: int) -> None:
         """Run a cell, and wait for its end."""
         self.start(cell)
-        self.page.wait_for_function("window.hookvizRan")
+        self.page.wait_for_function("() => window.hookvizRan")
 
     def start(self, cell: int) -> None:
         """Run a cell, and wait for nothing."""

@@ -37,6 +37,7 @@ def somewhere(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page
         yield page
 
 
+@pytest.mark.promise
 def test_axe_finds_nothing_serious(somewhere: Page, server: str) -> None:
     page = somewhere
     page.goto(f"{server}/?channel=3&origin={ORIGINS[0]}")

@@ -57,7 +57,7 @@ def test_it_is_looked_through_from_the_disk(page: Page, index: str) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text(LAYERS[1])
     assert fits(page)
     patch = page.locator("#channel-0 img").first
-    page.wait_for_function("document.querySelector('#channel-0 img').naturalWidth === 5 * 64")
+    page.wait_for_function("() => document.querySelector('#channel-0 img').naturalWidth === 5 * 64")
     second = page.locator("#channel-0 img").nth(1)
     assert second.evaluate("(each) => getComputedStyle(each).objectPosition") == "-64px 0px"
     expect(patch).to_have_attribute("title", str(patch.get_attribute("alt")))

@@ -50,6 +50,7 @@ def test_hover_reads_the_numbers_of_a_channel_and_the_value_under_the_pointer(
     assert read_number(hover[1]) == pytest.approx(clipped, abs=step)
 
 
+@pytest.mark.promise
 def test_a_click_picks_a_channel_up_and_the_link_keeps_it(
     page: Page, server: str, values: torch.Tensor
 ) -> None:
@@ -72,6 +73,7 @@ def test_a_click_picks_a_channel_up_and_the_link_keeps_it(
     assert "channel=" not in page.url
 
 
+@pytest.mark.promise
 def test_keys_move_the_cursor_and_pick(page: Page, server: str) -> None:
     page.goto(f"{server}/{SHAPESNET}")
     wait_for_grid(page)
@@ -127,6 +129,7 @@ def test_keys_that_are_not_the_grids_stay_the_browsers(page: Page, server: str) 
     expect(stage).not_to_be_focused()
 
 
+@pytest.mark.promise
 def test_a_tap_works_on_a_phone(browser: Browser, server: str) -> None:
     context = new_context(browser, viewport={"width": 390, "height": 844}, has_touch=True)
     opened = context.new_page()
@@ -147,6 +150,7 @@ def test_a_link_to_no_channel_shows_the_grid_alone(page: Page, server: str) -> N
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.promise
 def test_a_cell_is_multiplied_out_and_the_link_keeps_it(
     page: Page, server: str, values: torch.Tensor
 ) -> None:

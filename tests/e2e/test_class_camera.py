@@ -23,7 +23,7 @@ _SIZES = """() => [...document.querySelectorAll('*')]
 
 def pictures(page: Page, count: int) -> list[list[int]]:
     """Wait until so many pictures of the camera have been loaded; their sizes."""
-    page.wait_for_function(f"({_SIZES})().filter(([wide]) => wide > 0).length === {count}")
+    page.wait_for_function(f"() => ({_SIZES})().filter(([wide]) => wide > 0).length === {count}")
     sizes: list[list[int]] = page.evaluate(_SIZES)
     return sizes
 

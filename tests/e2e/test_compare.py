@@ -93,6 +93,7 @@ def test_the_pointer_reads_both(
         assert said == pytest.approx(clipped, abs=2 * limit / 253)
 
 
+@pytest.mark.promise
 def test_flip_and_split_show_the_tiles_of_either_and_the_link_holds_both(
     page: Page, browser: Browser, server: str
 ) -> None:

@@ -12,7 +12,7 @@ from tests.e2e.test_layout import LINK, expect_picked, query_of
 def open_early(page: Page, address: str) -> None:
     """Only as far as the page's first script."""
     page.goto(address, wait_until="commit")
-    page.wait_for_function("window.hookviz")
+    page.wait_for_function("() => window.hookviz")
 
 
 def test_a_number_is_jumped_to_as_soon_as_the_grid_is_there(page: Page, server: str) -> None:

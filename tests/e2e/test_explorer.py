@@ -31,6 +31,7 @@ from tests.e2e.test_accessibility import serious
 LAYER = "stem.first.conv"
 
 
+@pytest.mark.promise
 def test_the_tree_finds_and_picks_a_layer(page: Page, server: str) -> None:
     page.goto(f"{server}/{SHAPESNET}")
     before = wait_for_grid(page)
@@ -145,6 +146,7 @@ def test_zooming_keeps_every_cell_sharp_and_the_numbers_right(page: Page, server
     assert (tiles(page).columns, tiles(page).wide) == (before.columns, before.wide)
 
 
+@pytest.mark.promise
 def test_the_large_map_reads_exact_values_and_picks_cells(
     page: Page, server: str, values: torch.Tensor
 ) -> None:

@@ -70,7 +70,7 @@ def test_back_leads_through_what_was_seen_one_step_an_action(page: Page, server:
     page.wait_for_url(f"**lens={LENS.slug}**")
     views.append(seen(page))
     choose(page, "Model of this family", "SqueezeNet (photographs)")
-    page.wait_for_function("!location.search.includes('ShapesNet')")
+    page.wait_for_function("() => !location.search.includes('ShapesNet')")
     views.append(seen(page))
     assert [view["warnings"] for view in views] == [0] * len(views)
     assert page.evaluate("history.length") == length + len(views) - 1
@@ -101,7 +101,7 @@ def test_a_choice_made_before_the_scripts_are_there_is_a_step_too(page: Page, se
     assert not page.evaluate("window.hookvizHistory")
     for route in held:
         route.continue_()
-    page.wait_for_function("window.hookvizHistory")
+    page.wait_for_function("() => window.hookvizHistory")
     assert "weights=random" in page.url
     expect(page.get_by_text("random weights: these predictions mean nothing")).to_be_visible()
     page.go_back()

@@ -142,4 +142,4 @@ def pick_again(page: Page) -> None:
     """Pick in a list at the side, by the pointer, what is chosen there already."""
     page.get_by_role("combobox", name="Model", exact=True).click()
     page.get_by_role("option", selected=True).click()
-    page.wait_for_function("window.hvFocused() === document.body")
+    page.wait_for_function("() => window.hvFocused() === document.body")

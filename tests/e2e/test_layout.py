@@ -173,6 +173,7 @@ def frame_colours(page: Page, lie: Tiles, position: int) -> set[tuple[int, ...]]
 BLACK, WHITE = (0, 0, 0, 255), (255, 255, 255, 255)
 
 
+@pytest.mark.promise
 def test_the_first_look_is_whole_and_a_click_is_answered_in_view(screen: Page, server: str) -> None:
     page = screen
     page.goto(server)
@@ -277,6 +278,7 @@ def test_back_leads_to_what_was_seen_before(sized: Page, server: str) -> None:
     assert page.evaluate("hvLine.asked") == asked  # none of it ran the page
 
 
+@pytest.mark.promise
 @FIRST_BESIDE
 def test_a_reload_and_a_shared_link_show_the_same(
     sized: Page, browser: Browser, server: str

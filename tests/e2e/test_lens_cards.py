@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from hookviz.lenses.contract.lens import GROUPS
@@ -12,6 +13,7 @@ from tests.e2e.screen import at_rest, choose, leave_lens, look_through
 VIEW = "?sample=cat&layer=features.3.squeeze&channel=5&sort=mean&after=ReLU"
 
 
+@pytest.mark.promise
 def test_a_question_is_found_by_typing_and_shows_its_answer_small(page: Page, server: str) -> None:
     page.set_viewport_size({"width": 1280, "height": 720})
     page.goto(f"{server}/")

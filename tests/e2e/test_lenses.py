@@ -157,6 +157,7 @@ def test_every_kind_of_control_works(
         settle(page, or_refused=True)
 
 
+@pytest.mark.promise
 def test_the_numbers_can_be_kept_and_are_those_of_the_library(
     page: Page, server: str, tmp_path: Path
 ) -> None:
@@ -242,6 +243,7 @@ def test_what_a_lens_cannot_do_is_said_with_what_it_can(page: Page, server: str)
     settle(page)
 
 
+@pytest.mark.promise
 def test_a_long_run_shows_how_far_it_is_and_can_be_stopped(page: Page, server: str) -> None:
     matters = running.find_lens("channels-that-matter")
     link = {

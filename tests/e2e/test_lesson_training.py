@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from hookviz.lessons.gradient_maps import layers_on_the_way, way_back
 from hookviz.lessons.parts.sgd_step import PART as SGD_STEP
@@ -54,25 +54,37 @@ def button(page: Page, name: str):  # type: ignore[no-untyped-def]
     return page.get_by_role("button", name=re.compile(f"{name}$"))
 
 
-def test_it_is_trained_stopped_scrubbed_and_kept(fresh: Server, page: Page) -> None:
+def test_it_is_trained_and_stopped(fresh: Server, page: Page) -> None:
     with without_errors(fresh):
-        page.goto(f"{fresh}{LESSON}&step=2")
-        text = page.locator("#root")
-        expect(text).to_contain_text("What comes of it will stand here.")
-        expect(page.locator(".tr-kernels canvas")).to_have_count(8)
-        begun = kernels(page)
-        button(page, "Train").click()
-        # It changes while it trains, and a click stops it where it is.
-        expect(page.locator(".tr-all")).to_have_attribute(
-            "data-step", re.compile("[1-9]"), timeout=LONG
-        )
-        button(page, "Stop").click()
-        expect(button(page, "Go on")).to_be_visible()
-        at_rest(page)  # it trained on until the click came
-        stopped = step(page)
-        assert 0 < stopped < STEPS
-        assert kernels(page) != begun
-        expect(text).to_contain_text(f"After {stopped:,} of {STEPS:,} steps")
+        trained_and_stopped(fresh, page)
+
+
+def trained_and_stopped(fresh: Server, page: Page) -> tuple[Locator, str]:
+    """Train for a while; returns the page's text, and what it began with."""
+    page.goto(f"{fresh}{LESSON}&step=2")
+    text = page.locator("#root")
+    expect(text).to_contain_text("What comes of it will stand here.")
+    expect(page.locator(".tr-kernels canvas")).to_have_count(8)
+    begun = kernels(page)
+    button(page, "Train").click()
+    # It changes while it trains, and a click stops it where it is.
+    expect(page.locator(".tr-all")).to_have_attribute(
+        "data-step", re.compile("[1-9]"), timeout=LONG
+    )
+    button(page, "Stop").click()
+    expect(button(page, "Go on")).to_be_visible()
+    at_rest(page)  # it trained on until the click came
+    stopped = step(page)
+    assert 0 < stopped < STEPS
+    assert kernels(page) != begun
+    expect(text).to_contain_text(f"After {stopped:,} of {STEPS:,} steps")
+    return text, begun
+
+
+@pytest.mark.sweep("by day it is stopped, above; tests/lessons/test_small_network.py trains it")
+def test_it_is_trained_scrubbed_and_kept(fresh: Server, page: Page) -> None:
+    with without_errors(fresh):
+        text, begun = trained_and_stopped(fresh, page)
         button(page, "Go on").click()
         expect(page.locator(".tr-all")).to_have_attribute("data-over", "true", timeout=LONG)
         expect(page.locator(".tr-all")).to_have_attribute("data-step", str(STEPS))
@@ -108,6 +120,7 @@ def test_it_is_trained_stopped_scrubbed_and_kept(fresh: Server, page: Page) -> N
         expect(page).to_have_url(re.compile("kernel%3D3|kernel=3|kernel.*3"))
 
 
+@pytest.mark.sweep("by day tests/lessons/test_trainings.py")
 def test_what_one_screen_trains_another_has(fresh: Server, browser: Browser) -> None:
     """Two who press Train for the same network share it, and both see its end."""
     contexts = [new_context(browser) for _ in range(2)]

@@ -138,6 +138,7 @@ def test_what_a_script_draws_is_in_sight_where_its_constants_are_moved(
         assert chart["y"] + chart["height"] <= code["y"] < 720
 
 
+@pytest.mark.promise
 @pytest.mark.parametrize("step", [1, 3])
 def test_the_lines_with_the_hook_come_first_on_the_chosen_network(
     step: int, page: Page, server: Server

@@ -105,6 +105,7 @@ def answer(page: Page, question: Question, asked: Locator, *, right: bool) -> Lo
     return asked.get_by_role("button").nth(at)
 
 
+@pytest.mark.promise
 @pytest.mark.parametrize("way", by_pointer(), ids=name_of)
 def test_a_lesson_from_beginning_to_end_by_pointer(
     way: Way, browser: Browser, taught: Server

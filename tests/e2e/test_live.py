@@ -54,7 +54,7 @@ def expect_live(page: Page, more: int = 2) -> None:
     """Wait until that many frames more were painted."""
     page.locator(f"{TILES}[data-painted]").wait_for()
     start = frames_of(page)
-    page.wait_for_function(f"Number({_find('.stage')}?.dataset.frame) >= {start + more}")
+    page.wait_for_function(f"() => Number({_find('.stage')}?.dataset.frame) >= {start + more}")
 
 
 def at_rest(page: Page) -> int:
@@ -93,6 +93,7 @@ def tile(page: Page, position: int) -> tuple[float, float]:
     )
 
 
+@pytest.mark.promise
 def test_frames_are_drawn_and_a_channel_is_followed(page: Page, server: str) -> None:
     page.goto(f"{server}/{LIVE}")
     expect_live(page)
@@ -116,7 +117,7 @@ def test_frames_are_drawn_and_a_channel_is_followed(page: Page, server: str) -> 
     expect(page.get_by_role("heading", name="Channel 9")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator(".live .picked")).to_be_hidden()
-    page.wait_for_function("!location.search.includes('channel')")
+    page.wait_for_function("() => !location.search.includes('channel')")
     expect_live(page)
 
 
@@ -301,7 +302,7 @@ def test_an_answer_that_is_still_unpacked_when_the_tab_is_hidden_says_nothing(
     page.goto(f"{server}/{LIVE}")
     expect_live(page)
     page.evaluate("document.held = []")
-    page.wait_for_function("document.held.length")
+    page.wait_for_function("() => document.held.length")
     page.evaluate("document.away = true; document.dispatchEvent(new Event('visibilitychange'))")
     expect(page.locator(".live .state")).to_have_text("Stopped while this tab is hidden.")
     still = frames_of(page)

@@ -37,6 +37,7 @@ def by_hand(image: Path | bytes, model: hookviz.Model, layer: str) -> Tensor:
     return values[0]
 
 
+@pytest.mark.promise
 def test_the_first_page_shows_the_right_grid(page: Page, server: str) -> None:
     page.goto(server)
     shown = wait_for_grid(page)
@@ -49,6 +50,7 @@ def test_the_first_page_shows_the_right_grid(page: Page, server: str) -> None:
     assert samples()[0].alt in alt
 
 
+@pytest.mark.promise
 def test_an_uploaded_photograph_is_seen(page: Page, server: str) -> None:
     page.goto(f"{server}/{SHAPESNET}")
     before = wait_for_grid(page)
@@ -66,6 +68,7 @@ def test_an_uploaded_photograph_is_seen(page: Page, server: str) -> None:
     )
 
 
+@pytest.mark.promise
 def test_model_layer_and_scale_change_the_pixels_as_they_should(page: Page, server: str) -> None:
     page.goto(f"{server}/?model=ShapesNet&weights=random")
     first = wait_for_grid(page)
@@ -97,6 +100,7 @@ def test_model_layer_and_scale_change_the_pixels_as_they_should(page: Page, serv
     assert wait_for_grid(page) == fourth
 
 
+@pytest.mark.promise
 def test_a_sample_is_chosen_by_click_or_key_and_kept_in_the_link(page: Page, server: str) -> None:
     page.goto(f"{server}/{SHAPESNET}")
     first = wait_for_grid(page)
@@ -112,6 +116,7 @@ def test_a_sample_is_chosen_by_click_or_key_and_kept_in_the_link(page: Page, ser
     expect(page.get_by_role("radio", name=third.title)).to_be_checked()
 
 
+@pytest.mark.promise
 @pytest.mark.sweep("by day with a channel picked: tests/e2e/test_layout.py")
 def test_keys_step_through_the_layers(page: Page, server: str) -> None:
     page.goto(f"{server}/{SHAPESNET}")
@@ -133,6 +138,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.promise
 def test_a_broken_file_is_explained_and_the_page_goes_on(page: Page, server: str) -> None:
     page.goto(f"{server}/{SHAPESNET}")
     wait_for_grid(page)
@@ -150,6 +156,7 @@ def test_a_broken_file_is_explained_and_the_page_goes_on(page: Page, server: str
         assert len(wait_for_grid(page)) > 1000
 
 
+@pytest.mark.promise
 def test_downloads_are_the_files_they_say(page: Page, server: str) -> None:
     page.goto(f"{server}/{SHAPESNET}")
     wait_for_grid(page)
@@ -169,17 +176,19 @@ def test_downloads_are_the_files_they_say(page: Page, server: str) -> None:
         np.testing.assert_array_equal(arrays["stem.first.conv"], values.numpy())
 
 
+@pytest.mark.promise
 def test_the_camera_takes_a_photograph(page: Page, server: str) -> None:
     page.goto(f"{server}/{SHAPESNET}")
     before = wait_for_grid(page)
     page.get_by_role("radio", name="Camera").click()
-    page.wait_for_function("document.querySelector('video')?.readyState >= 3")  # it films
+    page.wait_for_function("() => document.querySelector('video')?.readyState >= 3")  # it films
     page.get_by_role("button", name="Take Photo").click()
     after = wait_for_grid(page, before)
     assert Image.open(io.BytesIO(after)).size == Image.open(io.BytesIO(before)).size
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.promise
 def test_two_people_see_their_own_images(browser: Browser, server: str) -> None:
     contexts = [new_context(browser) for _ in range(2)]
     pages = [context.new_page() for context in contexts]
@@ -195,6 +204,7 @@ def test_two_people_see_their_own_images(browser: Browser, server: str) -> None:
         context.close()
 
 
+@pytest.mark.promise
 @pytest.mark.sweep("by day at these sizes: tests/e2e/test_layout.py")
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
 def test_nothing_sticks_out_of_the_page(

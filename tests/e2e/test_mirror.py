@@ -37,7 +37,7 @@ def expect_mirror(page: Page, more: int = 2) -> None:
     """Wait until the mirror has drawn that many answers more."""
     page.locator(f"{ROOT}[data-mirrored]").wait_for()
     start = int(page.locator(ROOT).get_attribute("data-mirrored") or 0)
-    page.wait_for_function(f"Number({_ROOT}?.dataset.mirrored) >= {start + more}")
+    page.wait_for_function(f"() => Number({_ROOT}?.dataset.mirrored) >= {start + more}")
 
 
 def still() -> bytes:
@@ -145,7 +145,7 @@ def test_the_keyboard_alone_enters_plays_and_leaves(page: Page, server: str) -> 
     expect(page.locator(".live .told")).to_contain_text("This layer has the channels 0 to")
     field.press("Escape")
     expect(page.locator(ROOT)).to_have_count(0)
-    page.wait_for_function("!location.search.includes('mirror')")
+    page.wait_for_function("() => !location.search.includes('mirror')")
     assert page.evaluate(_FOCUSED) == "stage"
     expect_live(page)
     page.go_back()
@@ -230,7 +230,7 @@ def test_the_picture_has_the_window_s_height_and_nothing_overlaps(
         assert box["x"] >= 0, part
         assert box["x"] + box["width"] <= size[0] + 1, part
     assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
-    page.wait_for_function(f"{_ROOT}.querySelector('.fill').style.transform !== ''")
+    page.wait_for_function(f"() => {_ROOT}.querySelector('.fill').style.transform !== ''")
     moves = f"getComputedStyle({_ROOT}.querySelector('.record')).animationName"
     page.evaluate(f"{_ROOT}.querySelector('.glass').classList.add('won')")
     assert page.evaluate(moves) == "none"  # it was asked to keep still

@@ -183,6 +183,7 @@ def test_a_class_lights_what_it_needs_until_escape(page: Page, server: str) -> N
     expect(panel).to_be_visible()
 
 
+@pytest.mark.promise
 def test_a_class_is_clicked_on_the_map_and_a_way_is_followed(page: Page, server: str) -> None:
     opened(page, server, "/&sample=star")
     stage, panel = page.locator(STAGE), page.get_by_role("region", name="Why this class")

@@ -74,6 +74,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.promise
 def test_the_next_cell_computes_with_what_was_clicked(jupyter: Jupyter, page: Page) -> None:
     notebook = jupyter.open(page, "click.ipynb", BEGIN + SHOW, TELL, "widget.channel = 1")
     notebook.run(0)
@@ -144,7 +145,7 @@ print(json.dumps([(widget.capture["conv1"].values - was).abs().max().item(), wid
     expect(stage).not_to_have_attribute("data-painted", painted)
     click_tile(shown, 1)
     expect(shown.get_by_role("heading", name=re.compile("^Why"))).to_be_visible()
-    page.wait_for_function("window.hookvizRan")
+    page.wait_for_function("() => window.hookvizRan")
     moved, channel = json.loads(notebook.text(1))
     assert moved > 1e-4
     assert channel == 1

@@ -75,6 +75,7 @@ def class_page(browser: Browser) -> Iterator[Page]:
     context.close()
 
 
+@pytest.mark.promise
 def test_keys_of_a_keyboard_and_of_a_remote(page: Page, server: str, model: Model) -> None:
     conv = list(capture(model, samples()[0].path))
     usual = opened(page, f"{server}/{SHAPESNET}")
@@ -112,7 +113,7 @@ def test_keys_of_a_keyboard_and_of_a_remote(page: Page, server: str, model: Mode
     page.keyboard.press("r")
 
     page.keyboard.press("Escape")
-    page.wait_for_function("!location.search.includes('present')")
+    page.wait_for_function("() => !location.search.includes('present')")
     assert wait_for_grid(page, large) == usual
     expect(side).to_be_visible()
     expect(ring).to_be_hidden()
@@ -152,7 +153,7 @@ def test_where_two_views_are_compared_f_flips_and_shift_f_presents(page: Page, s
     page.keyboard.up("f")
     assert "present" in link(page)
     page.keyboard.press("Shift+F")
-    page.wait_for_function("!location.search.includes('present')")
+    page.wait_for_function("() => !location.search.includes('present')")
 
 
 def test_a_letter_that_is_typed_is_a_letter(page: Page, server: str) -> None:

@@ -19,6 +19,7 @@ def used(address: str) -> int:
         return int(json.load(answer)["used"])
 
 
+@pytest.mark.promise
 def test_a_session_that_ends_gives_its_bytes_back(browser: Browser, probed: Server) -> None:
     until(lambda: used(probed) == 0)  # whoever was there before has gone
     held, pages = [], [new_context(browser).new_page() for _ in range(2)]
@@ -42,7 +43,7 @@ def test_a_page_that_is_loaded_again_has_its_photograph_back_and_another_browser
     sample = wait_for_grid(page)
     page.get_by_role("radio", name=way).click()
     if way == "Camera":
-        page.wait_for_function("document.querySelector('video')?.readyState >= 2")
+        page.wait_for_function("() => document.querySelector('video')?.readyState >= 2")
         page.get_by_role("button", name="Take Photo").click()
     else:
         file = {"name": "mine.png", "mimeType": "image/png", "buffer": encoded(picture(1))}

@@ -106,7 +106,7 @@ def test_of_two_choices_close_together_both_are_kept(page: Page, server: str, li
     assert link["channel"] == ["5"]
     assert link["sample"] == [samples()[1].name]
     page.go_back()  # to what was seen before both
-    page.wait_for_function("!location.search.includes('channel')")
+    page.wait_for_function("() => !location.search.includes('channel')")
     expect(page.get_by_role("radio", name=samples()[0].title)).to_be_checked()
 
 
@@ -147,7 +147,7 @@ def test_the_newest_of_two_choices_holds_though_runs_follow_upon_each_other(
     line.hold_back("delta")
     page.keyboard.press("ArrowRight")
     line.wait_for("delta", 1)
-    page.wait_for_function("document.querySelector('[data-test-script-state=running]')")
+    page.wait_for_function("() => document.querySelector('[data-test-script-state=running]')")
     page.keyboard.press("n")
     page.wait_for_url("**layer=stage1.first.conv**")
     page.locator(".live .layer select").select_option("stage2.first.conv")

@@ -156,6 +156,7 @@ def check_sum(page: Page, expected: Mapping[str, Any]) -> None:
     assert terms == pytest.approx([row["term"] for row in expected["rows"]], rel=5e-3, abs=1e-12)
 
 
+@pytest.mark.promise
 @pytest.mark.parametrize("name", NETWORKS)
 def test_every_number_is_the_library_s(name: str, browser: Browser, folder: Path) -> None:
     page_of = saved(name, folder)
@@ -228,6 +229,7 @@ def _name(capture: hookviz.Capture, index: int) -> str:
     return capture.categories[index] if index < len(capture.categories) else f"class {index}"
 
 
+@pytest.mark.promise
 def test_a_click_a_key_and_back_go_where_the_address_says(browser: Browser, folder: Path) -> None:
     page_of = saved("squeezenet", folder)
     first, second, _ = page_of.layers

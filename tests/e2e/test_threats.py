@@ -166,6 +166,7 @@ def give(page: Page, label: str, name: str, content: bytes) -> None:
     )
 
 
+@pytest.mark.promise
 def test_hostile_names_and_words_of_files_are_text(page: Page, server: str) -> None:
     page.goto(f"{server}/?model=ShapesNet&weights=yours")
     give(page, WEIGHTS, f"{PAYLOAD}.safetensors", shapesnet.WEIGHTS_FILE.read_bytes())
@@ -307,6 +308,7 @@ def test_an_upload_without_the_visitors_own_token_is_refused(server: str) -> Non
     assert headers["Access-Control-Allow-Origin"] != EVIL
 
 
+@pytest.mark.promise
 def test_an_upload_beyond_the_limit_is_refused_before_it_is_read(server: str) -> None:
     token = token_of(server)
     with visiting(server) as visitor:
@@ -503,6 +505,7 @@ addEventListener("securitypolicyviolation", (event) => window.hvRefused.push(eve
 """
 
 
+@pytest.mark.promise
 def test_a_page_sends_nothing_elsewhere_and_loads_nothing_that_its_policy_refuses(
     page: Page, server: str
 ) -> None:
@@ -525,6 +528,7 @@ def test_a_page_sends_nothing_elsewhere_and_loads_nothing_that_its_policy_refuse
         assert not heard(listener)
 
 
+@pytest.mark.slow("each lens that takes what is typed runs once")
 def test_the_server_fetches_nothing_that_a_visitor_names(browser: Browser, server: str) -> None:
     with listening() as (url, listener):
         socket.create_connection(listener.getsockname()).close()

@@ -126,6 +126,7 @@ def upload(page: Page, name: str, content: bytes, *, number: int = 0) -> None:
     )
 
 
+@pytest.mark.promise
 def test_an_uploaded_checkpoint_is_used(
     page: Page, server: str, state: dict[str, Tensor], body: bytes, tmp_path: Path
 ) -> None:
@@ -182,6 +183,7 @@ class Bomb:
         return (print, ("a pickle was executed",))
 
 
+@pytest.mark.promise
 def test_a_pickle_that_runs_code_is_refused(page: Page, server: str) -> None:
     """What is no checkpoint at all is refused in the test above."""
     content = pickle.dumps({"weight": Bomb()}, 2)

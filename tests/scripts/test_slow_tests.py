@@ -17,9 +17,9 @@ def test_the_example_holds() -> None:
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ({"alone": 31.0}, "quicker than 30 s"),
-        ({"alone": 31.0, "slow": True}, "quicker than 30 s"),
-        ({"alone": 11.0}, "say why"),
+        ({"longest": 61.0}, "quicker than 60 s"),
+        ({"longest": 61.0, "slow": True}, "quicker than 60 s"),
+        ({"longest": 31.0}, "say why"),
     ],
 )
 def test_one_that_takes_too_long_is_named(
@@ -35,9 +35,9 @@ def test_one_that_takes_too_long_is_named(
 @pytest.mark.parametrize(
     "row",
     [
-        {"alone": 9.0, "seconds": 31.0},
-        {"alone": 29.0, "slow": True},
-        {"alone": 900.0, "sweep": True},
+        {"longest": 29.0, "seconds": 61.0},
+        {"longest": 59.0, "slow": True},
+        {"longest": 900.0, "sweep": True},
     ],
 )
 def test_one_that_says_why_is_not(row: dict[str, object]) -> None:
@@ -70,3 +70,14 @@ def test_what_a_test_takes_is_counted_alone_and_with_what_it_sets_up() -> None:
 )
 def test_what_has_a_server_in_common_is_dealt_out_together(test: str, unit: str) -> None:
     assert running_order.unit_of(test) == unit
+
+
+def test_durations_are_kept_by_test_whatever_its_parameters() -> None:
+    rows = {
+        "a.py::t[1]": {"alone": 1.0, "seconds": 9.0, "slow": True},
+        "a.py::t[2]": {"alone": 3.0, "seconds": 3.0, "slow": True},
+        "a.py::quick": {"alone": 0.1, "seconds": 0.1},
+    }
+    assert running_order.condensed(rows) == {
+        "a.py::t": {"each": 2.0, "longest": 2.8, "seconds": 5.7, "slow": True}
+    }
