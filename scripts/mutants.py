@@ -75,8 +75,8 @@ class Mutant:
 
     @property
     def room(self) -> str:
-        """The package whose tests are run: the first folder, or the file at the top."""
-        return Path(self.file).parts[1].removesuffix(".py")
+        """The package whose tests are run."""
+        return room_of(Path(self.file))
 
     def applied(self, source: str) -> str:
         """Return the file's text with the change in it."""
@@ -85,6 +85,11 @@ class Mutant:
         kept = b"".join(lines[: first - 1]) + lines[first - 1][:column]
         rest = lines[last - 1][end:] + b"".join(lines[last:])
         return (kept + self.after.encode() + rest).decode()
+
+
+def room_of(file: Path) -> str:
+    """Return the package of a file of `hookviz`, or its own name where it is at the top."""
+    return file.parts[1].removesuffix(".py")
 
 
 def mutants_of(source: str, file: str) -> list[Mutant]:
@@ -235,8 +240,8 @@ def chosen(count: int, seed: int, rooms: list[str]) -> list[Mutant]:
     every = [
         mutant
         for path in files
+        if not rooms or room_of(path.relative_to(ROOT)) in rooms
         for mutant in mutants_of(path.read_text("utf-8"), str(path.relative_to(ROOT)))
-        if not rooms or mutant.room in rooms
     ]
     chance = random.Random(seed)  # noqa: S311 - the same ones again
     return chance.sample(every, min(count, len(every)))

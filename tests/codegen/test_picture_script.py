@@ -31,6 +31,8 @@ from tests.every_way import EVERY_WAY
 from tests.networks import seeded
 from tests.pictures import picture
 
+pytestmark = pytest.mark.rest
+
 OWN_NETWORK = """
 import torch
 from torch import nn

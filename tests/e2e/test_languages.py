@@ -145,7 +145,6 @@ def test_numbers_have_the_point_of_the_language(address: str, page: Page) -> Non
         assert [each for each in numbers if re.search(other, each)] == []
 
 
-@pytest.mark.promise
 def test_the_switch_turns_the_page_and_links_stay_english(address: str, page: Page) -> None:
     page.goto(f"{address}/?model=ShapesNet&channel=5&sort=mean")
     expect(page.get_by_role("heading", name="Channel 5")).to_be_visible()

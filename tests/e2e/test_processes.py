@@ -165,6 +165,7 @@ def open_with_upload(page: Page, group: Group) -> bytes:
     return wait_for_grid(page, first)
 
 
+@pytest.mark.rest
 def test_one_secret_signs_the_cookies_of_all_and_is_not_on_a_command_line(group: Group) -> None:
     secrets = set()
     for pid in group.servers().values():

@@ -11,6 +11,8 @@ from hookviz.images.samples import samples
 from tests.e2e.screen import IS_MAP_PAINTED, read_number
 from tests.e2e.test_standalone import opened
 
+pytestmark = pytest.mark.rest
+
 STAR = next(each.path for each in samples() if each.name == "star")
 LAYER, OTHER = "stage1.first.conv", "stage1.first.norm"
 

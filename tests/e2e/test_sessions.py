@@ -19,7 +19,6 @@ def used(address: str) -> int:
         return int(json.load(answer)["used"])
 
 
-@pytest.mark.promise
 def test_a_session_that_ends_gives_its_bytes_back(browser: Browser, probed: Server) -> None:
     until(lambda: used(probed) == 0)  # whoever was there before has gone
     held, pages = [], [new_context(browser).new_page() for _ in range(2)]

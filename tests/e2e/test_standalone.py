@@ -156,7 +156,6 @@ def check_sum(page: Page, expected: Mapping[str, Any]) -> None:
     assert terms == pytest.approx([row["term"] for row in expected["rows"]], rel=5e-3, abs=1e-12)
 
 
-@pytest.mark.promise
 @pytest.mark.parametrize("name", NETWORKS)
 def test_every_number_is_the_library_s(name: str, browser: Browser, folder: Path) -> None:
     page_of = saved(name, folder)

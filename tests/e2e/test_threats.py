@@ -166,7 +166,6 @@ def give(page: Page, label: str, name: str, content: bytes) -> None:
     )
 
 
-@pytest.mark.promise
 def test_hostile_names_and_words_of_files_are_text(page: Page, server: str) -> None:
     page.goto(f"{server}/?model=ShapesNet&weights=yours")
     give(page, WEIGHTS, f"{PAYLOAD}.safetensors", shapesnet.WEIGHTS_FILE.read_bytes())
@@ -326,6 +325,7 @@ def test_an_upload_beyond_the_limit_is_refused_before_it_is_read(server: str) ->
     assert status == 413
 
 
+@pytest.mark.rest
 def test_the_uploads_of_a_session_are_bounded_together(hostile_server: str) -> None:
     token = token_of(hostile_server)
     upload = partial(put, hostile_server, token=token, cookie=token, origin=hostile_server)
@@ -348,6 +348,7 @@ def test_the_uploads_of_a_session_are_bounded_together(hostile_server: str) -> N
         assert asked(hostile_server, "PUT", path, None, **chunked)[0] == 411
 
 
+@pytest.mark.rest
 def test_uploads_on_their_way_count_and_are_not_read(hostile_server: str) -> None:
     """Three that only announce themselves: the fourth is refused, until those have ended."""
     token = token_of(hostile_server)

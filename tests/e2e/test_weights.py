@@ -126,7 +126,6 @@ def upload(page: Page, name: str, content: bytes, *, number: int = 0) -> None:
     )
 
 
-@pytest.mark.promise
 def test_an_uploaded_checkpoint_is_used(
     page: Page, server: str, state: dict[str, Tensor], body: bytes, tmp_path: Path
 ) -> None:

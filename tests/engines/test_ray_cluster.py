@@ -11,6 +11,8 @@ pytest.importorskip("ray", reason="Ray is not installed: pip install 'hookviz[ra
 from hookviz.engines import ray_cluster
 from hookviz.errors import EngineError
 
+pytestmark = pytest.mark.rest
+
 ROOT = Path(__file__).parent.parent.parent
 
 

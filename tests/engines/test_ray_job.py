@@ -13,6 +13,8 @@ from hookviz.engines.engine import Engine, Needs
 from hookviz.errors import EngineError, ImageError
 from tests.engines import jobs
 
+pytestmark = pytest.mark.rest
+
 NODE = r"[Nn]ode [\w.-]+ \([\d.]+, [0-9a-f]{8}\)"
 SHARDS = [(first, first + 1) for first in range(0, 24, 2)]
 

@@ -37,6 +37,7 @@ def test_before_it_is_trained_the_text_says_so_and_trains_nothing() -> None:
     assert training_of(options).frames == ()
 
 
+@pytest.mark.rest
 def test_the_text_follows_the_frame_that_is_looked_at(trained: Options) -> None:
     frames = training_of(trained).frames
     for at in (0, 7, len(frames) - 1):
