@@ -7,6 +7,7 @@ stranger sent, and goes when the app's end of its socket closes.
 import gc
 import json
 import logging
+import math
 import os
 import selectors
 import signal
@@ -15,6 +16,7 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from mmap import ACCESS_READ, mmap
@@ -30,6 +32,10 @@ MOST_REQUEST = 64 * 1024
 """Bytes of a request, beside the files that come with it."""
 
 _MOST_LINES, _MOST_LETTERS = 10, 300  # of the log of one file
+_GIVES_WAY = 0.5
+"""Seconds after which a process has the processors that the app leaves it: a photograph takes less.
+"""
+_NICENESS = 15
 _UNCONFINED = 97  # the status of a process that could not be confined, and read nothing
 
 
@@ -39,11 +45,13 @@ class _Child:
 
     Attributes:
         asker: the socket on which its end is told.
+        gives_way: when it gives way to the app; infinity once it does.
         deadline: when it is killed.
         late: whether it was.
     """
 
     asker: socket.socket
+    gives_way: float
     deadline: float
     late: bool = False
 
@@ -97,9 +105,7 @@ class _Server:
         self._prepare()
         try:
             while True:
-                soonest = min((each.deadline for each in self._children.values()), default=None)
-                wait = None if soonest is None else max(0.0, soonest - time.monotonic())
-                for key, _ in self._selector.select(wait):
+                for key, _ in self._selector.select(self._until_next()):
                     if key.fileobj is self._woken:
                         self._woken.recv(4096)
                     elif key.fileobj is self._control:
@@ -107,7 +113,7 @@ class _Server:
                             return
                     elif key.data in self._children:
                         self._kill(key.data)  # whoever asked has gone
-                self._kill_late()
+                self._hold_back()
                 self._reap()
         finally:
             for child in self._children:
@@ -125,8 +131,9 @@ class _Server:
             asker.send(json.dumps({"code": -signal.SIGKILL, "late": False}).encode())
             asker.close()
         else:
-            deadline = time.monotonic() + json.loads(told)["deadline"]
-            self._children[number] = _Child(asker, deadline)
+            now = time.monotonic()
+            deadline = now + json.loads(told)["deadline"]
+            self._children[number] = _Child(asker, now + _GIVES_WAY, deadline)
             self._selector.register(asker, selectors.EVENT_READ, number)
             self._prepare()
         finally:
@@ -160,9 +167,19 @@ class _Server:
             self._waiting = number, ear
         mouth.close()
 
-    def _kill_late(self) -> None:
+    def _until_next(self) -> float | None:
+        """Return the seconds until a process gives way or is late; None where there is none."""
+        times = [min(each.gives_way, each.deadline) for each in self._children.values()]
+        return max(0.0, min(times) - time.monotonic()) if times else None
+
+    def _hold_back(self) -> None:
+        """Have those that take long give way to the app, and kill those that are late."""
         now = time.monotonic()
         for number, child in self._children.items():
+            if child.gives_way <= now:
+                child.gives_way = math.inf
+                with suppress(ProcessLookupError):
+                    os.setpriority(os.PRIO_PROCESS, number, _NICENESS)
             if child.deadline <= now:
                 child.late, child.deadline = True, now + 1
                 self._kill(number)

@@ -1,10 +1,13 @@
 """Whoever takes a reading process over reaches nothing, and its end is a sentence."""
 
+import contextlib
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -59,3 +62,20 @@ def test_a_server_that_died_is_started_anew(up: None) -> None:
     os.kill(number, signal.SIGKILL)
     assert read("array").arrays["small"].tolist() == [1, 2]
     assert wall.server_number() != number
+
+
+def test_one_that_takes_long_gives_way_to_the_app(up: None) -> None:
+    server = wall.server_number()
+    children = Path(f"/proc/{server}/task/{server}/children")
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    nicenesses: set[int] = set()
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(read, "hang")
+        while not reading.done():
+            for number in children.read_text().split():
+                with contextlib.suppress(ProcessLookupError):
+                    nicenesses.add(os.getpriority(os.PRIO_PROCESS, int(number)))
+            time.sleep(0.02)
+        assert reading.exception() is not None
+    assert min(nicenesses) == own
+    assert max(nicenesses) > own
