@@ -91,7 +91,11 @@ async def send_checkpoints(address: str, choice: random.Random) -> None:
 
 async def look_at_the_largest(address: str, choice: random.Random) -> None:
     """Look at the largest networks with the largest input."""
-    query = {"model": choice.choice(_LARGE), "weights": "random", "size": "1024"}
+    await _look(address, choice.choice(_LARGE))
+
+
+async def _look(address: str, model: str) -> None:
+    query = {"model": model, "weights": "random", "size": "1024"}
     async with arrive(address, query) as tab:
         await tab.run()
         explorer = ExplorerClient(tab)
@@ -99,6 +103,13 @@ async def look_at_the_largest(address: str, choice: random.Random) -> None:
             await explorer.show()
         finally:
             explorer.close()
+
+
+async def _fill(address: str) -> None:
+    """Look at each of the largest networks once, so that the pool keeps what it may keep."""
+    for model in _LARGE:
+        with suppress(*_TROUBLES):
+            await _look(address, model)
 
 
 async def keep_lines_silent(address: str, _choice: random.Random) -> None:
@@ -225,6 +236,7 @@ def besiege(pupils: int, minutes: float, hostile: int) -> bool:
 
 def _besieged(server: Server, group: Path, pupils: int, seconds: float, hostile: int) -> bool:
     number = server.pid()
+    asyncio.run(_fill(server))
     print("| | clicks | failures | p50 s | p95 s |\n|---|---:|---:|---:|---:|")
     alone, _ = asyncio.run(_crowd(server, pupils, seconds, 0))
     before, _ = _told("alone", alone)
