@@ -178,8 +178,12 @@ class Trial:
 class Rooms:
     """Copies of the repository in which mutants are tried, one at a time in each."""
 
-    def __init__(self, folder: Path, copies: int) -> None:
-        """Copy what is committed, `copies` times, into `folder`."""
+    def __init__(self, folder: Path, copies: int, *, first: bool = False) -> None:
+        """Copy what is committed, `copies` times, into `folder`.
+
+        With `first` a trial ends at the first test that notices.
+        """
+        self._first = first
         self._free: SimpleQueue[Path] = SimpleQueue()
         for number in range(copies):
             place = folder / str(number)
@@ -209,7 +213,10 @@ class Rooms:
         try:
             file.write_text(mutant.applied(source), "utf-8")
             failed, took = _failures(
-                place, str(self.tests_of(mutant.room)), _PATIENCE * seconds + 30
+                place,
+                str(self.tests_of(mutant.room)),
+                _PATIENCE * seconds + 30,
+                usual if self._first else None,
             )
         finally:
             file.write_text(source, "utf-8")
@@ -217,11 +224,18 @@ class Rooms:
         return Trial(mutant, sorted(failed - usual), took)
 
 
-def _failures(place: Path, tests: str, patience: float) -> tuple[set[str], float]:
-    """Return the tests that fail in a copy, and the seconds that all took."""
+def _failures(
+    place: Path, tests: str, patience: float, usual: set[str] | None = None
+) -> tuple[set[str], float]:
+    """Return the tests that fail in a copy, and the seconds that all took.
+
+    With `usual`, those that always fail, only the first that fails beside them.
+    """
     started = time.monotonic()
     command = [sys.executable, "-B", "-m", "pytest", tests, "-q", "--tb=no", "-rfE"]
     command += ["-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not sweep and not browser"]
+    if usual is not None:
+        command += ["-x", *(f"--deselect={test}" for test in usual)]
     try:
         done = subprocess.run(
             command, cwd=place, timeout=patience, capture_output=True, text=True, check=False
@@ -277,11 +291,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--room", nargs="*", default=[], help="packages of hookviz; all without")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--first", action="store_true", help="no matrix, and quicker")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "mutants.json")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="mutants-"))
     try:
-        rooms = Rooms(folder, options.workers)
+        rooms = Rooms(folder, options.workers, first=options.first)
         mutants = [
             each
             for each in chosen(options.count, options.seed, options.room)
