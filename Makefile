@@ -32,10 +32,10 @@ flakes: .venv/dev ## run the browser's tests twenty times over with three worker
 	  taskset -c 0,1 $(BIN)/python -m pytest -n 3 -m "browser and not sweep" || failed=1; \
 	done; test -z "$$failed"
 
-durations: ## keep what tests took, for what make test runs, their order and make check
+durations: ## keep what tests took, for what is run when, and first
 	rm -f out/durations.json
 	$(MAKE) test test-all
-	$(BIN)/python -m scripts.slow_tests --keep
+	$(BIN)/python -m tests.running_order
 
 mutants: .venv/dev ## break the code in 300 places, one at a time, and see which tests notice
 	$(BIN)/python -m scripts.mutants
@@ -49,7 +49,6 @@ lint: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
-	$(BIN)/python -m scripts.slow_tests
 
 types: .venv/dev
 	$(BIN)/mypy

@@ -3,15 +3,16 @@
 - `make test` runs the first parameters of each test that takes less than `QUICK` seconds or is
   marked as a ``promise``.
 - `make test-all` runs the rest of what is run by day, by the mark ``rest``: of one test as many
-  parameters as take `BY_DAY` seconds.
-- What is beyond that, and what is marked as a ``sweep``, is run by night.
+  parameters as take `BY_DAY` seconds together.
+- By night is run what is beyond that, what takes more than `LONG` seconds and is not marked as
+  ``by_day``, and what is marked as a ``sweep``.
 
 A file is run by one worker, so that what its tests share is made once; files in `SPREAD` share
 nothing but what each worker has anyway, and are dealt out test by test, but for those in
 `TOGETHER`. What took longest the last time begins, or a worker would sit idle while another ends.
 
 `tests/durations.json` says what a test takes with one set of parameters, and `make durations`
-writes it. `scripts/slow_tests.py` refuses a test that takes too long.
+writes it, by this file as a program.
 """
 
 import json
@@ -33,6 +34,8 @@ WORTH_KEEPING = 0.2
 """Seconds below which what a test takes hardly matters."""
 QUICK = 2.0
 """Seconds that a test may take to be in `make test`."""
+LONG = 10.0
+"""Seconds beyond which a test is run by night."""
 BY_DAY = 8.0
 """Seconds that a test may take by day in all its parameters, of which the first is always run."""
 SPREAD = ("tests/e2e/", "tests/lenses/test_every_lens.py")
@@ -78,9 +81,11 @@ def pytest_mark_what_is_not_in_make_test(items: list[pytest.Item]) -> None:
             continue
         function = function_of(item.nodeid)
         seconds = known.get(function, {}).get("each", 0.0)
-        if seen[function] * seconds >= BY_DAY:
-            item.add_marker(pytest.mark.sweep("by day its first parameters"))
-        elif seen[function] or (seconds >= QUICK and not item.get_closest_marker("promise")):
+        is_promise = item.get_closest_marker("promise") is not None
+        is_by_day = is_promise or item.get_closest_marker("by_day") is not None
+        if seen[function] * seconds >= BY_DAY or (seconds >= LONG and not is_by_day):
+            item.add_marker(pytest.mark.sweep("by day what is quicker"))
+        elif seen[function] or (seconds >= QUICK and not is_promise):
             item.add_marker("rest")
         seen[function] += 1
 
@@ -137,9 +142,6 @@ class Durations:
         row["seconds"] += report.duration
         if report.when == "call":
             row["alone"] += report.duration
-        for mark in ("slow", "sweep"):
-            if mark in report.keywords:
-                row[mark] = True
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the ten slowest tests of a whole run or a package, and keep what all took."""
@@ -147,9 +149,7 @@ class Durations:
         if len(ranked) > 100:
             terminalreporter.section("slowest ten tests, with what they set up")
             for test, row in ranked[:10]:
-                reason = "" if {"slow", "sweep"} & row.keys() else "  no reason given"
-                late = reason if row["alone"] > REASON_ABOVE else ""
-                terminalreporter.write_line(f"{row['seconds']:6.1f} s  {test}{late}")
+                terminalreporter.write_line(f"{row['seconds']:6.1f} s  {test}")
             self._keep()
 
     def _keep(self) -> None:
@@ -162,21 +162,17 @@ class Durations:
 def condensed(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return, by test without its parameters, what it takes in one of them.
 
-    ``each`` and ``longest`` are alone, ``seconds`` with what it sets up; all are rounded to a power
-    of √2, so that a second run writes nearly the same.
+    ``each`` is alone, ``seconds`` with what it sets up; both are rounded to a power of √2, so that
+    a second run writes nearly the same.
     """
     together: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for test, row in rows.items():
         together[function_of(test)].append(row)
     found = {}
     for function, own in sorted(together.items()):
-        alone = [row["alone"] for row in own]
-        seconds = sum(row["seconds"] for row in own) / len(own)
+        each, seconds = (sum(row[name] for row in own) / len(own) for name in ("alone", "seconds"))
         if seconds >= WORTH_KEEPING:
-            takes = {"each": sum(alone) / len(own), "longest": max(alone), "seconds": seconds}
-            found[function] = {name: _rounded(value) for name, value in takes.items()} | {
-                mark: True for mark in ("slow", "sweep") if all(mark in row for row in own)
-            }
+            found[function] = {"each": _rounded(each), "seconds": _rounded(seconds)}
     return found
 
 
@@ -184,7 +180,13 @@ def _rounded(seconds: float) -> float:
     return round(2 ** (round(2 * math.log2(max(seconds, 0.1))) / 2), 1)
 
 
-REASON_ABOVE = 30.0
-"""Seconds alone beyond which a test says why, by the mark ``slow``."""
-MOST = 60.0
-"""Seconds alone that no test takes without the mark ``sweep``."""
+def _is_there(test: str) -> bool:
+    file, _, name = test.partition("::")
+    path = KEPT.parents[1] / file
+    return path.exists() and f"def {name.rpartition('::')[2]}(" in path.read_text("utf-8")
+
+
+if __name__ == "__main__":  # what was not run, by night alone, stays as it was
+    rows = kept() | condensed(json.loads(MADE.read_text("utf-8")))
+    rows = {test: row for test, row in sorted(rows.items()) if _is_there(test)}
+    KEPT.write_text(json.dumps(rows, indent=0) + "\n", "utf-8")

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import hookviz
 
 ROOT = Path(__file__).parent.parent
@@ -92,6 +94,7 @@ def test_a_package_says_what_belongs_there_and_has_no_code() -> None:
         assert path.parent == PACKAGE or len(tree.body) == 1, path
 
 
+@pytest.mark.by_day
 def test_importing_a_package_overwrites_no_public_name() -> None:
     """A package called like a function would take its place in `hookviz` once it is imported."""
     packages = [

@@ -133,18 +133,17 @@ def run_alone(program: str, *arguments: object) -> str:
     return done.stdout
 
 
+@pytest.mark.by_day
 def test_the_library_works_without_the_app() -> None:
     said = run_alone(LIBRARY)
     assert said.startswith("The app needs packages that are not installed (streamlit, ")
     assert said.endswith("pip install 'hookviz[app]'\n")
 
 
-@pytest.mark.slow("every lens, in a process of its own")
 def test_every_lens_runs_without_the_app() -> None:
     assert int(run_alone(LENSES)) > 20
 
 
-@pytest.mark.slow("each command is a process of its own, which imports torch")
 def test_the_commands_work_without_the_app_and_run_says_what_it_needs(tmp_path: Path) -> None:
     [status, text], [usable, report] = json.loads(run_alone(COMMANDS, tmp_path))
     assert status == 2

@@ -61,6 +61,7 @@ def test_the_wheel_carries_what_it_needs(wheel: Path) -> None:
     assert not any(name.startswith(("tests/", "scripts/")) for name in names)
 
 
+@pytest.mark.by_day
 @pytest.mark.parametrize(
     "alone",
     [False, *([pytest.param(True, marks=pytest.mark.timeout(900))] if EVERY_WAY else [])],

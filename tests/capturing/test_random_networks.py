@@ -12,7 +12,7 @@ from tests.random_kinds import KINDS, RARE
 from tests.random_networks import FEATURES, Description, Step, build, random_description
 
 
-@pytest.mark.slow("twenty networks, each looked at in all ways")
+@pytest.mark.by_day
 @hypothesis_settings(
     max_examples=20,  # `make networks` tries 2,000
     deadline=None,

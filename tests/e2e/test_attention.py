@@ -56,6 +56,7 @@ def click(page: Page, stage: Locator, row: int, column: int) -> None:
     page.mouse.move(1, 1)
 
 
+@pytest.mark.by_day
 @pytest.mark.parametrize("size", SIZES)
 def test_a_click_on_a_patch_shows_what_it_attends_to(
     browser: Browser, address: str, size: str

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 import hookviz
@@ -45,6 +46,7 @@ def right_of(page: Page) -> tuple[str, str, int]:
     return right.removeprefix("✓").strip(), layer, int(channel)
 
 
+@pytest.mark.by_day
 def test_phones_guess_a_channel_by_four_names_and_have_points(screen: Screen, server: str) -> None:
     teacher, first, chinese = screen(WIDE), screen(PHONE), screen(PHONE)
     code = begin(teacher, server)

@@ -52,6 +52,7 @@ def test_only_those_who_follow_are_counted(screen: Screen, server: str) -> None:
     expect(says).to_have_text("1 screen follows")
 
 
+@pytest.mark.by_day
 def test_votes_are_hidden_until_the_question_is_closed_and_then_on_all_screens(
     screen: Screen, server: str
 ) -> None:

@@ -140,7 +140,7 @@ def wait_for_same(
     assert seen == taught == (wanted or taught)
 
 
-@pytest.mark.slow("two screens, each field of the view, and both pages loaded again")
+@pytest.mark.by_day
 def test_every_control_of_the_teacher_moves_the_pupils_screen(
     browser: Browser, server: str
 ) -> None:
@@ -247,7 +247,6 @@ def followed(browser: Browser, server: str) -> Iterator[tuple[Page, Page, str]]:
         window.close()
 
 
-@pytest.mark.slow("two screens, fifteen steps of lessons, and both pages loaded again")
 @pytest.mark.parametrize("moves", IN_LESSONS, ids=["to-a-class", "what-if-and-gradients"])
 def test_what_a_teacher_moves_in_a_lesson_is_moved_for_pupils(
     moves: Mapping[tuple[str, int], Callable[[Page], object]], followed: tuple[Page, Page, str]

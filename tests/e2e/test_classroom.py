@@ -191,7 +191,6 @@ def test_pupils_follow_let_go_and_come_back_answer_and_are_told_of_the_end(
 
 
 @pytest.mark.promise
-@pytest.mark.slow("two screens, from the pupil's joining to the end of the class")
 def test_a_pupil_lets_go_and_comes_back(
     screen: Callable[[tuple[int, int]], Page], server: str
 ) -> None:

@@ -40,7 +40,7 @@ def comes_to(page: Page, view: dict[str, object]) -> None:
     assert seen(page) == view
 
 
-@pytest.mark.slow("eight steps there, eight back and eight on, each drawn whole")
+@pytest.mark.by_day
 def test_back_leads_through_what_was_seen_one_step_an_action(page: Page, server: str) -> None:
     page.goto(server)
     grid = wait_for_grid(page)

@@ -11,8 +11,6 @@ from hookviz.images.samples import samples
 from tests.e2e.jupyter import Jupyter, Notebook, jupyter_lab
 from tests.e2e.screen import IS_MAP_PAINTED, read_number
 
-pytestmark = pytest.mark.slow("JupyterLab starts, and a kernel that imports torch")
-
 BEGIN = f"""
 import json, sys, threading, torch, hookviz
 from tests.networks import Tiny, seeded

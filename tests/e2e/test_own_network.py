@@ -39,6 +39,7 @@ with hookviz.explore(seeded(Tiny), preprocess=steps, open_browser=False) as expl
 """In a process of its own: Streamlit's AppTest, in other tests, breaks a server beside it."""
 
 
+@pytest.mark.by_day
 def test_explore_shows_a_network_of_a_running_program(page: Page) -> None:
     with child([sys.executable, "-c", EXPLORES], cwd=ROOT, stdout=subprocess.PIPE) as program:
         url = program.stdout.readline().strip()

@@ -219,6 +219,7 @@ def test_a_class_and_its_short_link_lead_to_their_server(
         context.close()
 
 
+@pytest.mark.by_day
 def test_visitors_of_a_killed_server_go_on_at_another_and_nobody_else_notices(
     page: Page, group: Group
 ) -> None:

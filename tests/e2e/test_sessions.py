@@ -34,6 +34,7 @@ def test_a_session_that_ends_gives_its_bytes_back(browser: Browser, probed: Serv
     until(lambda: used(probed) == 0)
 
 
+@pytest.mark.by_day
 @pytest.mark.parametrize("way", ["Upload", "Camera"])
 def test_a_page_that_is_loaded_again_has_its_photograph_back_and_another_browser_has_not(
     page: Page, browser: Browser, server: str, way: str

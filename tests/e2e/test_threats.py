@@ -67,6 +67,7 @@ def expect_no_markup(page: Page) -> None:
         expect(page.locator(selector)).to_have_count(0)
 
 
+@pytest.mark.by_day
 def test_hostile_names_are_text_in_the_explorer(page: Page, hostile_server: str) -> None:
     dialogs: list[str] = []
 
@@ -166,6 +167,7 @@ def give(page: Page, label: str, name: str, content: bytes) -> None:
     )
 
 
+@pytest.mark.by_day
 def test_hostile_names_and_words_of_files_are_text(page: Page, server: str) -> None:
     page.goto(f"{server}/?model=ShapesNet&weights=yours")
     give(page, WEIGHTS, f"{PAYLOAD}.safetensors", shapesnet.WEIGHTS_FILE.read_bytes())
@@ -529,7 +531,6 @@ def test_a_page_sends_nothing_elsewhere_and_loads_nothing_that_its_policy_refuse
         assert not heard(listener)
 
 
-@pytest.mark.slow("each lens that takes what is typed runs once")
 def test_the_server_fetches_nothing_that_a_visitor_names(browser: Browser, server: str) -> None:
     with listening() as (url, listener):
         socket.create_connection(listener.getsockname()).close()

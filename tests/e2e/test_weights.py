@@ -126,6 +126,7 @@ def upload(page: Page, name: str, content: bytes, *, number: int = 0) -> None:
     )
 
 
+@pytest.mark.by_day
 def test_an_uploaded_checkpoint_is_used(
     page: Page, server: str, state: dict[str, Tensor], body: bytes, tmp_path: Path
 ) -> None:

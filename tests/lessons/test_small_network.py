@@ -155,7 +155,6 @@ def test_maps_are_those_of_the_weights_at_that_step(drawings: Drawings) -> None:
     }
 
 
-@pytest.mark.slow("three whole trainings")
 def test_it_learns_with_the_right_rate_and_not_with_the_others(drawings: Drawings) -> None:
     from hookviz.lessons.parts.training import RATES  # noqa: PLC0415
 

@@ -30,7 +30,6 @@ def run(code: str, *options: str) -> list[str]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.slow("loads torch's libraries in a process of its own")
 def test_they_are_there_before_torch_is_and_torch_computes_with_them() -> None:
     said = run("""
 maps = open("/proc/self/maps").read()

@@ -3,8 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-
 
 def run(code: str) -> str:
     ended = subprocess.run(
@@ -13,7 +11,6 @@ def run(code: str) -> str:
     return ended.stdout
 
 
-@pytest.mark.slow("imports torch in a process of its own")
 def test_torchvision_works_without_the_compiler_and_compiles_once_somebody_asks_for_it() -> None:
     said = run("""
 import sys
@@ -40,7 +37,6 @@ print(torch.compile(lambda x: x + 1, backend="eager")(torch.ones(1)))
     ]
 
 
-@pytest.mark.slow("imports torch in a process of its own")
 def test_nothing_is_done_where_torchvision_is_imported_already() -> None:
     said = run("""
 import sys, torchvision

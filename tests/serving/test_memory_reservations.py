@@ -172,6 +172,7 @@ def test_a_wait_ends_when_a_run_would(
     assert line.held == 0
 
 
+@pytest.mark.by_day
 def test_visitors_whose_passes_do_not_fit_together_end_no_server() -> None:
     """In a control group of 1.1 GB, where all three at once take more."""
     names = ["squeezenet1_1", "resnet18", "resnet50"]

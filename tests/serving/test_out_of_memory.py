@@ -25,6 +25,7 @@ def address_space(pid: int | str = "self") -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+@pytest.mark.by_day
 def test_what_can_not_be_had_is_told_in_words_and_what_is_kept_gives_way() -> None:
     program = """
 import resource

@@ -157,7 +157,6 @@ def test_a_stop_by_progress_leaves_no_file(capture: hookviz.Capture, tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow("every channel of 26 layers is described in two languages")
 def test_squeezenet_s_26_layers_take_8_mb_at_most(tmp_path: Path) -> None:
     model = hookviz.load_model("squeezenet")
     photo = next(each.path for each in samples() if each.kind == "photo")

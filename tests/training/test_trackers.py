@@ -85,7 +85,6 @@ def test_tensorboard_has_histograms_and_grids(
     assert np.array_equal(np.asarray(picture), np.asarray(grid.convert("RGB")))
 
 
-@pytest.mark.slow("starts the client's own process, and ends it")
 def test_weights_and_biases_gets_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wandb: Any = pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_SILENT", "true")
@@ -106,7 +105,6 @@ def test_weights_and_biases_gets_the_same(tmp_path: Path, monkeypatch: pytest.Mo
     assert list(tmp_path.rglob("media/images/0/maps*.png"))
 
 
-@pytest.mark.slow("imports Lightning")
 @pytest.mark.filterwarnings("ignore")  # Lightning's own, of torch and of few workers
 def test_lightning_records_by_a_callback_and_writes_to_its_logger(tmp_path: Path) -> None:
     lightning: Any = pytest.importorskip("lightning.pytorch")

@@ -100,7 +100,6 @@ def get(address: str) -> bytes:
             assert time.monotonic() < until, address
 
 
-@pytest.mark.slow("starts a server of its own, which no other test may have used")
 def test_a_server_tells_its_health_and_runs_the_page_when_it_is_there() -> None:
     with serving() as (address, _):
         assert get(f"{address}/_stcore/health") == b"ok"
@@ -112,7 +111,6 @@ def test_a_server_tells_its_health_and_runs_the_page_when_it_is_there() -> None:
         }
 
 
-@pytest.mark.slow("starts a server of its own, which ends")
 def test_a_server_whose_page_can_not_be_loaded_ends_and_says_why() -> None:
     with serving(HOOKVIZ_START="resnet81") as (_, server):
         said = server.communicate(timeout=120)[1]
