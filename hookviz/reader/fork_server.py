@@ -116,6 +116,9 @@ class _Server:
                 self._hold_back()
                 self._reap()
         finally:
+            # Their ends wake nobody any more, and what would be woken is closed before they come.
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for child in self._children:
                 self._kill(child)
 

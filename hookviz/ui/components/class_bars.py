@@ -39,5 +39,5 @@ def teacher_bar(
         files={"js": "class_teacher.js", "css": "class_bar.css"},
         over=lambda sent: on_over(str(sent)),
         taken=lambda sent: on_taken(str(sent)),
-        next=lambda sent: on_next() if sent is not None else None,
+        next=lambda _sent: on_next(),
     )

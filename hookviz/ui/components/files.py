@@ -58,11 +58,13 @@ def show(
         picture: likewise, where there is one.
         files: its ``js`` and ``css``, where they are not called as it is.
         heard: for each name under which it sends something what gets that. It comes from a browser,
-            so that it can be anything, and it is None where the component is gone.
+            so that it can be anything but None.
     """
 
     def tell(part: str) -> None:
-        heard[part](st.session_state.get(key, {}).get(part))
+        sent = st.session_state.get(key, {}).get(part)
+        if sent is not None:  # else the component has gone since
+            heard[part](sent)
 
     component(name, **(files or {}))(
         key=key,

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,20 @@ def test_every_component_is_one_script_that_runs(name: str) -> None:
 
 def _file(name: str) -> Path:
     return Path(files.__file__).parent / name
+
+
+def test_what_comes_of_a_component_that_has_gone_is_not_heard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: dict[str, Callable[[], None]] = {}
+    monkeypatch.setattr(files, "component", lambda *_, **__: lambda **given: made.update(given))
+    heard: list[object] = []
+    files.show("teacher", "hv-teacher", {}, over=heard.append)
+    gone: list[dict[str, object]] = [{}, {"hv-teacher": {}}, {"hv-teacher": {"over": None}}]
+    for state in gone:
+        monkeypatch.setattr(files.st, "session_state", state)
+        made["on_over_change"]()
+    assert heard == []
+    monkeypatch.setattr(files.st, "session_state", {"hv-teacher": {"over": "ended"}})
+    made["on_over_change"]()
+    assert heard == ["ended"]
