@@ -2,6 +2,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import streamlit as st
 
 from hookviz.explorer.client_files import bundle
 from hookviz.language.speaking import speaking
@@ -55,9 +56,9 @@ def test_what_comes_of_a_component_that_has_gone_is_not_heard(
     files.show("teacher", "hv-teacher", {}, over=heard.append)
     gone: list[dict[str, object]] = [{}, {"hv-teacher": {}}, {"hv-teacher": {"over": None}}]
     for state in gone:
-        monkeypatch.setattr(files.st, "session_state", state)
+        monkeypatch.setattr(st, "session_state", state)
         made["on_over_change"]()
     assert heard == []
-    monkeypatch.setattr(files.st, "session_state", {"hv-teacher": {"over": "ended"}})
+    monkeypatch.setattr(st, "session_state", {"hv-teacher": {"over": "ended"}})
     made["on_over_change"]()
     assert heard == ["ended"]
