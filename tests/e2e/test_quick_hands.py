@@ -55,6 +55,7 @@ def test_each_step_of_a_slider_counts(page: Page, server: Server) -> None:
     slider.focus()
     for _ in range(12):  # by five degrees
         page.keyboard.press("ArrowLeft", delay=PACE)
+    expect(page).to_have_url(re.compile(rf"amount%3D{begin - 12 * 5}\b"))
     at_rest(page)
     assert int(moved(page)["amount"]) == begin - 12 * 5
 

@@ -1,7 +1,10 @@
 """One Ray cluster of this machine for all tests of the engine, or the reason why there is none."""
 
+import gc
 import os
+import warnings
 from collections.abc import Iterator
+from contextlib import ExitStack
 from importlib import import_module
 
 import pytest
@@ -17,7 +20,12 @@ def cluster() -> Iterator[None]:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'hookviz[ray]'")
     cluster = import_module("hookviz.engines.ray_cluster")
     os.environ.pop("RAY_ADDRESS", None)
-    with cluster.joined(None, 2):
+    with ExitStack() as stack:
+        with warnings.catch_warnings():
+            # Of a node that came up too late, and was started again, Ray's processes are ending.
+            warnings.simplefilter("ignore", ResourceWarning)
+            stack.enter_context(cluster.joined(None, 2))
+            gc.collect()
         yield
 
 
