@@ -19,6 +19,7 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,6 +119,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "LoadScopeSc
     return ByUnit(config, log)
 
 
+@cache
 def kept() -> dict[str, dict[str, Any]]:
     """By test, what it takes with one set of parameters, as `condensed` says."""
     if not KEPT.exists():
@@ -188,5 +190,7 @@ def _is_there(test: str) -> bool:
 
 if __name__ == "__main__":  # what was not run, by night alone, stays as it was
     rows = kept() | condensed(json.loads(MADE.read_text("utf-8")))
-    rows = {test: row for test, row in sorted(rows.items()) if _is_there(test)}
-    KEPT.write_text(json.dumps(rows, indent=0) + "\n", "utf-8")
+    lines = [
+        f"{json.dumps(test)}: {json.dumps(rows[test])}" for test in sorted(rows) if _is_there(test)
+    ]
+    KEPT.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
