@@ -20,8 +20,9 @@ from torch import Tensor, nn
 
 from hookviz import markup
 from hookviz.errors import HookVizError, UnknownLayerError
-from hookviz.language.naming import class_label
 from hookviz.language.saying import say, sentences
+from hookviz.outputs.answer import Answer, Reading, Top
+from hookviz.outputs.declaration import Output
 from hookviz.weights_digest import fingerprint, weights_digest
 from hookviz.wording import times
 
@@ -193,6 +194,7 @@ class Model:
         train: whether it is run in the mode that it is in, and not in evaluation mode.
         example: its arguments where it takes more than an image, a tuple or a dict by name; see
             `wrap`.
+        output: what its output means.
         replaced: tensors that stand for parameters and buffers in its passes, by name.
     """
 
@@ -209,6 +211,7 @@ class Model:
     train: bool = False
     example: Any = field(default=None, repr=False)
     replaced: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
+    output: Output = field(default_factory=Output)
 
     @property
     def digest(self) -> str:
@@ -228,14 +231,22 @@ class Model:
     def cache_key(self) -> str:
         """Key of what was computed with the weights as they are now, for this process; quick."""
         if self.fixed_digest:
-            return self.fixed_digest
+            return f"{self.fixed_digest}{self._output}"
         mode = "-train" if self.train else ""
         example = "" if self.example is None else f"-{self.example.key}"
-        return f"{fingerprint(self.network)}{mode}{example}{self._replacement}"
+        return f"{fingerprint(self.network)}{mode}{example}{self._replacement}{self._output}"
 
     @cached_property
     def _replacement(self) -> str:
         return f"-{secrets.token_hex(8)}" if self.replaced else ""
+
+    def label(self, index: int) -> str:
+        """Return what a class, or a number of the output, is called in the language spoken."""
+        return Reading(self.output.kind).label(index, self.categories)
+
+    @property
+    def _output(self) -> str:
+        return f"-{self.output.key}" if self.output.is_said and self.output.key else ""
 
     @property
     def note(self) -> str:
@@ -548,8 +559,8 @@ class Capture(Mapping[str, Activation]):
         weights: ``"pretrained"``, ``"random"`` or a file's name.
         model_input: the input with its picture and crop.
         activations: what was recorded, in order of execution.
-        logits: the network's output, float32 on the CPU, ``(classes,)``; None where the run ended
-            early or the output is no vector.
+        answer: what the network answered; None where the run ended early, or nothing in its output
+            is one row of scores.
         categories: a label per class.
         seconds: wall time of the run, 0.0 where everything came from the cache.
         forward_passes: how many times the network ran for it.
@@ -559,6 +570,7 @@ class Capture(Mapping[str, Activation]):
             memory. None in a copy, and in what was pickled.
         note: what has to be known about the numbers: that the network was given in training mode
             and ran in evaluation mode; empty where there is nothing.
+        unanswered: why there is no answer; empty where the run ended early.
     """
 
     model: str
@@ -566,16 +578,22 @@ class Capture(Mapping[str, Activation]):
     weights: str
     model_input: ModelInput
     activations: tuple[Activation, ...] = field(repr=False)
-    logits: Tensor | None = field(repr=False)
+    answer: Answer | None = field(repr=False)
     categories: tuple[str, ...] = field(repr=False)
     seconds: float
     forward_passes: int
     layer_inputs: tuple[Activation, ...] = field(default=(), repr=False)
     made_by: Callable[[], Model | None] | None = field(default=None, repr=False)
     note: str = ""
+    unanswered: str = ""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "made_by": None}
+
+    @property
+    def logits(self) -> Tensor | None:
+        """The answer's scores before any softmax, float32 on the CPU, ``(classes,)``."""
+        return None if self.answer is None else self.answer.scores
 
     @property
     def input(self) -> Tensor:
@@ -628,34 +646,35 @@ class Capture(Mapping[str, Activation]):
         return taken
 
     def likeliest(self, count: int = 5) -> tuple[tuple[int, float], ...]:
-        """Return the numbers of the `count` likeliest classes with their probabilities (softmax).
+        """Return the numbers of the `count` likeliest classes, each with its value.
+
+        That is the probability, of maps the share of the pixels, and the score itself where nobody
+        said what the network's output means: see `hookviz.Output`.
 
         Raises:
-            HookVizError: the run kept no class scores.
+            HookVizError: the run kept no answer, or the answer has no classes.
 
         >>> model = hookviz.load_model("shapesnet")
         >>> cap = hookviz.capture(model, "assets/samples/star.jpg")
         >>> [(model.categories[index], f"{chance:.0%}") for index, chance in cap.likeliest(1)]
         [('star', '99%')]
         """
-        if self.logits is None:
+        if self.answer is None:
             raise HookVizError(
-                say(
+                self.unanswered
+                or say(
                     "This capture of {model} holds no class scores: the run ended at its last "
-                    "wanted layer, or the network's output is not one score per class. Capture "
-                    "with logits=True for scores.",
+                    "wanted layer. Capture with logits=True for scores.",
                     model=self.model,
                 )
             )
-        chances = torch.softmax(self.logits, dim=0)
-        top = torch.topk(chances, min(count, len(chances)))
-        return tuple(zip(top.indices.tolist(), top.values.tolist(), strict=True))
+        return self.answer.likeliest(count)
 
     def predictions(self, count: int = 5) -> tuple[tuple[str, float], ...]:
-        """Return the `count` likeliest classes, as the weights call them, with probabilities.
+        """Return the `count` likeliest classes, as the weights call them, with their values.
 
         Raises:
-            HookVizError: the run kept no class scores.
+            HookVizError: as `likeliest`.
 
         >>> model = hookviz.load_model("shapesnet")
         >>> cap = hookviz.capture(model, "assets/samples/star.jpg")
@@ -664,9 +683,18 @@ class Capture(Mapping[str, Activation]):
         """
         names = self.categories
         return tuple(
-            (names[index] if index < len(names) else say("class {index}", index=index), chance)
-            for index, chance in self.likeliest(count)
+            (names[index] if index < len(names) else self.label(index), value)
+            for index, value in self.likeliest(count)
         )
+
+    def top(self, count: int = 5) -> tuple[Top, ...]:
+        """Return the `count` highest values of the answer as they are shown; none without one."""
+        return () if self.answer is None else self.answer.top(count, self.categories)
+
+    def label(self, index: int) -> str:
+        """Return what a class, or a number of the answer, is called in the language spoken."""
+        reading = Reading() if self.answer is None else self.answer.reading
+        return reading.label(index, self.categories)
 
     def _repr_html_(self) -> str:
         """Return the model, the likeliest classes and what was recorded, for a notebook."""
@@ -678,12 +706,8 @@ class Capture(Mapping[str, Activation]):
         html = markup.element("p", f"{self.model}: {seen}")
         if self.note:
             html += markup.element("p", self.note)
-        if self.logits is not None:
-            likeliest = [
-                (class_label(index, self.categories), f"{chance:.1%}")
-                for index, chance in self.likeliest()
-            ]
-            html += markup.table(("class", "probability"), likeliest)
+        if self.answer is not None and (top := self.top()):
+            html += markup.table(("class", self.answer.word), [(x.name, x.text) for x in top])
         rows = [(address, times(found.values.shape)) for address, found in self.items()]
         recorded = markup.table(("activation", "shape"), rows)
         return html + markup.details(f"{len(rows):,} recorded", recorded, is_open=len(rows) <= 30)

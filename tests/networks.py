@@ -11,9 +11,12 @@ import hookviz
 from hookviz.hooking import replicas
 from hookviz.hooking.network_state import share
 from hookviz.models.copying import copied_network
+from hookviz.outputs.declaration import Output
 from hookviz.types import Model, Preprocess
 
 TINY_SIDE = 16
+CLASSES = Output("logits", is_said=False)
+"""What their output is, as if they were of the catalog."""
 Network = TypeVar("Network", bound=nn.Module)
 
 
@@ -46,8 +49,8 @@ def seeded(build: Callable[[], Network]) -> Network:
 
 
 def as_model(module: nn.Module) -> Model:
-    """A tiny network as a model that takes 16×16 RGB images."""
-    return hookviz.wrap(module, Preprocess(resize=TINY_SIDE, crop=TINY_SIDE))
+    """A tiny network as a model that takes 16×16 RGB images, and puts out logits."""
+    return hookviz.wrap(module, Preprocess(resize=TINY_SIDE, crop=TINY_SIDE), output=CLASSES)
 
 
 def as_shared(module: nn.Module) -> Model:

@@ -82,7 +82,7 @@ class ConvNeXt(nn.Module):
 
 def as_model(network: nn.Module) -> Model:
     """A network as a model that takes 32×32 RGB images."""
-    return hookviz.wrap(network, Preprocess(resize=SIDE, crop=SIDE))
+    return hookviz.wrap(network, Preprocess(resize=SIDE, crop=SIDE), output="logits")
 
 
 def put_out(network: nn.Module, name: str, image: Tensor) -> tuple[Tensor, Tensor]:

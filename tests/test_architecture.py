@@ -213,6 +213,7 @@ SHOWN_ELSEWHERE = {
 """Modules without a test of their own name, under the reason why."""
 
 OF_SEVERAL = {
+    "lenses/contract/test_function_targets.py",  # of every lens that asks about a class
     "ui/lessons/test_quick_hands.py",
     "ui/lessons/test_texts_follow.py",
     "atlas/test_atlas_of_tokens.py",
@@ -275,3 +276,25 @@ def test_tests_that_the_threat_model_names_are_there() -> None:
         if not any(re.search(rf"^(def )?{name}", text, re.MULTILINE) for text in texts):
             missing.append(f"{last}::{name}")
     assert missing == []
+
+
+SOFTMAX_ELSEWHERE = {  # what is no probability of a class, or is written into a script
+    "explaining/score_cam.py",  # the weights of channels
+    "hooking/attention_weights.py",
+    "lenses/ablate.py",
+    "lenses/attention.py",
+    "lenses/channels_that_matter.py",
+    "lenses/prune_weights.py",
+    "lenses/segmentation.py",
+    "lenses/toaster.py",
+}
+
+
+def test_a_score_becomes_a_probability_in_one_place() -> None:
+    """`Reading.values` knows what the scores are; a softmax elsewhere would not ask."""
+    found = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if re.search(r"\.(log_)?softmax\(", path.read_text("utf-8"))
+    }
+    assert {name for name in found if not name.startswith("outputs/")} == SOFTMAX_ELSEWHERE

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hookviz.capturing.engine import maker_of
+from hookviz.capturing.engine import answer_for, maker_of
 from hookviz.capturing.image_axis import parts_by_image
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
@@ -20,6 +20,7 @@ from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
+from hookviz.outputs.answer import Scores
 from hookviz.types import Activation, Address, Capture, Model, ModelInput, Progress
 from hookviz.wording import times
 
@@ -95,13 +96,14 @@ def capture_batch(
             weights=model.weights,
             model_input=each,
             activations=in_order(seen, activations[number]),
-            logits=None if scores is None else scores[number].clone(),
+            answer=answer_for(model, scores, number),
             categories=model.categories,
             seconds=seconds,
             forward_passes=passes.count,
             layer_inputs=in_order(seen, taken[number]),
             made_by=maker_of(model),
             note=model.note,
+            unanswered=passes.recording.unanswered,
         )
         for number, each in enumerate(model_inputs)
     )
@@ -135,13 +137,13 @@ class _Passes:
         self._others, self._beside = self._of_another_size() if images > 1 else (1, self.recording)
 
     @property
-    def scores(self) -> Tensor | None:
+    def scores(self) -> Scores | None:
         """Class scores, ``(N, classes)``; None where the network puts out something else."""
-        scores = self.recording.logits
-        beside = None if self._beside is None else self._beside.logits
-        if scores is None or beside is None or scores.shape[-1] != beside.shape[-1]:
+        scores = self.recording.scores
+        beside = None if self._beside is None else self._beside.scores
+        if scores is None or beside is None:
             return None
-        return scores.reshape(self._images, -1)
+        return scores if scores.values.shape[1] == beside.values.shape[1] else None
 
     def by_image(
         self, parts: Iterable[Activation], *, of_inputs: bool = False

@@ -16,6 +16,7 @@ from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private
 from hookviz.hooking.plain_tensors import plain
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
+from hookviz.outputs.reading import map_probabilities
 from hookviz.types import Model, ModelInput, Progress
 
 
@@ -28,7 +29,7 @@ class ClassMaps(Mapping[str, Tensor]):
     Attributes:
         model: what the model is called.
         model_input: the input with its picture and crop.
-        probabilities: float32 on the CPU, ``(classes, H, W)``: the softmax over the classes.
+        probabilities: float32 on the CPU, ``(classes, H, W)``.
         categories: a label for each.
     """
 
@@ -79,8 +80,10 @@ def class_maps(
 ) -> ClassMaps:
     """Return how probable each class is at each pixel, from a network that segments.
 
-    Its output is scores of ``(1, classes, H, W)``, by itself or as ``"out"`` of several, as
-    torchvision's are; the probabilities are their softmax over the classes.
+    Its output is scores of ``(1, classes, H, W)``, by itself or as the part that answers
+    (`hookviz.Output`). The probabilities are their softmax over the classes, or what the network
+    says: where they are probabilities already they stay, and one map that is said to be a logit
+    makes two classes by its sigmoid.
 
     Args:
         model: such as ``load_model("lraspp_mobilenet_v3_large")``, or a module of one's own.
@@ -104,17 +107,17 @@ def class_maps(
         reporter = ProgressReporter(progress, len(names))
         with hooks.observe(replica, names, lambda _call: reporter.step()):
             output = forward_pass(model, replica, model_input.tensor, reporter)
-    scores = output.get("out") if isinstance(output, Mapping) else output
-    found = plain(scores) if isinstance(scores, Tensor) else None
-    if found is None or found.dim() != 4 or len(found) != 1:
+    output = plain(output) if isinstance(output, Tensor) else output
+    probabilities = map_probabilities(model.output, output)
+    if probabilities is None:
         raise ModelError(
             say(
                 "{model} puts out no scores of classes at each pixel, (1, classes, H, W). Networks "
-                "for segmentation do, such as lraspp_mobilenet_v3_large.",
+                "for segmentation do, such as lraspp_mobilenet_v3_large. Where it puts out one "
+                'map, say that it is the logit of a class: wrap(network, output="binary").',
                 model=model.title,
             )
         )
-    probabilities = found[0].float().cpu().softmax(0)
     count = len(probabilities)
     known = model.categories if len(model.categories) == count else ()
     labels = known or tuple(say("class {number}", number=number) for number in range(count))

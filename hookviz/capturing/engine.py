@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import ref
 
-from torch import Tensor, nn
+from torch import nn
 
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.inputs import prepare
@@ -17,6 +17,7 @@ from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.network_state import unchanged
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
+from hookviz.outputs.answer import Answer, Reading, Scores
 from hookviz.types import Activation, Capture, Model, ModelInput, Progress
 
 _SCORES = ""  # stands for the class scores among layer names; no layer is called so
@@ -93,27 +94,36 @@ def capture(
             passes = 1
             if entries:
                 entries.keep(recording)
-    _check_labels(model, recording.logits)
+    _check_labels(model, recording.scores)
     return Capture(
         model=model.name,
         digest=model.cache_key,
         weights=model.weights,
         model_input=model_input,
         activations=in_order(seen, (part for name in wanted for part in recording.by_layer[name])),
-        logits=recording.logits if logits else None,
+        answer=answer_for(model, recording.scores if logits else None),
         categories=model.categories,
         seconds=time.perf_counter() - started,
         forward_passes=passes,
         layer_inputs=in_order(seen, recording.inputs),
         made_by=maker_of(model),
         note=model.note,
+        unanswered=recording.unanswered if logits else "",
     )
 
 
-def _check_labels(model: Model, scores: Tensor | None) -> None:
+def answer_for(model: Model, scores: Scores | None, image: int = 0) -> Answer | None:
+    """Return what the network answered for one of the images of a pass."""
+    if scores is None:
+        return None
+    areas = None if scores.areas is None else scores.areas[image].clone()
+    return Answer(scores.values[image].clone(), Reading(scores.kind, model.output.unit), areas)
+
+
+def _check_labels(model: Model, scores: Scores | None) -> None:
     """Refuse labels of another number than the classes that a network puts out."""
     labels = len(model.categories)
-    if model.fixed_digest or not labels or scores is None or labels == scores.numel():
+    if model.fixed_digest or not labels or scores is None or labels == scores.values.shape[1]:
         return
     raise ModelError(
         say(
@@ -121,7 +131,7 @@ def _check_labels(model: Model, scores: Tensor | None) -> None:
             "classes; give one label per class, in the order of its outputs.",
             label_count=labels,
             model=model.title,
-            class_count=scores.numel(),
+            class_count=scores.values.shape[1],
         )
     )
 
@@ -164,7 +174,10 @@ def keep(capture: Capture, cache: ByteCache) -> None:
     by_layer: dict[str, tuple[Activation, ...]] = {}
     for each in capture.activations:
         by_layer[each.layer] = (*by_layer.get(each.layer, ()), each)
-    recording = Recording(by_layer, capture.logits, complete=capture.logits is not None)
+    answer = capture.answer
+    areas = None if answer is None or answer.areas is None else answer.areas[None]
+    scores = None if answer is None else Scores(answer.scores[None], answer.reading.kind, areas)
+    recording = Recording(by_layer, scores, complete=answer is not None)
     _CacheEntries(cache, (capture.model, capture.digest, capture.model_input.digest)).keep(
         recording
     )
@@ -185,8 +198,11 @@ class _CacheEntries:
             if parts is None:
                 return None
             by_layer[name] = parts
-        scores = self.cache.get((*self.key, _SCORES)) if logits else (None,)
-        return None if scores is None else Recording(by_layer, scores[0], complete=logits)
+        found = self.cache.get((*self.key, _SCORES)) if logits else (None, "")
+        if found is None:
+            return None
+        scores, lack = found
+        return Recording(by_layer, scores, complete=logits, unanswered=lack)
 
     def worth_keeping(self, seen: LayerTrace, wanted: tuple[str, ...]) -> tuple[str, ...]:
         """Return the wanted layers, and those likely to be asked for next that there is room for.
@@ -205,7 +221,7 @@ class _CacheEntries:
     def keep(self, recording: Recording) -> None:
         """Put in what fits; an activation larger than the cache is shown and not kept."""
         if recording.complete:
-            size = recording.logits.nbytes if recording.logits is not None else 0
-            self.cache.put((*self.key, _SCORES), (recording.logits,), size)
+            size = 0 if recording.scores is None else recording.scores.values.nbytes
+            self.cache.put((*self.key, _SCORES), (recording.scores, recording.unanswered), size)
         for name, parts in recording.by_layer.items():
             self.cache.put((*self.key, name), parts, sum(part.nbytes for part in parts))

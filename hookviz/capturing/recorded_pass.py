@@ -20,19 +20,22 @@ from hookviz.hooking.modules import named_modules
 from hookviz.hooking.network_state import is_shared
 from hookviz.hooking.recorder import Recorded, Recorder
 from hookviz.language.saying import say
+from hookviz.outputs.answer import Scores
+from hookviz.outputs.reading import no_scores, read_scores
 from hookviz.types import UNKNOWN, Activation, Address, Model, ModelInput, Progress
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Recording:
-    """Recorded activations of each layer, and the class scores; None where there are none.
+    """Recorded activations of each layer, and the scores; None where there are none.
 
     With several images in the input, all of it has the batch as its first dimension.
     """
 
     by_layer: dict[str, tuple[Activation, ...]]
-    logits: Tensor | None
+    scores: Scores | None
     complete: bool
+    unanswered: str = ""
     inputs: tuple[Activation, ...] = ()
 
 
@@ -130,8 +133,16 @@ def run(
         on_meta = any(record.address.layer == missing for record in watch.recorder.records)
         raise _nothing_to_look_at(model, seen, missing, on_meta=on_meta)
     taken = _taken(model, seen, watch.inputs.records, whole=whole)
-    scores = as_scores(output, len(model_input.tensor))
-    return Recording(by_layer, scores, output is not None, tuple(taken))
+    if output is None:
+        return Recording(by_layer, None, complete=False, inputs=tuple(taken))
+    images = len(model_input.tensor)
+    scores = read_scores(model.output, output, images, len(model.categories))
+    if scores is None:
+        lack = no_scores(model.title, output, images)
+        return Recording(by_layer, None, complete=True, unanswered=lack, inputs=tuple(taken))
+    areas = None if scores.areas is None else _numbers(scores.areas)
+    kept = Scores(_numbers(scores.values), scores.kind, areas)
+    return Recording(by_layer, kept, complete=True, inputs=tuple(taken))
 
 
 def activation_of(seen: LayerTrace, record: Recorded, *, whole: bool = False) -> Activation | None:
@@ -268,10 +279,3 @@ def _numbers(tensor: Tensor) -> Tensor:
     if values.is_inference() or values.untyped_storage().nbytes() > values.nbytes:
         values = values.clone()  # a view would keep all of a larger tensor alive
     return values
-
-
-def as_scores(output: Any, images: int) -> Tensor | None:
-    """Return a network's output as class scores; None where it is no vector for each image."""
-    if isinstance(output, Tensor) and output.ndim == 2 and output.shape[0] == images:
-        return without_batch(_numbers(output))
-    return None

@@ -177,14 +177,15 @@ def _record_together(
 
 def summary(cap: Capture) -> Row:
     """Return what a program may want to know of a capture without reading its arrays."""
-    scores = cap.predictions(5) if cap.logits is not None else ()
+    scores = cap.predictions(5) if cap.top() else ()
+    word = "probability" if cap.answer is not None and cap.answer.is_share else "score"
     return {
         "model": cap.model,
         "weights": cap.weights,
         "digest": cap.digest,
         "input": tuple(cap.input.shape),
         "seconds": cap.seconds,
-        "predictions": [{"label": label, "probability": chance} for label, chance in scores],
+        "predictions": [{"label": label, word: value} for label, value in scores],
         "layers": [_numbers(address, part) for address, part in cap.items()],
     }
 
@@ -211,7 +212,9 @@ def _echo(row: Row) -> None:
     goes_to += f"[{row['place']}]" if goes_to and "place" in row else ""
     click.echo(f"{row['image']}{goes_to}")
     for scored in row["predictions"]:
-        click.echo(f"  {scored['probability']:6.1%}  {scored['label']}")
+        value = scored.get("probability")
+        written = f"{scored['score']:6.4g}" if value is None else f"{value:6.1%}"
+        click.echo(f"  {written}  {scored['label']}")
     rows = [
         (
             layer["layer"],

@@ -11,6 +11,7 @@ from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.layers import leaf_names
 from hookviz.codegen.facts import NetworkFacts, network_facts
 from hookviz.hooking.findings import Findings
+from hookviz.outputs.declaration import Output
 from hookviz.types import UNKNOWN, Address, Layout, Model
 
 LensCode = tuple[str, dict[str, str]]
@@ -51,6 +52,7 @@ class LensFacts(NetworkFacts):
         runs: the layers that run, in order of execution.
         structure: which of the network's modules are layers.
         layouts: by a layer's name, how its maps lie, or what its first call puts out.
+        means: what the network's output is.
     """
 
     lens: str
@@ -64,6 +66,7 @@ class LensFacts(NetworkFacts):
     runs: tuple[str, ...]
     structure: Structure
     layouts: Mapping[str, Layout] = field(default_factory=dict)
+    means: Output = field(default_factory=Output)
 
     @property
     def layout(self) -> Layout:
@@ -115,6 +118,7 @@ def lens_facts_of(
         runs=tuple(each.name for each in trace.layers),
         structure=structure,
         layouts=_layouts(model, size_seen) if layer else {},
+        means=model.output,
     )
 
 

@@ -13,6 +13,9 @@ from dataclasses import replace
 from hookviz.codegen.lens_facts import LensCode, LensFacts, lens_facts_of
 from hookviz.codegen.script_head import assembled
 from hookviz.codegen.wording import file_name, quoted
+from hookviz.errors import HookVizError
+from hookviz.language.saying import say
+from hookviz.outputs.declaration import LOGITS, MAPS, NUMBER
 
 __all__ = ["LensFacts", "lens_facts_of", "lens_script"]
 
@@ -29,8 +32,23 @@ def lens_script(facts: LensFacts, script: Callable[[LensFacts], LensCode]) -> st
     Args:
         facts: what the numbers depend on.
         script: the lens's own, which writes the part that is about the lens.
+
+    Raises:
+        HookVizError: it asks about an output that is no row of scores before a softmax.
     """
+    is_of_maps = facts.lens == "segmentation"
+    asks = "target" in facts.chosen or facts.lens in ("prune-weights", "segmentation")
+    plain = ("", LOGITS, NUMBER, *([MAPS] if is_of_maps else []))
+    if asks and (facts.means.part is not None or facts.means.kind not in plain):
+        raise HookVizError(
+            say(
+                "There is no script for this question: scripts read an output as scores before a "
+                "softmax, and that of {model} is something else.",
+                model=facts.model,
+            )
+        )
     code, numbers = script(facts)
+    numbers = {name: value for name, value in numbers.items() if name in facts.values}
     image = ""
     if re.search(_OF_IMAGE, code):
         image = f" for the image {quoted(facts.image)}"

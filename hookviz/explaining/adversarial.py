@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.explaining.scoring import class_scores
+from hookviz.explaining.scoring import answers
 from hookviz.hooking.forward_pass import ProgressReporter, backward_pass, differentiable
 from hookviz.hooking.precision import device_and_dtype
 from hookviz.images.repainting import check_repaints, repainted
@@ -104,11 +104,12 @@ def rising_signs(
     """
     with differentiable(model) as network:
         images = model_input.tensor.to(*device_and_dtype(network), copy=True).requires_grad_()
-        scores = class_scores(model, network, images, reporter).float()
-        log_chance = torch.log_softmax(scores, 1)[0, target]
-        (gradient,) = backward_pass(model, log_chance, [images], reporter)
-    found = scores[0].detach().cpu()
+        found = answers(model, network, images, reporter)
+        scores = found.values.float()
+        likely = -found.reading.loss(scores, target)[0]
+        (gradient,) = backward_pass(model, likely, [images], reporter)
+    kept = scores[0].detach().cpu()
     if gradient is None:
-        return np.zeros((1, 1, 1), np.int16), found
+        return np.zeros((1, 1, 1), np.int16), kept
     signs: NDArray[np.int16] = gradient[0].sign().to("cpu", torch.int16).numpy()
-    return signs.transpose(1, 2, 0), found
+    return signs.transpose(1, 2, 0), kept

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import input_trace
-from hookviz.capturing.recorded_pass import as_scores, wanted_layers
+from hookviz.capturing.recorded_pass import wanted_layers, without_batch
 from hookviz.errors import ModelError, shorten
 from hookviz.explaining.attending import no_attention_error, script_in
 from hookviz.explaining.known_attention import Attention
@@ -21,6 +21,7 @@ from hookviz.hooking.forward_pass import differentiable, forward_pass, private_r
 from hookviz.hooking.precision import device_and_dtype
 from hookviz.language.saying import joined, say
 from hookviz.models.wrapping import as_model
+from hookviz.outputs.reading import read_scores
 from hookviz.types import Address, Model, ModelInput
 
 _MOST_NAMED = 3  # layers in a message
@@ -86,7 +87,9 @@ def attention(
             output = forward_pass(model, replica, model_input.tensor)
     _check_found(model, asked, calls.found)
     weights = _by_address(calls.found, [call.weights for call in calls.found])
-    return Attention(model.title, model_input, weights, as_scores(output, len(model_input.tensor)))
+    return Attention(
+        model.title, model_input, weights, _scores(model, output, len(model_input.tensor))
+    )
 
 
 def _with_gradients(
@@ -106,10 +109,15 @@ def _with_gradients(
         model.title,
         model_input,
         _by_address(calls.found, [call.weights for call in calls.found]),
-        as_scores(output.detach(), 1),
+        _scores(model, output, 1),
         number,
         _by_address(calls.found, gradients),
     )
+
+
+def _scores(model: Model, output: Any, images: int) -> Tensor | None:
+    found = read_scores(model.output, output, images, len(model.categories))
+    return None if found is None else without_batch(found.values.detach().float().cpu())
 
 
 def _by_address(

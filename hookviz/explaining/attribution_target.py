@@ -8,7 +8,6 @@ from torch import Tensor
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.capturing.unsupported_outputs import check_can_intervene, no_cells_error
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
-from hookviz.language.naming import class_label
 from hookviz.language.saying import mark, say
 from hookviz.types import Address, Model, ModelInput
 
@@ -34,7 +33,7 @@ class AttributionTarget:
         """Return its name, to stand within a sentence."""
         if self.layer is None:
             assert self.class_index is not None
-            label = class_label(self.class_index, model.categories)
+            label = model.label(self.class_index)
             return say("the score of {label}", label=label)
         channel = say("channel {channel} of {layer}", channel=self.channel, layer=self.layer)
         if self.cell is None:

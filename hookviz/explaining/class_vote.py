@@ -16,9 +16,7 @@ from torch import Tensor, nn
 from hookviz.capturing import engine
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.layer_trace import input_trace
-from hookviz.errors import ModelError
 from hookviz.hooking.forward_pass import private_replica
-from hookviz.language.saying import say
 from hookviz.types import LayerInfo, Model, ModelInput
 
 _MAX_TRIED = 4  # last layers of maps whose means are tried
@@ -69,17 +67,11 @@ def class_vote(
         cache: a session's cache, used for captures.
 
     Raises:
-        ModelError: the network can't take this input, or puts out no class scores.
+        ModelError: the network can't take this input.
     """
     trace = input_trace(model, model_input)
     if not trace.scores or not trace.layers:
-        raise ModelError(
-            say(
-                "{model} puts out no class scores. Every model of the catalog does, for example "
-                "shapesnet.",
-                model=model.title,
-            )
-        )
+        return None
     head = trace.layers[-1]
     with private_replica(model) as network:
         module = network.get_submodule(head.name)

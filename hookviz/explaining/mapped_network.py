@@ -18,11 +18,9 @@ from hookviz.explaining.map_layout import PlacedPart, Point, lay_out
 from hookviz.explaining.network_map import ENTRY, EXIT, Part, network_map
 from hookviz.explaining.strongest_maps import CHANNELS, small_size, strongest_maps
 from hookviz.hooking.forward_pass import ProgressReporter
-from hookviz.language.naming import class_label
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
 from hookviz.types import Address, Model, Pixels, Progress, ignore
-from hookviz.wording import percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,7 +38,7 @@ class NetworkMap:
         model: the network's title.
         layers: names of the layers and joins on it, in the order in which they ran; of blocks that
             are closed theirs. A second call is ``"relu#1"``.
-        classes: the likeliest five with their probabilities; none of a network without classes.
+        classes: the likeliest five with their values (`Capture.likeliest`); none without classes.
     """
 
     model: str
@@ -147,8 +145,9 @@ def map_network(
         at: _coloured(strongest[at].small.numpy()) for at in at_step.values() if at in strongest
     }
     seen = engine.capture(model, model_input, ())
-    likeliest = () if seen.logits is None else seen.likeliest(_CLASSES)
-    classes = tuple((class_label(number, seen.categories), share) for number, share in likeliest)
+    top = seen.top(_CLASSES)
+    values = seen.likeliest(_CLASSES) if top else ()
+    classes = tuple((each.name, value) for each, (_, value) in zip(top, values, strict=True))
     begins = [points[0] for begin, _, points in placed.lines if begin == ENTRY]
     ends = _ends(placed)
     drawing = MapDrawing(
@@ -156,7 +155,7 @@ def map_network(
         lines=tuple(_lines(placed, ends)),
         size=placed.size,
         photograph=model_input.picture,
-        classes=tuple((name, share, percent(share)) for name, share in classes),
+        classes=tuple(each[1:] for each in top),
         begins=begins[0] if begins else (0.0, placed.size[1] / 2),
         ends=ends,
         legend=_legend(model),

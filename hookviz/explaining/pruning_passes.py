@@ -15,6 +15,7 @@ from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, private_replica
 from hookviz.hooking.own_network import replaced_tensors
 from hookviz.hooking.plain_tensors import plain
+from hookviz.outputs.answer import Reading
 from hookviz.types import Activation, Model, ModelInput, Progress
 
 Values = dict[str, NDArray[Any]]
@@ -40,22 +41,26 @@ class PruningPasses:
         self._calls = {info.name: info.calls for info in input_trace(model, model_input).layers}
         self._reporter = ProgressReporter(progress, count * sum(self._calls.values()))
 
-    def over_shares(self, shares: NDArray[np.float64], first: int) -> Values:
-        """Return scores, predictions and the probability of class `first`, one per share."""
+    def over_shares(self, shares: NDArray[np.float64], first: int, reading: Reading) -> Values:
+        """Return scores, predictions and class `first`'s probability, if any, one per share."""
         logits, removed = [], []
         for share in shares:
             tensors, gone = self._pruned(float(share))
             removed.append(gone)
             logits.append(self._scores(tensors))
         scores = torch.cat(logits)
-        chances = scores.softmax(1)
-        return {
+        values = {
             "shares": shares,
             "removed": np.array(removed),
             "logits": scores.numpy(),
             "top": scores.argmax(1).numpy(),
-            "top_probability": chances.max(1).values.numpy(),
             "logit": scores[:, first].numpy(),
+        }
+        if not reading.is_share:
+            return values
+        chances = reading.values(scores)
+        return values | {
+            "top_probability": chances.max(1).values.numpy(),
             "probability": chances[:, first].numpy(),
         }
 

@@ -1,4 +1,4 @@
-"""Run a batch of images for their class scores, and check the output's shape."""
+"""Run a batch of images for their class scores."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ from torch import Tensor, nn
 
 from hookviz.errors import ModelError
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass
-from hookviz.language.saying import say, say_count
+from hookviz.outputs.answer import Scores
+from hookviz.outputs.reading import no_scores, read_scores
 from hookviz.types import Model
-from hookviz.wording import times
 
 
 def class_scores(
@@ -19,7 +19,7 @@ def class_scores(
     *,
     count: int | None = None,
 ) -> Tensor:
-    """Return the scores of every image before the softmax, ``(N, classes)``.
+    """Return the scores of every image, ``(N, classes)``, as `hookviz.outputs` reads them.
 
     On the network's device and in its precision; with a graph if gradients are on.
 
@@ -31,33 +31,44 @@ def class_scores(
         count: N, where hooks change how many images there are.
 
     Raises:
-        ModelError: the network can't take these images, or doesn't put out ``(N, classes)``.
+        ModelError: the network can't take these images, or its output has no row of scores.
+    """
+    return answers(model, replica, images, reporter, count=count).values
+
+
+def answers(
+    model: Model,
+    replica: nn.Module,
+    images: Tensor,
+    reporter: ProgressReporter | None = None,
+    *,
+    count: int | None = None,
+) -> Scores:
+    """Return the scores of every image as `class_scores` does, with what they are.
+
+    Raises:
+        ModelError: as `class_scores`.
     """
     output = forward_pass(model, replica, images, reporter)
-    return scores_in(model, output, len(images) if count is None else count)
+    return answers_in(model, output, len(images) if count is None else count)
+
+
+def answers_in(model: Model, output: Any, count: int) -> Scores:
+    """Return the scores in a network's output, ``(count, classes)``, with what they are.
+
+    Raises:
+        ModelError: there are none.
+    """
+    scores = read_scores(model.output, output, count, len(model.categories))
+    if scores is None:
+        raise ModelError(no_scores(model.title, output, count))
+    return scores
 
 
 def scores_in(model: Model, output: Any, count: int) -> Tensor:
-    """Check that a network's output is ``(count, classes)``, and return it.
+    """Return the scores in a network's output, ``(count, classes)``.
 
     Raises:
-        ModelError: it is something else.
+        ModelError: there are none.
     """
-    if isinstance(output, Tensor) and output.ndim == 2 and len(output) == count:
-        return output
-    kind = (
-        times(output.shape) or say("one number") if isinstance(output, Tensor) else say("no tensor")
-    )
-    raise ModelError(
-        say_count(
-            "{model} puts out no class scores: for {count} image it gives {kind}, and "
-            "not {count}×classes. Every model of the catalog gives a score per class, "
-            "for example shapesnet.",
-            "{model} puts out no class scores: for {count} images it gives {kind}, and "
-            "not {count}×classes. Every model of the catalog gives a score per class, "
-            "for example shapesnet.",
-            count,
-            model=model.title,
-            kind=kind,
-        )
-    )
+    return answers_in(model, output, count).values

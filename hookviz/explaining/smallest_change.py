@@ -16,11 +16,11 @@ from hookviz.capturing.inputs import prepare
 from hookviz.drawing.pictures import encode_png
 from hookviz.errors import HookVizError
 from hookviz.explaining.adversarial import descended, rising_signs
-from hookviz.explaining.scoring import class_scores
+from hookviz.explaining.scoring import answers
 from hookviz.hooking.forward_pass import ProgressReporter, private_replica
 from hookviz.images.repainting import check_repaints, repainted
-from hookviz.language.naming import class_label
 from hookviz.language.saying import say
+from hookviz.outputs.answer import Reading, Scores
 from hookviz.types import Model, ModelInput, Pixels, Progress, ignore
 
 MOST = 64
@@ -48,6 +48,7 @@ class Change:
         passes: how often the network ran forward and back.
         before: class scores of the picture before, ahead of the softmax, ``(classes,)``.
         after: those of the changed picture, from a pass of its own over `model_input`.
+        reading: what the scores are.
     """
 
     model_input: ModelInput = field(repr=False)
@@ -59,6 +60,11 @@ class Change:
     passes: int
     before: Tensor = field(repr=False)
     after: Tensor = field(repr=False)
+    reading: Reading
+
+    def text(self, scores: Tensor) -> str:
+        """Write the target's value among the scores of a pass."""
+        return self.reading.text(float(self.reading.values(scores)[self.target]))
 
     @property
     def difference(self) -> NDArray[np.int16]:
@@ -131,9 +137,10 @@ def smallest_change(
     (True, 1, 1)
     """
     _, original = check_repaints(model, model_input)
-    before = class_scores_of(model, model_input)
-    if _is_there(before, target, sure):
-        name = class_label(target, model.categories)
+    answer = _answer(model, model_input)
+    before, reading = answer.values[0].float().cpu(), answer.reading
+    if _is_there(reading, before, target, sure):
+        name = model.label(target)
         raise HookVizError(
             say(
                 "{model} takes this picture for {label} as it is: there is nothing to change. "
@@ -153,11 +160,12 @@ def smallest_change(
             nonlocal done, passes
             current = repainted(model, model_input, shown)
             signs, scores = rising_signs(model, current, target, reporter)
-            there = _is_there(scores, target, sure)
+            there = _is_there(reading, scores, target, sure)
             done, passes = done + 1, passes + 1
             # How many bounds will be tried nobody knows: each is half of what is left.
             reporter.share(1 - 0.5 ** (tried + done / (steps + 1)))
-            partial(Change(current, original, shown, target, bound, there, passes, before, scores))
+            scored = (before, scores, reading)
+            partial(Change(current, original, shown, target, bound, there, passes, *scored))
             return signs, there
 
         return descended(original, bound, steps, look)
@@ -165,8 +173,8 @@ def smallest_change(
     picture, bound, found = smallest_bound(attempt, most)
     changed = read_back(model, picture)
     after = class_scores_of(model, changed)
-    found = found and _is_there(after, target, sure)
-    return Change(changed, original, picture, target, bound, found, passes, before, after)
+    found = found and _is_there(reading, after, target, sure)
+    return Change(changed, original, picture, target, bound, found, passes, before, after, reading)
 
 
 def class_to_make(model: Model, scores: Tensor) -> int:
@@ -192,9 +200,15 @@ def class_scores_of(model: Model, model_input: ModelInput) -> Tensor:
     Raises:
         ModelError: the network puts out none.
     """
+    return _answer(model, model_input).values[0].float().cpu()
+
+
+def _answer(model: Model, model_input: ModelInput) -> Scores:
     with private_replica(model) as replica:
-        return class_scores(model, replica, model_input.tensor)[0].float().cpu()
+        return answers(model, replica, model_input.tensor)
 
 
-def _is_there(scores: Tensor, target: int, sure: float) -> bool:
-    return int(scores.argmax()) == target and float(scores.softmax(0)[target]) >= sure
+def _is_there(reading: Reading, scores: Tensor, target: int, sure: float) -> bool:
+    """Return whether a class is the highest, and as likely as it has to be if that is known."""
+    is_sure = not reading.is_share or float(reading.values(scores)[target]) >= sure
+    return int(scores.argmax()) == target and is_sure

@@ -14,11 +14,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import ModelError
-from hookviz.explaining.scoring import class_scores
+from hookviz.explaining.scoring import answers
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, backward_pass, differentiable
 from hookviz.language.saying import mark, say
@@ -36,7 +35,7 @@ class WeightGradients:
     """Gradients of one training step.
 
     Attributes:
-        loss: of the chosen class, L = −log softmax(scores)[target].
+        loss: of the chosen class, L = −log of its probability, or −score where it has none.
         by_layer: ∂L/∂w of each conv and linear layer by its name, of the shape of its weights, in
             order of execution.
         weight_norms: ‖w‖₂ of the same layers, ``(layers,)``.
@@ -172,8 +171,8 @@ def weight_gradients(
         reporter = ProgressReporter(progress, sum(calls.values()) + len(weights))
         with clip_at.on(network) if clip_at else nullcontext():
             with hooks.observe(network, calls, lambda _call: reporter.step()):
-                scores = class_scores(model, network, model_input.tensor, reporter).float()
-                loss = F.cross_entropy(scores, torch.tensor([target], device=scores.device))
+                found = answers(model, network, model_input.tensor, reporter)
+                loss = found.reading.loss(found.values.float(), target)[0]
             with hooks.on_gradients(lambda _name, _gradient: reporter.step()) as watched:
                 for name, weight in weights.items():
                     watched.add(name, weight)

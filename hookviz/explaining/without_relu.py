@@ -11,9 +11,10 @@ from typing import Any
 
 from torch import Tensor
 
-from hookviz.explaining.scoring import class_scores
+from hookviz.explaining.scoring import answers
 from hookviz.hooking.forward_pass import private_replica
 from hookviz.hooking.torch_functions import EveryFunction, function_name
+from hookviz.outputs.answer import Reading
 from hookviz.types import Model, ModelInput
 
 KINDS = {
@@ -44,10 +45,12 @@ class WithoutRelu:
     Attributes:
         scores: before the softmax, ``(classes,)``.
         switched_off: how many calls of each kind were found, by what it is called.
+        reading: what the scores are.
     """
 
     scores: Tensor = field(repr=False)
     switched_off: Mapping[str, int]
+    reading: Reading
 
 
 def without_relu(model: Model, model_input: ModelInput) -> WithoutRelu:
@@ -59,8 +62,9 @@ def without_relu(model: Model, model_input: ModelInput) -> WithoutRelu:
         ModelError: the network can't take this input, or puts out no class scores.
     """
     with private_replica(model) as replica, _HandedOn() as handed_on:
-        scores = class_scores(model, replica, model_input.tensor)
-    return WithoutRelu(scores[0].detach().float().cpu(), dict(handed_on.found))
+        found = answers(model, replica, model_input.tensor)
+    scores = found.values[0].detach().float().cpu()
+    return WithoutRelu(scores, dict(handed_on.found), found.reading)
 
 
 class _HandedOn(EveryFunction):

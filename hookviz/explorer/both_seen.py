@@ -5,11 +5,9 @@ from typing import Any
 from hookviz.drawing.pictures import small_png
 from hookviz.errors import HookVizError
 from hookviz.explorer.subject import Subject
-from hookviz.language.naming import class_label
 from hookviz.language.speaking import current
 from hookviz.markup import data_url
 from hookviz.types import Capture
-from hookviz.wording import percent
 
 _SIDE = 72  # pixels, twice what it takes on the screen
 _CLASSES = 2
@@ -40,12 +38,8 @@ def _seen(name: str, capture: Capture) -> dict[str, Any]:
     """Describe one side; its picture is empty where the network's input is none."""
     picture = capture.model_input.picture
     small = "" if picture is None else data_url(small_png(picture, _SIDE))
-    classes = () if capture.logits is None else capture.likeliest(_CLASSES)
     return {
         "name": name,
         "picture": small,
-        "classes": [
-            f"{class_label(index, capture.categories)} {percent(chance)}"
-            for index, chance in classes
-        ],
+        "classes": [f"{each.name} {each.text}" for each in capture.top(_CLASSES)],
     }

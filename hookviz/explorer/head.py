@@ -8,10 +8,9 @@ from hookviz.explorer.layers import captured, resolve
 from hookviz.explorer.question import Answer, Report
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
-from hookviz.language.naming import class_label
 from hookviz.language.saying import say, sentences
+from hookviz.outputs.answer import no_classes
 from hookviz.types import Capture
-from hookviz.wording import percent
 
 _SIDE = 152  # pixels across, twice what it takes on the screen
 _CLASSES = 5
@@ -42,19 +41,21 @@ def classes_of(capture: Capture) -> list[dict[str, Any]]:
     """Return the classes that an image is likeliest of, with their numbers and shares."""
     return [
         {
-            "name": class_label(index, capture.categories),
-            "number": index,
-            "share": float(f"{chance:.4g}"),
-            "says": percent(chance),
+            "name": each.name,
+            "number": each.number,
+            "share": float(f"{each.share:.4g}"),
+            "says": each.text,
         }
-        for index, chance in (() if capture.logits is None else capture.likeliest(_CLASSES))
+        for each in capture.top(_CLASSES)
     ]
 
 
 def _note(subject: Subject, capture: Capture) -> str:
     """Say what one has to know about the network and its classes; empty where there is nothing."""
-    if capture.logits is None:
+    if capture.answer is None:
         return sentences(say("This network puts out no class scores."), subject.model.note)
+    if not capture.answer.has_classes:
+        return sentences(no_classes(len(capture.answer.scores)), subject.model.note)
     if subject.model.weights.partition(",")[0] == "random":  # with or without silent channels
         return say("random weights: these predictions mean nothing")
-    return subject.model.note
+    return sentences(capture.answer.reading.question, subject.model.note)

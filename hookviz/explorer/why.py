@@ -18,7 +18,6 @@ from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.explorer.whole import pictured
 from hookviz.hooking.forward_pass import ProgressReporter
-from hookviz.language.naming import class_label
 from hookviz.language.saying import say
 from hookviz.types import Address
 from hookviz.wording import number, percent
@@ -56,7 +55,7 @@ def answer_why(subject: Subject, view: View, facts: Mapping[str, Any], _report: 
         )
     answer: Answer = subject.cached(
         *("why", given, subject.colours.diverging),
-        compute=lambda: _computed(subject, given, class_label(given, capture.categories)),
+        compute=lambda: _computed(subject, given, capture.label(given)),
         size=lambda kept: len(kept.data) + 300 * len(subject.trace.sequence),
     )
     return answer

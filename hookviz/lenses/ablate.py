@@ -38,6 +38,7 @@ from hookviz.wording import number
 Map = NDArray[np.float32]
 _TOP = 5
 _HEAD = (mark("class"), mark("before (%)"), mark("after (%)"), mark("change (points)"))
+_HEAD_OF_SCORES = (mark("class"), mark("before"), mark("after"), mark("change"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +116,8 @@ def run(
 ) -> LensOutput:
     """Return scores and activations before and after the edit.
 
-    Of tokens all are edited, and those that stand for cells are shown. Probabilities are the
-    softmax of the network's output. Values: ``probabilities_before`` and ``probabilities_after``
+    Of tokens all are edited, and those that stand for cells are shown. Where the scores have
+    probabilities, values: ``probabilities_before`` and ``probabilities_after``
     ``(classes,)``, ``logits_before`` and ``logits_after`` likewise, ``channels`` that were edited,
     ``before`` and ``after`` ``(C, H, W)``, and the same of the downstream layer as
     ``downstream_before`` and ``downstream_after``.
@@ -146,14 +147,14 @@ def run(
     last = found[layer].layout.last
     edit, which = _edit(found[layer], info, _Edit(mode, channels, factor, limit, last))
     after, scores = _edited_pass(subject, layer, found, edit)
-    assert whole.logits is not None
-    logits = np.stack([whole.logits.numpy(), scores])
+    logits = np.stack([subject.answer.scores.numpy(), scores])
     cut = _cut(subject, layer, edit) if np.array_equal(logits[0], logits[1]) else ""
-    chances = torch.softmax(torch.from_numpy(logits), 1).numpy()
+    reading = subject.answer.reading
+    shares = reading.values(torch.from_numpy(logits)).numpy()
     panels: list[Panel] = [
         _verdict(subject, info, which, logits, target),
         *([TextPanel(cut, "note")] if cut else []),
-        _table(subject, chances, target),
+        _table(subject, shares, target),
     ]
     for name in names:
         unmoved = "" if name == layer else say("unchanged: the edit doesn't reach this layer.")
@@ -162,11 +163,11 @@ def run(
         "channels": np.array(edit.channels),
         "logits_before": logits[0],
         "logits_after": logits[1],
-        "probabilities_before": chances[0],
-        "probabilities_after": chances[1],
         "before": before[layer],
         "after": after[layer],
     }
+    if reading.is_share:
+        values |= {"probabilities_before": shares[0], "probabilities_after": shares[1]}
     if later:
         values |= {"downstream_before": before[later], "downstream_after": after[later]}
     return tuple(panels), values
@@ -220,7 +221,7 @@ def _edit(found: Activation, info: LayerInfo, edit: _Edit) -> tuple[_Edit, str]:
         which = say("{channels} times {factor}", channels=who, factor=number(edit.factor))
     elif edit.mode == "threshold":
         chosen = _by_channel(found)[list(channels)].numpy()
-        share = _percent(((np.abs(chosen) <= edit.limit) & (chosen != 0)).mean())
+        share = number(100 * ((np.abs(chosen) <= edit.limit) & (chosen != 0)).mean())
         which = say(
             "|x| ≤ {limit} set to 0 in {channels}: {share} % of them changed",
             limit=number(edit.limit),
@@ -312,11 +313,23 @@ def _verdict(subject: Subject, info: LayerInfo, which: str, logits: Map, target:
     best = [int(row.argmax()) for row in logits]
     old, new = map(subject.label, best)
     ends = (
-        say("stays {label}", label=old)
+        say(", and the prediction stays {label}", label=old)
         if best[0] == best[1]
-        else say("changes from {old_label} to {new_label}", old_label=old, new_label=new)
+        else say(
+            ", and the prediction changes from {old_label} to {new_label}",
+            old_label=old,
+            new_label=new,
+        )
     )
-    chances = torch.softmax(torch.from_numpy(logits), 1)[:, target].tolist()
+    reading = subject.answer.reading
+    shares = reading.values(torch.from_numpy(logits))[:, target].tolist()
+    scores = ""
+    if reading.is_share:
+        scores = say(
+            " (score {score} to {new_score})",
+            score=number(logits[0, target]),
+            new_score=number(logits[1, target]),
+        )
     often = say(" Each of its {calls} calls is edited.", calls=info.calls) if info.calls > 1 else ""
     following = _following(subject, info)
     norm = ""
@@ -329,16 +342,15 @@ def _verdict(subject: Subject, info: LayerInfo, which: str, logits: Map, target:
         )
     return TextPanel(
         say(
-            "{layer}: {edit}. {label} goes from {percent} % to {new_percent} % (score "
-            "{score} to {new_score}), and the prediction {outcome}.{calls}{finding}",
+            "{layer}: {edit}. {label} goes from {value} to {new_value}{scores}{outcome}.{calls}"
+            "{finding}",
             layer=info.name,
             edit=which,
             label=subject.label(target),
-            percent=_percent(chances[0]),
-            new_percent=_percent(chances[1]),
-            score=number(logits[0, target]),
-            new_score=number(logits[1, target]),
-            outcome=ends,
+            value=reading.text(shares[0]),
+            new_value=reading.text(shares[1]),
+            scores=scores,
+            outcome=ends if reading.is_share else "",
             calls=often,
             finding=norm,
         ),
@@ -353,25 +365,23 @@ def _following(subject: Subject, info: LayerInfo) -> LayerInfo | None:
     return layers[after] if after < len(layers) else None
 
 
-def _table(subject: Subject, chances: Map, target: int) -> TablePanel:
+def _table(subject: Subject, values: Map, target: int) -> TablePanel:
     """List the five likeliest classes of either pass and the chosen one, likeliest before first."""
-    kept = {target}.union(*(np.argsort(-row, kind="stable")[:_TOP].tolist() for row in chances))
+    scale = 100 if subject.answer.reading.is_share else 1
+    kept = {target}.union(*(np.argsort(-row, kind="stable")[:_TOP].tolist() for row in values))
     rows = tuple(
         (
             say("{label} (chosen)", label=subject.label(index))
             if index == target
             else subject.label(index),
-            _percent(chances[0, index]),
-            _percent(chances[1, index]),
-            _percent(chances[1, index] - chances[0, index]),
+            number(scale * values[0, index]),
+            number(scale * values[1, index]),
+            number(scale * (values[1, index] - values[0, index])),
         )
-        for index in sorted(kept, key=lambda index: -chances[0, index])
+        for index in sorted(kept, key=lambda index: -values[0, index])
     )
-    return TablePanel(say("Top {top} before and after", top=_TOP), _HEAD, rows)
-
-
-def _percent(share: float) -> str:
-    return number(100 * float(share))
+    head = _HEAD if scale == 100 else _HEAD_OF_SCORES
+    return TablePanel(say("Top {top} before and after", top=_TOP), head, rows)
 
 
 def script(facts: LensFacts) -> LensCode:

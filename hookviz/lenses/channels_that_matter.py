@@ -74,8 +74,7 @@ def run(subject: Subject, *, layer: str, of: str, target: int, channel: int) -> 
                 shape=maps.shape,
             )
         )
-    assert whole.logits is not None
-    before = whole.logits.double()
+    before, reading = subject.answer.scores.double(), subject.answer.reading
     if not bool(torch.isfinite(before).all()):
         raise ModelError(
             say(
@@ -99,20 +98,22 @@ def run(subject: Subject, *, layer: str, of: str, target: int, channel: int) -> 
         scored = [before, passes.scores_without(channel, reporter)]
         return _of_channel(subject, info, channel, maps, scored)
     after = passes.scores_without_each(before, reporter)
+    shares = reading.values(before)
     changes = _ScoreChanges(
         scores=(after[:, target] - before[target]).numpy(),
-        chances=(after.softmax(1)[:, target] - before.softmax(0)[target]).numpy(),
+        chances=(reading.values(after)[:, target] - shares[target]).numpy(),
         logit=float(before[target]),
-        chance=float(before.softmax(0)[target]),
+        chance=float(shares[target]),
         least=batch_tolerance(subject.model.network, before),
         flips=int((after.argmax(1) != before.argmax()).sum()),
     )
     values = {
         "logit_change": changes.scores,
-        "probability_change": changes.chances,
         "logit": np.array(changes.logit),
-        "probability": np.array(changes.chance),
     }
+    if reading.is_share:
+        values["probability_change"] = changes.chances
+        values["probability"] = np.array(changes.chance)
     return (*_panels(subject, info, target, maps, changes), *how_note(passes.how)), values
 
 
@@ -152,16 +153,16 @@ def _panels(
         )
         return (TextPanel(says, "note"),)
     most = max(listed, key=lambda channel: abs(scores[channel]))
-    lowers = int(changes.chances.argmin())
+    lowers, is_share = int(changes.chances.argmin()), subject.answer.reading.is_share
     says = say_count(
         "Of the {channel_count:,} channels of {layer}, channel {channel} changes the score "
-        "of {label} most: without it that goes from {score} to {new_score}, and the "
-        "probability from {probability} % to {new_probability} %. {for_count:,} channels speak for "
-        "{label}, {against_count:,} against, and {flip_count} alone changes the prediction.",
+        "of {label} most: without it that goes from {score} to {new_score}{shares}. "
+        "{for_count:,} channels speak for {label}, {against_count:,} "
+        "against, and {flip_count} alone changes the prediction.",
         "Of the {channel_count:,} channels of {layer}, channel {channel} changes the score "
-        "of {label} most: without it that goes from {score} to {new_score}, and the "
-        "probability from {probability} % to {new_probability} %. {for_count:,} channels speak for "
-        "{label}, {against_count:,} against, and {flip_count} alone change the prediction.",
+        "of {label} most: without it that goes from {score} to {new_score}{shares}. "
+        "{for_count:,} channels speak for {label}, {against_count:,} "
+        "against, and {flip_count} alone change the prediction.",
         max(1, changes.flips),
         channel_count=len(scores),
         layer=info.name,
@@ -169,13 +170,14 @@ def _panels(
         label=label,
         score=number(changes.logit),
         new_score=number(changes.logit + scores[most]),
-        probability=number(100 * changes.chance),
-        new_probability=number(100 * (changes.chance + changes.chances[most])),
+        shares=_shares(is_share, changes.chance, changes.chance + changes.chances[most]),
         for_count=int((scores < -changes.least).sum()),
         against_count=int((scores > changes.least).sum()),
         flip_count=changes.flips or say("none"),
     )
-    if lowers != most and changes.chances[lowers] < 0:  # other classes' scores count there, too
+    if (
+        is_share and lowers != most and changes.chances[lowers] < 0
+    ):  # other classes' scores count there, too
         falls = say(
             "The probability falls most without channel {channel}: to {new_probability} %.",
             channel=lowers,
@@ -201,7 +203,7 @@ def _panels(
         for channel in listed
     )
     title = say("The {top} that change the score most, either way", top=_TOP)
-    table = TablePanel(title, _HEAD, rows)
+    table = _table(title, _HEAD, rows, is_share=is_share)
     shown = sorted(listed, key=lambda channel: -abs(scores[channel]))[:12]
     grid = GridPanel(
         say("What these channels put out"),
@@ -217,13 +219,12 @@ def _of_channel(
 ) -> LensOutput:
     """Return how each class changes without one channel; `scored` are all before and after."""
     before, after = scored
-    scores, chances = (after - before).numpy(), (after.softmax(0) - before.softmax(0)).numpy()
-    values = {
-        "logit_change": scores,
-        "probability_change": chances,
-        "logit": before.numpy(),
-        "probability": before.softmax(0).numpy(),
-    }
+    reading = subject.answer.reading
+    scores, shares = (after - before).numpy(), reading.values(before).numpy()
+    chances = reading.values(after).numpy() - shares
+    values = {"logit_change": scores, "logit": before.numpy()}
+    if reading.is_share:
+        values |= {"probability_change": chances, "probability": shares}
     grid = GridPanel(
         say("What this channel puts out"),
         with_channels(make_grid(maps, scale="symmetric", title=info.name), maps, [channel]),
@@ -242,16 +243,14 @@ def _of_channel(
         return (TextPanel(says, "note"), grid), values
     says = say(
         "Without channel {channel} of {layer} the scores of {fall_count:,} classes fall and those "
-        "of {rise_count:,} rise. {label} needs it most: its score changes by {change} and its "
-        "probability goes from {probability} % to {new_probability} %.",
+        "of {rise_count:,} rise. {label} needs it most: its score changes by {change}{shares}.",
         channel=channel,
         layer=info.name,
         fall_count=int((scores < -least).sum()),
         rise_count=int((scores > least).sum()),
         label=subject.label(listed[0]),
         change=number(scores[listed[0]]),
-        probability=number(100 * values["probability"][listed[0]]),
-        new_probability=number(100 * (values["probability"] + chances)[listed[0]]),
+        shares=_shares(reading.is_share, shares[listed[0]], shares[listed[0]] + chances[listed[0]]),
     )
     chart = ChartPanel(
         say("What channel {channel} adds to the score of each class", channel=channel),
@@ -265,13 +264,33 @@ def _of_channel(
             subject.label(index),
             number(values["logit"][index] + scores[index]),
             number(scores[index]),
-            number(100 * (values["probability"] + chances)[index]),
+            number(100 * (shares + chances)[index]),
             number(100 * chances[index]),
         )
         for index in listed
     )
-    table = TablePanel(say("The {top} that change most, either way", top=_TOP), _OF_CLASS, rows)
+    title = say("The {top} that change most, either way", top=_TOP)
+    table = _table(title, _OF_CLASS, rows, is_share=reading.is_share)
     return (TextPanel(says), chart, table, grid), values
+
+
+def _shares(is_share: bool, before: float, after: float) -> str:
+    """Write how a probability changes, after how its score does; empty where there is none."""
+    if not is_share:
+        return ""
+    return say(
+        ", and its probability goes from {probability} % to {new_probability} %",
+        probability=number(100 * before),
+        new_probability=number(100 * after),
+    )
+
+
+def _table(
+    title: str, head: tuple[str, ...], rows: tuple[tuple[str | int, ...], ...], *, is_share: bool
+) -> TablePanel:
+    """Draw a table without its columns of probabilities where there are none."""
+    columns = len(head) if is_share else 3
+    return TablePanel(title, head[:columns], tuple(row[:columns] for row in rows))
 
 
 def script(facts: LensFacts) -> LensCode:

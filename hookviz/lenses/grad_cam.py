@@ -35,7 +35,7 @@ from hookviz.explaining.cam_formulas import (
     layer_cam,
 )
 from hookviz.explaining.score_cam import masked_by, score_cam, strongest, weighed_by
-from hookviz.language.saying import mark, say
+from hookviz.language.saying import mark, say, sentences
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import (
@@ -47,6 +47,7 @@ from hookviz.lenses.contract.parameters import (
 )
 from hookviz.wording import number
 
+_EIGEN = "Eigen-CAM"
 _CHART = 16  # channels that the chart shows
 
 
@@ -59,8 +60,10 @@ class _Cam:
     notes: tuple[str, ...] = ()
 
 
-def _cam(subject: Subject, method: str, layer: str, target: int, top: int) -> _Cam:
-    if method in ("Eigen-CAM", "Score-CAM"):
+def _cam(subject: Subject, method: str, layer: str, target: int | None, top: int) -> _Cam:
+    if target is None and method != _EIGEN:
+        subject.scored  # noqa: B018 - says why there is no class to ask about
+    if method in (_EIGEN, "Score-CAM"):
         channels, *_ = map_shape(subject.model, subject.model_input, layer)
         values = subject.capture(layer, logits=True)[layer].values
         if values.ndim != 3:
@@ -74,7 +77,7 @@ def _cam(subject: Subject, method: str, layer: str, target: int, top: int) -> _C
                 )
             )
         activation = values.numpy()
-        if method == "Eigen-CAM":
+        if method == _EIGEN or target is None:
             return _Cam(*eigen_cam(activation))
         tried = say(
             "Tried: the {top:,} of {channels:,} channels with the largest mean |value|.",
@@ -119,10 +122,10 @@ def run(
     *,
     method: str,
     layer: str,
-    target: int,
+    target: int | None,
     top: int,
     beside: str,
-    other_target: int,
+    other_target: int | None,
     other_method: str,
 ) -> LensOutput:
     """Return a method's map, ``max(0, Σ_k w_k A_k)``, A being the layer's output in its first call.
@@ -146,19 +149,12 @@ def run(
         method_beside, target_beside = other_method, target
     if beside != "nothing":
         others = np.maximum(_cam(subject, method_beside, layer, target_beside, top).signed, 0)
-    logits = subject.scored.logits
-    assert logits is not None
-    score, chance = float(logits[target]), float(logits.softmax(0)[target])
-    label = subject.label(target)
-    about = say(
-        "{label}: score {score}, {probability:.1f} %. ",
-        label=label,
-        score=number(score),
-        probability=100 * chance,
-    ) + (
+    label = say("no class") if target is None else subject.label(target)
+    about = sentences(
+        _score(subject, label, target),
         say("Eigen-CAM asks for no class; bright is where the layer's cells differ most.")
-        if method == "Eigen-CAM"
-        else say("Bright is where {layer} speaks for it.", layer=layer)
+        if method == _EIGEN
+        else say("Bright is where {layer} speaks for it.", layer=layer),
     )
     top_colour = overlay.color_limit(positive)
     if others is not None and beside == "another class":  # the same colour for the same number
@@ -178,7 +174,7 @@ def run(
         ),
     ]
     if others is not None:
-        other = subject.label(target_beside)
+        other = say("no class") if target_beside is None else subject.label(target_beside)
         panels.append(
             _on_image(
                 subject,
@@ -205,13 +201,27 @@ def run(
             make_grid(positive[None], colormap="inferno", title=words, width=480),
         ),
     ]
-    values = {"map": positive, "signed": cam.signed, "score": np.array(score)}
+    values = {"map": positive, "signed": cam.signed}
+    if target is not None:
+        values["score"] = np.array(float(subject.answer.scores[target]))
     if others is not None:
         values["other_map"] = others
     if cam.weights is not None:
         values["weights"] = cam.weights
         panels.append(_chart(cam.weights, layer))
     return tuple(panels), values
+
+
+def _score(subject: Subject, label: str, target: int | None) -> str:
+    """Say how a class is scored; empty without one."""
+    if target is None:
+        return ""
+    answer = subject.answer
+    value = answer.text(float(answer.values[target]))
+    if not answer.is_share:
+        return say("{label}: {value}.", label=label, value=value)
+    score = number(float(answer.scores[target]))
+    return say("{label}: score {score}, {share}.", label=label, score=score, share=value)
 
 
 def _on_image(
@@ -347,7 +357,7 @@ LENS = Lens(
             default="last map",
             help=mark("Late layers know what is there, early layers know where."),
         ),
-        ClassChoice(help=mark("The likeliest class where nothing is chosen.")),
+        ClassChoice(optional=True, help=mark("The likeliest class where nothing is chosen.")),
         OneOf(
             name="beside",
             label=mark("Beside it"),
@@ -355,6 +365,7 @@ LENS = Lens(
             help=mark("A second map on the same image, to compare."),
         ),
         RunnerUp(
+            optional=True,
             name="other_target",
             label=mark("The other class"),
             matters_for=("beside", ("another class",)),

@@ -61,9 +61,9 @@ def run(
 ) -> LensOutput:
     """Return the gradients of the weights of every conv and linear layer, in order of execution.
 
-    The loss is the cross entropy L = −log softmax(scores)[target] of this one image. Batch norm
-    uses its stored averages and nothing is dropped, as in eval mode: one image has no statistics
-    of a batch.
+    The loss is L = −log of the target's probability for this one image, which is the cross entropy
+    of scores before a softmax; where there are no probabilities it is −score. Batch norm uses its
+    stored averages and nothing is dropped, as in eval mode: one image has no statistics of a batch.
 
     The strength of a layer is ‖∂L/∂w‖₂ / ‖w‖₂, the share by which a step with learning rate 1
     would move its weights. It is compared with the layer nearest to the loss that has a gradient:
@@ -166,7 +166,7 @@ def _first(
                 largest=number(strength.max()),
             )
         )
-    if gradients.loss < 1e-2:
+    if gradients.loss < 1e-2 and subject.answer.reading.is_share:
         said.append(
             say(
                 "The network is sure of this class already, so every gradient is small; "

@@ -16,7 +16,7 @@ from hookviz.codegen.lens_parts import constants, in_order
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.panels import GridPanel, Panel, TablePanel, TextPanel
 from hookviz.drawing.scales import Limits, quantise
-from hookviz.errors import HookVizError
+from hookviz.errors import HookVizError, ModelError
 from hookviz.explaining.layer_io import Copies, LayerIO, layer_io
 from hookviz.explaining.scoring import class_scores
 from hookviz.explaining.tensor_maps import tensor_maps
@@ -147,24 +147,26 @@ def _changed(
 
 def _verdict(subject: Subject, layer: str, call: int, changed: Callable[[Tensor], Tensor]) -> str:
     """Say what becomes of the likeliest class; nothing where there are no scores."""
-    if not subject.trace.scores:
+    try:
+        answer = subject.answer
+    except ModelError:  # it says that there is none
         return ""
 
     def hand_over(given: hooks.Call) -> Tensor | None:
         return changed(given.inputs[0]) if given.index == call - 1 else None
 
     images = subject.model_input.tensor
-    with private_replica(subject.model) as replica:
-        before = class_scores(subject.model, replica, images)[0].double().softmax(0)
-        with hooks.before(replica, [layer], hand_over):
-            after = class_scores(subject.model, replica, images)[0].double().softmax(0)
+    with private_replica(subject.model) as replica, hooks.before(replica, [layer], hand_over):
+        scores = class_scores(subject.model, replica, images)[0].cpu().double()
+    reading = answer.reading
+    before, after = reading.values(answer.scores.double()), reading.values(scores)
     old, new = int(before.argmax()), int(after.argmax())
     return say(
         " The network then says {new_label} ({new_share}); without it says {label} ({share}).",
         new_label=subject.label(new),
-        new_share=_share(float(after[new])),
+        new_share=reading.text(float(after[new])),
         label=subject.label(old),
-        share=_share(float(before[old])),
+        share=reading.text(float(before[old])),
     )
 
 

@@ -107,8 +107,7 @@ def run(
             there are too many channels to measure their effects.
     """
     first = subject.top_class
-    assert subject.scored.logits is not None
-    if not bool(torch.isfinite(subject.scored.logits).all()):
+    if not bool(torch.isfinite(subject.answer.scores).all()):
         raise ModelError(
             say(
                 "{model} gives scores of NaN or infinity for this image, so there is no "
@@ -133,7 +132,7 @@ def run(
         *(subject.model, subject.model_input, plan, len(shares) + 1),
         progress=lambda share: subject.progress(begun + (ends - begun) * share),
     )
-    values = passes.over_shares(shares, first)
+    values = passes.over_shares(shares, first, subject.answer.reading)
     kept = passes.kept(keep / 100, subject.capture(layer)[layer])
     panels = _panels(subject, values, first, passes.pruning, plan)
     if "after" in kept:
@@ -264,15 +263,21 @@ def _panels(
         "note" if len(other) else "plain",
     )
     what = say("channels of each layer") if plan.method in OF_CHANNELS else say("weights")
+    is_share = "probability" in values
+    highest = values["top_probability"] if is_share else values["logits"].max(1)
+    chosen = values["probability" if is_share else "logit"]
+    scale = 100.0 if is_share else 1.0
     chart = ChartPanel(
-        say("Probability while weights are removed"),
+        say("Probability while weights are removed")
+        if is_share
+        else say("Score while weights are removed"),
         tuple(percents),
         {
-            say("the likeliest class"): 100.0 * values["top_probability"].astype(np.float64),
-            label: 100.0 * values["probability"].astype(np.float64),
+            say("the likeliest class"): scale * highest.astype(np.float64),
+            label: scale * chosen.astype(np.float64),
         },
         kind="lines",
-        unit=say("probability (%)"),
+        unit=say("probability (%)") if is_share else say("score"),
         caption=say("Along the bottom: the share of {parts} set to 0, in percent.", parts=what),
     )
     rows = tuple(
@@ -280,7 +285,7 @@ def _panels(
             percents[index],
             round(count * (1 - float(values["removed"][index]))),
             subject.label(int(top[index])),
-            number(100 * float(values["top_probability"][index])),
+            number(scale * float(highest[index])),
             number(float(values["logit"][index])),
             say("yes") if top[index] == first else say("no"),
         )

@@ -39,7 +39,6 @@ from hookviz.explaining.smallest_change import (
 )
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.images.repainting import check_repaints
-from hookviz.language.naming import class_label
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import (
@@ -49,8 +48,9 @@ from hookviz.lenses.contract.parameters import (
     WholeNumber,
 )
 from hookviz.lenses.contract.watching import steps_choice
+from hookviz.outputs.answer import Reading
+from hookviz.outputs.declaration import LOGITS
 from hookviz.types import Model, Pixels
-from hookviz.wording import percent
 
 _EVERY = 0.12  # seconds between two pictures on the way
 _FULL = 96  # levels that the largest change is enlarged to, at most
@@ -117,12 +117,14 @@ def run(
 
 
 def _row(answer: OtherAnswer) -> Row:
-    answers = (_best(answer.model, scores) for scores in (answer.before, answer.after))
+    answers = (
+        _best(answer.model, Reading(LOGITS), scores) for scores in (answer.before, answer.after)
+    )
     return answer.model.title, *answers, _own_change(answer.model, answer.own)
 
 
 def _own_change(model: Model, own: Change) -> str:
-    label = class_label(own.target, model.categories)
+    label = model.label(own.target)
     if not own.found:
         return say("to {label}: none found", label=label)
     return say_count(
@@ -155,8 +157,10 @@ class _Found:
 def _output(subject: Subject, found: _Found) -> LensOutput:
     """Return the result so far; the same panels all the way."""
     change, model = found.change, subject.model
-    before, after = (_best(model, scores) for scores in (change.before, change.after))
-    name = f"{model.name}-{class_label(change.target, model.categories)}".replace(" ", "-")
+    before, after = (
+        _best(model, change.reading, scores) for scores in (change.before, change.after)
+    )
+    name = f"{model.name}-{model.label(change.target)}".replace(" ", "-")
     added = say("What is added, {factor}×", factor=found.times)
     bound = say("No number moved by more than {bound} of 255", bound=change.moved)
     panels: list[Panel] = [
@@ -194,8 +198,8 @@ def _output(subject: Subject, found: _Found) -> LensOutput:
         "difference": change.difference,
         "bound": np.array(change.bound),
         "found": np.array(change.found),
-        "before": change.before.softmax(0).numpy(),
-        "after": change.after.softmax(0).numpy(),
+        "before": change.reading.values(change.before).numpy(),
+        "after": change.reading.values(change.after).numpy(),
     }
 
 
@@ -212,8 +216,8 @@ def _words(subject: Subject, found: _Found) -> str:
             "to {new}.",
             label=label,
             bound=change.bound,
-            old=percent(_chance(change.before, change.target)),
-            new=percent(_chance(change.after, change.target)),
+            old=change.text(change.before),
+            new=change.text(change.after),
         )
     return say(
         "The network took this for {old}, and now takes it for {new}. No number of the picture "
@@ -225,15 +229,17 @@ def _words(subject: Subject, found: _Found) -> str:
 
 
 def _chart(subject: Subject, change: Change) -> ChartPanel:
-    chances = [scores.softmax(0).double().numpy() for scores in (change.before, change.after)]
+    reading = change.reading
+    both = (change.before, change.after)
+    chances = [reading.values(scores).double().numpy() for scores in both]
     first = [int(at) for each in chances for at in np.argsort(-each, kind="stable")[:_BARS]]
     shown = list(dict.fromkeys((first[0], change.target, *first)))[: 2 * _BARS]
     series = zip((say("Before"), say("After")), chances, strict=True)
     return ChartPanel(
-        say("How likely"),
+        say("How likely") if reading.is_share else say("Scores"),
         tuple(subject.label(at) for at in shown),
-        {name: 100 * each[shown] for name, each in series},
-        unit="%",
+        {name: (100 if reading.is_share else 1) * each[shown] for name, each in series},
+        unit="%" if reading.is_share else say("score"),
     )
 
 
@@ -241,7 +247,7 @@ def _opened(subject: Subject, change: Change) -> str:
     """Return what the changed picture's file gives when it is opened as any photograph is."""
     model = subject.model
     again = prepare(model, encode_png(change.picture))
-    said = _best(model, class_scores_of(model, again))
+    said = _best(model, change.reading, class_scores_of(model, again))
     if again.digest == change.model_input.digest:
         return say("Opened here as a photograph it gives the same: {answer}.", answer=said)
     return say(
@@ -254,22 +260,22 @@ def _opened(subject: Subject, change: Change) -> str:
 def _card(found: _Found, model: Model) -> bytes:
     """Draw the card: the three pictures, their answers and the bound."""
     change = found.change
-    old, label = int(change.before.argmax()), class_label(change.target, model.categories)
+    old, label = int(change.before.argmax()), model.label(change.target)
     words = say(
         "No number of the picture moved by more than {bound} of 255. {label} went from {before} to "
         "{after}, in {count} passes forward and back.",
         bound=change.moved,
         count=change.passes,
         label=label,
-        before=percent(_chance(change.before, change.target)),
-        after=percent(_chance(change.after, change.target)),
+        before=change.text(change.before),
+        after=change.text(change.after),
     )
-    heading = say("Still {label}", label=class_label(old, model.categories))
+    heading = say("Still {label}", label=model.label(old))
     if change.found:
-        heading = say("From {old} to {new}", old=class_label(old, model.categories), new=label)
+        heading = say("From {old} to {new}", old=model.label(old), new=label)
     faces = (
-        Face(change.original, say("Before"), _best(model, change.before)),
-        Face(change.picture, say("After"), _best(model, change.after)),
+        Face(change.original, say("Before"), _best(model, change.reading, change.before)),
+        Face(change.picture, say("After"), _best(model, change.reading, change.after)),
         Face(
             found.enlarged_difference,
             say("What is added, {factor}×", factor=found.times),
@@ -279,14 +285,10 @@ def _card(found: _Found, model: Model) -> bytes:
     return picture_card(heading, faces, words, f"{model.title} · HookViz").png
 
 
-def _best(model: Model, scores: Tensor) -> str:
+def _best(model: Model, reading: Reading, scores: Tensor) -> str:
     """Return the likeliest class with its probability."""
     top = int(scores.argmax())
-    return f"{class_label(top, model.categories)} {percent(_chance(scores, top))}"
-
-
-def _chance(scores: Tensor, target: int) -> float:
-    return float(scores.softmax(0)[target])
+    return f"{model.label(top)} {reading.text(float(reading.values(scores)[top]))}"
 
 
 def script(facts: LensFacts) -> LensCode:

@@ -11,7 +11,7 @@ from hookviz.explaining.without_relu import without_relu
 from hookviz.images import reading
 from hookviz.images.samples import Sample, samples
 from hookviz.lessons.part import LessonScene
-from hookviz.lessons.scores import Scores, scores_of
+from hookviz.lessons.scores import Scores, named_scores, scores_of
 from hookviz.types import InputImage
 
 MIXED, UNKNOWN = CHOICES = ("mixed", "unknown")
@@ -66,8 +66,8 @@ def _verdicts(scene: LessonScene, which: str, *, relu: bool) -> tuple[Verdict, .
         if relu:
             scores = scores_of(model, model_input)
         else:
-            numbers = without_relu(model, model_input).scores.double().numpy()
-            scores = Scores(numbers, model.categories)
+            off = without_relu(model, model_input)
+            scores = named_scores(model, off.scores, off.reading)
         found.append(Verdict(sample, scores))
     return tuple(found)
 

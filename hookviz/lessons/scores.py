@@ -2,18 +2,23 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hookviz.errors import ModelError
 from hookviz.explaining.channel_ablation import ChannelAblation
-from hookviz.explaining.scoring import class_scores
+from hookviz.explaining.scoring import answers
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, private_replica
 from hookviz.language.naming import class_label
+from hookviz.language.saying import say, sentences
 from hookviz.lessons.part import LessonScene
+from hookviz.outputs.answer import Reading
+from hookviz.outputs.declaration import LOGITS
 from hookviz.types import LayerInfo, Model, ModelInput
 
 Floats = NDArray[np.float64]
@@ -24,18 +29,19 @@ class Scores:
     """Class scores of one input, with the names of the classes.
 
     Attributes:
-        scores: before the softmax, float64 ``(classes,)``.
+        scores: as the network puts them out, float64 ``(classes,)``.
         names: of the classes, as many as are known.
+        reading: what the scores are.
     """
 
     scores: Floats
     names: tuple[str, ...] = field(repr=False)
+    reading: Reading = field(default_factory=partial(Reading, LOGITS))
 
     @property
     def chances(self) -> Floats:
-        """The softmax of the scores, ``(classes,)``."""
-        powers = np.exp(self.scores - self.scores.max())
-        chances: Floats = powers / powers.sum()
+        """The probabilities, ``(classes,)``."""
+        chances: Floats = self.reading.values(torch.from_numpy(self.scores)).numpy()
         return chances
 
     @property
@@ -48,7 +54,7 @@ class Scores:
         scores = self.scores.copy()
         for target, score in changes.items():
             scores[target] = score
-        return Scores(scores, self.names)
+        return Scores(scores, self.names, self.reading)
 
     def first(self, count: int) -> list[int]:
         """Return the likeliest classes, in order."""
@@ -62,7 +68,8 @@ class Scores:
 def scores_of(model: Model, model_input: ModelInput) -> Scores:
     """Compute the model's class scores of an input, in a pass of its own."""
     with private_replica(model) as replica:
-        return _scores(model, class_scores(model, replica, model_input.tensor))
+        found = answers(model, replica, model_input.tensor)
+    return named_scores(model, found.values[0], found.reading)
 
 
 def own_scores(scene: LessonScene) -> Scores:
@@ -82,7 +89,8 @@ def scores_without(scene: LessonScene, layer: LayerInfo, channels: Collection[in
         return output
 
     with private_replica(scene.model) as replica, hooks.edit(replica, [layer.name], silence):
-        return _scores(scene.model, class_scores(scene.model, replica, scene.model_input.tensor))
+        found = answers(scene.model, replica, scene.model_input.tensor)
+    return named_scores(scene.model, found.values[0], own_scores(scene).reading)
 
 
 def scores_without_each(scene: LessonScene, layer: LayerInfo) -> Floats:
@@ -116,5 +124,16 @@ def by_effect(fallen: Floats, order: str) -> list[int]:
     return [int(channel) for channel in np.argsort(keys, kind="stable")]
 
 
-def _scores(model: Model, logits: Tensor) -> Scores:
-    return Scores(logits[0].cpu().double().numpy(), model.categories)
+def named_scores(model: Model, scores: Tensor, reading: Reading) -> Scores:
+    """Return scores ``(classes,)`` with what they are and the classes' names.
+
+    Raises:
+        ModelError: they have no probabilities.
+    """
+    if not reading.is_share:
+        needs = say(
+            "{model} gives no probabilities of classes, which this part shows.", model=model.title
+        )
+        raise ModelError(sentences(needs, reading.question))
+    values: Floats = scores.detach().cpu().double().numpy()
+    return Scores(values, model.categories, reading)

@@ -2,22 +2,20 @@
 
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from hookviz.capturing.inputs import prepare
 from hookviz.explaining.conv_kernels import Kernels, conv_kernels
-from hookviz.explaining.scoring import class_scores
+from hookviz.explaining.scoring import answers, class_scores
 from hookviz.hooking.forward_pass import backward_pass, differentiable, private_replica
 from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.part import LessonScene
-from hookviz.lessons.scores import Scores
+from hookviz.lessons.scores import Scores, named_scores
 from hookviz.models.changed_weights import with_tensors
+from hookviz.outputs.answer import Reading
 from hookviz.types import LayerInfo, Model
 
 OTHERS = 6
@@ -73,8 +71,9 @@ def _step(scene: LessonScene, target: int, rate: float) -> Step:
     with differentiable(model, trainable=True) as network:
         named = nn.Module.named_parameters(network)
         weights = {name: weight for name, weight in named if weight.requires_grad}
-        scores = class_scores(model, network, images)
-        loss = _loss(scores, target)
+        found = answers(model, network, images)
+        scores, reading = found.values, found.reading
+        loss = _loss(reading, scores, target)
         gradients = backward_pass(model, loss, [*weights.values()])
     present = [each.double().norm() for each in gradients if each is not None]
     with torch.inference_mode(mode=False), torch.no_grad():
@@ -88,14 +87,14 @@ def _step(scene: LessonScene, target: int, rate: float) -> Step:
         later = class_scores(stepped, replica, images)
     kernels, after = (conv_kernels(each, layer)[:_KERNELS] for each in (model, stepped))
     others = _other_inputs(scene)
-    answers = [_answers(each, others) for each in (model, stepped)]
+    verdicts = [_answers(each, others) for each in (model, stepped)]
     return Step(
         float(loss.detach()),
-        float(_loss(later, target)),
-        _named(scene, scores),
-        _named(scene, later),
+        float(_loss(reading, later, target)),
+        named_scores(model, scores[0], reading),
+        named_scores(model, later[0], reading),
         float(torch.stack(present).norm()) if present else 0.0,
-        tuple(zip(*answers, strict=True)),
+        tuple(zip(*verdicts, strict=True)),
         layer,
         kernels,
         after - kernels,
@@ -116,10 +115,5 @@ def _answers(model: Model, images: list[Tensor]) -> list[int]:
     return [int(each[0].argmax()) for each in scores]
 
 
-def _loss(scores: Tensor, target: int) -> Tensor:
-    return F.cross_entropy(scores.float(), torch.tensor([target], device=scores.device))
-
-
-def _named(scene: LessonScene, scores: Tensor) -> Scores:
-    values: NDArray[np.float64] = scores.detach()[0].cpu().double().numpy()
-    return Scores(values, scene.model.categories)
+def _loss(reading: Reading, scores: Tensor, target: int) -> Tensor:
+    return reading.loss(scores.float(), target)[0]

@@ -18,7 +18,6 @@ from hookviz.drawing.scales import quantise
 from hookviz.drawing.statistics import strongest_cells
 from hookviz.drawing.tile_facts import json_numbers, tile_facts
 from hookviz.explaining.receptive_field import receptive_fields
-from hookviz.language.naming import class_label
 from hookviz.language.saying import say
 from hookviz.live.frames import DrawnFrame, FrameTimer
 from hookviz.live.stream_options import StreamOptions
@@ -36,7 +35,7 @@ def answer(
                 values are wanted, those alone
     grid        `tile_facts` of the sprite; ``title``, ``legend`` and ``shown`` in words; null where
                 values are wanted
-    scores      label and probability of the five likeliest classes; empty without
+    scores      label and share of the five likeliest classes; empty without
     picked      of the picked channel, see `_picked`; null without
     values      of the picked channel's map as numbers, see `_values`; null without
     maxima      the highest value of every channel, in the order of the layer
@@ -54,13 +53,14 @@ def answer(
         if values is None:
             grid = _grid(drawn)
             pictures.insert(0, drawn.grid.sprite)
-        top = () if capture.logits is None else capture.likeliest(5)
-        if not all(isfinite(chance) for _, chance in top):  # it says nothing
+        is_share = capture.answer is not None and capture.answer.is_share
+        top = capture.top(5) if is_share else ()
+        if not all(isfinite(each.share) for each in top):  # it says nothing
             top = ()
         facts = {
             "frame": number,
             "grid": grid,
-            "scores": [[class_label(index, capture.categories), chance] for index, chance in top],
+            "scores": [[each.name, each.share] for each in top],
             "picked": picked,
             "values": values,
             "maxima": json_numbers(drawn.grid.stats.maximum),

@@ -18,9 +18,12 @@ from hookviz.models.devices import find_device
 from hookviz.models.fetching import downloads
 from hookviz.models.labels import read_labels
 from hookviz.models.sources import source_of
+from hookviz.outputs.declaration import BOXES, LOGITS, MAPS, Output
 from hookviz.paths import path_of
 from hookviz.types import Model, ModelSpec
 from hookviz.weights_digest import weights_digest
+
+_OUTPUTS = {"segmentation": MAPS, "detection": BOXES}  # by task; classes of all others
 
 Labels = Path | str | bytes | Sequence[str]
 """A label per class: a file, the bytes of one, or the labels themselves."""
@@ -198,6 +201,7 @@ def _as_model(
         categories=_categories(spec.name, classes, labels),
         preprocess=architectures.preprocess(spec.name),
         min_size=spec.min_size,
+        output=Output(_OUTPUTS.get(spec.task, LOGITS), is_said=False),
     )
 
 

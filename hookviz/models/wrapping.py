@@ -14,7 +14,9 @@ from hookviz.hooking.modules import network_of
 from hookviz.language.saying import say
 from hookviz.models.adapter import Example, example_input
 from hookviz.models.guessing import Guess, guess_of, stated_input
+from hookviz.models.stated_output import stated_output
 from hookviz.models.unsuitable import refuse_unsuitable
+from hookviz.outputs.declaration import Output, Part, as_output
 from hookviz.types import Model, Preprocess
 
 _wrapped: MutableMapping[nn.Module, ref[Model]] = WeakIdKeyDictionary()
@@ -45,6 +47,7 @@ def wrap(
     name: str | None = None,
     example: Example | None = None,
     train: bool = False,
+    output: Output | Part = None,
 ) -> Model:
     """Wrap a person's own network as a `Model`. It runs nothing and copies nothing.
 
@@ -74,6 +77,11 @@ def wrap(
         train: look at it in the mode that it is in, so that in training mode dropout drops and
             batch norms take the statistics of the input. By default it is looked at in evaluation
             mode, and `Capture.note` says so where that changes what it computes.
+        output: what its output means: a kind, ``"logits"``, ``"probabilities"``, ``"binary"``
+            (one logit for two labels), ``"multilabel"``, ``"number"``, ``"embedding"``, ``"maps"``
+            or ``"boxes"``; or the part that answers, a key, an index or a function of the output;
+            or a `hookviz.Output` of both. By default what the network states or its numbers show;
+            where that leaves a doubt its scores are shown as they are, and not as percentages.
 
     Raises:
         ModelError: `module` is no module, or one whose layers can't be seen (scripted, traced,
@@ -97,6 +105,8 @@ def wrap(
         arguments: dict[str, Any] = {"preprocess": preprocess, "categories": labels}
         arguments |= {"name": name, "title": name}
         changes = {key: value for key, value in arguments.items() if value}
+        if output is not None:
+            changes["output"] = as_output(output)
         if preprocess is not None:
             changes["is_guessed"] = False
         return replace(module, **changes) if changes else module
@@ -124,6 +134,7 @@ def wrap(
         is_guessed=given is None and not isinstance(preprocess, Preprocess),
         train=train,
         example=given,
+        output=stated_output(network) if output is None else as_output(output),
     )
 
 

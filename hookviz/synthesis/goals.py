@@ -11,7 +11,6 @@ from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.unsupported_outputs import meta_output_error
 from hookviz.errors import ModelError, SettingError
 from hookviz.explaining.scoring import scores_in
-from hookviz.language.naming import class_label
 from hookviz.language.saying import mark, say, say_count
 from hookviz.models.wrapping import as_model
 from hookviz.synthesis.composing import Composable
@@ -152,7 +151,7 @@ class Objective(Composable):
     def _name(self, model: Model, index: int) -> str:
         if self.layer is not None:
             return say("channel {index}", index=index)
-        return class_label(index, model.categories)
+        return model.label(index)
 
 
 def spread(outputs: Tensor) -> Tensor:

@@ -47,6 +47,7 @@ class ModelChoice:
         checkpoint: the uploaded weights where ``"yours"`` is chosen; None until they are there.
         labels: an uploaded list of class names, if any.
         mask: the channels of a layer that are silent, if any.
+        output: what its output is, one of `KINDS`; empty where that is left to the network.
     """
 
     spec: ModelSpec
@@ -54,6 +55,7 @@ class ModelChoice:
     checkpoint: UploadedFile | None = None
     labels: UploadedFile | None = None
     mask: ChannelMask | None = None
+    output: str = ""
 
 
 ALL_FAMILIES = mark("All families")

@@ -62,4 +62,9 @@ def test_torchvision_s_networks_segment_and_all_their_layers_are_maps() -> None:
     assert torch.allclose(maps.probabilities, scores.softmax(0), atol=1e-6)
     cap = hookviz.capture(model, image)
     assert len(cap) > 60
-    assert cap.logits is None
+    assert cap.logits is not None
+    assert torch.allclose(cap.logits, scores.mean((1, 2)), atol=1e-5)
+    winners = scores.argmax(0)
+    assert dict(cap.likeliest(21)) == {
+        number: pytest.approx(float((winners == number).float().mean())) for number in range(21)
+    }

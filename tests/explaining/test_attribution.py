@@ -222,9 +222,11 @@ def test_layers_without_maps_are_refused_with_one_that_has_them() -> None:
 
 
 def test_a_network_without_scores_can_be_asked_about_a_channel(noise: Tensor) -> None:
-    model = as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 2, 3))))
+    model = as_model(
+        seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 2, 3), nn.Flatten(2)))
+    )
     model_input = prepared(model, noise)
-    with pytest.raises(hookviz.ModelError, match="puts out no class scores"):
+    with pytest.raises(hookviz.ModelError, match="no row of scores"):
         layer_gradient(model, model_input, "0", AttributionTarget(0))
     assert layer_gradient(model, model_input, "0", AttributionTarget(layer="1")).gradient.any()
 

@@ -188,6 +188,6 @@ def test_a_class_whose_weights_are_zero_has_no_ways(image: Tensor) -> None:
 
 
 def test_what_puts_out_no_scores_is_refused(image: Tensor) -> None:
-    model = as_model(nn.Sequential(nn.Conv2d(3, 2, 1)))
-    with pytest.raises(ModelError, match="no class scores"):
+    model = as_model(nn.Sequential(nn.Conv2d(3, 2, 1), nn.Flatten(2)))
+    with pytest.raises(ModelError, match="no row of scores"):
         class_paths(model, prepare(model, image.float()), 0)

@@ -44,8 +44,8 @@ def test_nothing_is_left_on_the_model(tiny: Model, noise: Tensor) -> None:
 
 
 def test_a_network_without_scores_is_refused() -> None:
-    model = as_model(seeded(lambda: torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3))))
-    with pytest.raises(hookviz.ModelError, match="puts out no class scores"):
+    model = as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(2))))
+    with pytest.raises(hookviz.ModelError, match="no row of scores"):
         weight_gradients(model, prepare(model, random_input(0)), 0)
 
 

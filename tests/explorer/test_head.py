@@ -9,7 +9,7 @@ from hookviz.explorer.question import Question
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from tests.explorer.subjects import asked, subject_of
-from tests.networks import as_model, seeded
+from tests.networks import Tiny, as_model, seeded
 
 
 @pytest.fixture(scope="module")
@@ -32,12 +32,19 @@ def test_classes_are_the_capture_s_with_their_shares(subject: Subject) -> None:
 def test_random_weights_and_a_network_without_classes_are_said() -> None:
     random = subject_of(hookviz.load_model("shapesnet", weights="random"), "star")
     assert "random" in asked(random, "head", View())["note"]
-    maps = subject_of(as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3)))), "star")
-    facts = asked(maps, "head", View())
+    rows = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(2))
+    facts = asked(subject_of(as_model(rows), "star"), "head", View())
     assert (facts["classes"], facts["note"]) == ([], "This network puts out no class scores.")
+    open_ = asked(subject_of(hookviz.wrap(seeded(Tiny)), "star"), "head", View())
+    assert "Nobody said" in open_["note"]
+    assert all("%" not in each["says"] and each["share"] == 0 for each in open_["classes"])
+    vector = hookviz.wrap(seeded(Tiny), output="embedding")
+    facts = asked(subject_of(vector, "star"), "head", View())
+    assert facts["classes"] == []
+    assert "an embedding of 5 numbers" in facts["note"]
 
 
 def test_a_network_that_was_given_in_training_mode_is_said() -> None:
-    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Dropout()).train()
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Dropout(), nn.Flatten(2)).train()
     note = asked(subject_of(as_model(network), "star"), "head", View())["note"]
     assert "no class scores. It is in training mode" in note

@@ -114,6 +114,6 @@ def test_a_class_that_is_not_there_is_refused(subject: Subject) -> None:
     for number in (99, -1, "star", None):
         with pytest.raises(NotThereError, match="its classes are 0 to"):
             why(subject, number)
-    headless = hookviz.wrap(torch.nn.Conv2d(3, 2, 3))
+    headless = hookviz.wrap(torch.nn.Sequential(torch.nn.Conv2d(3, 2, 3), torch.nn.Flatten(2)))
     with pytest.raises(HookVizError, match="puts out no class scores"):
         why(subject_of(headless, "star"), 0)

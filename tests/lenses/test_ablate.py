@@ -203,10 +203,9 @@ def test_what_means_nothing_is_refused(
 
 
 def test_a_network_without_scores_is_refused(noise: Tensor) -> None:
-    with pytest.raises(hookviz.ModelError, match="no class scores"):
-        hookviz.run_lens(
-            "ablate", as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3)))), noise
-        )
+    model = as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(2))))
+    with pytest.raises(hookviz.ModelError, match="no row of scores"):
+        hookviz.run_lens("ablate", model, noise)
 
 
 def test_a_layer_without_maps_is_refused() -> None:

@@ -328,8 +328,8 @@ def test_its_panels_show_the_numbers(shapes: hookviz.Model) -> None:
 
 
 def test_a_network_without_scores_is_refused() -> None:
-    model = as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3))))
-    with pytest.raises(hookviz.ModelError, match="no class scores"):
+    model = as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(2))))
+    with pytest.raises(hookviz.ModelError, match="no row of scores"):
         hookviz.run_lens("grad-cam", model, random_input(0))
 
 

@@ -132,10 +132,12 @@ def test_what_means_nothing_is_refused(
 
 
 def test_without_scores_a_channel_can_be_asked_about() -> None:
-    model = as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 2, 3))))
-    with pytest.raises(hookviz.ModelError, match="no class scores"):
+    model = as_model(
+        seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 2, 3), nn.Flatten(2)))
+    )
+    with pytest.raises(hookviz.ModelError, match="no row of scores"):
         hookviz.run_lens("gradients", model, random_input(0))
-    with pytest.raises(hookviz.ModelError, match="no class scores"):
+    with pytest.raises(hookviz.ModelError, match="no row of scores"):
         hookviz.run_lens("gradients", model, random_input(0), target=1)
     result = hookviz.run_lens("gradients", model, random_input(0), layer="0", of="1")
     assert result.values["gradient"].any()

@@ -171,7 +171,9 @@ def test_categories_are_one_label_per_class(tiny: hookviz.Model) -> None:
 
 
 def test_labels_are_taken_where_nobody_knows_how_many_classes_there_are() -> None:
-    maps = hookviz.wrap(nn.Sequential(nn.Conv2d(3, 2, 3)), categories=["a", "b", "c"])
+    maps = hookviz.wrap(
+        nn.Sequential(nn.Conv2d(3, 2, 3), nn.Flatten(2)), categories=["a", "b", "c"]
+    )
     assert hookviz.capture(maps, random_input(1)).categories == ("a", "b", "c")
 
 

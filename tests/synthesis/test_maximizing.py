@@ -119,10 +119,11 @@ def test_a_cut_gradient_is_told() -> None:
 
 def test_grey_networks_and_blocks_without_gradients() -> None:
     grey = hookviz.wrap(
-        nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU()), hookviz.Preprocess(32, 32, (0.5,), (0.5,))
+        nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(2)),
+        hookviz.Preprocess(32, 32, (0.5,), (0.5,)),
     )
     with torch.inference_mode():
         result = hookviz.maximize(grey, Objective.of_channel("0", 1), steps=3, method=SHORT)
     assert result.pictures[0].shape == (32, 32, 3)
-    with pytest.raises(hookviz.ModelError, match="no class scores"):
+    with pytest.raises(hookviz.ModelError, match="answers 1 image with"):
         hookviz.maximize(grey, Objective.of_class(0), steps=3, method=SHORT)

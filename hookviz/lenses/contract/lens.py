@@ -13,9 +13,9 @@ from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.drawing.panels import Panel
 from hookviz.errors import ModelError
-from hookviz.language.naming import class_label
-from hookviz.language.saying import mark, say
+from hookviz.language.saying import mark
 from hookviz.lenses.contract.parameters import Parameter
+from hookviz.outputs.answer import Answer, no_classes
 from hookviz.types import Capture, InputImage, LayerInfo, Model, ModelInput, Progress, ignore
 
 LensOutput = tuple[tuple[Panel, ...], Mapping[str, NDArray[Any]]]
@@ -77,27 +77,32 @@ class Subject:
         Raises:
             ModelError: the network puts out no scores.
         """
-        # The first layer alone: only the scores are wanted, and the pass runs to its end anyway.
-        capture = self.capture([layer.name for layer in self.trace.layers[:1]], logits=True)
-        if capture.logits is None:
-            raise ModelError(
-                say(
-                    "{model} puts out no class scores, so there is no class to ask about. Every "
-                    "model of the catalog does, for example shapesnet.",
-                    model=self.model.title,
-                )
-            )
+        capture = self.capture((), logits=True)
+        if capture.answer is None:
+            raise ModelError(capture.unanswered)
+        if not capture.answer.has_classes:
+            raise ModelError(no_classes(len(capture.answer.scores)))
         return capture
+
+    @property
+    def answer(self) -> Answer:
+        """What the network answers.
+
+        Raises:
+            ModelError: its output has no scores.
+        """
+        answer = self.scored.answer
+        assert answer is not None
+        return answer
 
     @property
     def top_class(self) -> int:
         """Number of the likeliest class."""
-        assert self.scored.logits is not None
-        return int(self.scored.logits.argmax())
+        return self.answer.likeliest(1)[0][0]
 
     def label(self, number: int) -> str:
         """Return what a class is called in the language that is spoken."""
-        return class_label(number, self.model.categories)
+        return self.model.label(number)
 
 
 SEES, LOOKS = mark("What it sees"), mark("Where it looks")

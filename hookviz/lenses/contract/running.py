@@ -21,6 +21,7 @@ from hookviz.lenses.contract.beside_random import run_beside_random
 from hookviz.lenses.contract.lens import GROUPS, Lens, LensOutput, Subject
 from hookviz.lenses.contract.result import LensResult
 from hookviz.models.wrapping import as_model
+from hookviz.outputs.declaration import NUMBER, Output
 from hookviz.types import InputImage, Model, ModelInput, Progress, ignore
 
 QUESTION_WORDS = ("Where", "Who", "Which", "What", "How", "Is")
@@ -83,7 +84,9 @@ def run_lens(
         progress: called with the share done, 0…1; what it raises ends the lens.
         partial: given what a lens that grows has so far, in the shape of what is returned; what it
             raises ends the lens.
-        parameters: what the lens declares; what is left out has its default.
+        parameters: what the lens declares; what is left out has its default. ``target=`` takes a
+            class, or any function of what the network puts out for one image, batch included, that
+            returns one number: ``target=lambda out: out[:, 2].mean()``.
 
     Raises:
         UnknownNameError: there is no such lens.
@@ -102,6 +105,10 @@ def run_lens(
     started = time.perf_counter()
     model = as_model(model)
     source = image if isinstance(image, ModelInput | Tensor) else reading.read(image)
+    target = parameters.get("target")
+    if callable(target):
+        model = replace(model, output=Output(NUMBER, target), categories=(say("the target"),))
+        parameters["target"] = 0
     subject = Subject(
         model=model,
         model_input=inputs.prepare(model, source, size=size, whole=whole),

@@ -9,7 +9,7 @@ from hookviz.language.saying import say, say_count
 from hookviz.lessons.chances import chance
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.lessons.sample_scores import MIXED, verdicts
-from hookviz.lessons.scores import Scores, own_scores
+from hookviz.lessons.scores import Scores, named_scores, own_scores
 
 ON, OFF = STATES = ("on", "off")
 """Whether the network has its ReLUs."""
@@ -50,7 +50,7 @@ def switched_off(scene: LessonScene) -> SwitchedOff:
 
 def _switched_off(scene: LessonScene) -> SwitchedOff:
     off = without_relu(scene.model, scene.model_input)
-    scores = Scores(off.scores.double().numpy(), scene.model.categories)
+    scores = named_scores(scene.model, off.scores, own_scores(scene).reading)
     return SwitchedOff(scores, off.switched_off)
 
 

@@ -11,7 +11,7 @@ from hookviz.lessons.chances import chance, ratio
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.maps import Map, maps_of, strongest_first
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
-from hookviz.lessons.scores import Scores
+from hookviz.lessons.scores import Scores, named_scores
 from hookviz.wording import number
 
 LIKELIEST = "likeliest"
@@ -46,11 +46,9 @@ def scores_of(scene: LessonScene) -> Scores:
     """
     first = [layer.name for layer in scene.trace.layers[:1]]
     capture = engine.capture(scene.model, scene.model_input, first, cache=scene.cache)
-    if capture.logits is None:
-        raise ModelError(
-            say("{model} puts out no class scores, which this part shows.", model=scene.model.title)
-        )
-    return Scores(capture.logits.double().numpy(), scene.model.categories)
+    if capture.answer is None:
+        raise ModelError(capture.unanswered)
+    return named_scores(scene.model, capture.answer.scores, capture.answer.reading)
 
 
 def vote_of(scene: LessonScene) -> ClassVote | None:

@@ -8,6 +8,7 @@ import streamlit as st
 
 from hookviz.codegen.lens_script import lens_facts_of, lens_script
 from hookviz.codegen.picture_script import picture_facts_of, picture_script
+from hookviz.errors import HookVizError
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.result import LensResult
 from hookviz.lenses.contract.running import find_lens
@@ -17,7 +18,7 @@ from hookviz.ui.explorer.pinned_view import PIN
 from hookviz.ui.explorer.scene import ExplorerScene, drawn_now, view_in_link
 from hookviz.ui.menu import Menu
 from hookviz.ui.serving import resources
-from hookviz.ui.state import Shown
+from hookviz.ui.state import Shown, plain
 
 _WHERE = mark("run it in a folder that has the image, and the weights if they are no download.")
 
@@ -104,8 +105,12 @@ def _show_script(
     image_file: Path | None,
     weights_file: Path | None,
 ) -> None:
+    try:
+        code = write()
+    except HookVizError as error:
+        st.caption(plain(str(error)))
+        return
     st.caption(says())
-    code = write()
     st.code(code, "python", height=420)
     with st.container(horizontal=True):
         st.download_button(say("The script"), code, name, "text/x-python", on_click="ignore")

@@ -8,14 +8,13 @@ import streamlit as st
 
 from hookviz.drawing.pictures import small_png
 from hookviz.images.samples import samples
-from hookviz.language.naming import class_label
 from hookviz.language.saying import mark, say
 from hookviz.markup import data_url
 from hookviz.models.bundled import BUNDLED
+from hookviz.outputs.answer import Top, no_classes
 from hookviz.types import Capture, Model, ModelInput
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import ALL_FAMILIES, Shown, choose
-from hookviz.wording import percent
 
 _SIDE = 76  # pixels
 
@@ -71,19 +70,32 @@ def _show_predictions(capture: Capture, model: Model, shown: Shown, way: ClassWa
         )
     if model.note:
         st.badge(say("in evaluation mode"), color="gray", help=model.note)
-    if capture.logits is None:
+    if capture.answer is None:
         st.caption(say("This network puts out no class scores."))
         return
-    names = capture.categories
-    rows = "".join(
-        f'<a class="class" {_leads(way(index))}>'
-        f'<span class="label">{escape(class_label(index, names))}</span>'
-        f'<span class="track"><span class="bar" style="width:{chance:.2%}"></span></span>'
-        f'<span class="share">{escape(percent(chance))}</span></a>'
-        for index, chance in capture.likeliest(5)
-    )
+    if not capture.answer.has_classes:
+        st.caption(no_classes(len(capture.answer.scores)))
+        return
+    is_share = capture.answer.is_share
+    rows = "".join(_row(each, way, is_share=is_share) for each in capture.top(5))
+    if capture.answer.reading.question:
+        st.badge(
+            say("scores, since nobody said what they are"),
+            color="orange",
+            help=capture.answer.reading.question,
+        )
     st.html(f'<div class="hv-classes" title="{escape(_about(capture, shown))}">{rows}</div>')
     _offer_another(model, shown)
+
+
+def _row(top: Top, way: ClassWay, *, is_share: bool) -> str:
+    """Return a class with its value, and a bar where that is a share."""
+    bar = f'<span class="track"><span class="bar" style="width:{top.share:.2%}"></span></span>'
+    return (
+        f'<a class="class" {_leads(way(top.number))}>'
+        f'<span class="label">{escape(top.name)}</span>{bar if is_share else ""}'
+        f'<span class="share">{escape(top.text)}</span></a>'
+    )
 
 
 def _leads(words: Mapping[str, str]) -> str:
@@ -132,8 +144,9 @@ def _about(capture: Capture, shown: Shown) -> str:
         return say("The five likeliest classes")
     height, width = picture.shape[:2]
     return say(
-        "The five likeliest classes, by the softmax of the scores. The model sees "
+        "The five highest, each with its {value}. The model sees "
         "{width}×{height} of {image_width:,}×{image_height:,} pixels.",
+        value="" if capture.answer is None else capture.answer.word,
         width=width,
         height=height,
         image_width=shown.image.width,

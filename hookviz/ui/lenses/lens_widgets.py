@@ -34,7 +34,6 @@ from hookviz.ui.recent_images import recent_images
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.state import TARGET
-from hookviz.wording import percent
 
 _IN_A_ROW = 4  # settings; those beyond are folded away
 _LIKELIEST = 5  # classes that are listed first, with their probabilities
@@ -165,17 +164,16 @@ def _class_names(subject: Subject, chosen: str | None = None) -> dict[str, tuple
     The chosen one has its probability too: on another image it may be none of the likeliest, and
     would lose it.
     """
-    logits = subject.scored.logits
-    assert logits is not None
+    answer = subject.answer
     known = subject.model.categories
-    names = names_in_links(known, len(logits))
-    chances = logits.softmax(0)
-    top = chances.argsort(descending=True, stable=True)[:_LIKELIEST].tolist()
+    names = names_in_links(known, len(answer.scores))
+    values = answer.values
+    top = values.argsort(descending=True, stable=True)[:_LIKELIEST].tolist()
     listed = {}
     for number in dict.fromkeys((*top, *range(len(names)))):
         which = f" ({number})" if names[number].endswith(f" ({number})") else ""
         is_told = number in top or names[number] == chosen
-        share = f" · {percent(float(chances[number]))}" if is_told else ""
+        share = f" · {answer.text(float(values[number]))}" if is_told else ""
         listed[names[number]] = number, f"{listed_label(number, known)}{which}{share}"
     return listed
 

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 
 import streamlit as st
@@ -15,6 +16,7 @@ from hookviz.hooking.network_state import unchanged
 from hookviz.images import reading
 from hookviz.language.saying import say
 from hookviz.models import loading, user_models
+from hookviz.outputs.declaration import Output
 from hookviz.serving import capacity, out_of_memory
 from hookviz.serving.memory_needs import loading_need
 from hookviz.serving.memory_reservations import MemoryNeed
@@ -55,7 +57,8 @@ def use_model(
         UnknownLayerError: it has no layer of that name to mask.
         SettingError: the layer has no such channels, or they can't be silenced.
     """
-    with _use_whole(choice, while_loading, on_wait) as (key, model):
+    with _use_whole(choice, while_loading, on_wait) as (key, whole):
+        model = replace(whole, output=Output(choice.output)) if choice.output else whole
         mask = choice.mask
         if mask is None:
             with unchanged(model.network):  # at which each question about it would look again

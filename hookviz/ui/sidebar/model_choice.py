@@ -1,10 +1,13 @@
 """Choose the model that is looked at, and where its weights come from."""
 
+from dataclasses import replace
+
 import streamlit as st
 
 from hookviz.language.saying import localised, say
 from hookviz.models import catalog, user_models
 from hookviz.models.sources import find_source, source_of
+from hookviz.outputs.declaration import KINDS
 from hookviz.types import ModelSpec
 from hookviz.ui.linked_choice import linked_choice
 from hookviz.ui.sidebar.weights_upload import pick_own_weights, remember_shown
@@ -48,7 +51,7 @@ def pick_model() -> ModelChoice:
                 millions=_millions(spec),
             )
         )
-        return ModelChoice(spec, "own")
+        return ModelChoice(spec, "own", output=_pick_output())
     weights = linked_choice(
         st.segmented_control,
         say("Weights"),
@@ -62,11 +65,27 @@ def pick_model() -> ModelChoice:
     )
     st.caption(_about(spec, weights or "pretrained"))
     if weights == "yours":
-        return pick_own_weights(spec)
+        return replace(pick_own_weights(spec), output=_pick_output())
     choice = ModelChoice(spec, weights or "pretrained")
     if choice.weights == "random" or spec.on_disk:
         remember_shown(choice)
     return choice
+
+
+def _pick_output() -> str:
+    """Show the choice of what the output of a network of one's own is, and return its kind."""
+    kinds = {"": say("as the network says, or scores")} | {
+        kind: say(words) for kind, words in KINDS.items()
+    }
+    chosen = linked_choice(
+        st.selectbox,
+        say("Its output"),
+        kinds,
+        "means",
+        first="",
+        help=say("What the numbers are that it puts out: where nobody says so they have no %."),
+    )
+    return chosen or ""
 
 
 def _catalog() -> tuple[ModelSpec, ...]:

@@ -40,10 +40,10 @@ def test_half_a_cell_is_refused() -> None:
 
 
 def test_without_scores_a_layer_has_to_be_chosen() -> None:
-    model = as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3))))
+    model = as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(2))))
     subject = Subject(model, prepare(model, random_input(0)), None)
     known = {parameter.name: parameter.resolve(None, subject) for parameter in TARGET_CHOICES}
-    with pytest.raises(ModelError, match="no class scores"):
+    with pytest.raises(ModelError, match="no row of scores"):
         chosen_target(subject, **known)
     assert chosen_target(subject, **known | {"layer": "0"}) == AttributionTarget(None, "0", 0)
 

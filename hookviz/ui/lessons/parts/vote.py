@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.panels import ChartPanel
 from hookviz.explaining.class_vote import ClassVote
-from hookviz.language.naming import class_label, listed_label
+from hookviz.language.naming import listed_label
 from hookviz.language.saying import say
 from hookviz.lessons.maps import strongest_first
 from hookviz.lessons.part import LessonScene, Options
@@ -199,9 +199,7 @@ def _show_channel(scene: LessonScene, vote: ClassVote, target: int, channel: int
         mean, weight = float(vote.means[channel]), float(vote.weights[target, channel])
         rows_of = {
             say("mean of the map"): number(mean),
-            say("weight for {kind}", kind=class_label(target, scene.model.categories)): number(
-                weight
-            ),
+            say("weight for {kind}", kind=scene.model.label(target)): number(weight),
             say("mean × weight"): number(mean * weight),
         }
         cells = "".join(

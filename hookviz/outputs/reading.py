@@ -1,0 +1,278 @@
+"""Find the scores in what a network puts out.
+
+1. Pick the part that answers: what `Output.part` says, else the logits, else the one float tensor.
+2. Make it one row of scores an image: ``(N,)`` and ``(N, K, 1, 1)`` become ``(N, K)``, maps their
+   means over the pixels, boxes the best score of each class, one logit the scores of two labels.
+3. Say what the scores are: what `Output.kind` says, else what the network states, else what the
+   numbers of these images show. Where that leaves a doubt they are scores, and no percentages.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
+from functools import partial
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from hookviz.errors import ModelError, shorten
+from hookviz.language.saying import joined, say, say_count
+from hookviz.outputs.answer import Scores
+from hookviz.outputs.declaration import (
+    BINARY,
+    BOXES,
+    LOGITS,
+    MAPS,
+    MULTILABEL,
+    PROBABILITIES,
+    Output,
+    Part,
+)
+from hookviz.wording import times
+
+_NAMES = ("logits", "out", "image_embeds", "pooler_output")  # of what answers, likeliest first
+_CLASS_COUNT = 100  # that boxes without labels have at least, so that every pass has as many
+_ROUNDING = 1e-3  # by which the sum of probabilities differs from 1 at most
+_LISTED = 4  # parts of an output that are named
+_SURE = 0.5  # from which probability on a pixel is of a label
+
+
+def read_scores(output: Output, raw: Any, images: int, labels: int = 0) -> Scores | None:
+    """Return a row of scores for each image; None where the output has no such rows.
+
+    Args:
+        output: what the output means.
+        raw: what the network put out.
+        images: how many there were.
+        labels: how many labels the network has; 0 where it has none.
+
+    Raises:
+        ModelError: the part that `output` names is not there.
+    """
+    part = picked(output.part, raw)
+    if isinstance(part, Tensor) and part.ndim == 0 and images > 1 and callable(output.part):
+        part = torch.stack([picked(output.part, _one_of(raw, at, images)) for at in range(images)])
+    boxes = _best_of_classes(part, labels)
+    if boxes is not None:
+        return Scores(boxes, BOXES) if len(boxes) == images else None
+    if not isinstance(part, Tensor) or not part.is_floating_point():
+        return None
+    rows = part.reshape(1, 1) if part.ndim == 0 and images == 1 else part
+    if rows.ndim == 0 or len(rows) != images:
+        return None
+    if rows.ndim == 1 or rows[0, ...].numel() == rows.shape[1]:
+        return _of_rows(output, rows.reshape(images, -1), labels)
+    if rows.ndim < 4 and output.kind != MAPS:
+        return None
+    return _of_maps(output, rows.flatten(2), labels)
+
+
+def picked(part: Part, raw: Any) -> Any:
+    """Return the part of an output that answers; None where several could.
+
+    Raises:
+        ModelError: the part named is not there.
+    """
+    if callable(part):
+        try:
+            return part(raw)
+        except Exception as error:
+            raise _part_error(part, raw, error) from error
+    if part is None:
+        return _by_itself(raw)
+    found = raw
+    for key in part if isinstance(part, tuple) else (part,):
+        if isinstance(found, Tensor):
+            raise _part_error(part, raw)
+        is_item = isinstance(found, Mapping | Sequence)
+        try:
+            found = cast(Any, found)[key] if is_item else getattr(found, str(key))
+        except (LookupError, TypeError, AttributeError) as error:
+            raise _part_error(part, raw, error) from error
+    return found
+
+
+def parts_of(raw: Any, path: tuple[str | int, ...] = ()) -> dict[tuple[str | int, ...], Tensor]:
+    """List the float tensors of an output by their paths."""
+    if isinstance(raw, Tensor):
+        return {path: raw} if raw.is_floating_point() else {}
+    if isinstance(raw, Mapping):
+        items: Any = raw.items()
+    elif isinstance(raw, tuple | list):
+        items = enumerate(raw)
+    else:
+        items = vars(raw).items() if hasattr(raw, "__dict__") else ()
+    return {at: part for key, each in items for at, part in parts_of(each, (*path, key)).items()}
+
+
+def _by_itself(raw: Any) -> Any:
+    """Return what answers where nobody said it: logits, boxes, or the one tensor of floats."""
+    if isinstance(raw, Tensor) or _is_boxes(raw):
+        return raw
+    get = raw.get if isinstance(raw, Mapping) else partial(getattr, raw)
+    for name in _NAMES:
+        if isinstance(found := get(name, None), Tensor) and found.is_floating_point():
+            return found
+    parts = parts_of(raw)
+    return next(iter(parts.values())) if len(parts) == 1 else None
+
+
+def _is_boxes(raw: Any) -> bool:
+    if isinstance(raw, Mapping):
+        return "pred_boxes" in raw and "logits" in raw  # as Hugging Face's DETR
+    is_list = isinstance(raw, list) and raw
+    return bool(is_list and isinstance(raw[0], Mapping) and {"boxes", "scores"} <= raw[0].keys())
+
+
+def _one_of(raw: Any, at: int, images: int) -> Any:
+    """Return an output as it is for one of its images, with a batch of one."""
+    if isinstance(raw, Tensor):
+        return raw[at : at + 1] if raw.ndim and len(raw) == images else raw
+    if isinstance(raw, Mapping):
+        parts = {key: _one_of(part, at, images) for key, part in raw.items()}
+        return type(raw)(**parts) if is_dataclass(raw) else parts
+    if isinstance(raw, list) and len(raw) == images and not isinstance(raw[0], Tensor):
+        return raw[at : at + 1]
+    if isinstance(raw, tuple | list):
+        each = [_one_of(part, at, images) for part in raw]
+        return type(raw)(*each) if hasattr(raw, "_fields") else type(raw)(each)
+    return raw
+
+
+def map_probabilities(output: Output, raw: Any) -> Tensor | None:
+    """Return how probable each class is at each pixel of the first image, ``(K, H, W)``.
+
+    One logit a pixel makes two classes, without and with it. None where the output has no maps, or
+    where one map is not said to be of a class.
+    """
+    maps = picked(output.part, raw)
+    if not isinstance(maps, Tensor) or maps.ndim != 4 or not maps.is_floating_point():
+        return None
+    scores, kind = maps[0].detach().float().cpu(), output.kind
+    if len(scores) > 1:
+        sums = (scores.sum(0) - 1).abs().amax()
+        if kind == PROBABILITIES or bool((scores >= 0).all() and sums < _ROUNDING):
+            return scores
+        return scores.sigmoid() if kind == MULTILABEL else scores.softmax(0)
+    if kind not in (BINARY, MAPS, LOGITS, PROBABILITIES):
+        return None
+    share = scores if kind == PROBABILITIES else scores.sigmoid()
+    return torch.cat([1 - share, share])
+
+
+def _best_of_classes(part: Any, labels: int) -> Tensor | None:
+    """Return the best box's score of each class, ``(N, K)``, 0 without a box; None of no boxes."""
+    if not _is_boxes(part):
+        return None
+    if isinstance(part, Mapping):  # one more class than there are stands for no object
+        found: Tensor = part["logits"].softmax(-1)[..., :-1].amax(1)
+        return found
+    highest = max((int(label) for each in part for label in each["labels"]), default=0)
+    count = labels or max(_CLASS_COUNT, 1 + highest)
+    rows = []
+    for each in part:
+        known = each["labels"] < count
+        row = each["scores"].new_zeros(count)
+        rows.append(row.scatter_reduce(0, each["labels"][known], each["scores"][known], "amax"))
+    return torch.stack(rows)
+
+
+def _of_rows(output: Output, rows: Tensor, labels: int) -> Scores:
+    kind = output.kind
+    if rows.shape[1] == 1:
+        # A softmax of one score would be 1: the only logit there is speaks for a label, or against.
+        is_logit = kind == BINARY or (kind == LOGITS and output.is_said)
+        if is_logit or (not kind and labels == 2):
+            return Scores(torch.cat([-rows, rows], 1), BINARY)
+        if kind == PROBABILITIES:
+            rows = torch.cat([1 - rows, rows], 1)
+    if kind == BINARY:
+        raise ModelError(
+            say(
+                "output='binary' is one logit for two labels, and the network puts out {count:,} "
+                "numbers: output='multilabel' reads each for itself, 'logits' all together.",
+                count=rows.shape[1],
+            )
+        )
+    return Scores(
+        rows, kind if output.is_said and kind else _found_kind(kind, rows.detach(), labels)
+    )
+
+
+def _found_kind(stated: str, scores: Tensor, labels: int) -> str:
+    """Return what scores ``(N, K)`` are, where nobody said it; empty where a doubt is left."""
+    classes = scores.shape[1]
+    is_within = bool(((scores >= 0) & (scores <= 1)).all())
+    if is_within and classes > 1 and bool(((scores.sum(1) - 1).abs() < _ROUNDING).all()):
+        return PROBABILITIES
+    if stated == PROBABILITIES:
+        return PROBABILITIES if is_within else ""
+    if stated:
+        return "" if stated == LOGITS and classes == 1 else stated
+    # Labels make a class of each score; what is within 0…1 may be a sigmoid's.
+    return LOGITS if labels == classes > 1 and not is_within else ""
+
+
+def _of_maps(output: Output, pixels: Tensor, labels: int) -> Scores:
+    """Return the mean of each class's scores over the pixels, ``(N, K, pixels)``, and its share."""
+    count = pixels.shape[1]
+    if count == 1 and (output.kind in (BINARY, MAPS) or (not output.kind and labels == 2)):
+        pixels = torch.cat([-pixels, pixels], 1)
+    elif count == 1 and output.kind == PROBABILITIES:
+        pixels = torch.cat([1 - pixels, pixels], 1)
+    means = pixels.mean(2)
+    if not output.kind and labels != pixels.shape[1]:
+        return Scores(means, "")
+    seen = pixels.detach()
+    if output.kind == MULTILABEL:
+        areas = (seen.sigmoid() > _SURE).float().mean(2)
+    else:
+        areas = functional.one_hot(seen.argmax(1), pixels.shape[1]).float().mean(1)
+    areas[seen.isnan().flatten(1).any(1)] = torch.nan  # which class is highest says nothing there
+    return Scores(means, MAPS, areas)
+
+
+def no_scores(title: str, raw: Any, images: int) -> str:
+    """Say of an output without rows of scores what it is, and how one asks about it all the same.
+
+    Args:
+        title: what the network is called.
+        raw: what it put out.
+        images: for how many images.
+    """
+    parts = parts_of(raw)
+    fitting = [at for at in parts if read_scores(Output(part=at), raw, images) and at]
+    chosen = repr(fitting[0] if len(fitting[0]) > 1 else fitting[0][0]) if fitting else ""
+    return say_count(
+        "{model} answers {count} image with {parts}, which is no row of scores. {advice}",
+        "{model} answers {count} images with {parts}, which is no row of scores for each. {advice}",
+        images,
+        model=title,
+        parts=_listed(raw),
+        advice=say("Say which part answers: wrap(network, output={part}).", part=chosen)
+        if chosen
+        else say("Say how it answers: wrap(network, output=lambda out: …), with (N, K) numbers."),
+    )
+
+
+def _listed(raw: Any) -> str:
+    parts = list(parts_of(raw).items())
+    listed = (
+        "".join((f"output{''.join(f'[{key!r}]' for key in at)} " if at else "", times(part.shape)))
+        for at, part in parts[:_LISTED]
+    )
+    more = say("{count} more", count=len(parts) - _LISTED) if len(parts) > _LISTED else ""
+    return joined((*listed, *filter(None, [more]))) or say("no tensor of floats")
+
+
+def _part_error(part: Part, raw: Any, error: Exception | None = None) -> ModelError:
+    named = getattr(part, "__name__", repr(part)) if callable(part) else repr(part)
+    return ModelError(
+        say(
+            "output={part} picks nothing from what the network puts out{reason}, which is {parts}.",
+            part=shorten(named),
+            reason=f" ({type(error).__name__}: {shorten(str(error))})" if error else "",
+            parts=_listed(raw),
+        )
+    )

@@ -1,0 +1,160 @@
+"""What is asked of an output by a function, beside pytorch-grad-cam and captum."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from captum.attr import IntegratedGradients, Saliency
+from torch import Tensor, nn
+from torchvision.models.detection import fasterrcnn_mobilenet_v3_large_320_fpn
+
+import hookviz
+from hookviz.types import Preprocess
+from tests.networks import Tiny, random_input, seeded
+
+STEPS = Preprocess(resize=16, crop=16)
+
+
+class Segmenting(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.Conv2d(3, 6, 3, 2, 1)
+        self.up = nn.ConvTranspose2d(6, 3, 2, 2)
+
+    def forward(self, images: Tensor) -> dict[str, Tensor]:
+        return {"out": self.up(self.down(images).relu())}
+
+
+class OneNumber(Tiny):
+    def forward(self, images: Tensor) -> Tensor:
+        return super().forward(images)[:, 1]
+
+
+def in_region(output: Any) -> Tensor:
+    region: Tensor = output["out"][:, 2, 4:12, 4:12].sum((1, 2))
+    return region
+
+
+def grad_cam_of(
+    network: nn.Module, layer: str, image: Tensor, target: Callable[[Any], Tensor]
+) -> Any:
+    """Grad-CAM of one image by its definition (Selvaraju et al., 2017), with plain hooks."""
+    kept: list[Tensor] = []
+
+    def keep(_module: nn.Module, _inputs: object, output: Tensor) -> Tensor:
+        kept.append(output)
+        return output.clone()  # the next layer may write into it
+
+    handle = network.get_submodule(layer).register_forward_hook(keep)
+    value = target(network(image)).sum()
+    handle.remove()
+    (gradient,) = torch.autograd.grad(value, kept)
+    weights = gradient.mean((2, 3), keepdim=True)
+    return (weights * kept[0]).sum(1).relu()[0].detach().numpy()
+
+
+@pytest.mark.parametrize(
+    ("build", "layer", "target"),
+    [
+        (Segmenting, "down", in_region),
+        (Segmenting, "down", lambda out: out["out"][:, 2].mean()),
+        (OneNumber, "conv2", lambda out: out),
+        (OneNumber, "conv2", lambda out: -out),
+        (Tiny, "conv2", lambda out: torch.cosine_similarity(out, torch.ones(1, 5))),
+    ],
+)
+def test_grad_cam_and_saliency_are_of_the_function(
+    build: Callable[[], nn.Module], layer: str, target: Callable[[Any], Tensor]
+) -> None:
+    network, image = seeded(build).eval(), random_input(1)
+    result = hookviz.run_lens(
+        "grad-cam", hookviz.wrap(network, STEPS), image, layer=layer, target=target
+    )
+    expected = grad_cam_of(network, layer, image, target)
+    np.testing.assert_allclose(result.values["map"], expected, atol=1e-6 * expected.max())
+    assert float(result.values["score"]) == pytest.approx(
+        float(target(network(image)).sum().detach())
+    )
+    saliency = hookviz.run_lens("saliency", network, image, target=target)
+    theirs = Saliency(lambda images: target(network(images)).reshape(1)).attribute(
+        image.clone().requires_grad_(), abs=False
+    )
+    np.testing.assert_allclose(saliency.values["attribution"], theirs[0], atol=1e-6)
+
+
+def test_integrated_gradients_ask_the_function_of_each_step() -> None:
+    network, image = seeded(Segmenting).eval(), random_input(1)
+
+    def target(output: Any) -> Tensor:
+        mean: Tensor = output["out"][:, 2].mean()
+        return mean
+
+    ours = hookviz.run_lens("integrated-gradients", network, image, target=target, steps=256)
+    theirs = IntegratedGradients(
+        lambda images: network(images)["out"][:, 2].mean((1, 2))
+    ).attribute(image, n_steps=256)
+    np.testing.assert_allclose(ours.values["attribution"], theirs[0], rtol=1e-2, atol=1e-6)
+
+
+def test_occlusion_hides_parts_from_the_function() -> None:
+    network, image = seeded(Segmenting).eval(), random_input(1)
+    settings: dict[str, Any] = {"window": 4, "stride": 4, "baseline": "zero"}
+    result = hookviz.run_lens("occlusion", network, image, target=in_region, **settings)
+    hidden = image.clone()
+    hidden[:, :, 4:8, 8:12] = 0
+    with torch.no_grad():
+        fall = float(in_region(network(image)) - in_region(network(hidden)))
+    assert result.values["drops"][1, 2] == pytest.approx(fall, rel=1e-4)
+
+
+def test_a_class_of_maps_is_its_mean_over_the_pixels() -> None:
+    network, image = seeded(Segmenting).eval(), random_input(1)
+    by_number = hookviz.run_lens("grad-cam", network, image, layer="down", target=2)
+    by_function = hookviz.run_lens(
+        "grad-cam", network, image, layer="down", target=lambda out: out["out"][:, 2].mean()
+    )
+    np.testing.assert_allclose(by_number.values["map"], by_function.values["map"], atol=1e-7)
+
+
+def test_a_detector_is_asked_about_one_box() -> None:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = fasterrcnn_mobilenet_v3_large_320_fpn(
+            weights=None, weights_backbone=None, num_classes=4, box_score_thresh=0.0
+        ).eval()
+    image = torch.rand(1, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+
+    def second(output: Any) -> Tensor:
+        score: Tensor = output[0]["scores"][1]
+        return score
+
+    layer = "backbone.fpn.layer_blocks.0.0"
+    result = hookviz.run_lens("grad-cam", network, image, layer=layer, target=second)
+    expected = grad_cam_of(network, layer, image, second)
+    np.testing.assert_allclose(result.values["signed"].clip(0), expected, atol=1e-6)
+    cap = hookviz.capture(network, image, ())
+    assert cap.answer is not None
+    with torch.no_grad():
+        boxes = network(image)[0]
+    best = float(boxes["scores"].max())
+    number, value = cap.likeliest(1)[0]
+    assert number == int(boxes["labels"][boxes["scores"].argmax()])
+    assert value == pytest.approx(best)
+
+
+@pytest.mark.parametrize("slug", ["ablate", "channels-that-matter", "gradient-flow"])
+def test_other_lenses_take_a_function_too(slug: str) -> None:
+    network, image = seeded(Segmenting).eval(), random_input(1)
+    result = hookviz.run_lens(slug, network, image, target=in_region)
+    assert "%" not in "".join(getattr(panel, "text", "") for panel in result.panels)
+
+
+def test_eigen_cam_asks_for_no_class() -> None:
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(2))
+    result = hookviz.run_lens("grad-cam", network, random_input(1), method="Eigen-CAM")
+    assert result.values["map"].shape == (14, 14)
+    assert "score" not in result.values
+    with pytest.raises(hookviz.ModelError, match="no row of scores"):
+        hookviz.run_lens("grad-cam", network, random_input(1))

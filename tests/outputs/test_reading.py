@@ -1,0 +1,154 @@
+from collections import OrderedDict
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import hookviz
+from hookviz.outputs.declaration import Output, Part, as_output
+from hookviz.outputs.reading import map_probabilities, no_scores, read_scores
+
+ROWS = torch.tensor([[2.0, -1.0, 0.5], [0.1, 3.0, -2.0]])
+MAPS = torch.randn(2, 3, 4, 5, generator=torch.Generator().manual_seed(0))
+BOXES = [
+    {
+        "boxes": torch.zeros(3, 4),
+        "labels": torch.tensor([2, 1, 2]),
+        "scores": torch.tensor([0.9, 0.4, 0.7]),
+    },
+    {
+        "boxes": torch.zeros(0, 4),
+        "labels": torch.zeros(0, dtype=torch.int64),
+        "scores": torch.zeros(0),
+    },
+]
+
+
+def scores(raw: Any, part: Output | Part = None, labels: int = 0) -> Tensor:
+    found = read_scores(Output() if part is None else as_output(part), raw, 2, labels)
+    assert found is not None
+    return found.values
+
+
+@pytest.mark.parametrize(
+    ("raw", "part"),
+    [
+        (ROWS, None),
+        (ROWS[:, :, None, None], None),
+        ({"logits": ROWS, "hidden": MAPS}, None),
+        (SimpleNamespace(logits=ROWS, hidden=MAPS), None),
+        ((ROWS,), None),
+        ([{"only": ROWS, "count": torch.ones(2, dtype=torch.int64)}], None),
+        ((MAPS, ROWS), 1),
+        ({"a": MAPS, "b": (MAPS, ROWS)}, ("b", 1)),
+        ({"a": MAPS, "b": ROWS}, "b"),
+        ({"a": MAPS, "b": ROWS}, lambda out: out["b"]),
+    ],
+)
+def test_the_part_that_answers_is_found(raw: Any, part: Part) -> None:
+    assert torch.equal(scores(raw, part), ROWS)
+
+
+def test_one_number_an_image_is_a_row() -> None:
+    assert torch.equal(scores(ROWS[:, 0]), ROWS[:, :1])
+
+
+def test_maps_are_their_means_and_the_shares_of_the_pixels() -> None:
+    found = read_scores(Output("maps"), OrderedDict(out=MAPS, aux=MAPS), 2)
+    assert found is not None
+    assert found.areas is not None
+    torch.testing.assert_close(found.values, MAPS.mean((2, 3)))
+    for image, areas in zip(MAPS, found.areas, strict=True):
+        counts = torch.bincount(image.argmax(0).flatten(), minlength=3)
+        torch.testing.assert_close(areas, counts / counts.sum())
+
+
+def test_boxes_are_the_best_score_of_each_class() -> None:
+    found = read_scores(Output("boxes"), BOXES, 2, 4)
+    assert found is not None
+    assert found.kind == "boxes"
+    torch.testing.assert_close(
+        found.values, torch.tensor([[0.0, 0.4, 0.9, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    )
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind", "labels", "expected"),
+    [
+        (ROWS[:, :1], "binary", 0, "binary"),
+        (ROWS[:, :1], "logits", 0, "binary"),  # a softmax of one logit would be 1
+        (ROWS[:, :1], "", 2, "binary"),
+        (ROWS[:, :1], "", 0, ""),
+        (ROWS, "", 3, "logits"),
+        (ROWS, "", 0, ""),
+        (ROWS.softmax(1), "", 0, "probabilities"),
+        (ROWS.sigmoid(), "", 3, ""),  # it could be four sigmoids
+        (ROWS, "embedding", 0, "embedding"),
+        (MAPS, "", 3, "maps"),
+        (MAPS, "", 0, ""),
+        (MAPS[:, :1], "", 0, ""),
+    ],
+)
+def test_what_is_not_said_is_found_or_left_open(
+    raw: Tensor, kind: str, labels: int, expected: str
+) -> None:
+    found = read_scores(Output(kind), raw, 2, labels)
+    assert found is not None
+    assert found.kind == expected
+
+
+def test_one_logit_speaks_for_one_label_and_against_the_other() -> None:
+    logit = torch.tensor([[-0.3]])
+    found = read_scores(Output("binary"), logit, 1)
+    assert found is not None
+    shares = found.reading.values(found.values)
+    torch.testing.assert_close(shares, torch.cat([1 - logit.sigmoid(), logit.sigmoid()], 1))
+    given = read_scores(Output("probabilities"), logit.sigmoid(), 1)
+    assert given is not None
+    torch.testing.assert_close(given.values, shares)
+
+
+def test_numbers_that_contradict_a_statement_leave_a_doubt() -> None:
+    stated = Output("probabilities", is_said=False)
+    for raw, kind in ((ROWS.sigmoid(), "probabilities"), (ROWS, "")):
+        found = read_scores(stated, raw, 2)
+        assert found is not None
+        assert found.kind == kind
+
+
+def test_a_function_of_one_image_is_asked_for_each() -> None:
+    found = scores({"a": MAPS}, lambda out: out["a"][:, 2].mean())
+    torch.testing.assert_close(found, MAPS[:, 2].mean((1, 2))[:, None])
+
+
+@pytest.mark.parametrize("raw", [(ROWS, MAPS), {"x": ROWS, "y": {"z": ROWS}}])
+def test_of_several_that_could_answer_none_is_taken_and_the_advice_holds(raw: Any) -> None:
+    assert read_scores(Output(), raw, 2) is None
+    said = no_scores("Net", raw, 2)
+    advice = said.partition("wrap(network, output=")[2].partition(").")[0]
+    assert torch.equal(scores(raw, eval(advice)), ROWS)  # noqa: S307
+
+
+def test_a_part_that_is_not_there_is_told_with_those_that_are() -> None:
+    for part in ("z", 3, ("x", "q"), lambda out: out["q"]):
+        with pytest.raises(hookviz.ModelError, match=r"picks nothing .*output\['x'\] 2×3"):
+            scores({"x": ROWS, "y": MAPS}, part)
+
+
+def test_pixels_have_the_probabilities_that_the_output_means() -> None:
+    one = MAPS[:, :1]
+    torch.testing.assert_close(map_probabilities(Output(), MAPS), MAPS[0].softmax(0))
+    torch.testing.assert_close(map_probabilities(Output(), MAPS.softmax(1)), MAPS[0].softmax(0))
+    torch.testing.assert_close(map_probabilities(Output("multilabel"), MAPS), MAPS[0].sigmoid())
+    shares = map_probabilities(Output("binary"), one)
+    assert shares is not None
+    torch.testing.assert_close(shares[1], one[0, 0].sigmoid())
+    assert map_probabilities(Output(), one) is None
+    assert map_probabilities(Output(), ROWS) is None
+
+
+def test_one_logit_is_not_five() -> None:
+    with pytest.raises(hookviz.ModelError, match="3 numbers: output='multilabel'"):
+        read_scores(Output("binary"), ROWS, 2)
