@@ -17,7 +17,7 @@ from torch import Tensor
 from hookviz.images.crop_geometry import CropAxis, crop_between, resize_and_crop
 from hookviz.types import Crop, InputImage, Pixels
 
-_FILTERS = {2: "bilinear", 3: "bicubic"}  # by Pillow's numbers, which processors have
+_FILTERS = {3: "bicubic", "bicubic": "bicubic"}  # by what Pillow and torchvision call them
 _MOST_LEVELS = 1.0  # of 255, by which a picture may differ in the mean: filters round otherwise
 
 
@@ -36,8 +36,7 @@ class ImageProcessor:
 
     def __call__(self, image: Image.Image) -> Any:
         """Return the processor's tensor, ``(C, H, W)``."""
-        returned = self.processor(images=image, return_tensors="pt")
-        return pixel_values(returned)
+        return pixel_values(self.processor(images=image, return_tensors="pt"))[0]
 
     def shown(self, image: InputImage, tensor: Tensor) -> tuple[Pixels, Crop] | tuple[None, None]:
         """Return the picture of an input, ``(1, 3, H, W)``, and its part of the image, if known."""
@@ -46,7 +45,8 @@ class ImageProcessor:
         levels = self._levels(tensor[0]).numpy()
         height, width = levels.shape[:2]
         source = Image.fromarray(image.pixels)
-        filter_name = _FILTERS.get(int(self._declared("resample", 2)), "bilinear")
+        resample = self._declared("resample", "bilinear")
+        filter_name = _FILTERS.get(getattr(resample, "value", resample), "bilinear")
         for rows, columns in self._resized(image, height, width):
             if rows < height or columns < width:
                 continue
@@ -76,6 +76,7 @@ class ImageProcessor:
     def _resized(self, image: InputImage, height: int, width: int) -> Iterator[tuple[int, int]]:
         """Yield rows and columns that the whole image may have been resized to, likeliest first."""
         size = self._declared("size", {})
+        size = size if hasattr(size, "get") else {"shortest_edge": size}
         edge, short = size.get("shortest_edge"), min(image.height, image.width)
         for side in (edge, edge and int(edge / self._declared("crop_pct", 1.0))):
             if side:
@@ -100,9 +101,10 @@ def as_function(steps: Any) -> Any:
 
 
 def pixel_values(returned: Any) -> Any:
-    """Return the image in what a processor returned, ``pixel_values`` of one; all else as it is."""
-    if isinstance(returned, Mapping) and "pixel_values" in returned:
-        returned = returned["pixel_values"]
-        if len(returned) == 1:
-            returned = torch.as_tensor(returned[0])
-    return returned
+    """Return the image in what a processor returned, its ``pixel_values``; all else as it is."""
+    if not isinstance(returned, Mapping) or "pixel_values" not in returned:
+        return returned
+    values = returned["pixel_values"]
+    if isinstance(values, list) and len(values) == 1:
+        values = values[0]
+    return torch.as_tensor(values) if isinstance(values, np.ndarray) else values

@@ -114,6 +114,7 @@ def small(image: Image.Image) -> Tensor:
         lambda image: {"pixel_values": small(image)},
         lambda image: {"pixel_values": small(image)[None], "pixel_mask": torch.ones(1, 16, 16)},
         lambda image: {"pixel_values": [small(image).numpy()]},
+        lambda image: {"pixel_values": small(image).numpy()},
     ],
 )
 def test_a_function_may_return_a_batch_of_one_or_a_dict(function: Callable[..., Any]) -> None:
