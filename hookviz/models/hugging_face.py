@@ -78,6 +78,12 @@ def load(name: str, *, random: bool = False) -> tuple[nn.Module, Any]:
     return network.float().eval().requires_grad_(requires_grad=False), processor
 
 
+def short_name(name: str) -> str:
+    """Return what a network is called: of a folder its own name, as paths are nobody's business."""
+    folder = Path(name.removeprefix(PREFIX)).expanduser()
+    return folder.resolve().name if folder.is_dir() else name
+
+
 def cached_models() -> tuple[ModelSpec, ...]:
     """Return an entry for each repository of images in this machine's cache that can be loaded."""
     if find_spec("transformers") is None:

@@ -138,7 +138,7 @@ def _of_hugging_face(
         )
     network, processor = hugging_face.load(name, random=weights == "random")
     network.to(device, torch.float16 if half else None)
-    model = wrap(network, processor, name=name)
+    model = wrap(network, processor, name=hugging_face.short_name(name))
     if weights == "random":
         model = replace(model, weights="random")
     if labels is not None:

@@ -23,7 +23,7 @@ def test_a_folder_gives_the_network_its_labels_and_its_input(folder: Path) -> No
     model = hookviz.load_model(f"hf:{folder}")
     network = vit()
     assert weights_digest(model.network) == weights_digest(network)
-    assert (model.name, model.categories) == (f"hf:{folder}", LABELS)
+    assert (model.name, model.categories) == ("vit", LABELS)
     processor = library("transformers").AutoImageProcessor.from_pretrained(folder)
     values = processor(images=picture(), return_tensors="pt")["pixel_values"]
     cap = hookviz.capture(model, picture(), ["classifier"])
