@@ -68,6 +68,8 @@ class Settings:
         log: ``text`` for warnings and errors, ``json`` for a line of JSON for every run too.
         code: 1 lets the lines of lessons' scripts be edited and run by who opens the page on the
             server's own machine; ``hookviz run`` sets it on an address of this machine alone.
+        hugging_face: 1 lists the models in this machine's Hugging Face cache to everybody who opens
+            the page; ``hookviz run`` sets it on an address of this machine alone.
         login: 1 asks everybody to log in by OpenID Connect, as ``secrets.toml`` says; 0 does not.
         class_code: asked of everybody once a session; nobody is asked where it is empty.
         hosts: names under which the app is opened, as `host_names` reads them; empty for any.
@@ -103,6 +105,7 @@ class Settings:
     metrics_address: str = "127.0.0.1"
     log: str = "text"
     code: int = _none_of("off")
+    hugging_face: int = _none_of("off")
     login: int = _none_of("off")
     class_code: str = field(default="", repr=False)
     hosts: str = ""
@@ -214,10 +217,10 @@ def _whole(variable: str, value: str, default: object, zero: str = "") -> int:
 def _checked(chosen: Settings) -> Settings:
     if chosen.log not in ("text", "json"):
         raise SettingError(f'HOOKVIZ_LOG={chosen.log!r} is neither "text" nor "json".')
-    if chosen.code > 1:
-        raise SettingError(f"HOOKVIZ_CODE={chosen.code} is neither 0 nor 1.")
-    if chosen.login > 1:
-        raise SettingError(f"HOOKVIZ_LOGIN={chosen.login} is neither 0 nor 1.")
+    for switch in ("code", "hugging_face", "login"):
+        if getattr(chosen, switch) > 1:
+            number = getattr(chosen, switch)
+            raise SettingError(f"HOOKVIZ_{switch.upper()}={number} is neither 0 nor 1.")
     if chosen.metrics_port > 65535:
         raise SettingError(f"HOOKVIZ_METRICS_PORT={chosen.metrics_port} is no port: 1 to 65535.")
     if 0 < len(chosen.class_code) < _SHORTEST_CODE:

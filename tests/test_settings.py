@@ -23,6 +23,8 @@ def test_lines_of_ones_own_run_nowhere_unless_it_is_said() -> None:
     assert read_settings({"HOOKVIZ_CODE": "1"}, GIGABYTE).code == 1
     with pytest.raises(SettingError, match="HOOKVIZ_CODE=2 is neither 0 nor 1"):
         read_settings({"HOOKVIZ_CODE": "2"}, GIGABYTE)
+    with pytest.raises(SettingError, match="HOOKVIZ_HUGGING_FACE=2 is neither 0 nor 1"):
+        read_settings({"HOOKVIZ_HUGGING_FACE": "2"}, GIGABYTE)
 
 
 @pytest.mark.parametrize(

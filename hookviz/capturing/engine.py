@@ -18,6 +18,7 @@ from hookviz.hooking.network_state import unchanged
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
 from hookviz.outputs.answer import Answer, Reading, Scores
+from hookviz.outputs.declaration import EMBEDDING
 from hookviz.types import Activation, Capture, Model, ModelInput, Progress
 
 _SCORES = ""  # stands for the class scores among layer names; no layer is called so
@@ -124,6 +125,8 @@ def _check_labels(model: Model, scores: Scores | None) -> None:
     """Refuse labels of another number than the classes that a network puts out."""
     labels = len(model.categories)
     if model.fixed_digest or not labels or scores is None or labels == scores.values.shape[1]:
+        return
+    if scores.kind == EMBEDDING:  # of a backbone whose configuration has a classifier's labels
         return
     raise ModelError(
         say(

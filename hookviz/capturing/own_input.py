@@ -39,7 +39,7 @@ def settle_input(model: Model) -> None:
             # The one thing about a model that a pass may change.
             if not callable(model.preprocess):
                 object.__setattr__(model, "preprocess", guess.preprocess)
-            object.__setattr__(model, "input_shape", guess.shape)
+            object.__setattr__(model, "input_shape", guess.input_shape(model.preprocess))
         object.__setattr__(model, "is_guessed", False)
 
 

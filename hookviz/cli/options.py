@@ -15,7 +15,7 @@ from hookviz.engines import choosing
 from hookviz.errors import SettingError
 from hookviz.machine.allocator import keep_freed_memory
 from hookviz.machine.memory import own_memory
-from hookviz.models import bundled, catalog, user_models
+from hookviz.models import bundled, catalog, hugging_face, user_models
 from hookviz.models.exported import is_file
 from hookviz.models.loading import load_model
 from hookviz.paths import path_of
@@ -29,7 +29,8 @@ _MODEL_OPTIONS = (
         # not the page's: people's scripts name its layers without naming the model
         default=bundled.SHAPESNET.name,
         show_default=True,
-        help="A name that `hookviz models` lists, or package.module:factory, or a .pt2 file.",
+        help="A name that `hookviz models` lists, hf:OWNER/NAME, package.module:factory, "
+        "or a .pt2 file.",
     ),
     click.option(
         "--weights",
@@ -104,6 +105,9 @@ def load(
         HookVizError: as `load_model` does, and `user_models.build` for ``package.module:factory``.
     """
     keep_freed_memory(own_memory().reserve)
+    own_labels = None if labels is None else path_of(labels)
+    if hugging_face.owns(name):
+        return load_model(name, weights, device=device, half=half, labels=own_labels)
     if (is_file(name) or ":" in name) and name not in {spec.name for spec in catalog.list_models()}:
         return _from_factory(name, weights=weights, labels=labels, device=device, half=half)
     spec = catalog.find_model(name)
@@ -114,7 +118,7 @@ def load(
             weights,
             device=device,
             half=half,
-            labels=None if labels is None else path_of(labels),
+            labels=own_labels,
             progress=report,
         )
 

@@ -47,7 +47,11 @@ _FORM = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):[^\W\d]\w*")
 @click.command()
 @click.option("--port", default=8501, show_default=True, help="Where to listen.")
 @click.option("--address", default="localhost", show_default=True, help="On which interface.")
-@click.option("--model", metavar="PACKAGE.MODULE:FACTORY", help="A network of your own to show.")
+@click.option(
+    "--model",
+    metavar="PACKAGE.MODULE:FACTORY",
+    help="A network of your own to show, or hf:OWNER/NAME of Hugging Face's hub.",
+)
 @click.option("--index", metavar="FILE", help="An index of `hookviz features` to look through.")
 @click.option(
     "--atlas", metavar="FILE", multiple=True, help="An atlas to show with its network; several do."
@@ -76,6 +80,7 @@ def run(
     With --model the app also lists what the named function returns: a torch.nn.Module, or what
     hookviz.wrap gives. It is looked for in the current directory first. A file that
     torch.export.save wrote (.pt2) will do as well; it is code, so name only one that you trust.
+    So will hf:OWNER/NAME, a repository of Hugging Face's hub, or hf: and the path of such a folder.
 
     With --index the lens Embedding shows everybody what is like an image in that index, with the
     pictures that lie in the folder of the file.
@@ -83,7 +88,8 @@ def run(
     With --atlas everybody sees what excites a channel of the network that the atlas is of.
 
     On an address of this machine alone, the default, the scripts of lessons can be edited and run
-    by whoever opens the page there. HOOKVIZ_CODE=0 keeps it from that.
+    by whoever opens the page there. HOOKVIZ_CODE=0 keeps it from that. The page also lists the
+    models in this machine's Hugging Face cache there, which HOOKVIZ_HUGGING_FACE=0 turns off.
 
     With --lessons everybody can learn with the lessons in that folder, a Markdown file each.
 
@@ -93,7 +99,9 @@ def run(
     environment = dict(os.environ)
     if model:
         folder = str(Path.cwd())
-        if Path(model).suffix in _FILES:
+        if model.startswith("hf:"):
+            pass  # the server runs in this directory, too
+        elif Path(model).suffix in _FILES:
             model = str(Path(model).expanduser().absolute())
             if not Path(model).is_file():
                 raise ModelError(f"There is no file {shorten(model)}.")
@@ -111,6 +119,7 @@ def run(
         environment["HOOKVIZ_LESSONS"] = _checked_lessons(lessons)
     if processes == 1 and _is_for_one_person(address, environment):
         environment.setdefault("HOOKVIZ_CODE", "1")
+        environment.setdefault("HOOKVIZ_HUGGING_FACE", "1")
     if processes == 1:
         started = [_server("The server", address, port, environment)]
     else:

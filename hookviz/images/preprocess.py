@@ -19,6 +19,7 @@ from hookviz.images.crop_geometry import (
     resize_and_crop,
     whole_axes,
 )
+from hookviz.images.processors import ImageProcessor, pixel_values
 from hookviz.images.reading import decode_frames
 from hookviz.language.saying import say
 from hookviz.settings import settings
@@ -48,7 +49,8 @@ def prepare(
 
     Args:
         image: what to show the model.
-        preprocess: the model's own steps, or a function from an RGB Pillow image to ``(C, H, W)``.
+        preprocess: the model's own steps, or a function from an RGB Pillow image to ``(C, H, W)``,
+            ``(1, C, H, W)`` or a dict that has it as ``pixel_values``.
         size: side of the input in pixels instead of the model's own; resize and crop are scaled in
             the same proportion.
         whole: show the whole image, uncropped: its shorter side gets the length of the crop, and
@@ -140,7 +142,7 @@ def _clip(
 def _from_function(image: InputImage, function: Callable[[Image.Image], Tensor]) -> ModelInput:
     label = shorten(repr(function))
     try:
-        returned = function(Image.fromarray(image.pixels))
+        returned = pixel_values(function(Image.fromarray(image.pixels)))
     except HookVizError:
         raise
     except Exception as error:  # the function is the caller's own: anything can come out of it
@@ -158,13 +160,16 @@ def _from_function(image: InputImage, function: Callable[[Image.Image], Tensor])
         raise ModelError(
             say(
                 "The model's preprocess {label} returned {problem} for {image!r}; it must "
-                "return a float tensor of (C, H, W) or (1, C, H, W).",
+                "return a float tensor of (C, H, W) or (1, C, H, W), or a dict with it as "
+                "pixel_values.",
                 label=label,
                 problem=wrong,
                 image=shorten(image.name),
             )
         )
-    return _input(_batched(returned), None, None)
+    tensor = _batched(returned)
+    known = function.shown(image, tensor) if isinstance(function, ImageProcessor) else (None, None)
+    return _input(tensor, *known)
 
 
 def _batched(tensor: Tensor, form: str = "C, H, W") -> Tensor:

@@ -43,6 +43,15 @@ class Guess:
     preprocess: Preprocess
     shape: tuple[int, ...] = ()
 
+    def input_shape(self, preprocess: object) -> tuple[int, ...]:
+        """Return `Model.input_shape` of a model with this preprocessing.
+
+        A function states no size: it stands there unless it is that of most networks.
+        """
+        if isinstance(preprocess, Preprocess) or self.preprocess.shape == (3, 224, 224):
+            return self.shape
+        return self.shape or self.preprocess.shape
+
 
 def stated_input(network: nn.Module) -> Guess:
     """Return the input that a network states, without running it.
@@ -75,6 +84,19 @@ def stated_input(network: nn.Module) -> Guess:
         return Guess(_steps(3, 224))
     extents: dict[int, tuple[int, ...]] = {1: _LENGTHS[:1], 2: (224, 224), 3: _VOLUMES[0]}
     return guess_of((first.in_channels, *extents[len(first.kernel_size)]))
+
+
+def stated_labels(network: nn.Module) -> tuple[str, ...]:
+    """Return the label of each class that Hugging Face's ``config`` has for a network with a head.
+
+    None where they are placeholders, ``LABEL_0`` and so on.
+    """
+    labels = getattr(getattr(network, "config", None), "id2label", None)
+    has_head = getattr(network, "base_model", network) is not network
+    if not isinstance(labels, dict) or not has_head or set(labels) != set(range(len(labels))):
+        return ()
+    named = tuple(str(labels[index]) for index in range(len(labels)))
+    return () if named[:1] == ("LABEL_0",) else named
 
 
 def search_input(model: Model) -> Guess | None:

@@ -1,6 +1,7 @@
 """Load a model of the catalog, with its own weights, random ones or a checkpoint's."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -12,12 +13,13 @@ from hookviz.errors import WeightsError, shorten
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.network_state import share
 from hookviz.language.saying import say
-from hookviz.models import architectures, catalog, networks
+from hookviz.models import architectures, catalog, hugging_face, networks
 from hookviz.models.checkpoints.reading import read_state_dict
 from hookviz.models.devices import find_device
 from hookviz.models.fetching import downloads
 from hookviz.models.labels import read_labels
 from hookviz.models.sources import source_of
+from hookviz.models.wrapping import wrap
 from hookviz.outputs.declaration import BOXES, LOGITS, MAPS, Output
 from hookviz.paths import path_of
 from hookviz.types import Model, ModelSpec
@@ -43,7 +45,9 @@ def load_model(
     """Load a model of the catalog, frozen and in eval mode.
 
     Args:
-        name: one of `list_models`, for example ``"resnet34"``.
+        name: one of `list_models`, for example ``"resnet34"``; or of Hugging Face's hub,
+            ``"hf:google/vit-base-patch16-224"``, or ``"hf:"`` and the path of such a folder, by
+            transformers. Such a network is looked at as one of your own, see `wrap`.
         weights: ``"pretrained"``, downloaded once; ``"random"`` (the same on every call); or the
             path of a checkpoint, ``.safetensors`` or a state dict that torch saved, with any
             number of classes. A member of torchvision's, such as
@@ -66,6 +70,9 @@ def load_model(
     >>> hookviz.load_model("squeezenet1_1", weights="random").weights
     'random'
     """
+    if hugging_face.owns(name):
+        on_device = find_device(device, half=half)
+        return _of_hugging_face(name, weights, labels, on_device, half=half)
     spec = catalog.find_model(name)
     on_device = find_device(device, half=half)
     if isinstance(weights, WeightsEnum):
@@ -118,6 +125,29 @@ def load_checkpoint(
     state_dict = read_state_dict(data, file_name)
     network = networks.with_weights(spec, state_dict, shorten(file_name))
     return _as_model(spec, network, file_name, labels, on_device, half=half)
+
+
+def _of_hugging_face(
+    name: str, weights: object, labels: Labels | None, device: torch.device, *, half: bool
+) -> Model:
+    if weights not in ("pretrained", "random"):
+        raise WeightsError(
+            say(
+                "weights={weights} is neither 'pretrained' nor 'random', which {name} can have. "
+                "With weights of your own, give the folder that they were saved to: hf:FOLDER.",
+                weights=shorten(repr(weights)),
+                name=shorten(name),
+            )
+        )
+    network, processor = hugging_face.load(name, random=weights == "random")
+    network.to(device, torch.float16 if half else None)
+    model = wrap(network, processor, name=hugging_face.short_name(name))
+    if weights == "random":
+        model = replace(model, weights="random")
+    if labels is not None:
+        classes = int(getattr(network, "num_labels", 0))
+        model = replace(model, categories=_read_labels(labels, classes))
+    return model
 
 
 def _of_torchvision(spec: ModelSpec, weights: WeightsEnum) -> str:
@@ -210,6 +240,10 @@ def _categories(name: str, classes: int, labels: Labels | None) -> tuple[str, ..
     if labels is None:
         own = architectures.categories(name)
         return own if len(own) == classes else ()
+    return _read_labels(labels, classes)
+
+
+def _read_labels(labels: Labels, classes: int) -> tuple[str, ...]:
     source = say("the list of labels")
     if isinstance(labels, str):
         labels = path_of(labels)

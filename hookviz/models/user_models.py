@@ -14,7 +14,9 @@ from torch import nn
 
 from hookviz.errors import ModelError, nearest_names, shorten
 from hookviz.language.saying import mark, say
+from hookviz.models import hugging_face
 from hookviz.models.exported import is_file, load_exported
+from hookviz.models.loading import load_model
 from hookviz.models.wrapping import wrap
 from hookviz.settings import settings
 from hookviz.types import Model, ModelSpec
@@ -44,6 +46,20 @@ def models() -> Mapping[str, Model]:
         return MappingProxyType(dict(_models))
 
 
+def specs() -> tuple[ModelSpec, ...]:
+    """Return an entry for each model added so far, and for each that the owner lists from a cache.
+
+    What is not here, no page loads, whatever a link names.
+    """
+    cached = hugging_face.cached_models() if settings().hugging_face else ()
+    return (*map(spec, models().values()), *cached)
+
+
+def is_own(spec: ModelSpec) -> bool:
+    """Return whether an entry is one of `specs`, and none of the catalog's."""
+    return spec.family in (FAMILY, hugging_face.FAMILY)
+
+
 def spec(model: Model) -> ModelSpec:
     """Return a catalog entry for a model that is here already."""
     return ModelSpec(
@@ -66,15 +82,17 @@ def add_from_settings() -> None:
 
 
 def build(path: str) -> Model:
-    """Build the model that ``package.module:factory`` makes, or that a ``.pt2`` file holds.
+    """Build the model that a ``package.module:factory``, a ``.pt2`` file or an ``hf:`` name means.
 
     The factory is called without arguments and returns a module or a `Model`; a module or a
     `Model` under that name will do as well. A ``.pt2`` file is code as well.
 
     Raises:
         ModelError: it can't be imported, has no such name, fails, or makes something else; or the
-            file holds no exported program.
+            file holds no exported program; or as `load_model` raises it, of ``hf:OWNER/NAME``.
     """
+    if hugging_face.owns(path):
+        return load_model(path)
     if is_file(path):
         file = Path(path).expanduser()
         program, example = load_exported(file)

@@ -11,9 +11,10 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.errors import ModelError, shorten
 from hookviz.hooking.modules import network_of
+from hookviz.images.processors import as_function
 from hookviz.language.saying import say
 from hookviz.models.adapter import Example, example_input
-from hookviz.models.guessing import Guess, guess_of, stated_input
+from hookviz.models.guessing import Guess, guess_of, stated_input, stated_labels
 from hookviz.models.stated_output import stated_output
 from hookviz.models.unsuitable import refuse_unsuitable
 from hookviz.outputs.declaration import Output, Part, as_output
@@ -41,9 +42,10 @@ def as_model(network: nn.Module | Model) -> Model:
 
 def wrap(
     module: nn.Module | Model,
-    preprocess: Preprocess | Callable[[Image.Image], Tensor] | None = None,
+    preprocess: Preprocess | Callable[[Image.Image], Tensor] | Any = None,
     categories: Sequence[str] = (),
     *,
+    processor: Any = None,
     name: str | None = None,
     example: Example | None = None,
     train: bool = False,
@@ -63,12 +65,15 @@ def wrap(
             a volume ``(1, C, D, H, W)``, which are given as tensors. Of what `torch.compile`,
             `torch.nn.DataParallel` and DistributedDataParallel return, the module behind is looked
             at. A `Model` is given back as it is, with what else is given here put in.
-        preprocess: the steps to its input, or a function from an RGB Pillow image to a
-            ``(C, H, W)`` tensor. By default what the network says: timm's ``pretrained_cfg``,
+        preprocess: the steps to its input; or a function from an RGB Pillow image to a
+            ``(C, H, W)`` or ``(1, C, H, W)`` tensor, or a dict with it as ``pixel_values``; or an
+            image processor of Hugging Face's, called with ``images=`` and ``return_tensors=``. By
+            default what the network says: timm's ``pretrained_cfg``,
             Hugging Face's ``config``, else the channels of its first convolution at 224 pixels: 3
             with ImageNet's mean and deviation, 1 as grey from -1 to 1, and any other number from
             tensors alone. Where that does not run, the first look searches a size that does.
-        categories: a label per class.
+        categories: a label per class; by default those of Hugging Face's ``config``, if any.
+        processor: another name for `preprocess`.
         name: what to call it; the class's name by default.
         example: for a network of several inputs, of inputs by name or in dictionaries: a tuple of
             its positional arguments, or a dict of those by name. The first float tensor of
@@ -85,7 +90,8 @@ def wrap(
 
     Raises:
         ModelError: `module` is no module, or one whose layers can't be seen (scripted, traced,
-            lazy, meta, sparse, quantised); or `categories` are no labels, or `example` no example.
+            lazy, meta, sparse, quantised); or `categories` are no labels, or `example` no example;
+            or both `preprocess` and `processor` are given.
 
     >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU())
     >>> model = hookviz.wrap(network, hookviz.Preprocess(resize=64, crop=64), name="two layers")
@@ -93,6 +99,7 @@ def wrap(
     torch.Size([8, 62, 62])
     """
     labels = _labels(categories)
+    preprocess = as_function(_either(preprocess, processor))
     if isinstance(module, Model):
         if example is not None or train:
             raise ModelError(
@@ -128,14 +135,26 @@ def wrap(
         network=network,
         fixed_digest="",
         weights="own",
-        categories=labels,
+        categories=labels or stated_labels(network),
         preprocess=preprocess or guess.preprocess,
-        input_shape=guess.shape,
+        input_shape=guess.input_shape(preprocess or guess.preprocess),
         is_guessed=given is None and not isinstance(preprocess, Preprocess),
         train=train,
         example=given,
         output=stated_output(network) if output is None else as_output(output),
     )
+
+
+def _either(preprocess: Any, processor: Any) -> Any:
+    """Return the preprocessing, under whichever of its two names it is given."""
+    if preprocess is not None and processor is not None:
+        raise ModelError(
+            say(
+                "preprocess= and processor= are two names for one thing: give the image processor "
+                "as either, and leave the other out."
+            )
+        )
+    return processor if preprocess is None else preprocess
 
 
 def _labels(categories: Sequence[str]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from torch import Tensor
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.own_input import own_shape
 from hookviz.errors import HookVizError, ModelError
+from hookviz.images.processors import pixel_values
 from hookviz.language.saying import say
 from hookviz.types import Model, Pixels, Preprocess
 from hookviz.wording import times
@@ -45,7 +46,7 @@ class InputRange:
         ends = []
         for level in (0, 255):
             flat = Image.new("RGB", (shape[2], shape[1]), (level,) * 3)
-            tensor = model.preprocess(flat)
+            tensor = pixel_values(model.preprocess(flat))
             ends.append(tensor.float().reshape(shape[0], -1).mean(1)[:, None, None])
         return cls(*ends)
 

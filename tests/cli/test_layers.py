@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 import hookviz
-from tests.cli.command import mistake, output_of
+from tests.cli.command import invoke, mistake, output_of
+from tests.repositories import save, vit
 
 NETWORK = """
 from torch import nn
@@ -101,3 +102,12 @@ def test_how_each_layer_lies_in_words(tmp_path: Path, monkeypatch: pytest.Monkey
     every = {row["name"]: row for row in json.loads(output_of(*options, "--json"))}
     normed = every[f"{block}ln_2"]
     assert (normed["layout"], normed["prefix_tokens"]) == ("tokens", 1)
+
+
+def test_layers_of_a_repository_of_hugging_face(tmp_path: Path) -> None:
+    folder = save(vit(), tmp_path / "vit")
+    result = invoke("layers", f"hf:{folder}", "--json")
+    assert [layer["name"] for layer in json.loads(result.stdout)] == [
+        "vit.embeddings.patch_embeddings.projection"
+    ]
+    assert "hf:google/vit-base-patch16-224" in mistake("layers", "hf:./there-is-none")

@@ -13,6 +13,7 @@ from tests.capturing.test_feature_vectors import made
 from tests.cli.command import ROOT, mistake, process
 from tests.networks import Tiny, as_model
 from tests.pictures import encoded, picture
+from tests.repositories import save, vit
 
 STREAMLIT = """
 import os, sys
@@ -70,6 +71,16 @@ def test_a_model_of_ones_own_reaches_the_server(tmp_path: Path) -> None:
     assert Path(found) == tmp_path / "nets" / "small.py"
 
 
+def test_a_repository_of_hugging_face_reaches_the_server_or_is_refused_at_once(
+    tmp_path: Path,
+) -> None:
+    save(vit(), tmp_path / "vit")
+    (tmp_path / "streamlit.py").write_text(STREAMLIT.replace("nets.small", "hookviz"))
+    run = process("run", "--model", "hf:./vit", cwd=tmp_path)
+    assert (run.returncode, run.stdout.splitlines()[1]) == (7, "hf:./vit")
+    assert "names no folder that is there" in mistake("run", "--model", "hf:./none")
+
+
 def test_an_index_reaches_the_server_or_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "streamlit.py").write_text('import os; print(os.environ["HOOKVIZ_INDEX"])')
     made([[1, 2]]).save(tmp_path / "index.parquet")
@@ -108,31 +119,35 @@ def test_lessons_reach_the_server_or_are_refused_at_once(tmp_path: Path) -> None
     assert "no folder" in mistake("run", "--lessons", tmp_path / "none")
 
 
-CODE = 'import os, sys\nprint("code:", os.environ.get("HOOKVIZ_CODE"))\nsys.exit(7)\n'
+CODE = """
+import os, sys
+print("code:", os.environ.get("HOOKVIZ_CODE"), os.environ.get("HOOKVIZ_HUGGING_FACE"))
+sys.exit(7)
+"""
 
 
 @pytest.mark.parametrize(
-    ("address", "variables", "code"),
+    ("address", "variables", "code_and_cache"),
     [
-        ("localhost", {}, "1"),
-        ("127.0.0.1", {}, "1"),
-        ("0.0.0.0", {}, "None"),  # noqa: S104
-        ("192.168.7.7", {}, "None"),
-        ("localhost", {"HOOKVIZ_CODE": "0"}, "0"),
-        ("localhost", {"HOOKVIZ_HOSTS": "cnn.example.org"}, "None"),
-        ("localhost", {"HOOKVIZ_CLASS_CODE": "a secret"}, "None"),
-        ("localhost", {"HOOKVIZ_LOGIN": "1"}, "None"),
+        ("localhost", {}, "1 1"),
+        ("127.0.0.1", {}, "1 1"),
+        ("0.0.0.0", {}, "None None"),  # noqa: S104
+        ("192.168.7.7", {}, "None None"),
+        ("localhost", {"HOOKVIZ_CODE": "0"}, "0 1"),
+        ("localhost", {"HOOKVIZ_HOSTS": "cnn.example.org"}, "None None"),
+        ("localhost", {"HOOKVIZ_CLASS_CODE": "a secret"}, "None None"),
+        ("localhost", {"HOOKVIZ_LOGIN": "1"}, "None None"),
     ],
 )
 def test_lines_of_ones_own_run_where_nobody_else_can_come(
     address: str,
     variables: dict[str, str],
-    code: str,
+    code_and_cache: str,
     tmp_path: Path,
 ) -> None:
     (tmp_path / "streamlit.py").write_text(CODE)
     done = process(*("run", "--address", address), cwd=tmp_path, environment=variables)
-    assert f"code: {code}" in done.stdout
+    assert f"code: {code_and_cache}\n" in done.stdout
 
 
 def test_the_variable_is_the_one_that_the_server_reads() -> None:

@@ -9,6 +9,7 @@ from hookviz.language.speaking import speaking
 from hookviz.models import user_models
 from hookviz.settings import settings
 from tests.networks import Tiny, as_model, seeded
+from tests.repositories import LABELS, save, vit
 
 FACTORIES = """
 import torch
@@ -47,6 +48,11 @@ def test_a_factory_a_module_or_a_model_will_do() -> None:
     assert (made.name, [layer.name for layer in hookviz.list_layers(made)]) == ("make_net", ["0"])
     assert user_models.build("my_nets:ready").name == "ready"
     assert user_models.build("my_nets:make_model").categories == ("a", "b")
+
+
+def test_a_repository_of_hugging_face_will_do_too(tmp_path: Path) -> None:
+    folder = save(vit(), tmp_path / "vit")
+    assert user_models.build(f"hf:{folder}").categories == LABELS
 
 
 @pytest.mark.parametrize(

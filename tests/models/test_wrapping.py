@@ -7,6 +7,7 @@ from weakref import ref
 
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor, nn
 
 import hookviz
@@ -14,6 +15,7 @@ from hookviz.capturing.cache import Budget
 from hookviz.models.wrapping import as_model
 from tests.networks import Tiny, hook_count, random_input, seeded
 from tests.pictures import picture
+from tests.repositories import LABELS, vit
 
 
 def test_wrap_runs_nothing_and_copies_nothing() -> None:
@@ -290,3 +292,32 @@ def test_a_network_in_training_mode_is_told_to_run_in_evaluation_mode(
     assert plain.note == ""  # whose modes are the same
     with pytest.raises(hookviz.ModelError, match="train= go with"):
         hookviz.wrap(model, train=True)
+
+
+def test_a_network_of_hugging_face_brings_its_labels() -> None:
+    network = vit()
+    assert hookviz.wrap(network).categories == LABELS
+    assert hookviz.wrap(network, categories=["a", "b", "c"]).categories == ("a", "b", "c")
+    assert hookviz.wrap(vit(id2label={0: "LABEL_0", 1: "LABEL_1"})).categories == ()
+    body: Any = network.base_model
+    assert hookviz.wrap(body).categories == ()  # it has no head
+
+
+def test_processor_is_another_name_for_preprocess() -> None:
+    def halved(image: Image.Image) -> Tensor:
+        return random_input(3, 16)
+
+    assert hookviz.wrap(seeded(Tiny), processor=halved).preprocess is halved
+    assert hookviz.wrap(hookviz.wrap(seeded(Tiny)), processor=halved).preprocess is halved
+    with pytest.raises(hookviz.ModelError, match="two names for one thing"):
+        hookviz.wrap(seeded(Tiny), halved, processor=halved)
+
+
+def test_the_size_that_a_network_states_holds_beside_a_function() -> None:
+    """It takes 32 pixels and no other size, which would be found by a search alone."""
+    model = hookviz.wrap(vit(), lambda image: random_input(3, 32))
+    assert model.input_shape == (3, 32, 32)
+    assert hookviz.list_layers(model)
+    small = hookviz.wrap(seeded(digits), lambda image: torch.zeros(1, 28, 28))
+    hookviz.list_layers(small)
+    assert small.input_shape == (1, 28, 28)

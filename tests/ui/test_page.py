@@ -12,13 +12,14 @@ from torch import nn
 
 import hookviz
 from hookviz.images.samples import samples
-from hookviz.models import catalog, user_models
+from hookviz.models import catalog, hugging_face, user_models
 from hookviz.models.bundled import BUNDLED
 from hookviz.models.fetching import downloads
 from hookviz.models.fetching.retry_limits import RetryLimits
 from hookviz.settings import settings
 from scripts.servers import free_port
 from tests.networks import Tiny, seeded
+from tests.repositories import cached, vit
 from tests.ui.questions import asked, words
 
 SCRIPT = Path(hookviz.__file__).parent / "ui" / "main.py"
@@ -218,6 +219,44 @@ def test_own_models_are_listed_first() -> None:
         assert page.selectbox(key="model").value == "mine"
     finally:
         user_models.remove(model)
+
+
+@pytest.fixture
+def small_vit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Name of the one network in this machine's cache of Hugging Face's, which is its title too."""
+    cached(vit(), "somebody/small-vit", tmp_path / "hub", monkeypatch)
+    return "hf:somebody/small-vit"
+
+
+def test_networks_of_hugging_faces_cache_are_listed_where_the_owner_says_so(
+    small_vit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOKVIZ_HUGGING_FACE", "1")
+    settings.cache_clear()
+    page = opened()
+    assert page.selectbox(key="model").value == "SqueezeNet (photographs)"
+    assert small_vit in page.selectbox(key="model").options
+    page = opened(model=small_vit)
+    assert page.selectbox(key="model").value == small_vit
+    assert "from this machine's Hugging Face cache" in texts(page.caption)
+    layers = [layer["name"] for layer in asked(page, "layers")["options"]]
+    assert "vit.embeddings.patch_embeddings.projection" in layers
+    assert not page.error
+
+
+@pytest.mark.parametrize(("name", "listed"), [("small-vit", "0"), ("another", "1")])
+def test_a_link_loads_no_network_that_is_not_listed(
+    small_vit: str, name: str, listed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOKVIZ_HUGGING_FACE", listed)
+    settings.cache_clear()
+    loaded: list[str] = []
+    monkeypatch.setattr(hugging_face, "load", loaded.append)
+    page = opened(model=f"hf:somebody/{name}")
+    assert page.selectbox(key="model").value == "SqueezeNet (photographs)"
+    assert f"hf:somebody/{name}" in texts(page.warning)
+    opened(a=f"model=hf%3Asomebody%2F{name}&weights=own")
+    assert loaded == []
 
 
 def test_input_size_and_whole_image_change_the_layers() -> None:

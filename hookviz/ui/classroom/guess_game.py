@@ -215,14 +215,14 @@ def _choice_now() -> ModelChoice | None:
     """
     asked = str(st.session_state.get("model") or st.query_params.get("model") or "")
     specs = [
-        *map(user_models.spec, user_models.models().values()),
+        *user_models.specs(),
         *catalog.models_at_once(asked),
     ]
     spec = next((each for each in specs if asked in (each.title, each.name)), None)
     weights = st.query_params.get("weights", "pretrained")
     if weights == "yours":
         return None
-    if spec is not None and spec.family == user_models.FAMILY:
+    if spec is not None and user_models.is_own(spec):
         weights = "own"
     return ModelChoice(spec or catalog.first_model(), weights)
 

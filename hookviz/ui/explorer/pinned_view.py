@@ -141,9 +141,9 @@ def _choice(link: str, parts: dict[str, str]) -> ModelChoice:
     if pinned == link and isinstance(choice, ModelChoice):
         return choice
     title, weights = parts["model"], parts["weights"]
-    own = next((each for each in user_models.models().values() if each.title == title), None)
+    own = next((each for each in user_models.specs() if each.title == title), None)
     if own is not None:
-        return ModelChoice(user_models.spec(own), "own", mask=_mask(parts))
+        return ModelChoice(own, "own", mask=_mask(parts))
     spec = _spec(title)
     if weights not in WEIGHTS or weights == "yours":
         raise HookVizError(

@@ -99,7 +99,8 @@ def _use_whole(
         yield (spec.name, "own"), own_model
         return
     key: tuple[str, ...] = (spec.name, choice.weights)
-    load = partial(loading.load_model, spec.name, choice.weights)
+    weights = "pretrained" if user_models.is_own(spec) else choice.weights
+    load = partial(loading.load_model, spec.name, weights)
     if choice.checkpoint is not None:
         labels = choice.labels.getvalue() if choice.labels is not None else None
         key = (spec.name, _digest(choice.checkpoint), hashlib.sha256(labels or b"").hexdigest())

@@ -16,7 +16,7 @@ from hookviz.ui.state import ALL_FAMILIES, ON_DISK, WEIGHTS, ModelChoice, warn_a
 
 def pick_model() -> ModelChoice:
     """Show the choice of a model by family and name, and of its weights, and return it."""
-    specs = [*map(user_models.spec, user_models.models().values()), *_catalog()]
+    specs = [*user_models.specs(), *_catalog()]
     families = [ALL_FAMILIES, ON_DISK, *dict.fromkeys(spec.family for spec in specs)]
     family = linked_choice(st.selectbox, say("Model"), families, "family", first=families[0])
     family = family or families[0]
@@ -44,13 +44,8 @@ def pick_model() -> ModelChoice:
         icon=_icon(listed[chosen] if chosen in listed else listed[titles[0]]),
     )
     spec = listed[title]
-    if spec.family == user_models.FAMILY:
-        st.caption(
-            say(
-                "{millions} parameters · as it was when HookViz was started",
-                millions=_millions(spec),
-            )
-        )
+    if user_models.is_own(spec):
+        st.caption(_about_own(spec))
         return ModelChoice(spec, "own", output=_pick_output())
     weights = linked_choice(
         st.segmented_control,
@@ -102,6 +97,16 @@ def _belongs(spec: ModelSpec, family: str, chosen: str | None) -> bool:
         source = find_source(spec.name)
         return source is None or source.is_described
     return family == spec.family
+
+
+def _about_own(spec: ModelSpec) -> str:
+    if spec.family == user_models.FAMILY:
+        return say(
+            "{millions} parameters · as it was when HookViz was started", millions=_millions(spec)
+        )
+    return say(
+        "{millions} parameters · from this machine's Hugging Face cache", millions=_millions(spec)
+    )
 
 
 def _about(spec: ModelSpec, weights: str) -> str:
