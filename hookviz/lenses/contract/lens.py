@@ -77,13 +77,12 @@ class Subject:
         Raises:
             ModelError: the network puts out no scores.
         """
-        # The first layer alone: only the scores are wanted, and the pass runs to its end anyway.
-        capture = self.capture([layer.name for layer in self.trace.layers[:1]], logits=True)
+        capture = self.capture([], logits=True)
         if capture.logits is None:
             raise ModelError(
                 say(
-                    "{model} puts out no class scores, so there is no class to ask about. Every "
-                    "model of the catalog does, for example shapesnet.",
+                    "{model} puts out no class scores, so there is no class to ask about. Networks "
+                    "that classify do, such as shapesnet.",
                     model=self.model.title,
                 )
             )
