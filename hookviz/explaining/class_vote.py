@@ -75,8 +75,7 @@ def class_vote(
     if not trace.scores or not trace.layers:
         raise ModelError(
             say(
-                "{model} puts out no class scores. Every model of the catalog does, for example "
-                "shapesnet.",
+                "{model} puts out no class scores. Networks that classify do, such as shapesnet.",
                 model=model.title,
             )
         )

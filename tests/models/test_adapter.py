@@ -4,13 +4,12 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, fx, nn
-from torchvision.models import detection
-from torchvision.ops import MultiScaleRoIAlign
 
 import hookviz
 from hookviz.capturing.cache import Budget
 from hookviz.models.adapter import Example
 from tests.every_lens import SLUGS_OF_TENSORS
+from tests.kinds_of_networks import small_detector
 from tests.networks import Tiny, random_input, seeded
 from tests.pictures import picture
 
@@ -162,21 +161,6 @@ def test_a_graph_module_takes_an_example() -> None:
         assert torch.equal(cap["norm"].values, last[0])
 
 
-def small_detector() -> nn.Module:
-    """Torchvision's detector around one convolution."""
-    backbone: Any = nn.Sequential(nn.Conv2d(3, 8, 3, stride=8), nn.ReLU())
-    backbone.out_channels = 8
-    anchors = detection.rpn.AnchorGenerator(((16, 32),), ((1.0,),))
-    pool = MultiScaleRoIAlign(["0"], 3, 1)
-    sizes: dict[str, Any] = {"min_size": 64, "max_size": 64}
-    network = seeded(
-        lambda: detection.FasterRCNN(
-            backbone, 3, rpn_anchor_generator=anchors, box_roi_pool=pool, **sizes
-        )
-    )
-    return network.eval()
-
-
 LISTS: dict[str, Example | None] = {
     "no example": None,
     "a list": ([torch.rand(3, 64, 64)],),
@@ -186,7 +170,7 @@ LISTS: dict[str, Example | None] = {
 
 @pytest.mark.parametrize("example", LISTS.values(), ids=LISTS)
 def test_a_detector_takes_a_list_of_images(example: Example | None) -> None:
-    network, images = small_detector(), torch.rand(2, 3, 64, 64)
+    network, images = seeded(small_detector).eval(), torch.rand(2, 3, 64, 64)
     model = hookviz.wrap(network, example=example)
     conv = "backbone.0"
     seen: list[Tensor] = []
@@ -200,7 +184,7 @@ def test_a_detector_takes_a_list_of_images(example: Example | None) -> None:
 
 
 def test_a_detector_is_given_values_as_it_normalises_them_itself() -> None:
-    model = hookviz.wrap(small_detector())
+    model = hookviz.wrap(seeded(small_detector))
     seen = hookviz.prepare(model, picture())
     assert 0 <= seen.tensor.min() < seen.tensor.max() <= 1
 
@@ -208,4 +192,4 @@ def test_a_detector_is_given_values_as_it_normalises_them_itself() -> None:
 @pytest.mark.parametrize("lens", ["grad-cam", "saliency", "occlusion", "gradients"])
 def test_a_detector_is_told_to_have_no_classes(lens: str) -> None:
     with pytest.raises(hookviz.ModelError, match="FasterRCNN puts out no class scores"):
-        hookviz.run_lens(lens, hookviz.wrap(small_detector()), torch.rand(1, 3, 64, 64))
+        hookviz.run_lens(lens, hookviz.wrap(seeded(small_detector)), torch.rand(1, 3, 64, 64))
