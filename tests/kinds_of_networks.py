@@ -49,7 +49,7 @@ class FoldedFrames(_Network):
     def forward(self, clips: Tensor) -> Tensor:
         frames = clips.transpose(1, 2)
         maps = self.maps(frames.flatten(0, 1)).mean((2, 3))
-        scores: Tensor = self.head(maps.unflatten(0, frames.shape[:2]).mean(1))
+        scores: Tensor = self.head(maps.reshape(*frames.shape[:2], -1).mean(1))
         return scores
 
 
@@ -82,7 +82,7 @@ class Tokens(nn.Module):
 class Recurrent(nn.Module):
     """Rows of digits, read by an LSTM or a GRU behind a convolution, or without."""
 
-    def __init__(self, kind: type[nn.RNNBase], *, conv: bool) -> None:
+    def __init__(self, kind: type[nn.LSTM | nn.GRU], *, conv: bool) -> None:
         super().__init__()
         self.conv = nn.Conv2d(1, 4, 3, 2, 1) if conv else nn.Identity()
         self.memory = kind(32 if conv else 16, 12, batch_first=True)
@@ -97,10 +97,10 @@ class Recurrent(nn.Module):
 class TwoInputs(_Network):
     def __init__(self) -> None:
         super().__init__(3, 4, 6)
-        self.extra = nn.Linear(5, 6)
+        self.about = nn.Linear(5, 6)
 
     def forward(self, images: Tensor, about: Tensor) -> Tensor:
-        scores: Tensor = self.head(self.maps(images).mean((2, 3)) + self.extra(about))
+        scores: Tensor = self.head(self.maps(images).mean((2, 3)) + self.about(about))
         return scores
 
 
@@ -175,9 +175,10 @@ def small_detector() -> nn.Module:
     anchors = detection.rpn.AnchorGenerator(((16, 32),), ((1.0,),))
     pool = MultiScaleRoIAlign(["0"], 3, 1)
     sizes: dict[str, Any] = {"min_size": 64, "max_size": 64}
-    return detection.FasterRCNN(
+    network: nn.Module = detection.FasterRCNN(
         backbone, 3, rpn_anchor_generator=anchors, box_roi_pool=pool, **sizes
     )
+    return network
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ taken for the layer, a size for the input's, a method for the method, and the sa
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -18,8 +18,6 @@ import hookviz
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, OneOf
 from tests.kinds_of_networks import KINDS
 from tests.pictures import picture
-
-WITHOUT = object()
 
 
 @dataclass(frozen=True)
@@ -44,9 +42,7 @@ def looks(model: hookviz.Model, image: Tensor) -> Iterator[Look]:
         return hookviz.capture(model, given, **options)
 
     names = [name for name, _ in model.network.named_modules() if name]
-    wrong_layers = ["conv9", "haed", *names[:1], *names[-1:]]
-    for wrong in wrong_layers[:2]:
-        yield Look("capture", captured, image, {"layers": wrong}, "layers")
+    yield Look("capture", captured, image, {"layers": "haed"}, "layers")
     yield Look("capture of a picture", captured, picture(), {})
     more_channels = torch.rand(1, image.shape[1] + 1, *image.shape[2:])
     small = torch.rand(*image.shape[:2], *[2] * (image.ndim - 2))
@@ -56,7 +52,10 @@ def looks(model: hookviz.Model, image: Tensor) -> Iterator[Look]:
     yield Look("list_layers", lambda _given: hookviz.list_layers(model), image, {})
     yield Look("class_maps", lambda given: hookviz.class_maps(model, given), image, {})
     for lens in hookviz.list_lenses():
-        yield from looks_through(lens, model, image, wrong_layers)
+        yield from looks_through(lens, model, image, ["haed", *names[-1:]])
+
+
+CHOICES = {("grad-cam", "method"), ("integrated-gradients", "baseline")}
 
 
 def looks_through(
@@ -67,7 +66,8 @@ def looks_through(
     def run(given: Any, **chosen: Any) -> Any:
         return hookviz.run_lens(lens.slug, model, given, **chosen)
 
-    quick = {"steps": 2} if lens.slug in {"maximize", "dream", "inversion"} else {}
+    slow = {"maximize", "dream", "inversion", "integrated-gradients"}
+    quick = {"steps": 2} if lens.slug in slow else {}
     plain = Look(lens.slug, run, image, quick)
     yield plain
     for parameter in lens.parameters:
@@ -75,46 +75,56 @@ def looks_through(
             for wrong in wrong_layers:
                 given = {**quick, parameter.name: wrong}
                 yield replace(plain, given=given, layer=parameter.name)
-        if isinstance(parameter, ClassChoice):
+        if isinstance(parameter, ClassChoice) and lens.slug != "toaster":  # asks for a picture
             yield replace(plain, given={**quick, parameter.name: 999})
-        if isinstance(parameter, OneOf) and parameter.name in {"method", "baseline"}:
+        if isinstance(parameter, OneOf) and (lens.slug, parameter.name) in CHOICES:
             for choice in parameter.choices:
                 yield replace(plain, given={**quick, parameter.name: choice})
 
 
-SIZE = r"\d+(?:×\d+)+"
+SIZE = r"(?:made for|such as|takes one of) (\d+(?:×\d+)+)\."
+CLASSES = r"(\w+)=999 is not a class of .*: (\d+) to (\d+)\."
+LENSES = r"[Tt]he lens(?:es)? ([a-z-]+(?: and [a-z-]+)?)(?: take|\.)"
+CATALOG = r"such as (?:torchvision's )?([a-z]\w+)\."
+Hint = Callable[[], object]
 
 
-def hints(said: str, look: Look, model: hookviz.Model) -> Iterator[Callable[[], object]]:
+def hints(said: str, look: Look, model: hookviz.Model) -> Iterator[Hint]:
     """What an error recommends, each as a call that has to go through."""
+    yield from named_layers(said, look, model)
+    yield from named_inputs(said, look, model)
+    for method in re.findall(r"method '([^']*)'", said):
+        yield partial(look.again, method=method)
+    if "'zero' works" in said:
+        yield partial(look.again, baseline="zero")
+    for parameter, low, high in re.findall(CLASSES, said):
+        yield from (partial(look.again, **{parameter: int(each)}) for each in (low, high))
+    for several in re.findall(LENSES, said):
+        for slug in several.split(" and "):
+            yield partial(hookviz.run_lens, slug, model, look.image)
+    yield from (partial(of_catalog, name, look) for name in re.findall(CATALOG, said))
+
+
+def named_layers(said: str, look: Look, model: hookviz.Model) -> Iterator[Hint]:
+    """Layers that are named, but for the one that was asked for."""
     own = dict(model.network.named_modules())
-    about = [text for text in re.findall(r"'([^']*)'", said) if text not in look.given.values()]
-    for quoted in about:
-        if quoted in own and f"{quoted!r} of {model.title}" not in said:
-            if "which the lens gradients shows" in said:
-                yield lambda name=quoted: hookviz.run_lens(  # type: ignore[misc]
-                    "gradients", model, look.image, layer=name
-                )
-            elif look.name == "capture of a tensor":
-                yield lambda name=quoted: hookviz.capture(model, look.image, name)  # type: ignore[misc]
-            else:
-                yield lambda name=quoted: look.again(**{look.layer: name})  # type: ignore[misc]
-    for word in ("method", "baseline"):
-        offered = re.findall(rf"method '([^']*)'" if word == "method" else r"'(zero)' works?", said)
-        yield from (lambda value=each, key=word: look.again(**{key: value}) for each in offered)  # type: ignore[misc]
-    for size in re.findall(rf"(?:made for|such as|takes one of) ({SIZE})\.", said):
-        shape = tuple(map(int, size.split("×")))
-        tensor = torch.rand(1, *shape)
-        yield lambda given=tensor: hookviz.capture(model, given)  # type: ignore[misc]
-    for low, high in re.findall(r"is not a class of .*: (\d+) to (\d+)\.", said):
-        yield from (lambda at=int(each): look.again(target=at) for each in (low, high))  # type: ignore[misc]
+    for quoted in re.findall(r"'([^']*)'", said):
+        if quoted not in own or quoted in look.given.values():
+            continue
+        if f"Layer {quoted!r} of {model.title}" in said:
+            continue  # the default, which was refused
+        if "which the lens gradients shows" in said:
+            yield partial(hookviz.run_lens, "gradients", model, look.image, layer=quoted)
+        else:
+            yield partial(look.again, **{look.layer: quoted})
+
+
+def named_inputs(said: str, look: Look, model: hookviz.Model) -> Iterator[Hint]:
+    """Sizes of tensors, and ways to wrap the network."""
+    for size in re.findall(SIZE, said):
+        yield partial(hookviz.capture, model, torch.rand(1, *map(int, size.split("×"))))
     if "Without train=True it runs" in said:
         yield lambda: hookviz.capture(hookviz.wrap(model.network), look.image)
-    for several in re.findall(r"[Tt]he lens(?:es)? ([a-z-]+(?: and [a-z-]+)?)(?: take|\.)", said):
-        for slug in several.split(" and "):
-            yield lambda lens=slug: hookviz.run_lens(lens, model, look.image)  # type: ignore[misc]
-    for name in re.findall(r"such as ((?:torchvision's )?[a-z]\w+)\.", said):
-        yield lambda known=name.removeprefix("torchvision's "): of_catalog(known, look)  # type: ignore[misc]
 
 
 @cache

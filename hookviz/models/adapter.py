@@ -42,7 +42,7 @@ class ExampleInput:
 
     def _filled(self, part: Any, images: Tensor) -> Any:
         if part is self.place:
-            return images if isinstance(part, Tensor) else type(part)(images)
+            return images if isinstance(part, Tensor) else [*images]
         if isinstance(part, Tensor):
             return part.to(images.device, copy=True)
         if isinstance(part, Mapping):

@@ -27,11 +27,12 @@ def by_autograd(model: hookviz.Model, image: Tensor, layer: str, target: int) ->
     scores = network(image.clone().requires_grad_())
     hook.remove()
     (gradient,) = torch.autograd.grad(scores[0, target], seen[0])
-    # of frames that are a batch, these are the depth
-    return tuple(
-        (each[0] if len(each) == 1 else each.transpose(0, 1)).detach().numpy()
-        for each in (seen[0], gradient)
-    )
+    return by_channel(seen[0]), by_channel(gradient)
+
+
+def by_channel(maps: Tensor) -> Any:
+    """Of one input, ``(C, *cells)``: of frames that are a batch, these are the depth."""
+    return (maps[0] if len(maps) == 1 else maps.transpose(0, 1)).detach().numpy()
 
 
 def summed(weights: Any, values: Any) -> Any:

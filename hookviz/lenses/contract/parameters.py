@@ -5,6 +5,7 @@ Over 300 lines: one small class for each kind, and a front end has a control for
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from os import PathLike
 from typing import Any, ClassVar, Protocol
 
@@ -188,6 +189,10 @@ class LayerChoice(Parameter):
             nearest = before[-1] if before else names[0]
             raise no_module(value, subject.model.title, nearest)
         kind = "layer"
+        shapes = {layer.name: layer.output_shape for layer in self.choices(subject.trace)}
+        if self.kind in {"maps", "any"}:  # of one cell there is little to see
+            maps = [name for name in names if name in subject.trace.map_outputs]
+            names = [name for name in maps if prod(shapes[name][1:]) > 1] or names
         self._check_kind(value, subject, names)
         if self.kind in {"conv", "conv or linear"}:
             kind = say("conv layer") if self.kind == "conv" else say("conv or linear layer")
