@@ -465,6 +465,10 @@ class LayerInfo:
         prefix_tokens: how many of its tokens stand for no cell, such as a class token.
         is_function: whether it is no module, but a function that a block's code calls, such as
             `torch.relu`; `kind` is then the class of module that does the same.
+        steps: of recurrent layers and attention, for how many steps or tokens a call uses its
+            parameters; 0 of other layers.
+        frames: how many rows of its batch one input makes, as a clip whose frames are folded into
+            it; 1 of an image. `list_layers` has them in front of `output_shape`, as captures do.
     """
 
     name: str
@@ -484,6 +488,8 @@ class LayerInfo:
     layout: str = ""
     prefix_tokens: int = 0
     is_function: bool = False
+    steps: int = 0
+    frames: int = 1
 
     @property
     def multiply_adds(self) -> int:
@@ -491,16 +497,20 @@ class LayerInfo:
 
         A convolution uses its kernel, ``C_in · C_out / groups · kernel`` numbers, once at each cell
         of its output (a transposed one at each cell of its input), and its bias once at each cell
-        of its output; a linear layer uses its matrix once for each vector that it is given. Others
-        count as 0. Of parametrised layers the weights count as they are used, not as they are
+        of its output; a linear layer uses its matrix once for each vector that it is given. A
+        recurrent layer and an attention layer use their parameters at each step. Others count as
+        0. Of parametrised layers the weights count as they are used, not as they are
         stored. torchinfo counts the same, but for linear layers on several vectors.
         """
-        outputs = prod(self.output_shape)
+        if self.steps:
+            return self.steps * self.parameters
         if self.kernel_size:
-            channels = self.input_shape[0] * self.output_shape[0] // self.groups
-            cells = self.input_shape if "Transpose" in self.kind else self.output_shape
+            put_out = self.output_shape[-1 - len(self.kernel_size) :]  # of one frame
+            channels = self.input_shape[0] * put_out[0] // self.groups
+            cells = self.input_shape if "Transpose" in self.kind else put_out
             products = channels * prod(self.kernel_size) * prod(cells[1:])
-            return products + outputs * self.bias
+            return self.frames * (products + prod(put_out) * self.bias)
+        outputs = prod(self.output_shape)
         if "Linear" in self.kind and self.input_shape:
             has_maps = self.layout in {LAST, TOKENS, WINDOWS}
             outputs += self.prefix_tokens * self.output_shape[0] if has_maps else 0

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from hookviz.capturing.own_input import settle_input
 from hookviz.errors import ImageError, shorten
 from hookviz.hooking.default_device import with_numbers
-from hookviz.hooking.forward_pass import stated_shape
+from hookviz.hooking.forward_pass import runs_through, stated_shape
 from hookviz.images import preprocess, reading
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
@@ -67,10 +67,12 @@ def prepare(
     if len(stated_shape(model)) != 3 and not takes_clips:
         raise ImageError(
             say(
-                "{model} takes no image but a float tensor of ({axes}), such as {own_shape}.",
+                "{model} takes no image but a float tensor of ({axes}){example}.",
                 model=model.title,
                 axes=form,
-                own_shape=times(stated_shape(model)),
+                example=say(", such as {shape}", shape=times(stated_shape(model)))
+                if runs_through(model, stated_shape(model))
+                else "",
             )
         )
     return preprocess.prepare(

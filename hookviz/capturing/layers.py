@@ -108,6 +108,10 @@ CHANNELS_FIRST = (
 """Whose maps torch takes as ``(C, H, W)`` by definition."""
 
 
+PER_STEP = (nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention)
+"""Which use all their parameters at each step, or for each token."""
+
+
 def computes_along_the_last(module: nn.Module) -> bool:
     """Return whether it is a linear layer or a layer norm over the last dimension alone."""
     if isinstance(module, nn.LayerNorm) and len(module.normalized_shape) > 1:
@@ -152,6 +156,8 @@ def describe(
         layout=layout.word if len(output_shape) > 1 else "",
         prefix_tokens=layout.prefix_tokens,
     )
+    if isinstance(module, PER_STEP):
+        return replace(info, steps=1)
     if not isinstance(module, _ConvNd):
         return replace(info, bias=isinstance(module, nn.Linear) and module.bias is not None)
     return replace(

@@ -1,6 +1,7 @@
 """List the layers of a model for people: convolutions, those of use, of maps, or all."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from torch import nn
 
@@ -46,9 +47,17 @@ def list_layers(
     one_of(say("kind of layers"), kind, KINDS)
     model = as_model(model)
     trace = layer_trace(model, tuple(input_shape or own_shape(model)))
-    return {
+    listed = {
         "conv": trace.convs,
         "usual": trace.usual,
         "maps": trace.shown,
         "all": trace.listed,
     }[kind]
+    return tuple(map(_as_captured, listed))
+
+
+def _as_captured(layer: LayerInfo) -> LayerInfo:
+    """Put the frames in front of the shape, as a capture has them; no batch of 1."""
+    if layer.frames == 1:
+        return layer
+    return replace(layer, output_shape=(layer.frames, *layer.output_shape))

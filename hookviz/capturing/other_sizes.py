@@ -84,9 +84,9 @@ class LargerInput:
     def __init__(self, shape: Shape) -> None:
         """Make it for an input of `shape`."""
         self._own = shape
-        *front, rows, columns = shape
-        if len(shape) == 2:  # of sound
-            self.shape: Shape = (rows, columns + _MORE_PX)
+        *front, rows, columns = (1, *shape) if len(shape) == 1 else shape
+        if len(shape) <= 2:  # of sound
+            self.shape: Shape = (*shape[:-1], columns + _MORE_PX)
         elif rows < columns:  # so that both are made longer by shares that differ most
             self.shape = (*front, rows + 2 * _MORE_PX, columns + _MORE_PX)
         else:
@@ -95,7 +95,7 @@ class LargerInput:
     def layout(self, before: Shape, after: Shape) -> Layout | None:
         """Return how a tensor of the input's number of axes lies, by its shapes; None: no map."""
         grown, axes = grown_axes(before, after), len(self._own) + 1
-        if grown is None or len(before) != axes:
+        if grown is None or len(before) != axes or axes < 3:
             return None
         if axes == 3:
             return Layout(FIRST) if grown == [2] else None

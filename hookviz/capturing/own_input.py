@@ -9,7 +9,7 @@ from hookviz.errors import ModelError
 from hookviz.hooking.forward_pass import stated_shape
 from hookviz.hooking.network_state import ByNetwork
 from hookviz.hooking.own_network import locked
-from hookviz.models.guessing import Guess, search_input
+from hookviz.models.guessing import Guess, normalises_itself, search_input
 from hookviz.types import Model
 
 _found: MutableMapping[nn.Module, Guess | None] = ByNetwork()
@@ -46,7 +46,8 @@ def settle_input(model: Model) -> None:
 def _correction(model: Model) -> Guess | None:
     """Return another input than the stated one, where that fails and another runs."""
     try:
-        if layer_trace(model, stated_shape(model)).keeps_batch:
+        trace = layer_trace(model, stated_shape(model))
+        if trace.keeps_batch or normalises_itself(model.network):  # of boxes there are several
             return None
     except ModelError:
         pass

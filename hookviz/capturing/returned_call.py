@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 from torch import Tensor, nn
@@ -150,7 +151,14 @@ def described(info: LayerInfo, call: ReturnedCall, path: Path | None = None) -> 
         output_shape=shape,
         layout=layout.word if len(shape) > 1 else "",
         prefix_tokens=layout.prefix_tokens,
+        frames=1 if path is None else _frames(call.shapes[path], layout),
+        steps=prod(call.shapes[path][:-1]) if info.steps and path is not None else info.steps,
     )
+
+
+def _frames(shape: Shape, layout: Layout) -> int:
+    """Return how many rows an output's batch has; windows and tokens count as one."""
+    return max(1, shape[0]) if layout.batch and layout.order == FIRST and len(shape) > 2 else 1
 
 
 def returned_call(call: hooks.Call, module: nn.Module, layouts: Layouts) -> ReturnedCall:

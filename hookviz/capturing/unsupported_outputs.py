@@ -35,7 +35,7 @@ def no_cells_error(model: Model, layer: str) -> ModelError:
     return ModelError(
         say(
             "Layer {layer!r} of {model} puts out no maps, or nobody knows which of its axes "
-            "are rows and columns, so its values are no cells. Choose another layer.",
+            "are rows and columns, so its values are no cells.",
             layer=layer,
             model=model.title,
         )

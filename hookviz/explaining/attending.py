@@ -46,8 +46,7 @@ def no_attention_error(model: Model) -> ModelError:
     return ModelError(
         say(
             "{model} computes no attention: no softmax of queries times keys weighs values in "
-            "it.{script} A transformer does, such as torchvision's vit_b_16; where {model} "
-            "looks is told by the lens grad-cam.",
+            "it.{script} A transformer does, such as torchvision's vit_b_16.",
             model=model.title,
             script=script_in(model.network),
         )

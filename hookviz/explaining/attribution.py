@@ -7,7 +7,8 @@ from torch import Tensor
 
 from hookviz.capturing.last_maps import last_maps
 from hookviz.capturing.layer_trace import input_trace
-from hookviz.errors import HookVizError
+from hookviz.capturing.unsupported_outputs import check_can_intervene
+from hookviz.errors import HookVizError, ModelError, UnknownLayerError
 from hookviz.explaining.attribution_target import (
     AttributionTarget,
     map_shape,
@@ -55,6 +56,8 @@ def layer_gradient(
             differentiated.
         HookVizError: the target does not depend on the layer; a layer that it depends on is named.
     """
+    if model_input.tensor.ndim != 4:
+        return _cell_gradient(model, model_input, layer, target, progress)
     map_shape(model, model_input, layer)
     run = GradientPass(model, model_input, target, (layer,), progress)
     gradient = run.run(model_input.tensor)[layer]
@@ -64,6 +67,45 @@ def layer_gradient(
         maps_in(model, model_input, layer, each) for each in (run.layer_outputs[layer], gradient)
     )
     return _gradient(run, output, gradient)
+
+
+def _cell_gradient(
+    model: Model,
+    model_input: ModelInput,
+    layer: str,
+    target: AttributionTarget,
+    progress: Progress,
+) -> Gradient:
+    """Differentiate at maps that need not be an image's: ``(C, L)``, ``(C, D, H, W)`` and so on.
+
+    Frames of a clip that a network folds into the batch are the depth, ``(C, T, H, W)``.
+    """
+    trace = input_trace(model, model_input)
+    if layer not in trace.calls:
+        names = [info.name for info in trace.every]
+        raise UnknownLayerError(say("layer in {model}", model=model.title), layer, names)
+    check_can_intervene(model, trace, layer)
+    if layer not in trace.map_outputs:
+        convs = [info.name for info in trace.convs if info.name in trace.map_outputs]
+        hint = say(" Layer {layer!r} does.", layer=convs[-1]) if convs else ""
+        raise ModelError(
+            say(
+                "Layer {layer!r} of {model} puts out no maps of channels.{hint}",
+                layer=layer,
+                model=model.title,
+                hint=hint,
+            )
+        )
+    run = GradientPass(model, model_input, target, (layer,), progress)
+    gradient = run.run(model_input.tensor)[layer]
+    if gradient is None:
+        raise no_gradient_error(model, model_input, layer, target)
+    output, gradient = (
+        with_channels_first(model, model_input, layer, each)
+        for each in (run.layer_outputs[layer], gradient)
+    )
+    by_channel = output[0] if len(output) == 1 else output.movedim(0, 1)
+    return _gradient(run, by_channel, gradient[0] if len(output) == 1 else gradient.movedim(0, 1))
 
 
 def input_gradient(
@@ -100,7 +142,7 @@ def input_gradient(
 
 
 def _gradient(run: GradientPass, output: Tensor, gradient: Tensor) -> Gradient:
-    unbatched = gradient.reshape(output.shape)
+    unbatched = gradient if gradient.ndim == output.ndim else gradient.reshape(output.shape)
     return Gradient(_numbers(output), _numbers(unbatched), run.value, run.guided_relus)
 
 

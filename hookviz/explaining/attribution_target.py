@@ -129,8 +129,9 @@ def with_channels_first(
 def _no_maps_error(
     model: Model, model_input: ModelInput, layer: str, shape: tuple[str, ...]
 ) -> ModelError:
-    convs = input_trace(model, model_input).convs
-    suitable = [info.name for info in convs if len(info.output_shape) == 3 and info.name != layer]
+    trace = input_trace(model, model_input)
+    maps = [info.name for info in trace.convs if len(info.output_shape) == 3]
+    suitable = [name for name in maps if name != layer and name in trace.map_outputs]
     hint = say(" {layer!r} puts out maps, for example.", layer=suitable[-1]) if suitable else ""
     return ModelError(
         say(

@@ -11,6 +11,7 @@ from torchvision.transforms import functional as F  # its name everywhere
 from hookviz.errors import SettingError
 from hookviz.language.saying import mark, say
 from hookviz.types import Model, ModelInput, Preprocess
+from hookviz.wording import times
 
 BASELINES = (mark("zero"), mark("grey"), mark("black"), mark("blurred"))
 """The kinds of baseline; the first is the default.
@@ -28,11 +29,21 @@ def baseline_of(model: Model, model_input: ModelInput, kind: str) -> Tensor:
     """Make the baseline of an input, of its shape and type, ``(1, C, H, W)``.
 
     Raises:
-        SettingError: a colour, where it is not known how the network takes in colours.
+        SettingError: a colour, where it is not known how the network takes in colours; or any but
+            zero of an input that is no image.
     """
     image = model_input.tensor
     if kind == "zero":
         return torch.zeros_like(image)
+    if image.ndim != 4:
+        raise SettingError(
+            say(
+                "baseline={kind!r} is of images, and {model} takes {shape}. 'zero' works.",
+                kind=kind,
+                model=model.title,
+                shape=times(image.shape[1:]),
+            )
+        )
     if kind == "blurred":
         return blurred(image)
     steps = model.preprocess

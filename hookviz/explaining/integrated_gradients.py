@@ -108,7 +108,7 @@ def integrated_gradients(
     """
     image = model_input.tensor
     points, weights = gauss_legendre(steps)
-    alphas = torch.from_numpy(points).to(image.dtype).view(-1, 1, 1, 1)
+    alphas = torch.from_numpy(points).to(image.dtype).view(-1, *[1] * (image.ndim - 1))
     path = image - baseline
 
     def on_path(start: int, stop: int) -> Tensor:
@@ -123,7 +123,7 @@ def integrated_gradients(
     )
     for batch in batches:
         shares = torch.from_numpy(weights[batch.start : batch.start + len(batch.values)])
-        total += torch.einsum("n,nchw->chw", shares, batch.gradients.double())
+        total += torch.einsum("n,n...->...", shares, batch.gradients.double())
     both = torch.cat([image, baseline])
     values = iter_target_values(
         *(model, model_input, target, lambda start, stop: both[start:stop]),

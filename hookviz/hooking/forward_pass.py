@@ -7,6 +7,7 @@
 
 from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from threading import current_thread, main_thread
 from typing import Any, TypeVar
 
@@ -171,7 +172,8 @@ def forward_pass(
                 failed = failing_call(
                     other, lambda: other(images.to(*device_and_dtype(other), copy=True))
                 )
-            raise input_error(model, images.shape[1:], error, failed) from error
+            count = len(images)
+            raise input_error(model, images.shape[1:], error, failed, count=count) from error
 
 
 def backward_pass(
@@ -213,8 +215,8 @@ def backward_pass(
         why = shorten(str(error).partition("\n")[0].partition(": [")[0].rstrip("."), 200)
         raise ModelError(
             say(
-                "{model} can't be differentiated: {reason}. Lenses that need no gradients work "
-                "on it, such as grad-cam with the method 'Eigen-CAM'.",
+                "{model} can't be differentiated: {reason}. Lenses that run no pass backwards, "
+                "such as summary, need no gradients.",
                 model=model.title,
                 reason=why,
             )
@@ -245,7 +247,12 @@ def stated_shape(model: Model) -> tuple[int, ...]:
 
 
 def input_error(
-    model: Model, shape: Sequence[int], reason: Exception, failed: FailingCall | None = None
+    model: Model,
+    shape: Sequence[int],
+    reason: Exception,
+    failed: FailingCall | None = None,
+    *,
+    count: int = 1,
 ) -> ModelError:
     """Return the error that says which input a network could not take, where, and what it takes.
 
@@ -259,7 +266,16 @@ def input_error(
         "reason": first_line(reason),
         "own_shape": times(own),
     }
-    if _takes(model, own):
+    if count > 1 and runs_through(model, shape):
+        return ModelError(
+            say(
+                "{model} can't take {count} images at once: {layer}{reason}. It takes one of "
+                "{shape}.",
+                **said,
+                count=count,
+            )
+        )
+    if runs_through(model, own):
         return ModelError(
             say(
                 "{model} can't take an input of {shape}: {layer}{reason}. It is made for "
@@ -267,28 +283,40 @@ def input_error(
                 **said,
             )
         )
+    if str(reason).startswith(_TOO_FEW):
+        in_evaluation = model.train and runs_through(replace(model, train=False), shape)
+        return ModelError(
+            say(
+                "{model} can't take an input of {shape}: {layer}{reason}. One image gives that "
+                "norm one value per channel, which has no deviation.{hint}",
+                **said,
+                hint=say(" Without train=True it runs.") if in_evaluation else "",
+            )
+        )
     return ModelError(
         say(
-            "{model} can't take an input of {shape}: {layer}{reason}. It was thought to be made "
-            "for {own_shape}, which doesn't run through it: give a tensor of a size that does, "
-            "or wrap(network, example=(tensor,)).",
+            "{model} can't take an input of {shape}: {layer}{reason}. Nor does {own_shape} run, "
+            "which it was thought to be made for: wrap(network, example=…) says what it takes, by "
+            "the arguments of a call that runs.",
             **said,
         )
     )
 
 
-_takes_own: MutableMapping[nn.Module, bool] = ByNetwork()
+_TOO_FEW = "Expected more than 1 "  # as torch's norms begin that have one value per channel
+
+_takes_shape: MutableMapping[nn.Module, dict[Any, bool]] = ByNetwork()
 
 
-def _takes(model: Model, own: Sequence[int]) -> bool:
-    """Return whether zeros of its own shape, ``(C, H, W)``, run through the network; tried once."""
-    takes = _takes_own.get(model.network)
-    if takes is None:
-        takes = True
+def runs_through(model: Model, shape: Sequence[int]) -> bool:
+    """Return whether zeros of a shape, ``(C, H, W)``, run through the network; tried once."""
+    tried = _takes_shape.setdefault(model.network, {})
+    key = tuple(shape), model.train, model.example
+    if key not in tried:
+        tried[key] = True
         try:
             with private_replica(model) as replica:
-                replica(torch.zeros(1, *own).to(*device_and_dtype(replica)))
+                replica(torch.zeros(1, *shape).to(*device_and_dtype(replica)))
         except Exception:  # noqa: BLE001 - a person's own code can raise anything
-            takes = False
-        _takes_own[model.network] = takes
-    return takes
+            tried[key] = False
+    return tried[key]

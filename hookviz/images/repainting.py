@@ -31,8 +31,11 @@ def check_repaints(model: Model, model_input: ModelInput) -> tuple[Preprocess, P
         raise HookVizError(
             say(
                 "The input of {model} was given as a tensor, so there is no picture of it to "
-                "change. Give the image that it was made of.",
+                "change.{hint}",
                 model=model.title,
+                hint=say(" Give the image that it was made of.")
+                if len(model.input_shape) in {0, 3} and steps.channels in {1, 3}
+                else "",
             )
         )
     return steps, picture

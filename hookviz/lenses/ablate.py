@@ -138,7 +138,7 @@ def run(
         raise HookVizError(
             say(
                 "{layer} of {model} puts out {shape}, and this lens draws channels that are "
-                "maps, (C, H, W): choose a layer with a two-dimensional kernel.",
+                "maps, (C, H, W). Numbers of any shape are told by the lens health.",
                 layer=layer,
                 model=subject.model.title,
                 shape=before[layer].shape,

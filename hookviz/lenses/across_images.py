@@ -108,13 +108,14 @@ def _map(subject: Subject, model_input: ModelInput, layer: str, channel: int) ->
         maps = capture[address].values.numpy()
         if subject.cache is not None:
             subject.cache.put(key, maps, maps.nbytes)
-    if maps.ndim != 3:
+    if maps.ndim != 3 or model_input.tensor.ndim != 4:
         raise HookVizError(
             say(
-                "The layer {layer} puts out {shape}, and this lens shows maps of rows and "
-                "columns, (C, H, W).",
+                "The layer {layer} puts out {shape} of {input_shape}, and this lens shows maps, "
+                "(C, H, W), of images.",
                 layer=layer,
                 shape=times(maps.shape),
+                input_shape=times(model_input.tensor.shape[1:]),
             )
         )
     if channel >= len(maps):

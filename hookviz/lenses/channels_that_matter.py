@@ -68,7 +68,7 @@ def run(subject: Subject, *, layer: str, of: str, target: int, channel: int) -> 
         raise HookVizError(
             say(
                 "{layer} of {model} puts out {shape}, and this lens draws channels that are "
-                "maps, (C, H, W): choose a layer with a two-dimensional kernel.",
+                "maps, (C, H, W). Numbers of any shape are told by the lens health.",
                 layer=layer,
                 model=subject.model.title,
                 shape=maps.shape,

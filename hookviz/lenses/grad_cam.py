@@ -20,6 +20,7 @@ from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, constants, in_order, target
 from hookviz.codegen.wording import as_maps
 from hookviz.drawing import overlay
+from hookviz.drawing.any_grid import grid_of_any
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.overlay_panel import OverlayPanel, overlay_panel
 from hookviz.drawing.palette import coloured
@@ -45,7 +46,7 @@ from hookviz.lenses.contract.parameters import (
     RunnerUp,
     WholeNumber,
 )
-from hookviz.wording import number
+from hookviz.wording import number, times
 
 _EIGEN = "Eigen-CAM"
 _CHART = 16  # channels that the chart shows
@@ -64,19 +65,8 @@ def _cam(subject: Subject, method: str, layer: str, target: int | None, top: int
     if target is None and method != _EIGEN:
         subject.scored  # noqa: B018 - says why there is no class to ask about
     if method in (_EIGEN, "Score-CAM"):
-        channels, *_ = map_shape(subject.model, subject.model_input, layer)
-        values = subject.capture(layer, logits=True)[layer].values
-        if values.ndim != 3:
-            raise HookVizError(
-                say(
-                    "Layer {layer!r} puts out {shape}, not the maps of one image. "
-                    "{last_conv_layer!r} is the network's last conv layer.",
-                    layer=layer,
-                    shape="×".join(map(str, values.shape)),
-                    last_conv_layer=subject.convs[-1].name,
-                )
-            )
-        activation = values.numpy()
+        activation = _activation(subject, method, layer, target)
+        channels = len(activation)
         if method == _EIGEN or target is None:
             return _Cam(*eigen_cam(activation))
         tried = say(
@@ -100,10 +90,13 @@ def _cam(subject: Subject, method: str, layer: str, target: int | None, top: int
         other = last_layer_with_gradient(subject.model, subject.model_input, quantity, but=layer)
         hint = say(" At {layer!r} it is not.", layer=other) if other else ""
         notes = (say("The gradient is zero everywhere at this layer.{hint}", hint=hint),)
+    cells = gradient.output.shape[1:]  # of an image rows and columns
+    flat = [each.reshape(len(each), 1, -1) for each in (gradient.output, gradient.gradient)]
     if method == "LayerCAM":
-        return _Cam(layer_cam(gradient.output, gradient.gradient), None, notes)
+        return _Cam(layer_cam(*flat).reshape(cells), None, notes)
     formula = grad_cam if method == "Grad-CAM" else grad_cam_plus_plus
-    signed, weights = formula(gradient.output, gradient.gradient)
+    signed, weights = formula(*flat)
+    signed = signed.reshape(cells)
     if method == "Grad-CAM++" and (weights < 0).any():
         notes += (
             say(
@@ -115,6 +108,29 @@ def _cam(subject: Subject, method: str, layer: str, target: int | None, top: int
             ),
         )
     return _Cam(signed, weights, notes)
+
+
+def _activation(subject: Subject, method: str, layer: str, target: int | None) -> Numbers:
+    """Return the layer's first output, ``(C, H, W)``, of sound, volumes and clips as it lies.
+
+    Raises:
+        HookVizError: the layer puts out no maps, or the method needs an image.
+    """
+    if len(subject.shape) == 3:
+        map_shape(subject.model, subject.model_input, layer)
+        values: Numbers = subject.capture(layer, logits=True)[layer].values.numpy()
+        return values
+    if method == "Score-CAM":
+        raise HookVizError(
+            say(
+                "{model} takes {shape}, and Score-CAM lays masks over images, (C, H, W). The "
+                "method 'Grad-CAM' takes any input.",
+                model=subject.model.title,
+                shape=times(subject.shape),
+            )
+        )
+    quantity = AttributionTarget(target)
+    return layer_gradient(subject.model, subject.model_input, layer, quantity).output
 
 
 def run(
@@ -156,6 +172,10 @@ def run(
         if method == _EIGEN
         else say("Bright is where {layer} speaks for it.", layer=layer),
     )
+    scored = {} if target is None else {"score": np.array(float(subject.answer.scores[target]))}
+    if len(subject.shape) != 3:
+        shown, numbers = _without_image(subject, layer, cam, others, about)
+        return shown, dict(numbers) | scored
     top_colour = overlay.color_limit(positive)
     if others is not None and beside == "another class":  # the same colour for the same number
         top_colour = max(top_colour, overlay.color_limit(others))
@@ -201,9 +221,7 @@ def run(
             make_grid(positive[None], colormap="inferno", title=words, width=480),
         ),
     ]
-    values = {"map": positive, "signed": cam.signed}
-    if target is not None:
-        values["score"] = np.array(float(subject.answer.scores[target]))
+    values = {"map": positive, "signed": cam.signed} | scored
     if others is not None:
         values["other_map"] = others
     if cam.weights is not None:
@@ -222,6 +240,29 @@ def _score(subject: Subject, label: str, target: int | None) -> str:
         return say("{label}: {value}.", label=label, value=value)
     score = number(float(answer.scores[target]))
     return say("{label}: score {score}, {share}.", label=label, score=score, share=value)
+
+
+def _without_image(
+    subject: Subject, layer: str, cam: _Cam, others: Numbers | None, about: str
+) -> LensOutput:
+    """Show the map of sound, a volume or a clip by itself."""
+    positive = np.maximum(cam.signed, 0)
+    values = {"map": positive, "signed": cam.signed}
+    maps = {say("The map itself"): positive}
+    if others is not None:
+        values["other_map"] = others
+        maps[say("The other map")] = others
+    panels: list[Panel] = [
+        TextPanel(about),
+        *(TextPanel(note, "note") for note in _notes(subject, layer, positive, cam.notes)),
+    ]
+    for title, each in maps.items():
+        grid = grid_of_any(each[None], colormap="inferno", width=480)
+        panels.append(GridPanel(title, grid))
+    if cam.weights is not None:
+        values["weights"] = cam.weights
+        panels.append(_chart(cam.weights, layer))
+    return tuple(panels), values
 
 
 def _on_image(

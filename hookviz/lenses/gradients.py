@@ -5,7 +5,7 @@ import numpy as np
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, constants, in_order, target
 from hookviz.codegen.wording import as_maps
-from hookviz.drawing.grid import make_grid
+from hookviz.drawing.any_grid import grid_of_any
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TextPanel
 from hookviz.explaining.attribution import last_layer_with_gradient, layer_gradient
 from hookviz.explaining.attribution_target import AttributionTarget
@@ -47,7 +47,7 @@ def run(
     quantity = AttributionTarget(target, of, channel, cell) if of else AttributionTarget(target)
     result = layer_gradient(subject.model, subject.model_input, layer, quantity, subject.progress)
     gradient = result.gradient
-    largest = np.abs(gradient).max((1, 2))
+    largest = np.abs(gradient).reshape(len(gradient), -1).max(1)
     norm = float(np.sqrt(np.square(gradient, dtype=np.float64).sum()))
     what = quantity.describe(subject.model)
     about = say(
@@ -67,7 +67,7 @@ def run(
         *(TextPanel(note, "note") for note in _notes(subject, layer, quantity, norm)),
         GridPanel(
             say("The gradient, channel by channel"),
-            make_grid(gradient, scale="symmetric", title=say("gradient at {layer}", layer=layer)),
+            grid_of_any(gradient, scale="symmetric", title=say("gradient at {layer}", layer=layer)),
             layer=layer,
         ),
         ChartPanel(

@@ -1,13 +1,14 @@
 """Show what each pixel adds to a score, by integrated gradients from a blank baseline."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import GRADIENT_AT, baseline, constants, in_order, value_of
 from hookviz.drawing import overlay
-from hookviz.drawing.grid import make_grid
-from hookviz.drawing.overlay_panel import overlay_panel
+from hookviz.drawing.any_grid import grid_of_any
+from hookviz.drawing.overlay_panel import OverlayPanel, overlay_panel
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.attribution_target import AttributionTarget
@@ -24,7 +25,6 @@ from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subje
 from hookviz.lenses.contract.parameters import OneOf, WholeNumber
 from hookviz.lenses.contract.target_choice import (
     TARGET_CHOICES,
-    check_pixels,
     chosen_target,
     first_call_notes,
 )
@@ -68,9 +68,8 @@ def run(
     Raises:
         SettingError: there is no such channel or cell, or the colour can't be had.
         ModelError: no layer is chosen and the network puts out no class scores.
-        HookVizError: no gradient gets from q to the input, or the input is no image.
+        HookVizError: no gradient gets from q to the input, or the baseline needs an image.
     """
-    check_pixels(subject)
     quantity = chosen_target(
         subject, target=target, layer=layer, channel=channel, row=row, column=column
     )
@@ -91,13 +90,33 @@ def run(
         "completeness_error": np.array(result.error),
     }
     what = quantity.describe(subject.model)
-    end = overlay.color_limit(shown, _BRIGHT)
-    colours = coloured(shown, "RdBu_r", low=-end, high=end)
     words = say("Integrated gradients of {quantity}", quantity=what)
     panels: tuple[Panel, ...] = (
         TextPanel(_says(what, baseline, result)),
         _completeness(result),
         *(TextPanel(note, "note") for note in _notes(subject, quantity, result)),
+        *(_on_image(subject, shown, words) if len(subject.shape) == 3 else ()),
+        TextPanel(say(_LIMITS, baseline=say(_BASELINES[baseline])), "note"),
+        GridPanel(
+            say("Channel by channel of the input"),
+            grid_of_any(
+                result.attribution.astype(np.float32),
+                scale="symmetric",
+                title=words,
+                width=900,
+            ),
+        ),
+    )
+    return panels, values
+
+
+def _on_image(
+    subject: Subject, shown: NDArray[np.float64], words: str
+) -> tuple[OverlayPanel, ImagePanel]:
+    """Lay the map over the image, and draw it alone."""
+    end = overlay.color_limit(shown, _BRIGHT)
+    colours = coloured(shown, "RdBu_r", low=-end, high=end)
+    return (
         overlay_panel(
             say("On the image"),
             *(subject.model_input, subject.image, colours),
@@ -114,15 +133,7 @@ def run(
                 end_value=number(end),
             ),
         ),
-        TextPanel(say(_LIMITS, baseline=say(_BASELINES[baseline])), "note"),
-        GridPanel(
-            say("Channel by channel of the input"),
-            make_grid(
-                result.attribution.astype(np.float32), scale="symmetric", title=words, width=900
-            ),
-        ),
     )
-    return panels, values
 
 
 def _says(what: str, baseline: str, result: IntegratedGradients) -> str:

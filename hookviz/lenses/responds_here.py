@@ -1,5 +1,6 @@
 """Show which channels of a layer answer to a region of the picture more than to the rest."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -119,11 +120,18 @@ def _maps(subject: Subject, layer: str) -> NDArray[np.float32]:
         raise HookVizError(
             say(
                 "{layer} puts out maps of one cell, which stands for the whole picture and "
-                "can't tell inside from outside; choose a layer before it.",
+                "can't tell inside from outside.{hint}",
                 layer=layer,
+                hint=_larger(subject),
             )
         )
     return maps
+
+
+def _larger(subject: Subject) -> str:
+    """Name the last layer whose maps have several cells."""
+    names = [each.name for each in subject.trace.maps if math.prod(each.output_shape[1:]) > 1]
+    return say(" {layer!r} puts out larger ones.", layer=names[-1]) if names else ""
 
 
 def inside_and_outside(maps: NDArray[np.float32], weights: Floats) -> Floats:

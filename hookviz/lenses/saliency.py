@@ -12,8 +12,8 @@ from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import GRADIENT_AT, in_order, value_of
 from hookviz.drawing import overlay
-from hookviz.drawing.grid import make_grid
-from hookviz.drawing.overlay_panel import overlay_panel
+from hookviz.drawing.any_grid import grid_of_any
+from hookviz.drawing.overlay_panel import OverlayPanel, overlay_panel
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
 from hookviz.explaining.attribution import Gradient, input_gradient
@@ -32,7 +32,6 @@ from hookviz.lenses.contract.parameters import (
 from hookviz.lenses.contract.target_choice import (
     TARGET_CHANNEL,
     TARGET_CLASS,
-    check_pixels,
     first_call_notes,
 )
 from hookviz.wording import number
@@ -59,6 +58,8 @@ def run(
 ) -> LensOutput:
     """Map a quantity q, a class's score or a channel's mean, to the input's pixels, ``(H, W)``.
 
+    Of sound ``(C, L)``, a volume and a clip the map has every axis but the channels.
+
     - gradient: ``max_c |∂q/∂x|`` (Simonyan et al., 2014, section 3).
     - input × gradient: ``Σ_c x · ∂q/∂x``, signed (Shrikumar et al., 2016), x as the network gets
       it, normalised.
@@ -71,10 +72,9 @@ def run(
     ``(C, H, W)``) and ``value`` (q).
 
     Raises:
-        HookVizError: no gradient gets from q to the input, or the input is no image.
+        HookVizError: no gradient gets from q to the input.
         ModelError: no layer is chosen and the network puts out no class scores.
     """
-    check_pixels(subject)
     if layer is None and target is None:
         subject.scored  # noqa: B018 - says that there are no scores
     quantity = AttributionTarget(target, layer, channel) if layer else AttributionTarget(target)
@@ -91,10 +91,6 @@ def run(
     signed = method == "input × gradient"
     parts = result.gradient * result.output if signed else result.gradient
     shown = parts.sum(0) if signed else np.abs(parts).max(0)
-    end = overlay.color_limit(shown, _BRIGHT)
-    colours = coloured(
-        shown, "RdBu_r" if signed else "inferno", low=-end if signed else 0.0, high=end
-    )
     what = quantity.describe(subject.model)
     words = say("{method} of {quantity}", method=say(method), quantity=what)
     panels: list[Panel] = [
@@ -107,6 +103,25 @@ def run(
             )
         ),
         *(TextPanel(note, "note") for note in _notes(subject, method, quantity, result)),
+        *(_on_image(subject, shown, words, signed=signed) if len(subject.shape) == 3 else ()),
+        GridPanel(
+            say("Channel by channel of the input"),
+            grid_of_any(parts, scale="symmetric", title=words, width=900),
+        ),
+    ]
+    values = {"map": shown, "attribution": parts, "value": np.array(result.value)}
+    return tuple(panels), values
+
+
+def _on_image(
+    subject: Subject, shown: Numbers, words: str, *, signed: bool
+) -> tuple[OverlayPanel, ImagePanel]:
+    """Lay the map over the image, and draw it alone."""
+    end = overlay.color_limit(shown, _BRIGHT)
+    colours = coloured(
+        shown, "RdBu_r" if signed else "inferno", low=-end if signed else 0.0, high=end
+    )
+    return (
         overlay_panel(
             say("On the image"),
             *(subject.model_input, subject.image, colours),
@@ -122,13 +137,7 @@ def run(
                 end_value=number(end),
             ),
         ),
-        GridPanel(
-            say("Channel by channel of the input"),
-            make_grid(parts, scale="symmetric", title=words, width=900),
-        ),
-    ]
-    values = {"map": shown, "attribution": parts, "value": np.array(result.value)}
-    return tuple(panels), values
+    )
 
 
 def _smooth(subject: Subject, quantity: AttributionTarget, samples: int, noise: float) -> Gradient:

@@ -95,10 +95,14 @@ def script(facts: LensFacts) -> LensCode:
 
 
 _WORK = '''work = {}  # by layer, in order of execution
+COUNTED = (nn.modules.conv._ConvNd, nn.Linear, nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention)
 
 
 def multiply_adds(module, image, output):
-    """A kernel is used at every cell, a matrix once for each vector, and a bias once per output."""
+    """A kernel is used at every cell, a matrix for each vector, a recurrent layer at each step."""
+    if isinstance(module, (nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention)):
+        steps = output[0] if isinstance(output, tuple) else output
+        return sum(p.numel() for p in module.parameters()) * steps[..., 0].numel()
     outputs = output[0].numel()
     if isinstance(module, nn.modules.conv._ConvNd):
         cells = (image if module.transposed else output)[0, 0].numel()
@@ -113,7 +117,7 @@ def multiply_adds(module, image, output):
 
 def count_as(name):
     def count(module, inputs, output):
-        is_counted = isinstance(module, (nn.modules.conv._ConvNd, nn.Linear))
+        is_counted = isinstance(module, COUNTED)
         added = multiply_adds(module, inputs[0], output) if is_counted else 0
         work[name] = work.get(name, 0) + added
 

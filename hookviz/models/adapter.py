@@ -1,7 +1,7 @@
 """Call a network of several inputs with the image alone, the others as an example gave them."""
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
@@ -25,12 +25,14 @@ class ExampleInput:
 
     Attributes:
         arguments: as the example has them.
-        image: the tensor in them whose place every later image takes.
+        image: the tensor in them whose place every later image takes, with its batch.
+        place: that tensor; or the list around it, for a network that takes a list of images.
         key: tells this example from others in a cache.
     """
 
     arguments: Example
     image: Tensor
+    place: Tensor | Sequence[Tensor]
     key: str = field(default_factory=partial(secrets.token_hex, 8))
 
     def call(self, forward: Callable[..., Any], images: Tensor) -> Any:
@@ -39,8 +41,8 @@ class ExampleInput:
         return forward(**filled) if isinstance(filled, Mapping) else forward(*filled)
 
     def _filled(self, part: Any, images: Tensor) -> Any:
-        if part is self.image:
-            return images
+        if part is self.place:
+            return images if isinstance(part, Tensor) else [*images]
         if isinstance(part, Tensor):
             return part.to(images.device, copy=True)
         if isinstance(part, Mapping):
@@ -54,7 +56,7 @@ class ExampleInput:
 def example_input(example: Example) -> ExampleInput:
     """Find an example's image: its first float tensor of ``(1, C, H, W)``.
 
-    Or else of ``(1, C, D, H, W)``, or else of ``(1, C, L)``.
+    Or else of ``(1, C, D, H, W)``, or else a list of one ``(C, H, W)``, or else of ``(1, C, L)``.
 
     Raises:
         ModelError: the example has no such tensor.
@@ -67,7 +69,23 @@ def example_input(example: Example) -> ExampleInput:
                 name=shorten(repr(type(example).__name__)),
             )
         )
-    return ExampleInput(example, _image([tensor for _, tensor in hooks.tensors_in(example)]))
+    tensors = [tensor for _, tensor in hooks.tensors_in(example) if tensor.is_floating_point()]
+    listed = None if any(tensor.ndim in {4, 5} for tensor in tensors) else _list_of_one(example)
+    if listed is not None:
+        return ExampleInput(example, listed[0][None], listed)
+    image = _image([tensor for _, tensor in hooks.tensors_in(example)])
+    return ExampleInput(example, image, image)
+
+
+def _list_of_one(example: Example) -> Sequence[Tensor] | None:
+    """Find a list of one ``(C, H, W)`` tensor, as torchvision's detectors take it."""
+    parts: Iterable[Any] = example.values() if isinstance(example, Mapping) else example
+    for part in parts:
+        if isinstance(part, list | tuple) and len(part) == 1 and not hasattr(part, "_fields"):
+            image = part[0]
+            if isinstance(image, Tensor) and image.ndim == 3 and len(image) > 1:
+                return part
+    return None
 
 
 def _image(tensors: list[Tensor]) -> Tensor:
@@ -79,7 +97,8 @@ def _image(tensors: list[Tensor]) -> Tensor:
                 raise ModelError(
                     say(
                         "The example's image is {shape}, {count} images; give an example of "
-                        "one, (1, C, H, W).",
+                        "one, (1, C, H, W), or [tensor] of (C, H, W) where the network takes a "
+                        "list.",
                         shape=times(tensor.shape),
                         count=len(tensor),
                     )

@@ -79,6 +79,8 @@ def stated_input(network: nn.Module) -> Guess:
     if isinstance(side, int | list | tuple):
         height, width = side if isinstance(side, list | tuple) else (side, side)
         return guess_of((int(getattr(config, "num_channels", 3)), height, width))
+    if normalises_itself(network):
+        return guess_of((3, 224, 224), as_values=True)
     first = next((part for part in network.modules() if isinstance(part, _ConvNd)), None)
     if first is None or first.in_channels <= 0:
         return Guess(_steps(3, 224))
@@ -112,11 +114,22 @@ def search_input(model: Model) -> Guess | None:
     return None if shape is None else guess_of(shape)
 
 
-def guess_of(shape: tuple[int, ...]) -> Guess:
-    """Return the guess for a network that takes ``(C, …)`` inputs of this shape."""
+def normalises_itself(network: nn.Module) -> bool:
+    """Return whether a network resizes and normalises its images, as torchvision's detectors do."""
+    return any(type(part).__name__ == "GeneralizedRCNNTransform" for part in network.modules())
+
+
+def guess_of(shape: tuple[int, ...], *, as_values: bool = False) -> Guess:
+    """Return the guess for a network that takes ``(C, …)`` inputs of this shape.
+
+    With `as_values` it takes the values of the image, 0…1, as they are.
+    """
     square = len(shape) == 3 and shape[1] == shape[2]
     side = min(shape[1:]) if len(shape) == 3 else 224
-    return Guess(_steps(shape[0], side), () if square else shape)
+    steps = _steps(shape[0], side)
+    if as_values:
+        steps = replace(steps, mean=(0.0,) * shape[0], std=(1.0,) * shape[0])
+    return Guess(steps, () if square else shape)
 
 
 def _steps(channels: int, side: int) -> Preprocess:

@@ -14,7 +14,13 @@ from hookviz.hooking.modules import network_of
 from hookviz.images.processors import as_function
 from hookviz.language.saying import say
 from hookviz.models.adapter import Example, example_input
-from hookviz.models.guessing import Guess, guess_of, stated_input, stated_labels
+from hookviz.models.guessing import (
+    Guess,
+    guess_of,
+    normalises_itself,
+    stated_input,
+    stated_labels,
+)
 from hookviz.models.stated_output import stated_output
 from hookviz.models.unsuitable import refuse_unsuitable
 from hookviz.outputs.declaration import Output, Part, as_output
@@ -79,6 +85,8 @@ def wrap(
             its positional arguments, or a dict of those by name. The first float tensor of
             ``(1, C, H, W)`` in it (or else of ``(1, C, D, H, W)``, or of ``(1, C, L)``) is the
             image, whose place every later image takes; all else is given as it is at every pass.
+            Where the network takes a list of images, as detectors do, it is the tensor of
+            ``(C, H, W)`` in a list: ``example=([tensor],)``.
         train: look at it in the mode that it is in, so that in training mode dropout drops and
             batch norms take the statistics of the input. By default it is looked at in evaluation
             mode, and `Capture.note` says so where that changes what it computes.
@@ -122,7 +130,7 @@ def wrap(
     kind = type(network).__name__
     given = None if example is None else example_input(example)
     if given is not None:
-        guess = guess_of(tuple(given.image.shape[1:]))
+        guess = guess_of(tuple(given.image.shape[1:]), as_values=normalises_itself(network))
     elif isinstance(preprocess, Preprocess):
         guess = Guess(preprocess)
     else:

@@ -239,10 +239,9 @@ def by_picture(
         kind = say("complex numbers")
     raise ModelError(
         say_count(
-            "Layer {layer!r} of {model} puts out {kind} for {count} picture, and no maps "
-            "for each. A convolution's output will do.",
+            "Layer {layer!r} of {model} puts out {kind} for {count} picture, and no maps for each.",
             "Layer {layer!r} of {model} puts out {kind} for {count} pictures, and no "
-            "maps for each. A convolution's output will do.",
+            "maps for each.",
             count,
             layer=layer,
             model=model.title,

@@ -125,8 +125,8 @@ def maximize(
     if not objectives or not all(isinstance(each, AnyObjective) for each in objectives):
         raise SettingError(
             say(
-                "objective={objective} is no Objective and no sequence of them; write for example "
-                "hookviz.Objective.of_class(3), of_channel('conv1', 5) or of_direction.",
+                "objective={objective} is no Objective and no sequence of them; "
+                "hookviz.Objective.of_class, of_channel and of_direction make one.",
                 objective=shorten(repr(objective)),
             )
         )

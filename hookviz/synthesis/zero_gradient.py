@@ -51,9 +51,11 @@ def zero_gradient_error(
         if other
         else say(" No convolution before it has one.")
     )
+    if gradient is not None:  # at another picture it may be another one
+        hint += say(" Another seed may help.")
     return ModelError(
         say(
-            "In {model}, {reason}, so there is no gradient to follow.{hint} Another seed may help.",
+            "In {model}, {reason}, so there is no gradient to follow.{hint}",
             model=model.title,
             reason=why,
             hint=hint,

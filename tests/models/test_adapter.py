@@ -9,7 +9,9 @@ import hookviz
 from hookviz.capturing.cache import Budget
 from hookviz.models.adapter import Example
 from tests.every_lens import SLUGS_OF_TENSORS
+from tests.kinds_of_networks import small_detector
 from tests.networks import Tiny, random_input, seeded
+from tests.pictures import picture
 
 
 class Two(nn.Module):
@@ -157,3 +159,37 @@ def test_a_graph_module_takes_an_example() -> None:
         cap = hookviz.capture(model, image, ["conv", "norm"])
         assert torch.equal(cap["conv"].values, first[0])
         assert torch.equal(cap["norm"].values, last[0])
+
+
+LISTS: dict[str, Example | None] = {
+    "no example": None,
+    "a list": ([torch.rand(3, 64, 64)],),
+    "by name": {"images": [torch.rand(3, 64, 64)], "targets": None},
+}
+
+
+@pytest.mark.parametrize("example", LISTS.values(), ids=LISTS)
+def test_a_detector_takes_a_list_of_images(example: Example | None) -> None:
+    network, images = seeded(small_detector).eval(), torch.rand(2, 3, 64, 64)
+    model = hookviz.wrap(network, example=example)
+    conv = "backbone.0"
+    seen: list[Tensor] = []
+    with network.get_submodule(conv).register_forward_hook(lambda *call: seen.append(call[2])):
+        network([*images])
+    for image, plain in zip(images, seen[0], strict=True):
+        found = hookviz.capture(model, image[None], conv)[conv].values
+        assert torch.allclose(found, plain, atol=1e-5)
+    together = hookviz.capture_batch(model, images, [conv])
+    assert torch.allclose(together[1][conv].values, seen[0][1], atol=1e-5)
+
+
+def test_a_detector_is_given_values_as_it_normalises_them_itself() -> None:
+    model = hookviz.wrap(seeded(small_detector))
+    seen = hookviz.prepare(model, picture())
+    assert 0 <= seen.tensor.min() < seen.tensor.max() <= 1
+
+
+@pytest.mark.parametrize("lens", ["grad-cam", "saliency", "occlusion", "gradients"])
+def test_a_detector_is_told_to_have_no_classes(lens: str) -> None:
+    with pytest.raises(hookviz.ModelError, match="FasterRCNN puts out no class scores"):
+        hookviz.run_lens(lens, hookviz.wrap(seeded(small_detector)), torch.rand(1, 3, 64, 64))

@@ -5,6 +5,7 @@ Over 300 lines: one small class for each kind, and a front end has a control for
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from os import PathLike
 from typing import Any, ClassVar, Protocol
 
@@ -22,7 +23,7 @@ from hookviz.hooking.function_calls import no_module
 from hookviz.images.samples import samples
 from hookviz.language.saying import joined, mark, say
 from hookviz.types import TOKENS, Capture, LayerInfo, Model
-from hookviz.wording import read_numbers
+from hookviz.wording import read_numbers, times
 
 _MOST_CHANNELS = 100_000  # that are asked for in one go
 
@@ -153,7 +154,8 @@ class LayerChoice(Parameter):
             maps = [
                 layer
                 for layer in reversed(hidden)
-                if len(layer.output_shape) == 3 and layer.kind not in IDLE
+                if layer.name in trace.map_outputs and len(layer.output_shape) > 1
+                if layer.kind not in IDLE
                 if layer.layout != TOKENS
             ]
             larger = (layer.name for layer in maps if min(layer.output_shape[1:]) > 1)
@@ -187,8 +189,12 @@ class LayerChoice(Parameter):
             nearest = before[-1] if before else names[0]
             raise no_module(value, subject.model.title, nearest)
         kind = "layer"
+        shapes = {layer.name: layer.output_shape for layer in self.choices(subject.trace)}
+        if self.kind in {"maps", "any"}:  # of one cell there is little to see
+            maps = [name for name in names if name in subject.trace.map_outputs]
+            names = [name for name in maps if prod(shapes[name][1:]) > 1] or names
+        self._check_kind(value, subject, names)
         if self.kind in {"conv", "conv or linear"}:
-            self._check_kind(value, subject, names)
             kind = say("conv layer") if self.kind == "conv" else say("conv or linear layer")
         raise UnknownLayerError(
             say("{kind} in {model}", kind=kind, model=subject.model.title), str(value), names
@@ -202,8 +208,22 @@ class LayerChoice(Parameter):
         before = every[: every.index(value)]
         inside = [name for name in fitting if name.startswith(f"{value}.")]
         near = [*fitting[:1], *(name for name in before if name in fitting), *inside]
+        shape = subject.trace.every[len(before)].output_shape
+        if self.kind in {"all", "maps", "any"}:
+            maps, part = say("a layer that puts out maps"), say("a layer without parts")
+            raise SettingError(
+                say(
+                    "Layer {layer!r} of {model} is a {kind} that puts out {shape}, and asked for "
+                    "here is {wanted}. The nearest one is {nearest!r}.",
+                    layer=value,
+                    model=subject.model.title,
+                    kind=type(subject.model.network.get_submodule(value)).__name__,
+                    shape=times(shape) or say("no tensor"),
+                    wanted=maps if self.kind == "maps" else part,
+                    nearest=near[-1],
+                )
+            )
         if self.kind == "conv or linear":
-            shape = subject.trace.every[len(before)].output_shape
             raise SettingError(
                 say(
                     "Layer {layer!r} of {model} is a {kind} that puts out {shape}, and asked for "
@@ -212,7 +232,7 @@ class LayerChoice(Parameter):
                     layer=value,
                     model=subject.model.title,
                     kind=type(subject.model.network.get_submodule(value)).__name__,
-                    shape="×".join(map(str, shape)),
+                    shape=times(shape) or say("no tensor"),
                     nearest=near[-1],
                 )
             )

@@ -127,7 +127,7 @@ def check_pixels(subject: Subject) -> None:
         raise HookVizError(
             say(
                 "{model} takes {shape}, which has no pixels to weigh: this lens needs "
-                "images, (C, H, W).",
+                "images, (C, H, W). The lenses saliency and integrated-gradients take any input.",
                 model=subject.model.title,
                 shape=times(subject.shape),
             )
