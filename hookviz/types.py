@@ -111,12 +111,15 @@ class InputImage:
         digest: hash of size and pixels; equal pictures have equal digests.
         animation: the file's bytes where that is an animation, of which `pixels` is the first
             frame, for networks that take video; else none.
+        note: what was taken of a file that has several pages, more bands than colours or greys of
+            more than 8 bits, and how to take another, in one line; empty of any other.
     """
 
     pixels: Pixels = field(repr=False)
     name: str
     digest: str
     animation: bytes = field(default=b"", repr=False)
+    note: str = field(default="", repr=False)
 
     @property
     def height(self) -> int:
@@ -160,6 +163,7 @@ class ModelInput:
         digest: hash of the tensor's type, shape and bytes.
         frames: of video every frame as `picture` is one; of a still image, which stands for all of
             them, none.
+        note: `InputImage.note` of the image.
     """
 
     tensor: Tensor = field(repr=False)
@@ -167,6 +171,7 @@ class ModelInput:
     crop: Crop | None
     digest: str
     frames: tuple[Pixels, ...] = field(default=(), repr=False)
+    note: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,6 +199,8 @@ class Model:
         example: its arguments where it takes more than an image, a tuple or a dict by name; see
             `wrap`.
         replaced: tensors that stand for parameters and buffers in its passes, by name.
+        read: reads a path or bytes to a ``(C, H, W)`` float tensor, in place of `read_image` and
+            `preprocess`; None where these do.
     """
 
     name: str
@@ -209,6 +216,7 @@ class Model:
     train: bool = False
     example: Any = field(default=None, repr=False)
     replaced: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
+    read: Callable[[Any], Tensor] | None = None
 
     @property
     def digest(self) -> str:
@@ -558,7 +566,7 @@ class Capture(Mapping[str, Activation]):
         made_by: returns the model as long as somebody keeps its network: a capture holds none in
             memory. None in a copy, and in what was pickled.
         note: what has to be known about the numbers: that the network was given in training mode
-            and ran in evaluation mode; empty where there is nothing.
+            and ran in evaluation mode, and `InputImage.note`; empty where there is nothing.
     """
 
     model: str

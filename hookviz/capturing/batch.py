@@ -18,7 +18,7 @@ from hookviz.capturing.recorded_pass import Recording, in_order, run, wanted_lay
 from hookviz.errors import ImageError, ModelError
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import ProgressReporter
-from hookviz.language.saying import say
+from hookviz.language.saying import say, sentences
 from hookviz.models.wrapping import as_model
 from hookviz.types import Activation, Address, Capture, Model, ModelInput, Progress
 from hookviz.wording import times
@@ -101,7 +101,7 @@ def capture_batch(
             forward_passes=passes.count,
             layer_inputs=in_order(seen, taken[number]),
             made_by=maker_of(model),
-            note=model.note,
+            note=sentences(model.note, each.note),
         )
         for number, each in enumerate(model_inputs)
     )

@@ -45,6 +45,7 @@ def wrap(
     name: str | None = None,
     example: Example | None = None,
     train: bool = False,
+    read: Callable[[Any], Tensor] | None = None,
 ) -> Model:
     """Wrap a person's own network as a `Model`. It runs nothing and copies nothing.
 
@@ -74,6 +75,9 @@ def wrap(
         train: look at it in the mode that it is in, so that in training mode dropout drops and
             batch norms take the statistics of the input. By default it is looked at in evaluation
             mode, and `Capture.note` says so where that changes what it computes.
+        read: reads files that only you can read: a function from a path or the bytes of a file to
+            the network's input, a float tensor of ``(C, H, W)``, whose depth and channels reach
+            the network as they are. `prepare` and `capture` call it for every path and bytes.
 
     Raises:
         ModelError: `module` is no module, or one whose layers can't be seen (scripted, traced,
@@ -95,7 +99,7 @@ def wrap(
                 )
             )
         arguments: dict[str, Any] = {"preprocess": preprocess, "categories": labels}
-        arguments |= {"name": name, "title": name}
+        arguments |= {"name": name, "title": name, "read": read}
         changes = {key: value for key, value in arguments.items() if value}
         if preprocess is not None:
             changes["is_guessed"] = False
@@ -124,6 +128,7 @@ def wrap(
         is_guessed=given is None and not isinstance(preprocess, Preprocess),
         train=train,
         example=given,
+        read=read,
     )
 
 

@@ -13,6 +13,7 @@ from hookviz.capturing.cache import ByteCache
 from hookviz.explaining.channel_mask import copied_bytes, mask_channels
 from hookviz.hooking.network_state import unchanged
 from hookviz.images import reading
+from hookviz.images.choices import Choices
 from hookviz.language.saying import say
 from hookviz.models import loading, user_models
 from hookviz.serving import capacity, out_of_memory
@@ -169,7 +170,7 @@ def prepare(model: Model, image: InputImage, *, size: int | None, whole: bool) -
     return model_input
 
 
-def decode(data: bytes, name: str, key: str) -> InputImage:
+def decode(data: bytes, name: str, key: str, page: int | None = None) -> InputImage:
     """Decode the image in an uploaded file once per session, a large one in a turn of its own.
 
     A class that uploads at once would otherwise decode at once, hundreds of megabytes each.
@@ -177,9 +178,10 @@ def decode(data: bytes, name: str, key: str) -> InputImage:
     Raises:
         ImageError: it can't be read.
     """
-    image: InputImage | None = session_cache().get(("image", key))
+    image: InputImage | None = session_cache().get(("image", key, page))
     if image is None:
-        first = reading.decode_small(data, name)
+        choices = Choices(page=page)
+        first = reading.decode_small(data, name, choices)
         if isinstance(first, InputImage):
             image = first
         else:
@@ -187,7 +189,7 @@ def decode(data: bytes, name: str, key: str) -> InputImage:
                 first.memory, first.memory, lambda _room: say("Give a smaller image.")
             )
             with turn(say("Reading the image"), "decode", need=need) as slot:
-                image = reading.decode(data, name, head=first)
+                image = reading.decode(data, name, head=first, choices=choices)
                 slot.limit.check()  # inside it nothing can be ended; its pixels are bounded
-        session_cache().put(("image", key), image, image.pixels.nbytes)
+        session_cache().put(("image", key, page), image, image.pixels.nbytes)
     return image
