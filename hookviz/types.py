@@ -199,6 +199,7 @@ class Model:
         example: its arguments where it takes more than an image, a tuple or a dict by name; see
             `wrap`.
         replaced: tensors that stand for parameters and buffers in its passes, by name.
+        weights_note: which weights were taken of a file that holds several, in one line.
         read: reads a path or bytes to a ``(C, H, W)`` float tensor, in place of `read_image` and
             `preprocess`; None where these do.
     """
@@ -217,6 +218,7 @@ class Model:
     example: Any = field(default=None, repr=False)
     replaced: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
     read: Callable[[Any], Tensor] | None = None
+    weights_note: str = field(default="", repr=False)
 
     @property
     def digest(self) -> str:
@@ -249,7 +251,7 @@ class Model:
     def note(self) -> str:
         """What has to be known about all its numbers; empty where there is nothing."""
         if self.train or not any(map(_differs_in_training, self.network.modules())):
-            return ""
+            return self.weights_note
         return say(
             "It is in training mode and is shown in evaluation mode: dropout is off, and batch "
             "norms take their running statistics. wrap(network, train=True) shows it as it stands."
