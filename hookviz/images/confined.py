@@ -10,10 +10,12 @@ import numpy as np
 from PIL import AvifImagePlugin
 
 from hookviz.errors import ImageError, shorten
-from hookviz.images import decoding
+from hookviz.images import decoding, optional_formats
 from hookviz.images.bit_depth import window_of
 from hookviz.images.choices import NO_CHOICES, Choices, checked, taken_of
 from hookviz.images.decoding import Decoded, Head, Limits, Pixels
+from hookviz.images.formats import HEAD, find_reader, is_for_owners
+from hookviz.language.saying import say
 from hookviz.reader import endings, wall
 
 if TYPE_CHECKING:  # on Linux alone
@@ -111,6 +113,7 @@ def preload() -> None:
         "GimpPaletteFile",
     ):
         import_module(f"PIL.{plugin}")
+    optional_formats.preload()
     window_of(np.arange(2))  # NumPy's percentiles import more when they are first asked for
 
 
@@ -127,6 +130,14 @@ def _options(name: str, limits: Limits, small: int) -> dict[str, Any]:
 def _read(
     job: str, data: bytes, options: Mapping[str, Any], memory: int, seconds: int
 ) -> wall.Answer:
+    if is_for_owners(find_reader(data[:HEAD], options["name"])):
+        raise ImageError(
+            say(
+                "{file} is a DICOM image or a HEIC photo, which HookViz reads by its path alone: "
+                "hookviz.read_image(path). Upload it saved as a PNG or a JPEG.",
+                file=endings.quoted(options["name"]),
+            )
+        )
     options = {**options, "name": shorten(options["name"])}
     return wall.read(job, data, options, memory=_BASE + 2 * len(data) + memory, seconds=seconds)
 

@@ -29,7 +29,13 @@ from hookviz.images.bit_depth import (
     scaled_grey_and_opacity,
 )
 from hookviz.images.choices import ALL_TAKEN, NO_CHOICES, Choices, Taken, Window
-from hookviz.images.formats import HEAD, find_reader
+from hookviz.images.formats import HEAD, BandsError, DicomFile, find_reader
+from hookviz.images.optional_formats import (
+    bands_of_tiff,
+    check_can_read_bands,
+    check_is_tiff,
+    picture_of_dicom,
+)
 from hookviz.images.pages import checked_page, page_count
 from hookviz.images.refusals import check_has_no_window, check_scans, check_size, readable
 from hookviz.images.srgb import BROKEN_METADATA, split_alpha, to_srgb
@@ -107,9 +113,16 @@ def read_head(data: bytes, name: str, most: int, choices: Choices = NO_CHOICES) 
         ImageError: as `decode`, so far as the head shows it.
     """
     reader = find_reader(data[:HEAD], name)
+    if reader is DicomFile:  # its own size is checked where it is decoded
+        return Head(most, most * DEEP_BYTES)
     page = checked_page(choices.page, page_count(data), name)
     with readable(name, most):
-        image = _opened(data, reader, name, most, page)
+        try:
+            image = _opened(data, reader, name, most, page)
+        except BandsError as error:
+            check_size(name, most, error.pixels, 1)
+            room = DEEP_BYTES + error.count * error.bits // 2  # four times its bytes
+            return Head(error.pixels, error.pixels * room)
         pixels = image.width * image.height
         return Head(pixels, pixels * (DEEP_BYTES if _is_deep(image) else _BYTES))
 
@@ -120,23 +133,47 @@ def decode(data: bytes, name: str, limits: Limits) -> Decoded:
     Raises:
         ImageError: it can't be decoded within the limits, or has no such page.
     """
-    reader, pages = find_reader(data[:HEAD], name), page_count(data)
-    page = checked_page(limits.choices.page, pages, name)
+    reader, choices, pages = find_reader(data[:HEAD], name), limits.choices, page_count(data)
     with readable(name, limits.pixels):
-        image = _opened(data, reader, name, limits.pixels, page)
-        if isinstance(image, JpegImageFile):
-            check_scans(data, image, name, limits.pixels)
-        raw_mode = _raw_mode(image)
-        if raw_mode in {"L;2", "L;4"} and "transparency" in image.info:
-            # Pillow scales grey of 2 or 4 bits to 8, but not the grey that counts as transparent
-            image.info["transparency"] *= 85 if raw_mode == "L;2" else 17
-        if raw_mode in OTHER_BYTE:
-            twin = _opened(data, reader, name, limits.pixels, page)
-            decoded = _of_16_bits(image, twin, name, limits)
+        if reader is DicomFile:
+            return _shown(picture_of_dicom(data, name, limits.pixels, choices), name, limits)
+        page = checked_page(choices.page, pages, name)
+        try:
+            image = _opened(data, reader, name, limits.pixels, page)
+        except BandsError as error:
+            image = None
+            check_can_read_bands(name, error)
+        if image is None or choices.bands is not None:
+            check_is_tiff(data, name)
+            found = bands_of_tiff(data, name, limits.pixels, choices, page)
+            decoded = _shown(found, name, limits)
         else:
-            decoded = pixels_of(image, name, limits)
+            decoded = _of_image(
+                image, lambda: _opened(data, reader, name, limits.pixels, page), data, name, limits
+            )
     taken = replace(decoded.taken, page=page, pages=pages)
     return replace(decoded, taken=taken, animated=frame_count(data) > 1)
+
+
+def _shown(found: tuple[Image.Image, Taken], name: str, limits: Limits) -> Decoded:
+    """Return what another package than Pillow decoded."""
+    picture, taken = found
+    return replace(pixels_of(picture, name, replace(limits, choices=NO_CHOICES)), taken=taken)
+
+
+def _of_image(
+    image: ImageFile, again: Callable[[], ImageFile], data: bytes, name: str, limits: Limits
+) -> Decoded:
+    """Decode what Pillow opened, and can open again."""
+    if isinstance(image, JpegImageFile):
+        check_scans(data, image, name, limits.pixels)
+    raw_mode = _raw_mode(image)
+    if raw_mode in OTHER_BYTE:
+        return _of_16_bits(image, again(), name, limits)
+    if raw_mode in {"L;2", "L;4"} and "transparency" in image.info:
+        # Pillow scales grey of 2 or 4 bits to 8, but not the grey that counts as transparent
+        image.info["transparency"] *= 85 if raw_mode == "L;2" else 17
+    return pixels_of(image, name, limits)
 
 
 def _of_16_bits(image: ImageFile, twin: ImageFile, name: str, limits: Limits) -> Decoded:

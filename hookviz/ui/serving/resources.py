@@ -25,8 +25,11 @@ from hookviz.types import InputImage, Model, ModelInput
 from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.state import ModelChoice, shows_sample
 
-IMAGE_TYPES = ("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "avif")
-"""How the names of the files that `decode` reads end."""
+IMAGE_TYPES = (
+    *("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "avif"),
+    *("heic", "heif", "dcm", "jp2", "jxl", "svg", "psd"),
+)
+"""How the names of files end that `decode` reads, or refuses in a sentence of its own."""
 
 _FLOAT_BYTES = 4
 _MOST_DIGESTS = 1000  # of uploaded files, by Streamlit's names for them, that nobody can guess
