@@ -2,12 +2,13 @@
 
 import hashlib
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hookviz.capturing.engine import maker_of
@@ -27,7 +28,7 @@ from hookviz.wording import times
 @with_numbers
 def capture_batch(
     model: Model | nn.Module,
-    images: Tensor | Sequence[Any],
+    images: Tensor | NDArray[Any] | Sequence[Any] | Mapping[str, Any],
     layers: str | Iterable[str] | None = None,
     *,
     size: int | None = None,
@@ -44,7 +45,8 @@ def capture_batch(
 
     Args:
         model: from `load_model` or `wrap`, or a module of one's own.
-        images: several of what `prepare` takes, or a float tensor of ``(N, C, H, W)``.
+        images: several of what `prepare` takes, a float tensor or array of ``(N, C, H, W)``,
+            pictures of ``(N, H, W, 3)``, or what a Hugging Face processor makes of several.
         layers: a layer's name, several, or None for every conv layer.
         size: side of the inputs in pixels, in place of the model's own.
         inputs: keep what the layers are given as well, for `Capture.inputs`.
@@ -62,6 +64,8 @@ def capture_batch(
     """
     started = time.perf_counter()
     model = as_model(model)
+    if isinstance(images, Mapping):
+        images = images.get("pixel_values", [images])
     model_inputs = [prepare(model, image, size=size) for image in images]
     shapes = {tuple(each.tensor.shape) for each in model_inputs}
     if len(shapes) != 1:

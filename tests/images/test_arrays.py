@@ -124,6 +124,16 @@ def test_what_is_neither_is_refused_with_what_works(
         hookviz.prepare(tiny, given)
 
 
+def test_a_batch_is_taken_by_capture_batch(tiny: hookviz.Model) -> None:
+    values = np.random.default_rng(5).normal(size=(2, 3, 20, 24)).astype(np.float32)
+    for given in (values, {"pixel_values": values}, {"pixel_values": list(values)}):
+        inputs = [capture.input[0] for capture in hookviz.capture_batch(tiny, given)]
+        np.testing.assert_array_equal(torch.stack(inputs), values)
+    pictures = hookviz.capture_batch(tiny, np.stack([PIXELS, PIXELS[::-1]]))
+    expected = hookviz.prepare(tiny, Image.fromarray(PIXELS[::-1].copy())).tensor
+    assert torch.equal(pictures[1].input, expected)
+
+
 def test_a_lens_takes_what_capture_takes(tiny: hookviz.Model) -> None:
     values = np.random.default_rng(5).normal(size=(3, 20, 24)).astype(np.float32)
     for given in (PIXELS, values, {"pixel_values": values}):
