@@ -112,12 +112,15 @@ class InputImage:
         digest: hash of size and pixels; equal pictures have equal digests.
         animation: the file's bytes where that is an animation, of which `pixels` is the first
             frame, for networks that take video; else none.
+        note: what was taken of a file that has several pages, more bands than colours or greys of
+            more than 8 bits, and how to take another, in one line; empty of any other.
     """
 
     pixels: Pixels = field(repr=False)
     name: str
     digest: str
     animation: bytes = field(default=b"", repr=False)
+    note: str = field(default="", repr=False)
 
     @property
     def height(self) -> int:
@@ -161,6 +164,7 @@ class ModelInput:
         digest: hash of the tensor's type, shape and bytes.
         frames: of video every frame as `picture` is one; of a still image, which stands for all of
             them, none.
+        note: `InputImage.note` of the image.
     """
 
     tensor: Tensor = field(repr=False)
@@ -168,6 +172,7 @@ class ModelInput:
     crop: Crop | None
     digest: str
     frames: tuple[Pixels, ...] = field(default=(), repr=False)
+    note: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +201,9 @@ class Model:
             `wrap`.
         output: what its output means.
         replaced: tensors that stand for parameters and buffers in its passes, by name.
+        weights_note: which weights were taken of a file that holds several, in one line.
+        read: reads a path or bytes to a ``(C, H, W)`` float tensor, in place of `read_image` and
+            `preprocess`; None where these do.
     """
 
     name: str
@@ -212,6 +220,8 @@ class Model:
     example: Any = field(default=None, repr=False)
     replaced: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
     output: Output = field(default_factory=Output)
+    read: Callable[[Any], Tensor] | None = None
+    weights_note: str = field(default="", repr=False)
 
     @property
     def digest(self) -> str:
@@ -252,7 +262,7 @@ class Model:
     def note(self) -> str:
         """What has to be known about all its numbers; empty where there is nothing."""
         if self.train or not any(map(_differs_in_training, self.network.modules())):
-            return ""
+            return self.weights_note
         return say(
             "It is in training mode and is shown in evaluation mode: dropout is off, and batch "
             "norms take their running statistics. wrap(network, train=True) shows it as it stands."
@@ -579,7 +589,7 @@ class Capture(Mapping[str, Activation]):
         made_by: returns the model as long as somebody keeps its network: a capture holds none in
             memory. None in a copy, and in what was pickled.
         note: what has to be known about the numbers: that the network was given in training mode
-            and ran in evaluation mode; empty where there is nothing.
+            and ran in evaluation mode, and `InputImage.note`; empty where there is nothing.
         unanswered: why there is no answer; empty where the run ended early.
     """
 

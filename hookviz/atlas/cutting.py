@@ -6,7 +6,6 @@ from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from hookviz.atlas import reading_ahead
 from hookviz.atlas.patch_fields import PatchFields
@@ -17,7 +16,7 @@ from hookviz.atlas.top_k import NOBODY
 from hookviz.errors import HookVizError
 from hookviz.images.crop_geometry import crop_axes, crop_between
 from hookviz.language.saying import say
-from hookviz.types import Crop, InputImage, ModelInput, Preprocess
+from hookviz.types import Crop, InputImage, Preprocess
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,14 +113,13 @@ class Cutter:
         """
         plan = self._plan
         image, steps = plan.sources[index].image, plan.model.preprocess
-        is_input = isinstance(image, ModelInput | Tensor)
-        if is_input or not isinstance(steps, Preprocess) or steps.frames:
-            picture, model_input, digest = reading_ahead.read(plan.model, image, plan.size)
+        source = reading_ahead.read_pixels(plan.model, image)
+        if not isinstance(source, InputImage) or not isinstance(steps, Preprocess) or steps.frames:
+            picture, model_input, digest = reading_ahead.read(plan.model, source, plan.size)
             return picture, model_input.crop, tuple(model_input.tensor.shape[1:]), digest
-        picture = reading_ahead.read_pixels(image)
         side = steps.crop if plan.size is None else plan.size
-        crop = crop_between(*crop_axes(picture, steps, side))
-        return picture, crop, (steps.channels, side, side), bytes.fromhex(picture.digest)
+        crop = crop_between(*crop_axes(source, steps, side))
+        return source, crop, (steps.channels, side, side), bytes.fromhex(source.digest)
 
     def _fields_of(self, entries: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.float64]:
         """Return the part of an input of `shape` that each entry's patch shows, ``(M, 4)``."""

@@ -9,9 +9,8 @@ from typing import TypeVar
 
 from torch import Tensor
 
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import open_source, prepare
 from hookviz.errors import HookVizError, ImageError
-from hookviz.images import reading
 from hookviz.language.saying import say
 from hookviz.types import InputImage, Model, ModelInput
 
@@ -68,21 +67,21 @@ def read(
     Raises:
         HookVizError: it can't be read, or can't be made an input.
     """
-    if isinstance(image, ModelInput | Tensor):
-        model_input = prepare(model, image)
+    picture = read_pixels(model, image)
+    if not isinstance(picture, InputImage):
+        model_input = prepare(model, picture)
         return None, model_input, bytes.fromhex(model_input.digest)
-    picture = read_pixels(image)
     return picture, prepare(model, picture, size=size), bytes.fromhex(picture.digest)
 
 
-def read_pixels(image: object) -> InputImage:
-    """Read an image, and return its pixels.
+def read_pixels(model: Model, image: object) -> InputImage | Tensor | ModelInput:
+    """Read an image, and return its pixels, or the tensor or the input that it is.
 
     Raises:
         HookVizError: it can't be read.
     """
     try:
-        return reading.read(image)  # type: ignore[arg-type] # it says what it takes
+        return open_source(model, image)
     except OSError as error:  # it goes while it is read
         raise ImageError(
             say("It can't be read: {reason}.", reason=error.strerror or error)

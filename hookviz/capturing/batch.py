@@ -2,12 +2,13 @@
 
 import hashlib
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hookviz.capturing.engine import answer_for, maker_of
@@ -18,7 +19,7 @@ from hookviz.capturing.recorded_pass import Recording, in_order, run, wanted_lay
 from hookviz.errors import ImageError, ModelError
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import ProgressReporter
-from hookviz.language.saying import say
+from hookviz.language.saying import say, sentences
 from hookviz.models.wrapping import as_model
 from hookviz.outputs.answer import Scores
 from hookviz.types import Activation, Address, Capture, Model, ModelInput, Progress
@@ -28,7 +29,7 @@ from hookviz.wording import times
 @with_numbers
 def capture_batch(
     model: Model | nn.Module,
-    images: Tensor | Sequence[Any],
+    images: Tensor | NDArray[Any] | Sequence[Any] | Mapping[str, Any],
     layers: str | Iterable[str] | None = None,
     *,
     size: int | None = None,
@@ -45,7 +46,8 @@ def capture_batch(
 
     Args:
         model: from `load_model` or `wrap`, or a module of one's own.
-        images: several of what `prepare` takes, or a float tensor of ``(N, C, H, W)``.
+        images: several of what `prepare` takes, a float tensor or array of ``(N, C, H, W)``,
+            pictures of ``(N, H, W, 3)``, or what a Hugging Face processor makes of several.
         layers: a layer's name, several, or None for every conv layer.
         size: side of the inputs in pixels, in place of the model's own.
         inputs: keep what the layers are given as well, for `Capture.inputs`.
@@ -63,6 +65,8 @@ def capture_batch(
     """
     started = time.perf_counter()
     model = as_model(model)
+    if isinstance(images, Mapping):
+        images = images.get("pixel_values", [images])
     model_inputs = [prepare(model, image, size=size) for image in images]
     shapes = {tuple(each.tensor.shape) for each in model_inputs}
     if len(shapes) != 1:
@@ -102,7 +106,7 @@ def capture_batch(
             forward_passes=passes.count,
             layer_inputs=in_order(seen, taken[number]),
             made_by=maker_of(model),
-            note=model.note,
+            note=sentences(model.note, each.note),
             unanswered=passes.recording.unanswered,
         )
         for number, each in enumerate(model_inputs)

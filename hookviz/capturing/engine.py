@@ -15,7 +15,7 @@ from hookviz.capturing.recorded_pass import Recording, in_order, run, wanted_lay
 from hookviz.errors import ModelError
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.network_state import unchanged
-from hookviz.language.saying import say
+from hookviz.language.saying import say, sentences
 from hookviz.models.wrapping import as_model
 from hookviz.outputs.answer import Answer, Reading, Scores
 from hookviz.outputs.declaration import EMBEDDING
@@ -108,7 +108,7 @@ def capture(
         forward_passes=passes,
         layer_inputs=in_order(seen, recording.inputs),
         made_by=maker_of(model),
-        note=model.note,
+        note=sentences(model.note, model_input.note),
         unanswered=recording.unanswered if logits else "",
     )
 

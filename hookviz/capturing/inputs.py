@@ -1,7 +1,9 @@
 """Turn an image, a tensor or a prepared input into the input that a model takes."""
 
+import os
 from typing import Any
 
+import numpy as np
 from torch import Tensor, nn
 
 from hookviz.capturing.own_input import settle_input
@@ -9,9 +11,10 @@ from hookviz.errors import ImageError, shorten
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import runs_through, stated_shape
 from hookviz.images import preprocess, reading
+from hookviz.images.arrays import ARRAYS, picture_or_tensor, tensor_of
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
-from hookviz.types import Model, ModelInput, Preprocess
+from hookviz.types import InputImage, Model, ModelInput, Preprocess
 from hookviz.wording import times
 
 _FORMS = {2: "C, L", 4: "C, D, H, W"}  # of sound and of volumes, by their dimensions
@@ -25,16 +28,20 @@ def prepare(
 
     Args:
         model: whose preprocessing is used.
-        image: a path, the bytes of a file, a Pillow image, an `InputImage`, a ``(C, H, W)`` or
-            ``(1, C, H, W)`` float tensor that is used as it is, or a `ModelInput`. A network that
-            takes video, ``(C, T, H, W)``, gets the frames of an animation, from first to last as
-            many as it takes, and a still image as that many frames.
+        image: a path, the bytes of a file, a Pillow image, an `InputImage`, a picture as an array
+            or a uint8 tensor (see `read_image`), a ``(C, H, W)`` or ``(1, C, H, W)`` float tensor
+            or array that is used as it is, the dictionary with ``pixel_values`` of a Hugging Face
+            processor, or a `ModelInput`. A network that takes video, ``(C, T, H, W)``, gets the
+            frames of an animation, from first to last as many as it takes, and a still image as
+            that many frames.
         size: side of the input in pixels, in place of the model's own.
         whole: take in the whole image instead of its centre crop.
 
     Raises:
-        ImageError: the image can't be read, or can't be brought to that size; or `size` or `whole`
-            is given with a tensor or a `ModelInput`, which is used as it is.
+        ImageError: the image can't be read, or can't be brought to that size; it is a batch of
+            several; or `size` or `whole` is given with a float tensor or a `ModelInput`, which is
+            used as it is.
+        ModelError: the model's own `preprocess` or `read` failed on it.
 
     >>> model = hookviz.load_model("shapesnet")
     >>> model_input = hookviz.prepare(model, "assets/samples/cat.jpg")
@@ -44,6 +51,7 @@ def prepare(
     (128, 128, 3)
     """
     model = as_model(model)
+    image = open_source(model, image)
     if isinstance(image, ModelInput | Tensor) and (size is not None or whole):
         kind = "tensor" if isinstance(image, Tensor) else "ModelInput"
         asked = f"size={shorten(repr(size))}" if size is not None else "whole=True"
@@ -59,12 +67,10 @@ def prepare(
         return image
     if not isinstance(image, Tensor) and size is None:
         settle_input(model)
-    steps = model.preprocess
-    takes_clips = isinstance(steps, Preprocess) and steps.frames > 0
-    form = "C, T, H, W" if takes_clips else _FORMS.get(len(stated_shape(model)), "C, H, W")
+    takes_images, form = _form(model)
     if isinstance(image, Tensor):
         return preprocess.from_tensor(image, form)
-    if len(stated_shape(model)) != 3 and not takes_clips:
+    if not takes_images:
         raise ImageError(
             say(
                 "{model} takes no image but a float tensor of ({axes}){example}.",
@@ -76,5 +82,40 @@ def prepare(
             )
         )
     return preprocess.prepare(
-        reading.read(image), model.preprocess, size=size, whole=whole, min_size=model.min_size
+        image, model.preprocess, size=size, whole=whole, min_size=model.min_size
     )
+
+
+def open_source(model: Model, image: Any) -> InputImage | Tensor | ModelInput:
+    """Return what a person gave as the picture, the tensor or the input that it is for a model.
+
+    Raises:
+        ImageError: it can't be read.
+        ModelError: the model's own `read` failed on it, or returned no image.
+    """
+    if isinstance(image, ModelInput):
+        return image
+    if model.read is not None and isinstance(image, str | os.PathLike | bytes):
+        image = preprocess.from_reader(model.read, image)
+    if isinstance(image, np.ndarray) and not _form(model)[0]:
+        image = tensor_of(image)  # sound and volumes
+    if isinstance(image, list | tuple):
+        raise ImageError(
+            say(
+                "A {name} of {count:,} is no image; hookviz.capture_batch(model, images) takes "
+                "several, and images[0] is one.",
+                name=type(image).__name__,
+                count=len(image),
+            )
+        )
+    if isinstance(image, ARRAYS):
+        image = picture_or_tensor(image)
+    return image if isinstance(image, Tensor) else reading.read(image)
+
+
+def _form(model: Model) -> tuple[bool, str]:
+    """Return whether a model takes images, and the dimensions of its input."""
+    steps, shape = model.preprocess, stated_shape(model)
+    if isinstance(steps, Preprocess) and steps.frames > 0:
+        return True, "C, T, H, W"
+    return len(shape) == 3, _FORMS.get(len(shape), "C, H, W")

@@ -113,7 +113,7 @@ def load(
     spec = catalog.find_model(name)
     progress = download_bar(spec) if weights == "pretrained" and not spec.on_disk else nullcontext()
     with progress as report:
-        return load_model(
+        model = load_model(
             name,
             weights,
             device=device,
@@ -121,6 +121,9 @@ def load(
             labels=own_labels,
             progress=report,
         )
+    if model.note:
+        click.echo(model.note, err=True)
+    return model
 
 
 def load_both(

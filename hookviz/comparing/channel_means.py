@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from hookviz.capturing import engine as capturing
 from hookviz.capturing import inputs
@@ -17,7 +16,6 @@ from hookviz.comparing.batched_means import batched_means, keeps_images_apart
 from hookviz.engines.engine import Engine, Needs, ReportImages, in_this_process
 from hookviz.errors import HookVizError, SettingError, UnknownNameError, shorten
 from hookviz.hooking.forward_pass import ProgressReporter
-from hookviz.images import reading
 from hookviz.types import Model, ModelInput, Progress
 
 _SHARD = 16  # images that a worker of an engine takes at once
@@ -102,7 +100,7 @@ class MeansWork:
         if len(images) < 2 or not all(self._apart.values()):
             return ()
         try:
-            decoded = [_decoded(image) for image in images]
+            decoded = [_decoded(self.a, self.b, image) for image in images]
             first = self._of_a_pass(self.a, decoded, reporter)
             second = self._of_a_pass(self.b, decoded, reporter) if self.a is not self.b else first
         except HookVizError as error:
@@ -185,7 +183,7 @@ def channel_means(
 
 
 def _means_of_both(a: Side, b: Side, image: Any, reporter: ProgressReporter) -> tuple[Means, Means]:
-    decoded = _decoded(image)  # once for both
+    decoded = _decoded(a, b, image)  # once for both
     if a is b:
         means = _means_of(a, decoded, reporter.within)
         return means, means
@@ -193,8 +191,10 @@ def _means_of_both(a: Side, b: Side, image: Any, reporter: ProgressReporter) -> 
     return first, _means_of(b, decoded, lambda share: reporter.within((1 + share) / 2))
 
 
-def _decoded(image: Any) -> Any:
-    return image if isinstance(image, Tensor | ModelInput) else reading.read(image)
+def _decoded(a: Side, b: Side, image: Any) -> Any:
+    """Return the image as both models take it, read once, unless one reads it in its own way."""
+    has_own_way = a.model.read is not None or b.model.read is not None
+    return image if has_own_way else inputs.open_source(a.model, image)
 
 
 def _prepared(side: Side, image: Any) -> ModelInput:

@@ -1,4 +1,4 @@
-"""Bring grey of 12, 16 or 32 bits and colours of 16 bits a channel to 8 bits, rounded.
+"""Bring grey of 12, 16 or 32 bits to 8 bits by a window, and colours of 16 bits by rounding.
 
 Of 16-bit colours Pillow keeps the high byte alone, so they are decoded twice.
 """
@@ -11,6 +11,12 @@ from numpy.typing import NDArray
 from PIL import Image, TiffImagePlugin
 from PIL.ImageFile import ImageFile
 
+from hookviz.images.choices import Window
+
+PERCENTILES = (0.5, 99.5)
+"""Of the values of a deep grey, which the window reaches from and to where nobody chose one."""
+
+_WHOLE: Window = (32767.5, 65535.0)  # of 16 bits
 _BANDS = ("R", "G", "B", "A")
 _FOREIGN = "B" if sys.byteorder == "little" else "L"
 OTHER_BYTE: dict[Any, str] = {
@@ -26,7 +32,7 @@ def raw_mode_of(args: Any) -> Any:
     return args[0] if isinstance(args, tuple) else args
 
 
-def rounded(image: ImageFile, twin: ImageFile, raw_mode: str) -> Image.Image:
+def rounded(image: ImageFile, twin: ImageFile) -> Image.Image:
     """Round a 16-bit colour image to 8 bits, from its high bytes and its low bytes.
 
     Pillow keeps the high byte of each value only. With value = 256 high + low, the nearest 8-bit
@@ -35,8 +41,6 @@ def rounded(image: ImageFile, twin: ImageFile, raw_mode: str) -> Image.Image:
     image.load()
     twin.load()
     high, low = np.asarray(image), np.asarray(twin)
-    if raw_mode == "LA;16B":
-        low = low[..., [1, 1, 1, 3]]
     levels = high + ((low > high) & (low - high > 128)) - ((high > low) & (high - low > 128))
     levelled = Image.fromarray(levels, image.mode)
     levelled.info = dict(image.info)
@@ -47,34 +51,56 @@ def rounded(image: ImageFile, twin: ImageFile, raw_mode: str) -> Image.Image:
     return levelled
 
 
-def scaled_grey(image: Image.Image) -> tuple[Image.Image, Image.Image | None]:
-    """Scale grey of 12, 16 or 32 bits to 8-bit levels, with opacity if a grey is transparent."""
+def scaled_grey_and_opacity(twin: ImageFile, window: Window | None) -> tuple[Image.Image, Window]:
+    """Scale grey of 16 bits beside opacity of 16 bits, stored as `OTHER_BYTE` has it."""
+    twin.load()
+    stored = np.asarray(twin).astype(np.uint16)
+    values, opacity = (stored[..., at] * 256 + stored[..., at + 1] for at in (0, 2))
+    shown = window or window_of(values[opacity > 0])
+    pairs = np.dstack([in_window(values, shown), in_window(opacity, _WHOLE)])
+    return Image.fromarray(pairs, "LA"), shown
+
+
+def scaled_grey(
+    image: Image.Image, window: Window | None
+) -> tuple[Image.Image, Image.Image | None, Window]:
+    """Scale grey of 12, 16 or 32 bits to 8-bit levels, with opacity if a grey is transparent.
+
+    The levels are those of `window`, else of `window_of` all values, which is returned.
+    """
     values: NDArray[Any] = np.asarray(image)
-    tags = getattr(image, "tag_v2", {})
     key = image.info.get("transparency")
     alpha = None if key is None else Image.fromarray(np.where(values == key, 0, 255).astype("u1"))
-    deep = image.mode.startswith("I;16")
-    if deep and tags.get(TiffImagePlugin.BITSPERSAMPLE) != (12,):
-        levels = (values // 257 + (values % 257 > 128)).astype(np.uint8)  # round(value / 257)
-    else:
-        black, white = (0.0, 4095.0) if deep else _black_and_white_point(values)
-        scaled = np.nan_to_num(values.astype(float), nan=black, posinf=white, neginf=black)
-        scaled -= black
-        scaled *= 255 / ((white - black) or 1)
-        levels = np.rint(scaled.clip(0, 255)).astype(np.uint8)
+    shown = window or window_of(values if key is None else values[values != key])
+    levels = in_window(values, shown)
+    tags = getattr(image, "tag_v2", {})
     if tags.get(TiffImagePlugin.PHOTOMETRIC_INTERPRETATION) == 0:
         levels = 255 - levels  # "WhiteIsZero", which Pillow inverts in 8 bits only
-    return Image.fromarray(levels), alpha
+    return Image.fromarray(levels), alpha, shown
 
 
-def _black_and_white_point(values: NDArray[Any]) -> tuple[float, float]:
-    """Return which of 32-bit `values`, ``(H, W)``, to show as black and as white.
+def window_of(values: NDArray[Any]) -> Window:
+    """Return level and width from the 0.5th to the 99.5th percentile of the finite values.
 
-    Whole numbers count as 0…65535; fractions as 0…1, 0…255 or 0…65535, the first that holds them
-    all. Where none does, the least value is black and the greatest white.
+    Where both are equal, as in a mask, from the least to the greatest; 1 wide where all are equal.
     """
     finite = values[np.isfinite(values)]
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    whites = (65535.0,) if np.issubdtype(values.dtype, np.integer) else (1.0, 255.0, 65535.0)
-    fitting = [white for white in whites if low >= 0 and high <= white]
-    return (0.0, fitting[0]) if fitting else (low, high)
+    if not finite.size:
+        return 0.5, 1.0
+    ends = np.percentile(finite.astype(float), PERCENTILES)
+    low, high = ends if ends[0] < ends[1] else (finite.min(), finite.max())
+    width = (float(high) - float(low)) or 1.0
+    return float(low) + width / 2, width
+
+
+def in_window(values: NDArray[Any], window: Window) -> NDArray[np.uint8]:
+    """Return levels, 0 up to the window's lower end, 255 from its upper on; NaN is 0."""
+    level, width = window
+    black, white = level - width / 2, level + width / 2
+    scaled = np.nan_to_num(values.astype(float), nan=black, posinf=white, neginf=black)
+    scaled -= black
+    scaled.clip(0, width, out=scaled)
+    scaled /= width  # not times 255 / width, which a narrow window makes infinite
+    scaled *= 255
+    levels: NDArray[np.uint8] = np.rint(scaled).astype(np.uint8)
+    return levels

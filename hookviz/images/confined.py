@@ -1,17 +1,21 @@
 """Decode the images that strangers send behind the wall; without torch."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict
 from importlib import import_module
 from mmap import mmap
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from PIL import AvifImagePlugin
 
 from hookviz.errors import ImageError, shorten
-from hookviz.images import decoding
-from hookviz.images.animations import frame_count
-from hookviz.images.decoding import RGB, Head, Limits, Pixels
+from hookviz.images import decoding, optional_formats
+from hookviz.images.bit_depth import window_of
+from hookviz.images.choices import NO_CHOICES, Choices, checked, taken_of
+from hookviz.images.decoding import Decoded, Head, Limits, Pixels
+from hookviz.images.formats import HEAD, find_reader, is_for_owners
+from hookviz.language.saying import say
 from hookviz.reader import endings, wall
 
 if TYPE_CHECKING:  # on Linux alone
@@ -25,48 +29,37 @@ _HEAD_SECONDS, _FRAMES_SECONDS = 3, 30
 _PIXELS_A_SECOND = 4_000_000  # of a slow kind on a slow machine
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Decoded:
-    """Decoded file.
-
-    Attributes:
-        pixels: ``(H, W, 3)``.
-        animated: whether it is an animation, of which this is the first frame.
-    """
-
-    pixels: Pixels
-    animated: bool
-
-
-def read_head(data: bytes, name: str, most: int) -> Head:
+def read_head(data: bytes, name: str, most: int, choices: Choices = NO_CHOICES) -> Head:
     """Return what the header tells, as `decoding.read_head` does."""
-    answer = _read("image", data, {"name": name, "most": most, "small": 0}, 0, _HEAD_SECONDS)
-    return _head(answer.facts, name, most)
+    options = {"name": name, "most": most, "small": 0, "choices": asdict(choices)}
+    return _head(_read("image", data, options, 0, _HEAD_SECONDS).facts, name, most)
 
 
-def decode_small(data: bytes, name: str, most: int, background: RGB) -> Decoded | Head:
+def decode_small(data: bytes, name: str, limits: Limits) -> Decoded | Head:
     """Decode a file of at most `SMALL` pixels; of a larger one tell what decoding takes.
 
     Raises:
         ImageError: it can't be decoded within the limits.
     """
-    options = {"name": name, "most": most, "small": SMALL, "background": background}
+    options = _options(name, limits, SMALL)
     answer = _read("image", data, options, SMALL * decoding.DEEP_BYTES, _HEAD_SECONDS)
-    return _decoded(answer, name, most) if answer.arrays else _head(answer.facts, name, most)
+    if answer.arrays:
+        return _decoded(answer, name, limits.pixels)
+    return _head(answer.facts, name, limits.pixels)
 
 
-def decode(data: bytes, name: str, most: int, background: RGB, head: Head | None = None) -> Decoded:
+def decode(data: bytes, name: str, limits: Limits, head: Head | None = None) -> Decoded:
     """Decode a file as `decoding.decode` does; `head` is what `decode_small` told of it, if known.
 
     Raises:
         ImageError: it can't be decoded within the limits.
     """
-    small = head or decode_small(data, name, most, background)
+    small = head or decode_small(data, name, limits)
     if isinstance(small, Decoded):
         return small
-    options = {"name": name, "most": most, "small": most, "background": background}
+    options = _options(name, limits, limits.pixels)
     seconds = _HEAD_SECONDS + small.pixels // _PIXELS_A_SECOND
-    return _decoded(_read("image", data, options, small.memory, seconds), name, most)
+    return _decoded(_read("image", data, options, small.memory, seconds), name, limits.pixels)
 
 
 def decode_frames(data: bytes, name: str, count: int, most: int) -> list[Pixels]:
@@ -87,13 +80,14 @@ def read_image(
 ) -> Mapping[str, Any]:
     """Decode a file, or tell what it takes where it is not small; run behind the wall."""
     whole, name, most = bytes(data), options["name"], options["most"]
-    head = decoding.read_head(whole, name, most)
+    choices = checked(**options["choices"])
+    head = decoding.read_head(whole, name, most, choices)
     if head.pixels > options["small"]:
         return {"pixels": head.pixels, "memory": head.memory}
     background = tuple(options["background"])
-    limits = Limits(most, background, lambda shape: answer.array("pixels", shape, "uint8"))
-    decoding.decode(whole, name, limits)
-    return {"animated": frame_count(whole) > 1}
+    limits = Limits(most, background, choices, lambda shape: answer.array("pixels", shape, "uint8"))
+    decoded = decoding.decode(whole, name, limits)
+    return {"animated": decoded.animated, "taken": asdict(decoded.taken)}
 
 
 def read_frames(
@@ -108,7 +102,7 @@ def read_frames(
 
 
 def preload() -> None:
-    """Load what Pillow's readers load once they are used, and have AVIF's begin no threads."""
+    """Load what readers load once they are used, and have AVIF's begin no threads."""
     AvifImagePlugin.DEFAULT_MAX_THREADS = 1
     for plugin in (
         "TiffTags",
@@ -119,11 +113,31 @@ def preload() -> None:
         "GimpPaletteFile",
     ):
         import_module(f"PIL.{plugin}")
+    optional_formats.preload()
+    window_of(np.arange(2))  # NumPy's percentiles import more when they are first asked for
+
+
+def _options(name: str, limits: Limits, small: int) -> dict[str, Any]:
+    return {
+        "name": name,
+        "most": limits.pixels,
+        "small": small,
+        "background": limits.background,
+        "choices": asdict(limits.choices),
+    }
 
 
 def _read(
     job: str, data: bytes, options: Mapping[str, Any], memory: int, seconds: int
 ) -> wall.Answer:
+    if is_for_owners(find_reader(data[:HEAD], options["name"])):
+        raise ImageError(
+            say(
+                "{file} is a DICOM image or a HEIC photo, which HookViz reads by its path alone: "
+                "hookviz.read_image(path). Upload it saved as a PNG or a JPEG.",
+                file=endings.quoted(options["name"]),
+            )
+        )
     options = {**options, "name": shorten(options["name"])}
     return wall.read(job, data, options, memory=_BASE + 2 * len(data) + memory, seconds=seconds)
 
@@ -137,7 +151,12 @@ def _head(facts: Mapping[str, Any], name: str, most: int) -> Head:
 
 
 def _decoded(answer: wall.Answer, name: str, most: int) -> Decoded:
-    return Decoded(_pixels(answer, "pixels", name, most), answer.facts.get("animated") is True)
+    facts = answer.facts.get("taken")
+    taken = taken_of(facts) if isinstance(facts, dict) else None
+    if taken is None:
+        raise ImageError(endings.crashed(name))
+    pixels = _pixels(answer, "pixels", name, most)
+    return Decoded(pixels, taken, answer.facts.get("animated") is True)
 
 
 def _pixels(answer: wall.Answer, array: str, name: str, most: int) -> Pixels:

@@ -7,9 +7,8 @@ caller: orientation, depth, colour space and transparency. `formats` says which 
 import logging
 import re
 import struct
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any
 
@@ -20,13 +19,26 @@ from PIL.AvifImagePlugin import AvifImageFile
 from PIL.ImageFile import ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
 
-from hookviz.errors import ImageError, shorten
+from hookviz.errors import shorten
 from hookviz.images.animations import chosen, frame_count, reader_of_frames
-from hookviz.images.bit_depth import OTHER_BYTE, raw_mode_of, rounded
-from hookviz.images.formats import FORMATS, HEAD, find_reader
+from hookviz.images.bit_depth import (
+    OTHER_BYTE,
+    raw_mode_of,
+    rounded,
+    scaled_grey,
+    scaled_grey_and_opacity,
+)
+from hookviz.images.choices import ALL_TAKEN, NO_CHOICES, Choices, Taken, Window
+from hookviz.images.formats import HEAD, BandsError, DicomFile, find_reader
+from hookviz.images.optional_formats import (
+    bands_of_tiff,
+    check_can_read_bands,
+    check_is_tiff,
+    picture_of_dicom,
+)
+from hookviz.images.pages import checked_page, page_count
+from hookviz.images.refusals import check_has_no_window, check_scans, check_size, readable
 from hookviz.images.srgb import BROKEN_METADATA, split_alpha, to_srgb
-from hookviz.language.saying import say
-from hookviz.reader.endings import quoted
 
 Pixels = NDArray[np.uint8]
 RGB = tuple[int, int, int]
@@ -50,12 +62,29 @@ class Limits:
     Attributes:
         pixels: that it may have.
         background: RGB, what shows through where it is transparent.
+        choices: page, bands and window.
         make: makes the array that is filled, of a shape.
     """
 
     pixels: int
     background: RGB = WHITE
+    choices: Choices = NO_CHOICES
     make: Callable[[tuple[int, ...]], Pixels] = _new
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Decoded:
+    """Decoded file.
+
+    Attributes:
+        pixels: ``(H, W, 3)``.
+        taken: what of the file they are.
+        animated: whether it is an animation, of which this is the first frame.
+    """
+
+    pixels: Pixels
+    taken: Taken = ALL_TAKEN
+    animated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,47 +100,94 @@ class Head:
     memory: int
 
 
-def read_head(data: bytes, name: str, most: int) -> Head:
+def read_head(data: bytes, name: str, most: int, choices: Choices = NO_CHOICES) -> Head:
     """Return what the header tells; no pixel is decoded.
 
     Args:
         data: a whole file.
         name: what to call it in messages.
         most: pixels that an image may have.
+        choices: which page it is.
 
     Raises:
         ImageError: as `decode`, so far as the head shows it.
     """
     reader = find_reader(data[:HEAD], name)
+    if reader is DicomFile:  # its own size is checked where it is decoded
+        return Head(most, most * DEEP_BYTES)
+    page = checked_page(choices.page, page_count(data), name)
     with readable(name, most):
-        image = _opened(data, reader, name, most)
+        try:
+            image = _opened(data, reader, name, most, page)
+        except BandsError as error:
+            check_size(name, most, error.pixels, 1)
+            room = DEEP_BYTES + error.count * error.bits // 2  # four times its bytes
+            return Head(error.pixels, error.pixels * room)
         pixels = image.width * image.height
         return Head(pixels, pixels * (DEEP_BYTES if _is_deep(image) else _BYTES))
 
 
-def decode(data: bytes, name: str, limits: Limits) -> Pixels:
-    """Decode the first frame, as `hookviz.images.reading.decode` says.
+def decode(data: bytes, name: str, limits: Limits) -> Decoded:
+    """Decode the first frame, or the page that is chosen, as `hookviz.images.reading.decode` says.
 
     Raises:
-        ImageError: it can't be decoded within the limits.
+        ImageError: it can't be decoded within the limits, or has no such page.
     """
-    reader = find_reader(data[:HEAD], name)
+    reader, choices, pages = find_reader(data[:HEAD], name), limits.choices, page_count(data)
     with readable(name, limits.pixels):
-        image = _opened(data, reader, name, limits.pixels)
-        if isinstance(image, JpegImageFile):
-            _check_scans(data, image, name, limits.pixels)
-        raw_mode = _raw_mode(image)
-        if raw_mode in {"L;2", "L;4"} and "transparency" in image.info:
-            # Pillow scales grey of 2 or 4 bits to 8, but not the grey that counts as transparent
-            image.info["transparency"] *= 85 if raw_mode == "L;2" else 17
-        if raw_mode not in OTHER_BYTE:
-            return pixels_of(image, name, limits)
-        twin = reader(BytesIO(data))
-        for index, tile in enumerate(twin.tile):
-            other = OTHER_BYTE[raw_mode_of(tile.args)]
-            whole = (other, *tile.args[1:]) if isinstance(tile.args, tuple) else other
-            twin.tile[index] = tile._replace(args=whole)
-        return pixels_of(rounded(image, twin, raw_mode), name, limits)
+        if reader is DicomFile:
+            return _shown(picture_of_dicom(data, name, limits.pixels, choices), name, limits)
+        page = checked_page(choices.page, pages, name)
+        try:
+            image = _opened(data, reader, name, limits.pixels, page)
+        except BandsError as error:
+            image = None
+            check_can_read_bands(name, error)
+        if image is None or choices.bands is not None:
+            check_is_tiff(data, name)
+            found = bands_of_tiff(data, name, limits.pixels, choices, page)
+            decoded = _shown(found, name, limits)
+        else:
+            decoded = _of_image(
+                image, lambda: _opened(data, reader, name, limits.pixels, page), data, name, limits
+            )
+    taken = replace(decoded.taken, page=page, pages=pages)
+    return replace(decoded, taken=taken, animated=frame_count(data) > 1)
+
+
+def _shown(found: tuple[Image.Image, Taken], name: str, limits: Limits) -> Decoded:
+    """Return what another package than Pillow decoded."""
+    picture, taken = found
+    return replace(pixels_of(picture, name, replace(limits, choices=NO_CHOICES)), taken=taken)
+
+
+def _of_image(
+    image: ImageFile, again: Callable[[], ImageFile], data: bytes, name: str, limits: Limits
+) -> Decoded:
+    """Decode what Pillow opened, and can open again."""
+    if isinstance(image, JpegImageFile):
+        check_scans(data, image, name, limits.pixels)
+    raw_mode = _raw_mode(image)
+    if raw_mode in OTHER_BYTE:
+        return _of_16_bits(image, again(), name, limits)
+    if raw_mode in {"L;2", "L;4"} and "transparency" in image.info:
+        # Pillow scales grey of 2 or 4 bits to 8, but not the grey that counts as transparent
+        image.info["transparency"] *= 85 if raw_mode == "L;2" else 17
+    return pixels_of(image, name, limits)
+
+
+def _of_16_bits(image: ImageFile, twin: ImageFile, name: str, limits: Limits) -> Decoded:
+    """Decode an image whose other bytes its twin decodes."""
+    for index, tile in enumerate(twin.tile):
+        other = OTHER_BYTE[raw_mode_of(tile.args)]
+        whole = (other, *tile.args[1:]) if isinstance(tile.args, tuple) else other
+        twin.tile[index] = tile._replace(args=whole)
+    if _raw_mode(image) != "LA;16B":
+        return pixels_of(rounded(image, twin), name, limits)
+    levels, window = scaled_grey_and_opacity(twin, limits.choices.window)
+    levels.info = dict(image.info)
+    decoded = pixels_of(levels, name, replace(limits, choices=NO_CHOICES))
+    return replace(decoded, taken=_windowed(window, limits.choices))
 
 
 def decode_frames(data: bytes, name: str, count: int, limits: Limits) -> list[Pixels]:
@@ -126,52 +202,30 @@ def decode_frames(data: bytes, name: str, count: int, limits: Limits) -> list[Pi
     """
     found: dict[int, Pixels] = {}
     with readable(name, limits.pixels), reader_of_frames(data)(BytesIO(data)) as image:
-        _check_size(name, limits.pixels, image.width, image.height)
+        check_size(name, limits.pixels, image.width, image.height)
         most = limits.pixels // (image.width * image.height)
         wanted = chosen(max(1, min(frame_count(data), most)), count)
         for number in range(max(wanted) + 1):
             image.seek(number)
             if number in wanted:
-                found[number] = pixels_of(image.copy(), name, limits)
+                found[number] = pixels_of(image.copy(), name, limits).pixels
     return [found[number] for number in wanted]
 
 
-@contextmanager
-def readable(name: str, most: int) -> Iterator[None]:
-    """Turn everything that Pillow can raise in the block into an `ImageError`."""
-    try:
-        yield
-    except (ImageError, MemoryError):
-        raise
-    except Image.DecompressionBombError as error:
-        raise ImageError(_too_large(name, say("has too many pixels"), most)) from error
-    # On broken bytes Pillow's readers raise whatever their line of code happens to raise: OSError,
-    # SyntaxError, struct.error, zlib.error, MemoryError, … All of it says the same about the file.
-    except Exception as error:
-        reason = shorten(str(error), 120) or type(error).__name__
-        raise ImageError(
-            say(
-                "{file} is truncated, damaged, or of a kind that can't be read ({reason}). "
-                "Get the file again, or save the picture anew as {formats}.",
-                file=quoted(name),
-                reason=reason,
-                formats=say(FORMATS),
-            )
-        ) from error
-
-
-def _opened(data: bytes, reader: type[ImageFile], name: str, most: int) -> ImageFile:
+def _opened(data: bytes, reader: type[ImageFile], name: str, most: int, page: int = 1) -> ImageFile:
     """Open the image by its header, and refuse more pixels than are allowed: no bomb is decoded."""
     if reader is AvifImageFile:
         # libavif refuses large images as if they were damaged; the size is in its "ispe" boxes
         # (ISO/IEC 23008-12, 6.5.3), near the start.
         for box in re.finditer(rb"ispe\0{4}(.{8})", data[:65536], re.DOTALL):
-            _check_size(name, most, *struct.unpack(">II", box[1]))
+            check_size(name, most, *struct.unpack(">II", box[1]))
     image = reader(BytesIO(data))
-    _check_size(name, most, image.width, image.height)
+    if page > 1:
+        image.seek(page - 1)
+    check_size(name, most, image.width, image.height)
     # A TIFF is decoded tile by tile, and a tile can be larger than its image.
     tags = getattr(image, "tag_v2", {})
-    _check_size(name, most, *(tags.get(tag, 1) for tag in _TILE))
+    check_size(name, most, *(tags.get(tag, 1) for tag in _TILE))
     return image
 
 
@@ -185,49 +239,21 @@ def _is_deep(image: ImageFile) -> bool:
     return image.mode.startswith(("I", "F")) or _raw_mode(image) in OTHER_BYTE
 
 
-def _check_size(name: str, most: int, width: Any, height: Any) -> None:
-    if width * height > most:
-        size = say(
-            "decodes to {width} × {height} pixels, {megapixels:,.1f} million",
-            width=width,
-            height=height,
-            megapixels=width * height / 1e6,
-        )
-        raise ImageError(_too_large(name, size, most))
-
-
-def _too_large(name: str, size: str, most: int) -> str:
-    limit = say("{megapixels:,.1f} million (HOOKVIZ_MAX_PIXELS)", megapixels=most / 1e6)
-    return say(
-        "{file} {size}. HookViz reads up to {limit}; give a smaller version.",
-        file=quoted(name),
-        size=size,
-        limit=limit,
-    )
-
-
-def _check_scans(data: bytes, image: ImageFile, name: str, most: int) -> None:
-    """Refuse a JPEG that makes the decoder pass over its pixels again and again, scan by scan."""
-    scans = data.count(b"\xff\xda")  # a marker, never part of coded data; about ten are usual
-    if scans > 100 and scans * image.width * image.height > 20 * most:
-        raise ImageError(
-            say(
-                "{file} has {scans} scans, too many; save it anew as a PNG.",
-                file=quoted(name),
-                scans=scans,
-            )
-        )
-
-
-def pixels_of(image: Image.Image, name: str, limits: Limits) -> Pixels:
+def pixels_of(image: Image.Image, name: str, limits: Limits) -> Decoded:
     """Return upright sRGB ``(H, W, 3)`` of a Pillow image of any mode, which stays as it is.
 
     Raises:
-        ImageError: it has too many pixels.
+        ImageError: it has too many pixels, or no more than 8 bits where a window is chosen.
     """
-    _check_size(name, limits.pixels, image.width, image.height)
+    check_size(name, limits.pixels, image.width, image.height)
     image.load()
-    colour, alpha = split_alpha(_upright(image, name))
+    upright, taken = _upright(image, name), ALL_TAKEN
+    if upright.mode.startswith(("I", "F")):
+        colour, alpha, window = scaled_grey(upright, limits.choices.window)
+        taken = _windowed(window, limits.choices)
+    else:
+        check_has_no_window(limits.choices, name)
+        colour, alpha = split_alpha(upright)
     rgb = to_srgb(colour, image.info.get("icc_profile"), name)
     if alpha is not None:
         rgb = Image.composite(rgb, Image.new("RGB", rgb.size, limits.background), alpha)
@@ -237,7 +263,12 @@ def pixels_of(image: Image.Image, name: str, limits: Limits) -> Pixels:
         bottom = min(top + step, rgb.height)
         whole = bottom - top == rgb.height  # `crop` could warn of its size
         pixels[top:bottom] = np.asarray(rgb if whole else rgb.crop((0, top, rgb.width, bottom)))
-    return pixels
+    return Decoded(pixels, taken)
+
+
+def _windowed(window: Window, choices: Choices) -> Taken:
+    """Return the window that was taken, unless somebody chose it, who knows it."""
+    return Taken(window=None if choices.window else window)
 
 
 def _upright(image: Image.Image, name: str) -> Image.Image:

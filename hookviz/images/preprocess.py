@@ -12,6 +12,7 @@ from torch import Tensor
 from torchvision.transforms import functional as F  # its name everywhere
 
 from hookviz.errors import HookVizError, ImageError, ModelError, shorten
+from hookviz.images.arrays import ARRAYS, is_batch, several, tensor_of
 from hookviz.images.crop_geometry import (
     FILTER_REACH,
     crop_axes,
@@ -92,7 +93,8 @@ def prepare(
     values = F.normalize(levels, mean=list(preprocess.mean), std=list(preprocess.std))
     shown = np.array(picture.convert("RGB"))
     shown.setflags(write=False)
-    return _input(values.unsqueeze(0), shown, crop_between(rows, columns))
+    made = _input(values.unsqueeze(0), shown, crop_between(rows, columns))
+    return replace(made, note=image.note)
 
 
 def from_tensor(tensor: Tensor, form: str = "C, H, W") -> ModelInput:
@@ -111,6 +113,8 @@ def from_tensor(tensor: Tensor, form: str = "C, H, W") -> ModelInput:
     """
     wrong = _fault(tensor, form)
     if wrong:
+        if isinstance(tensor, Tensor) and form == "C, H, W" and is_batch(tensor):
+            raise ImageError(say("The input is {problem}.", problem=several(tuple(tensor.shape))))
         raise ImageError(
             say(
                 "The input is {problem}; give one image as a float tensor of ({axes}) or (1, "
@@ -139,37 +143,57 @@ def _clip(
     return clip if len(frames) == 1 else replace(clip, frames=pictures)
 
 
-def _from_function(image: InputImage, function: Callable[[Image.Image], Tensor]) -> ModelInput:
+def from_reader(read: Callable[[Any], Any], source: Any) -> Tensor:
+    """Return the float tensor to which a person's own function reads a path or bytes.
+
+    Raises:
+        ModelError: it failed, or returned no image.
+    """
+    shown = say("the file's bytes") if isinstance(source, bytes) else shorten(repr(str(source)))
+    return _called(read, "read", source, shown)
+
+
+def _from_function(image: InputImage, function: Callable[[Image.Image], Any]) -> ModelInput:
+    picture = Image.fromarray(image.pixels)
+    tensor = _batched(_called(function, "preprocess", picture, repr(shorten(image.name))))
+    known = function.shown(image, tensor) if isinstance(function, ImageProcessor) else (None, None)
+    return replace(_input(tensor, *known), note=image.note)
+
+
+def _called(function: Callable[[Any], Any], role: str, argument: Any, shown: str) -> Tensor:
+    """Return the tensor that a person's own function makes of an image."""
     label = shorten(repr(function))
     try:
-        returned = pixel_values(function(Image.fromarray(image.pixels)))
+        returned = pixel_values(function(argument))
     except HookVizError:
         raise
     except Exception as error:  # the function is the caller's own: anything can come out of it
         raise ModelError(
             say(
-                "The model's preprocess {label} failed on {image!r}: {name}: {error}",
+                "The model's {role} {label} failed on {image}: {name}: {error}",
+                role=role,
                 label=label,
-                image=shorten(image.name),
+                image=shown,
                 name=type(error).__name__,
                 error=shorten(str(error), 200),
             )
         ) from error
+    if isinstance(returned, ARRAYS):
+        returned = tensor_of(returned)
     wrong = _fault(returned)
     if wrong:
         raise ModelError(
             say(
-                "The model's preprocess {label} returned {problem} for {image!r}; it must "
-                "return a float tensor of (C, H, W) or (1, C, H, W), or a dict with it as "
-                "pixel_values.",
+                "The model's {role} {label} returned {problem} for {image}; it must return a "
+                "float tensor of (C, H, W) or (1, C, H, W), or a dict with it as pixel_values.",
+                role=role,
                 label=label,
                 problem=wrong,
-                image=shorten(image.name),
+                image=shown,
             )
         )
-    tensor = _batched(returned)
-    known = function.shown(image, tensor) if isinstance(function, ImageProcessor) else (None, None)
-    return _input(tensor, *known)
+    values: Tensor = returned
+    return values
 
 
 def _batched(tensor: Tensor, form: str = "C, H, W") -> Tensor:

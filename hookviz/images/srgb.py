@@ -1,4 +1,4 @@
-"""Convert a Pillow image of any mode to 8-bit sRGB and opacity: depth, colour space, profile."""
+"""Convert a Pillow image of 8 bits to sRGB and opacity: colour space, profile."""
 
 import logging
 import struct
@@ -8,7 +8,6 @@ import numpy as np
 from PIL import Image, ImageCms
 
 from hookviz.errors import shorten
-from hookviz.images.bit_depth import scaled_grey
 
 _log = logging.getLogger(__name__)
 _DAMAGE = (ArithmeticError, EOFError, LookupError, OSError, SyntaxError, TypeError, ValueError)
@@ -19,8 +18,6 @@ BROKEN_METADATA = (*_DAMAGE, struct.error, ImageCms.PyCMSError, Warning)
 
 def split_alpha(image: Image.Image) -> tuple[Image.Image, Image.Image | None]:
     """Split into colours (mode L, RGB, CMYK or LAB) and opacity (mode L) if some pixel lacks it."""
-    if image.mode.startswith(("I", "F")):
-        return scaled_grey(image)
     if image.has_transparency_data:
         image = image.convert("LA" if image.mode in {"1", "L", "LA", "La"} else "RGBA")
         alpha = image.getchannel("A")

@@ -12,13 +12,15 @@ from torchvision.models import WeightsEnum
 from hookviz.errors import WeightsError, shorten
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.network_state import share
-from hookviz.language.saying import say
+from hookviz.language.saying import joined, say
 from hookviz.models import architectures, catalog, hugging_face, networks
-from hookviz.models.checkpoints.reading import read_state_dict
+from hookviz.models.checkpoints.reading import read_checkpoint, read_state_dict
+from hookviz.models.checkpoints.unwrapping import StateDict
 from hookviz.models.devices import find_device
 from hookviz.models.fetching import downloads
 from hookviz.models.labels import read_labels
 from hookviz.models.sources import source_of
+from hookviz.models.state_dict_keys import network_names
 from hookviz.models.wrapping import wrap
 from hookviz.outputs.declaration import BOXES, LOGITS, MAPS, Output
 from hookviz.paths import path_of
@@ -41,6 +43,7 @@ def load_model(
     half: bool = False,
     labels: Labels | None = None,
     progress: downloads.Report | None = None,
+    key: str | None = None,
 ) -> Model:
     """Load a model of the catalog, frozen and in eval mode.
 
@@ -57,6 +60,8 @@ def load_model(
         half: compute in half precision, on a GPU only.
         labels: a label per class in place of the data set's own; see `read_labels`.
         progress: told how far a download is; what it raises ends the download.
+        key: where a checkpoint holds several networks, as student and teacher or a model and its
+            average, the key of the one that is taken. `Model.note` says which there are.
 
     Raises:
         UnknownModelError: the catalog has no such model.
@@ -91,9 +96,15 @@ def load_model(
         network, origin = _pretrained(spec, progress), "pretrained"
     else:
         path = path_of(weights)
-        state_dict = read_state_dict(path)
-        network = networks.with_weights(spec, state_dict, shorten(path.name))
-        origin = path.name
+        found = read_checkpoint(path, key=key)
+        network = networks.with_weights(spec, found.tensors, shorten(path.name))
+        model = _as_model(spec, network, path.name, labels, on_device, half=half)
+        note = _others_in(spec, found, path.name) if key is None else ""
+        return replace(model, weights_note=note)
+    if key is not None:
+        raise WeightsError(
+            say("key={key!r} is for the path of a checkpoint; leave it out.", key=shorten(key))
+        )
     return _as_model(spec, network, origin, labels, on_device, half=half)
 
 
@@ -122,9 +133,27 @@ def load_checkpoint(
     """
     spec = catalog.find_model(name)
     on_device = find_device(device, half=half)
-    state_dict = read_state_dict(data, file_name)
-    network = networks.with_weights(spec, state_dict, shorten(file_name))
-    return _as_model(spec, network, file_name, labels, on_device, half=half)
+    found = read_checkpoint(data, file_name)
+    network = networks.with_weights(spec, found.tensors, shorten(file_name))
+    model = _as_model(spec, network, file_name, labels, on_device, half=half)
+    return replace(model, weights_note=_others_in(spec, found, file_name))
+
+
+def _others_in(spec: ModelSpec, found: StateDict, name: str) -> str:
+    """Say which of several networks in a file was taken, and how to get another; else nothing."""
+    taken, *others = network_names(spec.name, found.tensors) or ("",)
+    if not others:
+        taken, others = found.key, list(found.others)
+    if not others:
+        return ""
+    return say(
+        "{file} holds several sets of weights: {taken} was taken. load_model(…, key={other!r}) "
+        "takes another; there are {others}.",
+        file=shorten(name),
+        taken=shorten(repr(taken)) if taken else say("the one at its top"),
+        other=shorten(others[0]),
+        others=joined(shorten(repr(each), 40) for each in others[:5]),
+    )
 
 
 def _of_hugging_face(

@@ -90,19 +90,35 @@ def match(name: str, state_dict: Mapping[str, Tensor]) -> Match:
 def _renamed(state_dict: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Rename tensors as the architecture does, past prefixes and older spellings."""
     originals = {key if key in expected else _without_wrappers(key): key for key in state_dict}
-    prefixes: Counter[str] = Counter()
-    for key in originals:
-        parts = key.split(".", _DEEPEST)
-        for start in range(len(parts)):
-            if ".".join(parts[start:]) in expected:
-                prefixes[".".join([*parts[:start], ""])] += 1
-    # The most common one; where two are equally common the first, and none at all before any.
-    prefix = max(prefixes, key=lambda text: (prefixes[text], text == ""), default="")
+    prefix = next(iter(_prefixes(originals, expected)), "")
     return {
         key.removeprefix(prefix): state_dict[original]
         for key, original in originals.items()
         if key.startswith(prefix)
     }
+
+
+def network_names(name: str, state_dict: Mapping[str, Tensor]) -> tuple[str, ...]:
+    """Return the prefixes of a state dict that each hold the network, that of `match` first."""
+    expected = outline(name, spec_classes(name), training_heads=True)
+    counts = _prefixes(map(_without_wrappers, state_dict), expected)
+    most = max(counts.values(), default=0)
+    return tuple(prefix[:-1] for prefix, count in counts.items() if count > most * 0.9)
+
+
+def _prefixes(keys: Iterable[str], expected: Mapping[str, Tensor]) -> dict[str, int]:
+    """Return how many keys are an architecture's after each prefix, the most common first.
+
+    Where two are equally common the first in the file comes first, and none at all before any.
+    """
+    counts: Counter[str] = Counter()
+    for key in keys:
+        parts = key.split(".", _DEEPEST)
+        for start in range(len(parts)):
+            if ".".join(parts[start:]) in expected:
+                counts[".".join([*parts[:start], ""])] += 1
+    order = sorted(counts, key=lambda prefix: (-counts[prefix], prefix != ""))
+    return {prefix: counts[prefix] for prefix in order}
 
 
 def _with_plain_head(

@@ -56,6 +56,7 @@ def wrap(
     example: Example | None = None,
     train: bool = False,
     output: Output | Part = None,
+    read: Callable[[Any], Tensor] | None = None,
 ) -> Model:
     """Wrap a person's own network as a `Model`. It runs nothing and copies nothing.
 
@@ -95,6 +96,9 @@ def wrap(
             or ``"boxes"``; or the part that answers, a key, an index or a function of the output;
             or a `hookviz.Output` of both. By default what the network states or its numbers show;
             where that leaves a doubt its scores are shown as they are, and not as percentages.
+        read: reads files that only you can read: a function from a path or the bytes of a file to
+            the network's input, a float tensor of ``(C, H, W)``, whose depth and channels reach
+            the network as they are. `prepare` and `capture` call it for every path and bytes.
 
     Raises:
         ModelError: `module` is no module, or one whose layers can't be seen (scripted, traced,
@@ -118,7 +122,7 @@ def wrap(
                 )
             )
         arguments: dict[str, Any] = {"preprocess": preprocess, "categories": labels}
-        arguments |= {"name": name, "title": name}
+        arguments |= {"name": name, "title": name, "read": read}
         changes = {key: value for key, value in arguments.items() if value}
         if output is not None:
             changes["output"] = as_output(output)
@@ -150,6 +154,7 @@ def wrap(
         train=train,
         example=given,
         output=stated_output(network) if output is None else as_output(output),
+        read=read,
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from hookviz.errors import ImageError
+from hookviz.images.pages import page_count
 from hookviz.language.saying import say
 from hookviz.serving.kept_photographs import OwnFile, kept_photographs
 from hookviz.settings import MEGABYTE
@@ -28,7 +29,7 @@ MOST_BYTES = 32 * MEGABYTE
 """How many bytes their files have together; the last one is kept whatever its size."""
 
 # Keys of session_state that no widget has can't be set from outside.
-_KEY, _BROUGHT = "_recent", "_brought"
+_KEY, _BROUGHT, _PAGES = "_recent", "_brought", "_pages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,27 @@ def find_recent(name: str | None) -> RecentImage | None:
     with st.spinner(say("Reading the image…")):
         remember(name, kept.data, resources.decode(kept.data, kept.title, name))
     return recent_images()[0]
+
+
+def read_recent(recent: RecentImage) -> InputImage:
+    """Decode a recent image, and of several pages the one that is chosen.
+
+    Raises:
+        ImageError: it can't be read.
+    """
+    name = recent.thumbnail.name
+    page = st.session_state.get(_PAGES, {}).get(name)
+    return resources.decode(recent.data, recent.thumbnail.title, name, page)
+
+
+def pick_page(recent: RecentImage) -> None:
+    """Show the choice of a page where the file has several; it is kept for the session."""
+    pages = page_count(recent.data)
+    if pages == 1:
+        return
+    name, chosen = recent.thumbnail.name, st.session_state.setdefault(_PAGES, {})
+    label = say("Page, of {count:,}", count=pages)
+    chosen[name] = st.number_input(label, 1, pages, chosen.get(name, 1), key=f"page-{name}")
 
 
 def hold_for_reload() -> None:

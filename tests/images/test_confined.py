@@ -12,6 +12,7 @@ from PIL import Image
 
 from hookviz.errors import ImageError
 from hookviz.images import reading
+from hookviz.images.choices import Choices
 from hookviz.reader import wall
 from tests import hostile_pictures
 from tests.images.test_decoding import LEVELS, animation
@@ -68,3 +69,18 @@ def test_a_hostile_one_costs_this_process_nothing(up: None, kind: str) -> None:
     assert time.process_time() - begun < 1.5
     more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert more * 1024 < 2 * len(data) + 400 * MEGABYTE
+
+
+def test_choices_and_the_note_go_through(up: None) -> None:
+    deep = np.random.default_rng(1).integers(900, 1100, (60, 80)).astype(np.uint16)
+    pages = [Image.fromarray(page) for page in (deep, deep[::-1].copy())]
+    buffer = BytesIO()
+    pages[0].save(buffer, "TIFF", save_all=True, append_images=pages[1:])
+    data = buffer.getvalue()
+    for choices in (Choices(), Choices(page=2), Choices(window=(1000.0, 50.0), page=2)):
+        here = reading.decode_here(data, "a.tif", choices=choices)
+        behind = reading.decode(data, "a.tif", choices=choices)
+        assert np.array_equal(here.pixels, behind.pixels)
+        assert here.note == behind.note != ""
+    with pytest.raises(ImageError, match=r"'a\.tif' has no page 3"):
+        reading.decode(data, "a.tif", choices=Choices(page=3))

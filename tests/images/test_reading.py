@@ -235,6 +235,7 @@ def test_broken_exif_does_not_lose_the_picture(exif: bytes) -> None:
 # ── depth ──────────────────────────────────────────────────────────────────────────────────────
 
 DEEP = np.arange(65536, dtype=">u2").reshape(256, 256)
+FULL = (32767.5, 65535)  # the window of all that 16 bits can be
 ROUNDED = np.rint(DEEP.astype(float) / 257).astype(np.uint8)
 
 
@@ -244,7 +245,7 @@ def grey(levels: Array) -> Array:
 
 def test_16_bit_grey_png_is_rounded() -> None:
     data = png([row.tobytes() for row in DEEP], 256, 16, 0)
-    np.testing.assert_array_equal(decode(data).pixels, grey(ROUNDED))
+    np.testing.assert_array_equal(read(data, window=FULL).pixels, grey(ROUNDED))
 
 
 def test_16_bit_rgb_png_is_rounded() -> None:
@@ -262,10 +263,11 @@ def test_16_bit_png_with_alpha_is_rounded() -> None:
     np.testing.assert_array_equal(decode(data).pixels, expected)
     faint = np.stack([opaque, DEEP], axis=-1).astype(">u2")
     data = png([row.tobytes() for row in faint], 256, 16, 4)
-    np.testing.assert_array_equal(decode(data, background=(0, 0, 0)).pixels, grey(ROUNDED))
+    black = read(data, background=(0, 0, 0), window=FULL)
+    np.testing.assert_array_equal(black.pixels, grey(ROUNDED))
     shade = np.stack([DEEP, opaque], axis=-1).astype(">u2")
     data = png([row.tobytes() for row in shade], 256, 16, 4)
-    np.testing.assert_array_equal(decode(data).pixels, grey(ROUNDED))
+    np.testing.assert_array_equal(read(data, window=FULL).pixels, grey(ROUNDED))
 
 
 @pytest.mark.parametrize("order", "<>")
@@ -284,9 +286,9 @@ def test_16_bit_rgb_tiff_is_rounded(order: str, planar: int, compression: int) -
 @pytest.mark.parametrize("order", "<>")
 def test_16_bit_grey_tiff_is_rounded(order: str) -> None:
     data = tiff(DEEP.astype(f"{order}u2").tobytes(), 256, 256, (16,), 1, order=order)
-    np.testing.assert_array_equal(decode(data).pixels, grey(ROUNDED))
+    np.testing.assert_array_equal(read(data, window=FULL).pixels, grey(ROUNDED))
     planar = tiff(DEEP.astype(f"{order}u2").tobytes(), 256, 256, (16,), 1, order=order, planar=2)
-    np.testing.assert_array_equal(decode(planar).pixels, grey(ROUNDED))
+    np.testing.assert_array_equal(read(planar, window=FULL).pixels, grey(ROUNDED))
 
 
 def test_a_tiff_with_missing_strips_is_refused() -> None:
@@ -299,7 +301,7 @@ def test_a_tiff_with_missing_strips_is_refused() -> None:
 
 def test_grey_tiff_where_zero_is_white() -> None:
     data = tiff(DEEP.astype("<u2").tobytes(), 256, 256, (16,), 0)
-    np.testing.assert_array_equal(decode(data).pixels, grey(255 - ROUNDED))
+    np.testing.assert_array_equal(read(data, window=FULL).pixels, grey(255 - ROUNDED))
     data = tiff(bytes([0, 100, 255]), 3, 1, (8,), 0)
     np.testing.assert_array_equal(decode(data).pixels[0, :, 0], [255, 155, 0])
 
@@ -386,7 +388,8 @@ def test_a_transparent_grey(
     row: bytes, bits: int, transparent: int, expected: list[tuple[int, ...]]
 ) -> None:
     data = png([row], 4, bits, 0, chunk(b"tRNS", struct.pack(">H", transparent)))
-    np.testing.assert_array_equal(decode(data, background=RED).pixels[0], expected)
+    window = FULL if bits == 16 else None
+    np.testing.assert_array_equal(read(data, background=RED, window=window).pixels[0], expected)
 
 
 def test_a_transparent_colour() -> None:
@@ -502,8 +505,8 @@ def test_a_grey_profile() -> None:
     linear = levels / 255
     # IEC 61966-2-1: how sRGB encodes light
     coded = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
-    for picture in (levels, levels.astype(np.uint16) * 257):
-        pixels = decode(encoded(picture, "PNG", icc_profile=BRIGHT)).pixels
+    for picture, window in ((levels, None), (levels.astype(np.uint16) * 257, FULL)):
+        pixels = read(encoded(picture, "PNG", icc_profile=BRIGHT), window=window).pixels
         assert np.abs(pixels.astype(float) - grey(coded * 255)).max() <= 1.5
 
 

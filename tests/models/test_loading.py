@@ -181,3 +181,23 @@ def test_a_bad_file_among_the_downloads_is_named(own_torch_home: Path, body: byt
     ) as e:
         hookviz.load_model("squeezenet1_1")
     assert str(path) in str(e.value)
+
+
+def test_the_first_of_several_networks_in_a_file_is_named(tmp_path: Path) -> None:
+    first = hookviz.load_model("shapesnet").network.state_dict()
+    second = hookviz.load_model("shapesnet", "random").network.state_dict()
+    flat = {f"student.{key}": tensor for key, tensor in first.items()}
+    flat |= {f"teacher.{key}": tensor for key, tensor in second.items()}
+    for number, content in enumerate(({"student": first, "teacher": second}, flat)):
+        path = tmp_path / f"{number}.pth"
+        torch.save(content, path)
+        model = hookviz.load_model("shapesnet", path)
+        assert "'student' was taken. load_model(…, key='teacher')" in model.note
+        assert hookviz.capture(model, "assets/samples/cat.jpg").note == model.note
+        other = hookviz.load_model("shapesnet", path, key="teacher")
+        assert other.note == ""
+        assert other.digest == hookviz.load_model("shapesnet", "random").digest != model.digest
+        uploaded = loading.load_checkpoint("shapesnet", path.read_bytes(), path.name)
+        assert uploaded.note == model.note
+    with pytest.raises(hookviz.WeightsError, match="key='teacher' is for the path"):
+        hookviz.load_model("shapesnet", key="teacher")

@@ -1,12 +1,14 @@
 """The session's last images, as the page keeps them."""
 
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
 import pytest
 import streamlit as st
+from PIL import Image
 from streamlit.runtime import caching
 from streamlit.testing.v1 import AppTest
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
@@ -64,6 +66,22 @@ def test_the_last_images_are_kept_and_one_is_gone_back_to() -> None:
     give(page, "again.png", encoded(picture(4, 44, 30)))  # known by its pixels: no second tile
     assert names(page)[:2] == ["again.png", f"{recent.MOST + 1}.png"]
     assert len(names(page)) == recent.MOST
+
+
+def test_a_page_of_a_stack_is_chosen_and_said() -> None:
+    stack = BytesIO()
+    first, second = (Image.new("I;16", (40 + page, 30), page) for page in (0, 7))
+    first.save(stack, "TIFF", save_all=True, append_images=[second])
+    page = opened(model="ShapesNet", image="Upload")
+    give(page, "stack.tif", stack.getvalue())
+    assert "of 40×30 pixels" in shown(page)
+    assert any("Page 1 of 2" in str(each.value) for each in page.caption)
+    page.number_input[0].set_value(2).run()
+    assert not page.exception
+    assert "of 47×30 pixels" in shown(page)
+    assert any("Page 2 of 2" in str(each.value) for each in page.caption)
+    page.run()
+    assert "of 47×30 pixels" in shown(page)
 
 
 MINE, YOURS = b"my browser's own" * 2, b"your browser's one"

@@ -9,20 +9,19 @@ from importlib import import_module
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
 from hookviz.errors import SettingError, UnknownNameError, nearest_names
 from hookviz.hooking.default_device import with_numbers
-from hookviz.images import reading
 from hookviz.language.saying import joined, say
 from hookviz.lenses.contract.beside_random import run_beside_random
 from hookviz.lenses.contract.lens import GROUPS, Lens, LensOutput, Subject
 from hookviz.lenses.contract.result import LensResult
 from hookviz.models.wrapping import as_model
 from hookviz.outputs.declaration import NUMBER, Output
-from hookviz.types import InputImage, Model, ModelInput, Progress, ignore
+from hookviz.types import InputImage, Model, Progress, ignore
 
 QUESTION_WORDS = ("Where", "Who", "Which", "What", "How", "Is")
 """How a lens's question begins, in the order in which those of a group are listed."""
@@ -104,7 +103,7 @@ def run_lens(
     check_names(lens, parameters)
     started = time.perf_counter()
     model = as_model(model)
-    source = image if isinstance(image, ModelInput | Tensor) else reading.read(image)
+    source = inputs.open_source(model, image)
     target = parameters.get("target")
     if callable(target):
         model = replace(model, output=Output(NUMBER, target), categories=(say("the target"),))

@@ -21,7 +21,7 @@ from hookviz.models.checkpoints.guards import (
     check_pickles,
 )
 from hookviz.models.checkpoints.refusals import damaged, unreadable, unsafe_file_error
-from hookviz.models.checkpoints.unwrapping import find_state_dict
+from hookviz.models.checkpoints.unwrapping import StateDict, find_state_dict
 from hookviz.paths import fault_of, path_of
 
 _HEAD = 4096  # bytes at the start of a file that tell its kind
@@ -29,6 +29,15 @@ _TORCH_MAGIC = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"  # opens every file of torch.s
 
 
 def read_state_dict(source: Path | bytes, name: str = "") -> dict[str, Tensor]:
+    """Read the state dict in a file as `read_checkpoint` does.
+
+    Raises:
+        WeightsError: as `read_checkpoint`.
+    """
+    return read_checkpoint(source, name).tensors
+
+
+def read_checkpoint(source: Path | bytes, name: str = "", key: str | None = None) -> StateDict:
     """Read the state dict in a file, whatever wraps it; nothing in the file is ever executed.
 
     The kind of file is told by its content. Tensors keep the type and the names that they have in
@@ -37,6 +46,7 @@ def read_state_dict(source: Path | bytes, name: str = "") -> dict[str, Tensor]:
     Args:
         source: the file, or its bytes: safetensors, or what torch.save wrote, old format or new.
         name: what to call it in errors; the path's name by default.
+        key: which is taken of several, see `find_state_dict`.
 
     Raises:
         WeightsError: there is no such file, it is of another kind, damaged, or holds objects that
@@ -44,13 +54,13 @@ def read_state_dict(source: Path | bytes, name: str = "") -> dict[str, Tensor]:
     """
     name = shorten(name or (source.name if isinstance(source, Path) else say("the checkpoint")))
     if isinstance(source, bytes):
-        return _read(io.BytesIO(source), name)
+        return _read(io.BytesIO(source), name, key)
     try:
         source = path_of(source)
         if fault := fault_of(source):
             raise unreadable(name, say("it is {fault}", fault=fault))
         with source.open("rb") as stream:
-            return _read(stream, name)
+            return _read(stream, name, key)
     except FileNotFoundError as error:
         raise WeightsError(
             say(
@@ -63,7 +73,7 @@ def read_state_dict(source: Path | bytes, name: str = "") -> dict[str, Tensor]:
         raise unreadable(name, getattr(error, "strerror", None) or str(error)) from error
 
 
-def _read(stream: BinaryIO, name: str) -> dict[str, Tensor]:
+def _read(stream: BinaryIO, name: str, key: str | None) -> StateDict:
     head = stream.read(_HEAD)
     size = stream.seek(0, io.SEEK_END)
     stream.seek(0)
@@ -71,13 +81,13 @@ def _read(stream: BinaryIO, name: str) -> dict[str, Tensor]:
         raise unreadable(name, say("it is empty"))
     if head.startswith(b"PK"):
         check_archive(stream, size, name)
-        return find_state_dict(_from_pickle(stream, name), name)
+        return find_state_dict(_from_pickle(stream, name), name, key)
     if _TORCH_MAGIC in head[:40]:
         check_pickles(stream, 5, name)
-        return find_state_dict(_from_pickle(stream, name, _zeroed(size)), name)
+        return find_state_dict(_from_pickle(stream, name, _zeroed(size)), name, key)
     length = int.from_bytes(head[:8], "little")
     if head[8:9] == b"{" and length < 1 << 40:
-        return find_state_dict(_from_safetensors(stream, length, size, name), name)
+        return find_state_dict(_from_safetensors(stream, length, size, name), name, key)
     raise unreadable(name, kind_of(head, name))
 
 

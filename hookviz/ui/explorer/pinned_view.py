@@ -11,7 +11,7 @@ from hookviz.language.saying import say
 from hookviz.models import catalog, user_models
 from hookviz.types import Address, ModelSpec
 from hookviz.ui.link import update_link
-from hookviz.ui.recent_images import find_recent
+from hookviz.ui.recent_images import find_recent, read_recent
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.explorer_sessions import PinnedScene
 from hookviz.ui.state import WEIGHTS, ModelChoice, Shown, choose, chosen_upload
@@ -130,7 +130,7 @@ def _image(parts: dict[str, str]) -> Shown:
         )
     title = recent.thumbnail.title
     return Shown(
-        resources.decode(recent.data, title, recent.thumbnail.name),
+        read_recent(recent),
         say("Your image {title}", title=title),
     )
 

@@ -69,7 +69,8 @@ def _show_predictions(capture: Capture, model: Model, shown: Shown, way: ClassWa
             color="orange",
         )
     if model.note:
-        st.badge(say("in evaluation mode"), color="gray", help=model.note)
+        label = say("one of several") if model.weights_note else say("in evaluation mode")
+        st.badge(label, color="gray", help=model.note)
     if capture.answer is None:
         st.caption(say("This network puts out no class scores."))
         return

@@ -30,7 +30,7 @@ from hookviz.ui.components.region import mark_region
 from hookviz.ui.lenses.lens_choice import layers_at_side
 from hookviz.ui.link import update_link
 from hookviz.ui.linked_choice import linked_choice
-from hookviz.ui.recent_images import recent_images
+from hookviz.ui.recent_images import read_recent, recent_images
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.state import TARGET
@@ -290,10 +290,7 @@ def _images(parameter: kinds.MoreImages, key: str, subject: Subject) -> list[Inp
                 )
             )
     if st.toggle(say("Samples and recent images too"), True, key=f"{key}-samples"):
-        recent = [
-            resources.decode(each.data, each.thumbnail.title, each.thumbnail.name)
-            for each in recent_images()
-        ]
+        recent = [read_recent(each) for each in recent_images()]
         known = [resources.decode(s.path.read_bytes(), s.title, s.name) for s in samples()]
         shown = subject.image.digest if subject.image else ""  # which would be most like itself
         images += [image for image in (*recent, *known) if image.digest != shown]

@@ -14,6 +14,7 @@ from hookviz.capturing.cache import ByteCache
 from hookviz.explaining.channel_mask import copied_bytes, mask_channels
 from hookviz.hooking.network_state import unchanged
 from hookviz.images import reading
+from hookviz.images.choices import Choices
 from hookviz.language.saying import say
 from hookviz.models import loading, user_models
 from hookviz.outputs.declaration import Output
@@ -26,8 +27,11 @@ from hookviz.types import InputImage, Model, ModelInput
 from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.state import ModelChoice, shows_sample
 
-IMAGE_TYPES = ("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "avif")
-"""How the names of the files that `decode` reads end."""
+IMAGE_TYPES = (
+    *("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "avif"),
+    *("heic", "heif", "dcm", "jp2", "jxl", "svg", "psd"),
+)
+"""How the names of files end that `decode` reads, or refuses in a sentence of its own."""
 
 _FLOAT_BYTES = 4
 _MOST_DIGESTS = 1000  # of uploaded files, by Streamlit's names for them, that nobody can guess
@@ -173,7 +177,7 @@ def prepare(model: Model, image: InputImage, *, size: int | None, whole: bool) -
     return model_input
 
 
-def decode(data: bytes, name: str, key: str) -> InputImage:
+def decode(data: bytes, name: str, key: str, page: int | None = None) -> InputImage:
     """Decode the image in an uploaded file once per session, a large one in a turn of its own.
 
     A class that uploads at once would otherwise decode at once, hundreds of megabytes each.
@@ -181,9 +185,10 @@ def decode(data: bytes, name: str, key: str) -> InputImage:
     Raises:
         ImageError: it can't be read.
     """
-    image: InputImage | None = session_cache().get(("image", key))
+    image: InputImage | None = session_cache().get(("image", key, page))
     if image is None:
-        first = reading.decode_small(data, name)
+        choices = Choices(page=page)
+        first = reading.decode_small(data, name, choices)
         if isinstance(first, InputImage):
             image = first
         else:
@@ -191,7 +196,7 @@ def decode(data: bytes, name: str, key: str) -> InputImage:
                 first.memory, first.memory, lambda _room: say("Give a smaller image.")
             )
             with turn(say("Reading the image"), "decode", need=need) as slot:
-                image = reading.decode(data, name, head=first)
+                image = reading.decode(data, name, head=first, choices=choices)
                 slot.limit.check()  # inside it nothing can be ended; its pixels are bounded
-        session_cache().put(("image", key), image, image.pixels.nbytes)
+        session_cache().put(("image", key, page), image, image.pixels.nbytes)
     return image

@@ -24,6 +24,8 @@ from hookviz.ui.recent_images import (
     find_recent,
     hold_for_reload,
     keep_and_select,
+    pick_page,
+    read_recent,
     recent_images,
     take_brought,
 )
@@ -88,8 +90,11 @@ def pick_image() -> Shown:
     chosen = _pick_recent()
     if chosen is not None:
         name = chosen.thumbnail.title
+        pick_page(chosen)
         with st.spinner(say("Reading the image…")):
-            image = resources.decode(chosen.data, name, chosen.thumbnail.name)
+            image = read_recent(chosen)
+        if image.note:
+            st.caption(plain(image.note))
         return Shown(image, say("Your image {name}", name=name))
     st.session_state[_STANDS_IN] = chosen_upload() is not None or (
         arrived_with == origin and not recent_images()

@@ -8,7 +8,7 @@ from torch import Tensor
 
 import hookviz
 from hookviz.models.checkpoints import unwrapping
-from hookviz.models.checkpoints.reading import read_state_dict
+from hookviz.models.checkpoints.reading import read_checkpoint, read_state_dict
 from tests.models.checkpoints.checkpoint_files import STATE, same, saved
 from tests.networks import Tiny
 
@@ -93,3 +93,26 @@ def test_endless_wrappings_end() -> None:
         nested = {"model": nested, "net": nested}  # shared, so 2 to the power of 200 paths
     with pytest.raises(hookviz.WeightsError, match="no tensors with names"):
         read_state_dict(saved(nested))
+
+
+def test_of_several_one_is_taken_and_the_others_are_named() -> None:
+    found = read_checkpoint(saved({"student": STATE, "ema": {"shadow": OTHER}, "optimizer": ADAM}))
+    assert (found.key, found.others) == ("student", ("ema.shadow",))
+    assert same(found.tensors, STATE)
+    few = read_checkpoint(saved({"net": STATE, "loss": {"a": torch.ones(1), "b": torch.ones(1)}}))
+    assert (few.key, few.others) == ("net", ())
+
+
+@pytest.mark.parametrize("key", ["teacher", "teacher.state_dict"])
+def test_a_key_takes_another(key: str) -> None:
+    data = saved({"student": STATE, "teacher": {"state_dict": OTHER}})
+    assert same(read_checkpoint(data, key=key).tensors, OTHER)
+    with pytest.raises(hookviz.WeightsError, match=r"key='pupil'; it has 'student' and 'teacher"):
+        read_checkpoint(data, key="pupil")
+
+
+def test_a_key_takes_the_tensors_whose_names_begin_with_it() -> None:
+    student = {f"student.{key}": tensor for key, tensor in STATE.items()}
+    data = saved(student | {f"teacher.{key}": tensor for key, tensor in OTHER.items()})
+    taken = read_checkpoint(data, key="teacher").tensors
+    assert same({key.removeprefix("teacher."): t for key, t in taken.items()}, OTHER)

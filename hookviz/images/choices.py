@@ -1,0 +1,164 @@
+"""Choose a page, three bands and a window of a file that has several, and say what was taken."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hookviz.errors import ImageError, shorten
+from hookviz.language.saying import joined, say, sentences
+
+Window = tuple[float, float]
+"""Level and width: greys up to level - width / 2 are black, from level + width / 2 on white."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What a person chose of a file; None where nothing.
+
+    Attributes:
+        window: level and width for greys of more than 8 bits.
+        page: of a TIFF, from 1.
+        bands: shown as red, green and blue, from 1.
+    """
+
+    window: Window | None = None
+    page: int | None = None
+    bands: tuple[int, ...] | None = None
+
+
+NO_CHOICES = Choices()
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What was taken of a file that left a choice.
+
+    Attributes:
+        page: from 1.
+        pages: how many there are.
+        bands: shown as red, green and blue, from 1; none where the file has no more than colours.
+        of_bands: how many there are.
+        window: that nobody chose; None where there is none.
+        is_stated: whether the file states that window.
+    """
+
+    page: int = 1
+    pages: int = 1
+    bands: tuple[int, ...] = ()
+    of_bands: int = 0
+    window: Window | None = None
+    is_stated: bool = False
+
+    @property
+    def note(self) -> str:
+        """What was taken and how to take another, in one line; empty where there is no choice."""
+        notes = []
+        if self.pages > 1:
+            notes.append(
+                say(
+                    "Page {page} of {pages:,}; read_image(path, page=…) chooses another.",
+                    page=self.page,
+                    pages=self.pages,
+                )
+            )
+        if self.bands:
+            notes.append(
+                say(
+                    "Bands {bands} of {count} as red, green and blue; read_image(path, "
+                    "bands=(3, 2, 1)) chooses others.",
+                    bands=joined(map(str, self.bands)),
+                    count=self.of_bands,
+                )
+            )
+        if self.window is not None:
+            level, width = (f"{number:.6g}" for number in self.window)
+            text = (
+                say(
+                    "Greys in the window that the file states, level {level} and width {width}; "
+                    "read_image(path, window=(level, width)) chooses another.",
+                    level=level,
+                    width=width,
+                )
+                if self.is_stated
+                else say(
+                    "Greys in a window of level {level} and width {width}, their 0.5th to 99.5th "
+                    "percentile; read_image(path, window=(level, width)) chooses another.",
+                    level=level,
+                    width=width,
+                )
+            )
+            notes.append(text)
+        return sentences(*notes)
+
+
+ALL_TAKEN = Taken()
+
+
+def checked(
+    window: Sequence[float] | None, page: int | None, bands: Sequence[int] | None
+) -> Choices:
+    """Return what was chosen.
+
+    Raises:
+        ImageError: a choice makes no sense.
+    """
+    if window is not None and not _is_window(window):
+        raise ImageError(
+            say(
+                "window={window} is no window; give its level and its width above 0, such as "
+                "(40, 400).",
+                window=shorten(repr(window)),
+            )
+        )
+    if page is not None and not _is_count(page):
+        raise ImageError(
+            say(
+                "page={page} is no page; pages are counted from 1.",
+                page=shorten(repr(page)),
+            )
+        )
+    if bands is not None and not (_has(3, bands) and all(map(_is_count, bands))):
+        raise ImageError(
+            say(
+                "bands={bands} are not three bands; give the numbers of those that are shown as "
+                "red, green and blue, counted from 1, such as (3, 2, 1).",
+                bands=shorten(repr(bands)),
+            )
+        )
+    return Choices(
+        None if window is None else (float(window[0]), float(window[1])),
+        None if page is None else int(page),
+        None if bands is None else tuple(map(int, bands)),
+    )
+
+
+def taken_of(facts: Mapping[str, Any]) -> Taken | None:
+    """Return what a process told that it took, which may lie; None where that can't be."""
+    page, pages, count = (facts.get(name) for name in ("page", "pages", "of_bands"))
+    window, bands = facts.get("window"), facts.get("bands")
+    if not all(type(number) is int and 0 <= number < 10**6 for number in (page, pages, count)):
+        return None
+    if not (isinstance(bands, list) and len(bands) in (0, 3) and all(map(_is_count, bands))):
+        return None
+    if window is not None and not _is_window(window):
+        return None
+    shown = None if window is None else (float(window[0]), float(window[1]))
+    is_stated = facts.get("is_stated") is True
+    return Taken(int(page or 1), int(pages or 1), tuple(bands), int(count or 0), shown, is_stated)
+
+
+def _has(length: int, value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str) and len(value) == length
+
+
+def _is_window(value: Any) -> bool:
+    try:
+        level, width = map(float, value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return math.isfinite(level) and math.isfinite(width) and width > 0
+
+
+def _is_count(value: Any) -> bool:
+    return not isinstance(value, bool) and hasattr(value, "__index__") and 0 < value < 10**6
