@@ -81,6 +81,9 @@ def stated_input(network: nn.Module) -> Guess:
         return guess_of((int(getattr(config, "num_channels", 3)), height, width))
     if normalises_itself(network):
         return guess_of((3, 224, 224), as_values=True)
+    if is_of(network, "ultralytics"):
+        side = 224 if type(network).__name__ == "ClassificationModel" else 640
+        return guess_of((3, side, side), as_values=True)
     first = next((part for part in network.modules() if isinstance(part, _ConvNd)), None)
     if first is None or first.in_channels <= 0:
         return Guess(_steps(3, 224))
@@ -89,16 +92,25 @@ def stated_input(network: nn.Module) -> Guess:
 
 
 def stated_labels(network: nn.Module) -> tuple[str, ...]:
-    """Return the label of each class that Hugging Face's ``config`` has for a network with a head.
+    """Return the label of each class that a network with a head has itself.
 
-    None where they are placeholders, ``LABEL_0`` and so on.
+    In Hugging Face's ``config``, or ultralytics' ``names``. None where they are placeholders,
+    ``LABEL_0`` or ``0`` and so on.
     """
-    labels = getattr(getattr(network, "config", None), "id2label", None)
-    has_head = getattr(network, "base_model", network) is not network
+    if is_of(network, "ultralytics"):
+        labels, has_head = getattr(network, "names", None), True
+    else:
+        labels = getattr(getattr(network, "config", None), "id2label", None)
+        has_head = getattr(network, "base_model", network) is not network
     if not isinstance(labels, dict) or not has_head or set(labels) != set(range(len(labels))):
         return ()
     named = tuple(str(labels[index]) for index in range(len(labels)))
-    return () if named[:1] == ("LABEL_0",) else named
+    return () if named[:1] in (("LABEL_0",), ("0",)) else named
+
+
+def is_of(network: nn.Module, package: str) -> bool:
+    """Return whether a network's class, or one that it is derived from, is of a package."""
+    return any(f"{base.__module__}.".startswith(f"{package}.") for base in type(network).__mro__)
 
 
 def search_input(model: Model) -> Guess | None:
