@@ -130,7 +130,8 @@ def _no_maps_error(
     model: Model, model_input: ModelInput, layer: str, shape: tuple[str, ...]
 ) -> ModelError:
     trace = input_trace(model, model_input)
-    maps = [info.name for info in trace.convs if len(info.output_shape) == 3]
+    one = [info for info in trace.convs if info.frames == 1]  # not of several images
+    maps = [info.name for info in one if len(info.output_shape) == 3]
     suitable = [name for name in maps if name != layer and name in trace.map_outputs]
     hint = say(" {layer!r} puts out maps, for example.", layer=suitable[-1]) if suitable else ""
     return ModelError(

@@ -7,7 +7,6 @@
 
 from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import replace
 from threading import current_thread, main_thread
 from typing import Any, TypeVar
 
@@ -16,10 +15,11 @@ from torch import Tensor, nn
 
 from hookviz.errors import HookVizError, ModelError, shorten
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.failing_call import FailingCall, failing_call, first_line
+from hookviz.hooking.failing_call import FailingCall, failing_call
 from hookviz.hooking.network_state import ByNetwork, is_shared
 from hookviz.hooking.own_network import own_network, replaced_tensors
 from hookviz.hooking.precision import device_and_dtype
+from hookviz.hooking.refused_input import refused_input
 from hookviz.language.saying import say
 from hookviz.machine.memory import is_short_of_memory
 from hookviz.types import Model, Preprocess, Progress
@@ -254,56 +254,10 @@ def input_error(
     *,
     count: int = 1,
 ) -> ModelError:
-    """Return the error that says which input a network could not take, where, and what it takes.
-
-    The size that a person's network is meant for is a guess, which a pass has to bear out.
-    """
+    """Return the error for an input, ``(C, H, W)``; what it says to work was tried."""
     own = stated_shape(model)
-    said = {
-        "model": model.title,
-        "shape": times(shape),
-        "layer": f"{failed}: " if failed else "",
-        "reason": first_line(reason),
-        "own_shape": times(own),
-    }
-    if count > 1 and runs_through(model, shape):
-        return ModelError(
-            say(
-                "{model} can't take {count} images at once: {layer}{reason}. It takes one of "
-                "{shape}.",
-                **said,
-                count=count,
-            )
-        )
-    if runs_through(model, own):
-        return ModelError(
-            say(
-                "{model} can't take an input of {shape}: {layer}{reason}. It is made for "
-                "{own_shape}.",
-                **said,
-            )
-        )
-    if str(reason).startswith(_TOO_FEW):
-        in_evaluation = model.train and runs_through(replace(model, train=False), shape)
-        return ModelError(
-            say(
-                "{model} can't take an input of {shape}: {layer}{reason}. One image gives that "
-                "norm one value per channel, which has no deviation.{hint}",
-                **said,
-                hint=say(" Without train=True it runs.") if in_evaluation else "",
-            )
-        )
-    return ModelError(
-        say(
-            "{model} can't take an input of {shape}: {layer}{reason}. Nor does {own_shape} run, "
-            "which it was thought to be made for: wrap(network, example=…) says what it takes, by "
-            "the arguments of a call that runs.",
-            **said,
-        )
-    )
+    return refused_input(model, shape, reason, failed, own=own, count=count, runs=runs_through)
 
-
-_TOO_FEW = "Expected more than 1 "  # as torch's norms begin that have one value per channel
 
 _takes_shape: MutableMapping[nn.Module, dict[Any, bool]] = ByNetwork()
 

@@ -469,6 +469,7 @@ LENS = Lens(
     group=WHAT_IF,
     of_channel=ChannelQuestion(mark("Switch it off")),
     run=run,
+    of_images=True,
     script=script,
     parameters=(
         LayerChoice(kind="conv or linear", default="first"),  # with layers behind it to watch

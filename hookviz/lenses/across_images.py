@@ -268,6 +268,7 @@ LENS = Lens(
     sentence=mark("One channel's map on every sample and on your own images, side by side."),
     group=SEES,
     run=run,
+    of_images=True,
     script=script,
     parameters=(
         LayerChoice(kind="maps", default="last map"),

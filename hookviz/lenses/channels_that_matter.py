@@ -337,6 +337,7 @@ LENS = Lens(
     group=WHAT_IF,
     of_channel=ChannelQuestion(mark("Which class needs it?"), {"of": _CLASSES}),
     run=run,
+    of_images=True,
     script=script,
     parameters=(
         LayerChoice(kind="conv or linear"),

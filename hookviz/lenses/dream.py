@@ -142,6 +142,7 @@ LENS = Lens(
     group=SEES,
     preview=Preview(panel=1, is_dear=True),
     run=run,
+    of_images=True,
     script=script,
     parameters=(
         LayerChoice(kind="any", default="last conv", help=mark("Whose activation is to grow.")),

@@ -23,7 +23,7 @@ from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.more_images import left_out, over_images
 from hookviz.lenses.contract.parameters import LayerChoice, MoreImages, WholeNumber
-from hookviz.lenses.contract.target_choice import check_pixels, chosen_cell, first_call_notes
+from hookviz.lenses.contract.target_choice import chosen_cell, first_call_notes
 from hookviz.types import ModelInput, Progress
 from hookviz.wording import number, percent, times
 
@@ -61,7 +61,6 @@ def run(
         SettingError: the layer has no such channel or cell.
         HookVizError: no gradient gets to the input, or the input is no image.
     """
-    check_pixels(subject)
     rows, columns = map_shape(subject.model, subject.model_input, layer)[1:]
     cell = chosen_cell(row, column) or (rows // 2, columns // 2)
     quantity = AttributionTarget(None, layer, None if channel < 0 else channel, cell)
@@ -246,6 +245,7 @@ LENS = Lens(
     group=LOOKS,
     preview=Preview({"count": 2}),
     run=run,
+    of_images=True,
     script=script,
     parameters=(
         LayerChoice(kind="any", default="last map", help=mark("Whose cell it is.")),

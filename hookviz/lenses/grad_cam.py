@@ -119,6 +119,14 @@ def _activation(subject: Subject, method: str, layer: str, target: int | None) -
     if len(subject.shape) == 3:
         map_shape(subject.model, subject.model_input, layer)
         values: Numbers = subject.capture(layer, logits=True)[layer].values.numpy()
+        if values.ndim != 3:
+            raise HookVizError(
+                say(
+                    "Layer {layer!r} puts out {shape}, not the maps of one image.",
+                    layer=layer,
+                    shape=times(values.shape),
+                )
+            )
         return values
     if method == "Score-CAM":
         raise HookVizError(

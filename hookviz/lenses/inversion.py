@@ -176,6 +176,7 @@ LENS = Lens(
     group=SEES,
     preview=Preview(panel=3, is_dear=True),
     run=run,
+    of_images=True,
     script=script,
     parameters=(
         LayerChoice(

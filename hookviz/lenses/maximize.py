@@ -325,6 +325,7 @@ LENS = Lens(
     group=SEES,
     preview=Preview(is_dear=True),
     run=run,
+    of_images=True,
     script=script,
     parameters=(
         OneOf(name="of", label=mark("Of"), choices=OF, help=mark("What the picture is for.")),

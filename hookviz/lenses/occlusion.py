@@ -37,7 +37,6 @@ from hookviz.lenses.contract.lens import (
 from hookviz.lenses.contract.parameters import OneOf, PixelCount
 from hookviz.lenses.contract.target_choice import (
     TARGET_CHOICES,
-    check_pixels,
     chosen_target,
     first_call_notes,
 )
@@ -80,7 +79,6 @@ def run(
         ModelError: no layer is chosen and the network puts out no class scores.
         HookVizError: the input is no image.
     """
-    check_pixels(subject)
     windows = _windows(subject, window, stride)
     quantity = chosen_target(
         subject, target=target, layer=layer, channel=channel, row=row, column=column
@@ -211,6 +209,7 @@ LENS = Lens(
     of_channel=ChannelQuestion(mark("What if …?")),
     preview=Preview({"window": 56, "stride": 28}),
     run=run,
+    of_images=True,
     script=script,
     parameters=(
         *TARGET_CHOICES,

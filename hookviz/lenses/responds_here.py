@@ -290,6 +290,7 @@ LENS = Lens(
     ),
     group=LOOKS,
     run=run,
+    of_images=True,
     script=script,
     parameters=(
         LayerChoice(kind="maps", default="last map", help=mark("Early layers know where.")),

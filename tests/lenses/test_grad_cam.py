@@ -349,7 +349,7 @@ def test_layers_without_maps_are_refused(method: str) -> None:
             return scores
 
     model = as_model(seeded(Rows))
-    with pytest.raises(hookviz.HookVizError, match=r"'rows' .*1×4×254.* 'parts'"):
+    with pytest.raises(hookviz.HookVizError, match=r"'rows' .*1×4×254.* 'maps'"):
         hookviz.run_lens(
             "grad-cam", model, random_input(0), method=method, layer="rows"
         )  # the last conv layer

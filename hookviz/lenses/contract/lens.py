@@ -152,6 +152,7 @@ class Lens:
         preview: how its answer is shown small.
         of_class: whether it says where a class is, so that a class's name leads to it.
         of_channel: what one asks it about a channel that is picked up; None for nothing.
+        of_images: whether it takes images alone, and no sound, volume or clip.
         script: writes the same computation as code for *Copy as code*, from `LensFacts`.
     """
 
@@ -164,5 +165,6 @@ class Lens:
     group: str = field(kw_only=True)
     preview: Preview = field(default=Preview(), kw_only=True)
     of_class: bool = field(default=False, kw_only=True)
+    of_images: bool = field(default=False, kw_only=True)
     of_channel: ChannelQuestion | None = field(default=None, kw_only=True)
     script: Callable[[LensFacts], LensCode] = field(repr=False, kw_only=True)

@@ -22,7 +22,7 @@ from hookviz.explaining.named_class import class_number
 from hookviz.hooking.function_calls import no_module
 from hookviz.images.samples import samples
 from hookviz.language.saying import joined, mark, say
-from hookviz.types import TOKENS, Capture, LayerInfo, Model
+from hookviz.types import TOKENS, Address, Capture, LayerInfo, Model
 from hookviz.wording import read_numbers, times
 
 _MOST_CHANNELS = 100_000  # that are asked for in one go
@@ -174,6 +174,16 @@ class LayerChoice(Parameter):
         names = [layer.name for layer in self.choices(subject.trace)]
         if value is None and self.default == "none":
             return None
+        if self.default == "none" and len(subject.shape) != 3:
+            raise SettingError(
+                say(
+                    "{name}={value} asks about a layer's maps of an image, and {model} takes "
+                    "other input. Leave it out.",
+                    name=self.name,
+                    value=shorten(repr(value)),
+                    model=subject.model.title,
+                )
+            )
         if not names:
             wanted = say("layer that puts out maps") if self.kind == "maps" else say("conv layer")
             raise HookVizError(
@@ -191,7 +201,8 @@ class LayerChoice(Parameter):
         kind = "layer"
         shapes = {layer.name: layer.output_shape for layer in self.choices(subject.trace)}
         if self.kind in {"maps", "any"}:  # of one cell there is little to see
-            maps = [name for name in names if name in subject.trace.map_outputs]
+            outputs = subject.trace.map_outputs
+            maps = [name for name in names if outputs.get(name, ())[:1] == (Address(name),)]
             names = [name for name in maps if prod(shapes[name][1:]) > 1] or names
         self._check_kind(value, subject, names)
         if self.kind in {"conv", "conv or linear"}:

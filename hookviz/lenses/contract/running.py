@@ -13,15 +13,17 @@ from torch import nn
 
 from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
-from hookviz.errors import SettingError, UnknownNameError, nearest_names
+from hookviz.errors import HookVizError, SettingError, UnknownNameError, nearest_names
 from hookviz.hooking.default_device import with_numbers
 from hookviz.language.saying import joined, say
 from hookviz.lenses.contract.beside_random import run_beside_random
 from hookviz.lenses.contract.lens import GROUPS, Lens, LensOutput, Subject
+from hookviz.lenses.contract.parameters import ClassChoice
 from hookviz.lenses.contract.result import LensResult
 from hookviz.models.wrapping import as_model
 from hookviz.outputs.declaration import NUMBER, Output
 from hookviz.types import InputImage, Model, Progress, ignore
+from hookviz.wording import times
 
 QUESTION_WORDS = ("Where", "Who", "Which", "What", "How", "Is")
 """How a lens's question begins, in the order in which those of a group are listed."""
@@ -166,6 +168,28 @@ def look(
     if partial is not None:
         subject = replace(subject, partial=lambda output: partial(result(output)))
     with torch.inference_mode(mode=False):  # the caller's; a lens may want gradients
-        for parameter in lens.parameters:
+        if lens.of_images:
+            _check_image(subject)
+        # Classes first: where there are none, no layer helps.
+        order = sorted(lens.parameters, key=lambda each: not isinstance(each, ClassChoice))
+        for parameter in order:
             chosen[parameter.name] = parameter.resolve(parameters.get(parameter.name), subject)
+        chosen.update({each.name: chosen.pop(each.name) for each in lens.parameters})
         return result(run_beside_random(lens, subject, chosen))
+
+
+def _check_image(subject: Subject) -> None:
+    """Refuse an input without pixels, for a lens of images.
+
+    Raises:
+        HookVizError: it is sound or a volume.
+    """
+    if len(subject.shape) != 3:
+        raise HookVizError(
+            say(
+                "{model} takes {shape}, which has no pixels to weigh: this lens needs "
+                "images, (C, H, W). The lenses saliency and integrated-gradients take any input.",
+                model=subject.model.title,
+                shape=times(subject.shape),
+            )
+        )

@@ -1,6 +1,6 @@
 """Offer what a lens explains: a class's score, or a layer's channel in its place, or one cell."""
 
-from hookviz.errors import HookVizError, SettingError
+from hookviz.errors import SettingError
 from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Subject
@@ -11,7 +11,6 @@ from hookviz.lenses.contract.parameters import (
     Parameter,
     WholeNumber,
 )
-from hookviz.wording import times
 
 
 def cell_choice(
@@ -115,23 +114,6 @@ def chosen_cell(row: int, column: int) -> tuple[int, int] | None:
             )
         )
     return None if row < 0 else (row, column)
-
-
-def check_pixels(subject: Subject) -> None:
-    """Refuse an input without pixels, for a lens that tells something of each of them.
-
-    Raises:
-        HookVizError: it is sound or a volume.
-    """
-    if len(subject.shape) != 3:
-        raise HookVizError(
-            say(
-                "{model} takes {shape}, which has no pixels to weigh: this lens needs "
-                "images, (C, H, W). The lenses saliency and integrated-gradients take any input.",
-                model=subject.model.title,
-                shape=times(subject.shape),
-            )
-        )
 
 
 def first_call_notes(subject: Subject, *layers: str | None) -> list[str]:

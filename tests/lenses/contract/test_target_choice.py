@@ -9,7 +9,6 @@ from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.lenses.contract.lens import Subject
 from hookviz.lenses.contract.target_choice import (
     TARGET_CHOICES,
-    check_pixels,
     chosen_cell,
     chosen_target,
     first_call_notes,
@@ -48,12 +47,11 @@ def test_without_scores_a_layer_has_to_be_chosen() -> None:
     assert chosen_target(subject, **known | {"layer": "0"}) == AttributionTarget(None, "0", 0)
 
 
-def test_sound_has_no_pixels(subject: Subject) -> None:
-    check_pixels(subject)
+def test_a_lens_of_images_refuses_sound() -> None:
     sound = torch.zeros(1, 1, 30)
     model = hookviz.wrap(nn.Sequential(nn.Conv1d(1, 3, 5)), example=(sound,))
     with pytest.raises(HookVizError, match="no pixels to weigh"):
-        check_pixels(Subject(model, prepare(model, sound), None))
+        hookviz.run_lens("occlusion", model, sound)
 
 
 def test_a_layer_that_runs_twice_is_told_of_once(subject: Subject) -> None:
