@@ -152,5 +152,5 @@ def a_cache() -> ByteCache:
 def test_what_does_not_work_is_said(tiny: Model) -> None:
     with pytest.raises(hookviz.SettingError, match=r"channel=4 is not a channel of conv1.* 0 to 3"):
         hookviz.run_lens(SLUG, tiny, random_input(0), images=(), layer="conv1", channel=4)
-    with pytest.raises(hookviz.UnknownLayerError, match="head"):
+    with pytest.raises(hookviz.SettingError, match="head"):
         hookviz.run_lens(SLUG, tiny, random_input(0), images=(), layer="head")

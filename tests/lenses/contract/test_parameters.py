@@ -157,7 +157,7 @@ def test_layers_that_put_out_maps_and_channels(subject: Subject) -> None:
     maps = parameters.LayerChoice(kind="maps", default="last map")
     assert [layer.name for layer in maps.choices(subject.trace)] == ["conv1", "relu", "conv2"]
     assert maps.resolve(None, subject) == "conv2"
-    with pytest.raises(UnknownLayerError, match="head"):
+    with pytest.raises(SettingError, match="head"):
         maps.resolve("head", subject)
     assert parameters.ChannelChoice().resolve("12", subject) == 12
     with pytest.raises(SettingError, match="whole number from 0"):
