@@ -1,7 +1,7 @@
 """Turn an `InputImage` into a model's input tensor, and keep the geometry of what it shows."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -178,7 +178,7 @@ def _called(function: Callable[[Any], Any], role: str, argument: Any, shown: str
                 error=shorten(str(error), 200),
             )
         ) from error
-    if isinstance(returned, ARRAYS):
+    if isinstance(returned, ARRAYS) and not isinstance(returned, Mapping):
         returned = tensor_of(returned)
     wrong = _fault(returned)
     if wrong:

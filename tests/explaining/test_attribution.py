@@ -210,7 +210,7 @@ def test_layers_without_maps_are_refused_with_one_that_has_them() -> None:
 
     model = as_model(seeded(Mixed))
     model_input = prepared(model, random_input(0))
-    with pytest.raises(hookviz.ModelError, match=r"'rows' .* 1×4×254, not .* 'parts' puts out"):
+    with pytest.raises(hookviz.ModelError, match=r"'rows' .* 1×4×254, not .* 'maps' puts out"):
         layer_gradient(model, model_input, "rows", AttributionTarget(0))
     with pytest.raises(hookviz.ModelError, match=r"'parts' .* 2×4×14×6, not .* 'maps' puts out"):
         layer_gradient(model, model_input, "parts", AttributionTarget(0))

@@ -149,5 +149,5 @@ def test_what_can_not_be_asked_is_said(tiny: Model) -> None:
     with pytest.raises(hookviz.HookVizError, match="maps of one cell"):
         hookviz.run_lens(SLUG, pooled, random_input(0), layer="1")
     sound = hookviz.wrap(nn.Sequential(nn.Conv1d(1, 3, 5)), example=(torch.zeros(1, 1, 30),))
-    with pytest.raises(hookviz.HookVizError, match="marked on a picture"):
+    with pytest.raises(hookviz.HookVizError, match="no pixels to weigh"):
         hookviz.run_lens(SLUG, sound, torch.rand(1, 1, 30))

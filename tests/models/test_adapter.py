@@ -190,6 +190,11 @@ def test_a_detector_is_given_values_as_it_normalises_them_itself() -> None:
 
 
 @pytest.mark.parametrize("lens", ["grad-cam", "saliency", "occlusion", "gradients"])
-def test_a_detector_is_told_to_have_no_classes(lens: str) -> None:
-    with pytest.raises(hookviz.ModelError, match="FasterRCNN puts out no class scores"):
-        hookviz.run_lens(lens, hookviz.wrap(seeded(small_detector)), torch.rand(1, 3, 64, 64))
+def test_a_detector_is_asked_about_the_best_box_of_a_class(lens: str) -> None:
+    image = torch.rand(1, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    model = hookviz.wrap(seeded(small_detector).eval())
+    layer = {"layer": "backbone.0"} if lens in ("grad-cam", "gradients") else {}
+    result = hookviz.run_lens(lens, model, image, **layer)  # type: ignore[arg-type]
+    with torch.no_grad():
+        (boxes,) = model.network([*image])
+    assert result.chosen["target"] == int(boxes["labels"][boxes["scores"].argmax()])

@@ -80,7 +80,7 @@ def test_code_of_a_repository_is_not_run(folder: Path) -> None:
     remote = '{"auto_map": {"AutoConfig": "evil.Config"}, '
     (folder / "config.json").write_text(config.replace("{", remote, 1).replace('"vit"', '"evil"'))
     (folder / "evil.py").write_text("raise SystemExit('it ran')")
-    with pytest.raises(hookviz.WeightsError, match="contains custom c"):
+    with pytest.raises(hookviz.WeightsError, match="can't be loaded by transformers"):
         hookviz.load_model(f"hf:{folder}")
 
 
