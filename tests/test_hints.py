@@ -5,6 +5,7 @@ taken for the layer, a size for the input's, a method for the method, and the sa
 """
 
 import re
+from ast import literal_eval
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -122,7 +123,7 @@ def named_layers(said: str, look: Look, model: hookviz.Model) -> Iterator[Hint]:
     for quoted in re.findall(r"'([^']*)'", said):
         if quoted not in own or quoted in look.given.values():
             continue
-        if f"Layer {quoted!r} of {model.title}" in said:
+        if f"Layer {quoted!r} of {model.title}" in said or f"between layer {quoted!r}" in said:
             continue  # the default, which was refused
         if "which the lens gradients shows" in said:
             yield partial(hookviz.run_lens, "gradients", model, look.image, layer=quoted)
@@ -134,8 +135,16 @@ def named_inputs(said: str, look: Look, model: hookviz.Model) -> Iterator[Hint]:
     """Sizes of tensors, and ways to wrap the network."""
     for size in re.findall(SIZE, said):
         yield partial(hookviz.capture, model, torch.rand(1, *map(int, size.split("×"))))
+    for part in re.findall(r"wrap\(network, output=('[^']*'|\(.*?\)|\d+)\)", said):
+        wrapped = hookviz.wrap(model.network, output=literal_eval(part))
+        yield partial(answered_by, wrapped, look.image)
     if "Without train=True it runs" in said:
         yield lambda: hookviz.capture(hookviz.wrap(model.network), look.image)
+
+
+def answered_by(model: hookviz.Model, image: Any) -> None:
+    """See that the part that a hint names answers."""
+    hookviz.capture(model, image, ()).predictions()
 
 
 @cache

@@ -213,7 +213,7 @@ def test_a_layer_without_maps_is_refused() -> None:
         lambda: nn.Sequential(nn.Flatten(2), nn.Conv1d(3, 4, 3), nn.Flatten(), nn.LazyLinear(3))
     )
     network(random_input(0))
-    with pytest.raises(hookviz.HookVizError, match="two-dimensional kernel"):
+    with pytest.raises(hookviz.HookVizError, match="lens draws channels that are maps"):
         hookviz.run_lens("ablate", as_model(network), picture())
 
 
