@@ -14,7 +14,6 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from hookviz.errors import ModelError, shorten
 from hookviz.language.saying import joined, say, say_count
@@ -56,7 +55,7 @@ def read_scores(output: Output, raw: Any, images: int, labels: int = 0) -> Score
     boxes = _best_of_classes(part, labels)
     if boxes is not None:
         return Scores(boxes, BOXES) if len(boxes) == images else None
-    if not isinstance(part, Tensor) or not part.is_floating_point():
+    if not isinstance(part, Tensor) or not _has_numbers(part):
         return None
     rows = part.reshape(1, 1) if part.ndim == 0 and images == 1 else part
     if rows.ndim == 0 or len(rows) != images:
@@ -116,6 +115,12 @@ def _by_itself(raw: Any) -> Any:
             return found
     parts = parts_of(raw)
     return next(iter(parts.values())) if len(parts) == 1 else None
+
+
+def _has_numbers(tensor: Tensor) -> bool:
+    """Return whether a tensor is an ordinary one of floats: neither sparse, nested nor meta."""
+    is_plain = tensor.layout is torch.strided and not tensor.is_nested and not tensor.is_meta
+    return is_plain and tensor.is_floating_point()
 
 
 def _is_boxes(raw: Any) -> bool:
@@ -228,7 +233,8 @@ def _of_maps(output: Output, pixels: Tensor, labels: int) -> Scores:
     if output.kind == MULTILABEL:
         areas = (seen.sigmoid() > _SURE).float().mean(2)
     else:
-        areas = functional.one_hot(seen.argmax(1), pixels.shape[1]).float().mean(1)
+        counts = [torch.bincount(image, minlength=seen.shape[1]) for image in seen.argmax(1)]
+        areas = torch.stack(counts) / seen.shape[2]
     areas[seen.isnan().flatten(1).any(1)] = torch.nan  # which class is highest says nothing there
     return Scores(means, MAPS, areas)
 

@@ -152,3 +152,9 @@ def test_pixels_have_the_probabilities_that_the_output_means() -> None:
 def test_one_logit_is_not_five() -> None:
     with pytest.raises(hookviz.ModelError, match="3 numbers: output='multilabel'"):
         read_scores(Output("binary"), ROWS, 2)
+
+
+def test_tensors_without_numbers_of_their_own_answer_nothing() -> None:
+    nested = torch.nested.nested_tensor([*ROWS], layout=torch.jagged)
+    for raw in (ROWS.to_sparse(), nested, ROWS.to("meta")):
+        assert read_scores(Output(), raw, 2) is None
