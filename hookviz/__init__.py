@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from hookviz.models.checkpoints.writing import save_weights
     from hookviz.models.loading import load_model
     from hookviz.models.wrapping import wrap
+    from hookviz.outputs.declaration import Output
     from hookviz.standalone.atlas_pages import save_atlas_pages
     from hookviz.standalone.saving import save_page
     from hookviz.synthesis.composing import ObjectiveSum
