@@ -102,15 +102,16 @@ def without(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 
 
 def test_where_nothing_reads_many_bands_their_number_is_said(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    data = of_bands(np.zeros((30, 40, 6), np.uint16), "contig")
+    file = tmp_path / "bands.tif"  # a file is read here, and not behind a wall that may be up
+    file.write_bytes(of_bands(np.zeros((30, 40, 6), np.uint16), "contig"))
     without(monkeypatch, "tifffile")
     with pytest.raises(
         hookviz.ImageError,
         match=r"a TIFF of 6 bands of 16 bits.*hookviz\[tiff\].*bands=\(3, 2, 1\)",
     ):
-        hookviz.read_image(data)
+        hookviz.read_image(file)
 
 
 @pytest.mark.parametrize(
