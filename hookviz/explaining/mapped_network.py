@@ -146,8 +146,8 @@ def map_network(
     }
     seen = engine.capture(model, model_input, ())
     top = seen.top(_CLASSES)
-    values = seen.likeliest(_CLASSES) if top else ()
-    classes = tuple((each.name, value) for each, (_, value) in zip(top, values, strict=True))
+    values = dict(seen.likeliest(_CLASSES) if top else ())
+    classes = tuple((each.name, values[each.number]) for each in top)
     begins = [points[0] for begin, _, points in placed.lines if begin == ENTRY]
     ends = _ends(placed)
     drawing = MapDrawing(

@@ -158,7 +158,7 @@ class Answer:
         return tuple(zip(top.indices.tolist(), top.values.tolist(), strict=True))
 
     def top(self, count: int, names: Sequence[str]) -> tuple[Top, ...]:
-        """Return the highest `values` as they are shown; none of an embedding."""
+        """Return the highest `values` as they are shown; none of an embedding, or without a box."""
         if not self.has_classes:
             return ()
         return tuple(
@@ -169,6 +169,7 @@ class Answer:
                 self.text(value),
             )
             for index, value in self.likeliest(count)
+            if value or self.reading.kind != BOXES
         )
 
     def text(self, value: float) -> str:

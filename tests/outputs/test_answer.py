@@ -45,6 +45,11 @@ def test_the_shares_of_the_pixels_come_first() -> None:
     assert top.share == pytest.approx(0.9)
 
 
+def test_a_class_without_a_box_is_not_shown() -> None:
+    answer = Answer(torch.tensor([0.0, 0.9, 0.0]), Reading("boxes"))
+    assert [top.number for top in answer.top(5, ())] == [1]
+
+
 def test_an_embedding_has_no_classes() -> None:
     answer = Answer(SCORES, Reading("embedding"))
     assert answer.top(5, ()) == ()
