@@ -136,7 +136,8 @@ def run(
     if output is None:
         return Recording(by_layer, None, complete=False, inputs=tuple(taken))
     images = len(model_input.tensor)
-    scores = read_scores(model.output, output, images, len(model.categories))
+    labels = len(model.categories)
+    scores = read_scores(model.output, output, images, labels, with_areas=True)
     if scores is None:
         lack = no_scores(model.title, output, images)
         return Recording(by_layer, None, complete=True, unanswered=lack, inputs=tuple(taken))

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.explaining.scoring import answers
+from hookviz.explaining.scoring import class_scores
 from hookviz.hooking.forward_pass import ProgressReporter, backward_pass, differentiable
 from hookviz.hooking.precision import device_and_dtype
 from hookviz.images.repainting import check_repaints, repainted
@@ -104,7 +104,7 @@ def rising_signs(
     """
     with differentiable(model) as network:
         images = model_input.tensor.to(*device_and_dtype(network), copy=True).requires_grad_()
-        found = answers(model, network, images, reporter)
+        found = class_scores(model, network, images, reporter)
         scores = found.values.float()
         likely = -found.reading.loss(scores, target)[0]
         (gradient,) = backward_pass(model, likely, [images], reporter)

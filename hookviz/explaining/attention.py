@@ -87,9 +87,9 @@ def attention(
             output = forward_pass(model, replica, model_input.tensor)
     _check_found(model, asked, calls.found)
     weights = _by_address(calls.found, [call.weights for call in calls.found])
-    return Attention(
-        model.title, model_input, weights, _scores(model, output, len(model_input.tensor))
-    )
+    found = read_scores(model.output, output, len(model_input.tensor), len(model.categories))
+    scores = None if found is None else without_batch(found.values.float().cpu())
+    return Attention(model.title, model_input, weights, scores)
 
 
 def _with_gradients(
@@ -102,22 +102,17 @@ def _with_gradients(
         with calls.watching():
             output = forward_pass(model, network, image)
         _check_found(model, asked, calls.found)
-        scores = scores_in(model, output, 1)[0]
+        scores = scores_in(model, output, 1).values[0]
         number = class_number(target, model.categories, len(scores), model.title)
         gradients = calls.gradients(model, scores[number], image)
     return Attention(
         model.title,
         model_input,
         _by_address(calls.found, [call.weights for call in calls.found]),
-        _scores(model, output, 1),
+        scores.detach().float().cpu(),
         number,
         _by_address(calls.found, gradients),
     )
-
-
-def _scores(model: Model, output: Any, images: int) -> Tensor | None:
-    found = read_scores(model.output, output, images, len(model.categories))
-    return None if found is None else without_batch(found.values.detach().float().cpu())
 
 
 def _by_address(

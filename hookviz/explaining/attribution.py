@@ -56,30 +56,21 @@ def layer_gradient(
             differentiated.
         HookVizError: the target does not depend on the layer; a layer that it depends on is named.
     """
-    if model_input.tensor.ndim != 4:
-        return _cell_gradient(model, model_input, layer, target, progress)
-    map_shape(model, model_input, layer)
+    is_image = model_input.tensor.ndim == 4
+    (map_shape if is_image else _check_has_channels)(model, model_input, layer)
     run = GradientPass(model, model_input, target, (layer,), progress)
     gradient = run.run(model_input.tensor)[layer]
     if gradient is None:
         raise no_gradient_error(model, model_input, layer, target)
+    take = maps_in if is_image else _channels_in
     output, gradient = (
-        maps_in(model, model_input, layer, each) for each in (run.layer_outputs[layer], gradient)
+        take(model, model_input, layer, each) for each in (run.layer_outputs[layer], gradient)
     )
     return _gradient(run, output, gradient)
 
 
-def _cell_gradient(
-    model: Model,
-    model_input: ModelInput,
-    layer: str,
-    target: AttributionTarget,
-    progress: Progress,
-) -> Gradient:
-    """Differentiate at maps that need not be an image's: ``(C, L)``, ``(C, D, H, W)`` and so on.
-
-    Frames of a clip that a network folds into the batch are the depth, ``(C, T, H, W)``.
-    """
+def _check_has_channels(model: Model, model_input: ModelInput, layer: str) -> None:
+    """Refuse a layer whose output has no channels, of sound, a volume or a clip."""
     trace = input_trace(model, model_input)
     if layer not in trace.calls:
         names = [info.name for info in trace.every]
@@ -96,16 +87,15 @@ def _cell_gradient(
                 hint=hint,
             )
         )
-    run = GradientPass(model, model_input, target, (layer,), progress)
-    gradient = run.run(model_input.tensor)[layer]
-    if gradient is None:
-        raise no_gradient_error(model, model_input, layer, target)
-    output, gradient = (
-        with_channels_first(model, model_input, layer, each)
-        for each in (run.layer_outputs[layer], gradient)
-    )
-    by_channel = output[0] if len(output) == 1 else output.movedim(0, 1)
-    return _gradient(run, by_channel, gradient[0] if len(output) == 1 else gradient.movedim(0, 1))
+
+
+def _channels_in(model: Model, model_input: ModelInput, layer: str, output: Tensor) -> Tensor:
+    """Return an output or a gradient as ``(C, L)``, ``(C, D, H, W)`` and so on.
+
+    Frames of a clip that a network folds into the batch are the depth, ``(C, T, H, W)``.
+    """
+    output = with_channels_first(model, model_input, layer, output)
+    return output[0] if len(output) == 1 else output.movedim(0, 1)
 
 
 def input_gradient(

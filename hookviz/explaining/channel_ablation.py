@@ -188,7 +188,7 @@ class ChannelAblation:
             hooks.edit(replica, self._calls, ablate),
             growing,
         ):
-            scores = class_scores(self._passes, replica, batch, reporter, count=count)
+            scores = class_scores(self._passes, replica, batch, reporter, count=count).values
         return scores.cpu().double()
 
     def _as_rows(self, call: hooks.Call, count: int) -> Tensor:
@@ -264,7 +264,7 @@ def channel_effects(
         progress(highest)
 
     with private_replica(model) as replica:
-        before = class_scores(model, replica, model_input.tensor)[0].cpu().double()
+        before = class_scores(model, replica, model_input.tensor).values[0].cpu().double()
     for info in infos:
         count = info.output_shape[0]
         after = ChannelAblation(model, model_input, info).scores_without_each(

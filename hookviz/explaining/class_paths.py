@@ -99,7 +99,7 @@ def class_paths(
         images = model_input.tensor.to(*device_and_dtype(network), copy=True).requires_grad_()
         tracer = GradientTracer(network, reporter, gradients)
         trace, output = run_followed(tracer, model, network, images, reporter)
-        score = scores_in(model, output, 1)[0, class_index]
+        score = scores_in(model, output, 1).values[0, class_index]
         if not score.requires_grad:
             raise HookVizError(
                 say("No gradient gets from the scores of {model} to its layers.", model=model.title)

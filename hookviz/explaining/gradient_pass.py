@@ -167,7 +167,7 @@ class GradientPass:
         """
         layer, output = self._target.layer, self._target_output
         if layer is None:
-            return scores_in(self._model, network_output, count)
+            return scores_in(self._model, network_output, count).values
         if output is None:
             raise ModelError(
                 say(

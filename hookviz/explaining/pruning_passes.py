@@ -108,5 +108,5 @@ class PruningPasses:
             replaced_tensors(network, tensors),
             hooks.observe(network, self._calls, report),
         ):
-            scores = class_scores(self._model, network, self._model_input.tensor, self._reporter)
-            return scores.to("cpu", torch.float32)
+            found = class_scores(self._model, network, self._model_input.tensor, self._reporter)
+            return found.values.to("cpu", torch.float32)

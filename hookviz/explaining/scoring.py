@@ -18,8 +18,8 @@ def class_scores(
     reporter: ProgressReporter | None = None,
     *,
     count: int | None = None,
-) -> Tensor:
-    """Return the scores of every image, ``(N, classes)``, as `hookviz.outputs` reads them.
+) -> Scores:
+    """Return the scores of every image, ``(N, classes)``, with what they are.
 
     On the network's device and in its precision; with a graph if gradients are on.
 
@@ -33,27 +33,11 @@ def class_scores(
     Raises:
         ModelError: the network can't take these images, or its output has no row of scores.
     """
-    return answers(model, replica, images, reporter, count=count).values
-
-
-def answers(
-    model: Model,
-    replica: nn.Module,
-    images: Tensor,
-    reporter: ProgressReporter | None = None,
-    *,
-    count: int | None = None,
-) -> Scores:
-    """Return the scores of every image as `class_scores` does, with what they are.
-
-    Raises:
-        ModelError: as `class_scores`.
-    """
     output = forward_pass(model, replica, images, reporter)
-    return answers_in(model, output, len(images) if count is None else count)
+    return scores_in(model, output, len(images) if count is None else count)
 
 
-def answers_in(model: Model, output: Any, count: int) -> Scores:
+def scores_in(model: Model, output: Any, count: int) -> Scores:
     """Return the scores in a network's output, ``(count, classes)``, with what they are.
 
     Raises:
@@ -63,12 +47,3 @@ def answers_in(model: Model, output: Any, count: int) -> Scores:
     if scores is None:
         raise ModelError(no_scores(model.title, output, count))
     return scores
-
-
-def scores_in(model: Model, output: Any, count: int) -> Tensor:
-    """Return the scores in a network's output, ``(count, classes)``.
-
-    Raises:
-        ModelError: there are none.
-    """
-    return answers_in(model, output, count).values

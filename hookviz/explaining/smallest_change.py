@@ -16,7 +16,7 @@ from hookviz.capturing.inputs import prepare
 from hookviz.drawing.pictures import encode_png
 from hookviz.errors import HookVizError
 from hookviz.explaining.adversarial import descended, rising_signs
-from hookviz.explaining.scoring import answers
+from hookviz.explaining.scoring import class_scores
 from hookviz.hooking.forward_pass import ProgressReporter, private_replica
 from hookviz.images.repainting import check_repaints, repainted
 from hookviz.language.saying import say
@@ -205,7 +205,7 @@ def class_scores_of(model: Model, model_input: ModelInput) -> Tensor:
 
 def _answer(model: Model, model_input: ModelInput) -> Scores:
     with private_replica(model) as replica:
-        return answers(model, replica, model_input.tensor)
+        return class_scores(model, replica, model_input.tensor)
 
 
 def _is_there(reading: Reading, scores: Tensor, target: int, sure: float) -> bool:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import ModelError
-from hookviz.explaining.scoring import answers
+from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, backward_pass, differentiable
 from hookviz.language.saying import mark, say
@@ -171,7 +171,7 @@ def weight_gradients(
         reporter = ProgressReporter(progress, sum(calls.values()) + len(weights))
         with clip_at.on(network) if clip_at else nullcontext():
             with hooks.observe(network, calls, lambda _call: reporter.step()):
-                found = answers(model, network, model_input.tensor, reporter)
+                found = class_scores(model, network, model_input.tensor, reporter)
                 loss = found.reading.loss(found.values.float(), target)[0]
             with hooks.on_gradients(lambda _name, _gradient: reporter.step()) as watched:
                 for name, weight in weights.items():

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from hookviz.explaining.scoring import answers
+from hookviz.explaining.scoring import class_scores
 from hookviz.hooking.forward_pass import private_replica
 from hookviz.hooking.torch_functions import EveryFunction, function_name
 from hookviz.outputs.answer import Reading
@@ -62,7 +62,7 @@ def without_relu(model: Model, model_input: ModelInput) -> WithoutRelu:
         ModelError: the network can't take this input, or puts out no class scores.
     """
     with private_replica(model) as replica, _HandedOn() as handed_on:
-        found = answers(model, replica, model_input.tensor)
+        found = class_scores(model, replica, model_input.tensor)
     scores = found.values[0].detach().float().cpu()
     return WithoutRelu(scores, dict(handed_on.found), found.reading)
 

@@ -295,7 +295,7 @@ def _edited_pass(
 
     subject.progress(0.4)
     with private_replica(subject.model) as replica, hooks.edit(replica, found, change):
-        scores = class_scores(subject.model, replica, subject.model_input.tensor)
+        scores = class_scores(subject.model, replica, subject.model_input.tensor).values
     subject.progress(0.8)
     missing = [name for name in found if name not in maps]
     if missing:

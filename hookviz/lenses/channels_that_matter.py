@@ -175,9 +175,8 @@ def _panels(
         against_count=int((scores > changes.least).sum()),
         flip_count=changes.flips or say("none"),
     )
-    if (
-        is_share and lowers != most and changes.chances[lowers] < 0
-    ):  # other classes' scores count there, too
+    # Other classes' scores count in a probability, too.
+    if is_share and lowers != most and changes.chances[lowers] < 0:
         falls = say(
             "The probability falls most without channel {channel}: to {new_probability} %.",
             channel=lowers,

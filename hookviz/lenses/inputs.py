@@ -157,7 +157,7 @@ def _verdict(subject: Subject, layer: str, call: int, changed: Callable[[Tensor]
 
     images = subject.model_input.tensor
     with private_replica(subject.model) as replica, hooks.before(replica, [layer], hand_over):
-        scores = class_scores(subject.model, replica, images)[0].cpu().double()
+        scores = class_scores(subject.model, replica, images).values[0].cpu().double()
     reading = answer.reading
     before, after = reading.values(answer.scores.double()), reading.values(scores)
     old, new = int(before.argmax()), int(after.argmax())

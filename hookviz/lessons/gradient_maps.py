@@ -91,7 +91,7 @@ def _way_back(
         images = scene.model_input.tensor.to(*device_and_dtype(network), copy=True)
         images.requires_grad_()
         with on_gradients(network, [layer.name for layer in layers], hook):
-            score = class_scores(model, network, images)[0, target]
+            score = class_scores(model, network, images).values[0, target]
             (of_image,) = backward_pass(model, score, [images])
     if of_image is not None:
         passed[IMAGE] = _passed(IMAGE, of_image, of_image)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hookviz.errors import ModelError
 from hookviz.explaining.channel_ablation import ChannelAblation
-from hookviz.explaining.scoring import answers
+from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, private_replica
 from hookviz.language.naming import class_label
@@ -68,7 +68,7 @@ class Scores:
 def scores_of(model: Model, model_input: ModelInput) -> Scores:
     """Compute the model's class scores of an input, in a pass of its own."""
     with private_replica(model) as replica:
-        found = answers(model, replica, model_input.tensor)
+        found = class_scores(model, replica, model_input.tensor)
     return named_scores(model, found.values[0], found.reading)
 
 
@@ -89,7 +89,7 @@ def scores_without(scene: LessonScene, layer: LayerInfo, channels: Collection[in
         return output
 
     with private_replica(scene.model) as replica, hooks.edit(replica, [layer.name], silence):
-        found = answers(scene.model, replica, scene.model_input.tensor)
+        found = class_scores(scene.model, replica, scene.model_input.tensor)
     return named_scores(scene.model, found.values[0], own_scores(scene).reading)
 
 

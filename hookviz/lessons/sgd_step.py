@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from hookviz.capturing.inputs import prepare
 from hookviz.explaining.conv_kernels import Kernels, conv_kernels
-from hookviz.explaining.scoring import answers, class_scores
+from hookviz.explaining.scoring import class_scores
 from hookviz.hooking.forward_pass import backward_pass, differentiable, private_replica
 from hookviz.images import reading
 from hookviz.images.samples import samples
@@ -71,7 +71,7 @@ def _step(scene: LessonScene, target: int, rate: float) -> Step:
     with differentiable(model, trainable=True) as network:
         named = nn.Module.named_parameters(network)
         weights = {name: weight for name, weight in named if weight.requires_grad}
-        found = answers(model, network, images)
+        found = class_scores(model, network, images)
         scores, reading = found.values, found.reading
         loss = _loss(reading, scores, target)
         gradients = backward_pass(model, loss, [*weights.values()])
@@ -84,7 +84,7 @@ def _step(scene: LessonScene, target: int, rate: float) -> Step:
         }
     stepped = with_tensors(model, moved)
     with private_replica(stepped) as replica:
-        later = class_scores(stepped, replica, images)
+        later = class_scores(stepped, replica, images).values
     kernels, after = (conv_kernels(each, layer)[:_KERNELS] for each in (model, stepped))
     others = _other_inputs(scene)
     verdicts = [_answers(each, others) for each in (model, stepped)]
@@ -111,7 +111,7 @@ def _other_inputs(scene: LessonScene) -> list[Tensor]:
 def _answers(model: Model, images: list[Tensor]) -> list[int]:
     """Return the likeliest class of each image."""
     with private_replica(model) as replica:
-        scores = [class_scores(model, replica, image) for image in images]
+        scores = [class_scores(model, replica, image).values for image in images]
     return [int(each[0].argmax()) for each in scores]
 
 

@@ -192,7 +192,7 @@ class Scores(NamedTuple):
     Attributes:
         values: a row of scores an image, ``(N, K)``.
         kind: what they are, one of `KINDS`; empty where a doubt is left.
-        areas: of maps, which share of the pixels each class has, ``(N, K)``.
+        areas: of maps, which share of the pixels each class has, ``(N, K)``, if that was asked.
     """
 
     values: Tensor

@@ -37,7 +37,9 @@ _LISTED = 4  # parts of an output that are named
 _SURE = 0.5  # from which probability on a pixel is of a label
 
 
-def read_scores(output: Output, raw: Any, images: int, labels: int = 0) -> Scores | None:
+def read_scores(
+    output: Output, raw: Any, images: int, labels: int = 0, *, with_areas: bool = False
+) -> Scores | None:
     """Return a row of scores for each image; None where the output has no such rows.
 
     Args:
@@ -45,6 +47,7 @@ def read_scores(output: Output, raw: Any, images: int, labels: int = 0) -> Score
         raw: what the network put out.
         images: how many there were.
         labels: how many labels the network has; 0 where it has none.
+        with_areas: count the pixels of each class of maps, too.
 
     Raises:
         ModelError: the part that `output` names is not there.
@@ -64,7 +67,7 @@ def read_scores(output: Output, raw: Any, images: int, labels: int = 0) -> Score
         return _of_rows(output, rows.reshape(images, -1), labels)
     if rows.ndim < 4 and output.kind != MAPS:
         return None
-    return _of_maps(output, rows.flatten(2), labels)
+    return _of_maps(output, rows.flatten(2), labels, with_areas=with_areas)
 
 
 def picked(part: Part, raw: Any) -> Any:
@@ -219,7 +222,7 @@ def _found_kind(stated: str, scores: Tensor, labels: int) -> str:
     return LOGITS if labels == classes > 1 and not is_within else ""
 
 
-def _of_maps(output: Output, pixels: Tensor, labels: int) -> Scores:
+def _of_maps(output: Output, pixels: Tensor, labels: int, *, with_areas: bool) -> Scores:
     """Return the mean of each class's scores over the pixels, ``(N, K, pixels)``, and its share."""
     count = pixels.shape[1]
     if count == 1 and (output.kind in (BINARY, MAPS) or (not output.kind and labels == 2)):
@@ -229,6 +232,8 @@ def _of_maps(output: Output, pixels: Tensor, labels: int) -> Scores:
     means = pixels.mean(2)
     if not output.kind and labels != pixels.shape[1]:
         return Scores(means, "")
+    if not with_areas:
+        return Scores(means, MAPS)
     seen = pixels.detach()
     if output.kind == MULTILABEL:
         areas = (seen.sigmoid() > _SURE).float().mean(2)

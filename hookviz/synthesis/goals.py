@@ -222,7 +222,7 @@ def by_picture(
         ModelError: it is something else.
     """
     if layer is None:
-        return scores_in(model, output, count)[:, :, None, None]
+        return scores_in(model, output, count).values[:, :, None, None]
     if isinstance(output, Tensor) and output.is_meta:
         raise meta_output_error(model, layer)
     if isinstance(output, Tensor) and output.is_floating_point():

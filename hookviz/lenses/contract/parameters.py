@@ -220,8 +220,11 @@ class LayerChoice(Parameter):
         inside = [name for name in fitting if name.startswith(f"{value}.")]
         near = [*fitting[:1], *(name for name in before if name in fitting), *inside]
         shape = subject.trace.every[len(before)].output_shape
-        if self.kind in {"all", "maps", "any"}:
-            maps, part = say("a layer that puts out maps"), say("a layer without parts")
+        if self.kind != "conv":
+            wanted = {
+                "maps": say("a layer that puts out maps"),
+                "conv or linear": say("a convolution, or a linear layer that puts out maps"),
+            }.get(self.kind, say("a layer without parts"))
             raise SettingError(
                 say(
                     "Layer {layer!r} of {model} is a {kind} that puts out {shape}, and asked for "
@@ -230,20 +233,7 @@ class LayerChoice(Parameter):
                     model=subject.model.title,
                     kind=type(subject.model.network.get_submodule(value)).__name__,
                     shape=times(shape) or say("no tensor"),
-                    wanted=maps if self.kind == "maps" else part,
-                    nearest=near[-1],
-                )
-            )
-        if self.kind == "conv or linear":
-            raise SettingError(
-                say(
-                    "Layer {layer!r} of {model} is a {kind} that puts out {shape}, and asked for "
-                    "here is a convolution, or a linear layer that puts out maps. The nearest one "
-                    "is {nearest!r}.",
-                    layer=value,
-                    model=subject.model.title,
-                    kind=type(subject.model.network.get_submodule(value)).__name__,
-                    shape=times(shape) or say("no tensor"),
+                    wanted=wanted,
                     nearest=near[-1],
                 )
             )

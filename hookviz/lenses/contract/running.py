@@ -172,9 +172,8 @@ def look(
             _check_image(subject)
         # Classes first: where there are none, no layer helps.
         order = sorted(lens.parameters, key=lambda each: not isinstance(each, ClassChoice))
-        for parameter in order:
-            chosen[parameter.name] = parameter.resolve(parameters.get(parameter.name), subject)
-        chosen.update({each.name: chosen.pop(each.name) for each in lens.parameters})
+        resolved = {each.name: each.resolve(parameters.get(each.name), subject) for each in order}
+        chosen.update((each.name, resolved[each.name]) for each in lens.parameters)
         return result(run_beside_random(lens, subject, chosen))
 
 

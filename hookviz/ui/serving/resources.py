@@ -17,7 +17,6 @@ from hookviz.images import reading
 from hookviz.images.choices import Choices
 from hookviz.language.saying import say
 from hookviz.models import loading, user_models
-from hookviz.outputs.declaration import Output
 from hookviz.serving import capacity, out_of_memory
 from hookviz.serving.memory_needs import loading_need
 from hookviz.serving.memory_reservations import MemoryNeed
@@ -62,7 +61,10 @@ def use_model(
         SettingError: the layer has no such channels, or they can't be silenced.
     """
     with _use_whole(choice, while_loading, on_wait) as (key, whole):
-        model = replace(whole, output=Output(choice.output)) if choice.output else whole
+        model = whole
+        if choice.output:  # the part that answers stays the one that the network's owner named
+            said = replace(whole.output, kind=choice.output, is_said=True)
+            model = replace(whole, output=said)
         mask = choice.mask
         if mask is None:
             with unchanged(model.network):  # at which each question about it would look again
