@@ -234,9 +234,9 @@ def test_scores_are_dragged_and_the_softmax_follows(way: str, page: Page, taught
 def test_all_scores_together_change_no_probability(page: Page, taught: Server) -> None:
     at_step(page, taught, "from-maps-to-a-class", 4)
     rows = page.locator(".class-scores .score-row")
-    before = rows.locator(".chance").all_inner_texts()
     score = rows.locator(".score").first
     expect(score).to_have_text("6.30")
+    before = rows.locator(".chance").all_inner_texts()
     page.locator(".class-scores .together input").focus()
     page.keyboard.press("End")
     expect(score).not_to_have_text("6.30")

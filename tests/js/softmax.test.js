@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import test from "node:test";
-import { ahead } from "../../hookviz/ui/components/ahead.js";
 import { chanceText, softmax } from "../../hookviz/ui/components/softmax.js";
 
 globalThis.window ??= /** @type {any} */ ({});
@@ -38,24 +37,4 @@ print(json.dumps([chance(share) for share in json.loads(sys.argv[1])]))`;
     shares.map((share) => chanceText(share, WORDS)),
     told,
   );
-});
-
-test("an older answer of the server does not take back what was moved since", async () => {
-  const root = /** @type {any} */ ({});
-  const sent = [];
-  const send = (value) => sent.push(value);
-  ahead(root, "a", [1], send).tell([2]);
-  await new Promise((resolve) => setTimeout(resolve, 5));
-  ahead(root, "a", [1], send).keep([3]);
-  assert.deepEqual(ahead(root, "a", [2], send).value, [3]);
-  assert.deepEqual(sent, [[2]]);
-  ahead(root, "a", [2], send).tell([4]);
-  await new Promise((resolve) => setTimeout(resolve, 5));
-  assert.deepEqual(ahead(root, "a", [4], send).value, [4]);
-  assert.deepEqual(ahead(root, "a", [7], send).value, [7]); // moved elsewhere, as by Back
-  ahead(root, "a", [7], send).keep([8]);
-  assert.deepEqual(ahead(root, "b", [9], send).value, [9]); // of another image
-  ahead(root, "b", [9], send).keep([10]);
-  ahead(root, "b", [9], send).forget();
-  assert.deepEqual(ahead(root, "b", [11], send).value, [11]); // which it alone knows
 });

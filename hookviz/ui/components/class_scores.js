@@ -29,7 +29,9 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const { words } = data;
   const [low, high, step] = data.ends;
   const subject = `${data.names} ${data.own}`;
-  const mine = ahead(root, subject, data.scores, (all) => setTriggerValue("moved", all));
+  const mine = ahead(root, subject, { value: data.scores, told: data.told }, (value, told) =>
+    setTriggerValue("moved", { told, value }),
+  );
   const scores = mine.value;
   let shift = 0; // of all scores together, which only this slider knows
   root.setAttribute("aria-label", words.label);

@@ -52,7 +52,9 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     ".depth-photo canvas",
     ".depth-photo i",
   ].map(find);
-  const mine = ahead(root, data.photograph, data.chosen, (all) => setTriggerValue("picked", all));
+  const mine = ahead(root, data.photograph, { value: data.chosen, told: data.told }, (value, told) =>
+    setTriggerValue("picked", { told, value }),
+  );
   let [at, tile, row, column] = mine.value;
   root.setAttribute("aria-label", words.label);
   slider.setAttribute("aria-label", words.slider);

@@ -60,15 +60,20 @@ def show(
         heard: for each name under which it sends something what gets that. It comes from a browser,
             so that it can be anything but None.
     """
+    last = f"{key} told"
 
     def tell(part: str) -> None:
         sent = st.session_state.get(key, {}).get(part)
+        match sent:
+            case {"told": int(number), "value": value}:  # of ahead.js
+                st.session_state[last] = max(number, st.session_state.get(last, 0))
+                sent = value
         if sent is not None:  # else the component has gone since
             heard[part](sent)
 
     component(name, **(files or {}))(
         key=key,
-        data=packed(facts, picture),
+        data=packed({"told": st.session_state.get(last, 0), **facts}, picture),
         **{f"on_{part}_change": partial(tell, part) for part in heard},
     )
 
