@@ -119,6 +119,8 @@ def test_the_library_imports_without_streamlit() -> None:
 
 
 SHOWN_ELSEWHERE = {
+    "a region, a box and an image are chosen in browsers in e2e/test_part_of_answer.py": ""
+    "ui/lenses/part_choice",
     "processes that read, crash and hang in reader/test_wall.py": "reader/answer_file "
     "reader/confinement reader/endings reader/fork_server reader/jobs reader/server_process",
     "what a trace lists is looked at in capturing/test_layer_trace.py": "capturing/layer_listing",

@@ -118,7 +118,9 @@ def answer_for(model: Model, scores: Scores | None, image: int = 0) -> Answer | 
     if scores is None:
         return None
     areas = None if scores.areas is None else scores.areas[image].clone()
-    return Answer(scores.values[image].clone(), Reading(scores.kind, model.output.unit), areas)
+    boxes = None if scores.boxes is None else scores.boxes[image].clone()
+    reading = Reading(scores.kind, model.output.unit)
+    return Answer(scores.values[image].clone(), reading, areas, boxes)
 
 
 def _check_labels(model: Model, scores: Scores | None) -> None:
@@ -178,8 +180,7 @@ def keep(capture: Capture, cache: ByteCache) -> None:
     for each in capture.activations:
         by_layer[each.layer] = (*by_layer.get(each.layer, ()), each)
     answer = capture.answer
-    areas = None if answer is None or answer.areas is None else answer.areas[None]
-    scores = None if answer is None else Scores(answer.scores[None], answer.reading.kind, areas)
+    scores = None if answer is None else answer.as_scores
     recording = Recording(by_layer, scores, complete=answer is not None)
     _CacheEntries(cache, (capture.model, capture.digest, capture.model_input.digest)).keep(
         recording

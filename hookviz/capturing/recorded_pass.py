@@ -137,12 +137,13 @@ def run(
         return Recording(by_layer, None, complete=False, inputs=tuple(taken))
     images = len(model_input.tensor)
     labels = len(model.categories)
-    scores = read_scores(model.output, output, images, labels, with_areas=True)
+    *_, height, width = (1, *model_input.tensor.shape)
+    scores = read_scores(model.output, output, images, labels, size=(height, width))
     if scores is None:
         lack = no_scores(model.title, output, images)
         return Recording(by_layer, None, complete=True, unanswered=lack, inputs=tuple(taken))
     areas = None if scores.areas is None else _numbers(scores.areas)
-    kept = Scores(_numbers(scores.values), scores.kind, areas)
+    kept = scores._replace(values=_numbers(scores.values), areas=areas)
     return Recording(by_layer, kept, complete=True, inputs=tuple(taken))
 
 

@@ -48,10 +48,12 @@ PARAMETERS = (
     LinkParameter("lang", is_held=True, is_followed=False),
     LinkParameter("lens", "", is_held=True),
     LinkParameter("lesson", is_held=True),
+    LinkParameter("like", is_held=True),
     LinkParameter("means", is_held=True),
     LinkParameter("mirror", is_held=True, is_followed=False),
     LinkParameter("moved", is_held=True),
     LinkParameter("present", is_followed=False, is_for_others=False),
+    LinkParameter("region", is_held=True),
     LinkParameter("step", is_held=True),
     LinkParameter("target", is_held=True),
     *(

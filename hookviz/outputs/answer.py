@@ -118,11 +118,21 @@ class Answer:
         scores: float32 on the CPU, ``(K,)``, before any softmax.
         reading: what they are.
         areas: of maps, which share of the pixels is of each class, ``(K,)``; else None.
+        boxes: of a detector, a row for each box: left, top, right and bottom as shares 0…1 of the
+            input, the class's number and the score, ``(M, 6)``; else None.
     """
 
     scores: Tensor
     reading: Reading
     areas: Tensor | None = None
+    boxes: Tensor | None = None
+
+    @property
+    def as_scores(self) -> "Scores":
+        """The same as the answer for a batch of one image."""
+        areas = None if self.areas is None else self.areas[None]
+        boxes = None if self.boxes is None else (self.boxes,)
+        return Scores(self.scores[None], self.reading.kind, areas, boxes)
 
     @property
     def has_classes(self) -> bool:
@@ -181,7 +191,8 @@ def no_classes(count: int) -> str:
     """Say that an embedding has no classes, and what can be asked instead."""
     return say(
         "The network puts out an embedding of {count:,} numbers, which has no classes. Ask about "
-        "a layer's channel, or by target= about a function of the output.",
+        "a layer's channel, by like= how near it is to another image's, or by target= about a "
+        "function of the output.",
         count=count,
     )
 
@@ -193,11 +204,13 @@ class Scores(NamedTuple):
         values: a row of scores an image, ``(N, K)``.
         kind: what they are, one of `KINDS`; empty where a doubt is left.
         areas: of maps, which share of the pixels each class has, ``(N, K)``, if that was asked.
+        boxes: of boxes, those of each image as `Answer.boxes` has them, if that was asked.
     """
 
     values: Tensor
     kind: str
     areas: Tensor | None = None
+    boxes: tuple[Tensor, ...] | None = None
 
     @property
     def reading(self) -> Reading:

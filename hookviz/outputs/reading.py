@@ -18,6 +18,7 @@ from torch import Tensor
 from hookviz.errors import ModelError, shorten
 from hookviz.language.saying import joined, say, say_count
 from hookviz.outputs.answer import Scores
+from hookviz.outputs.boxes import best_of_classes, boxes_of, is_boxes
 from hookviz.outputs.declaration import (
     BINARY,
     BOXES,
@@ -31,14 +32,18 @@ from hookviz.outputs.declaration import (
 from hookviz.wording import times
 
 _NAMES = ("logits", "out", "image_embeds", "pooler_output")  # of what answers, likeliest first
-_CLASS_COUNT = 100  # that boxes without labels have at least, so that every pass has as many
 _ROUNDING = 1e-3  # by which the sum of probabilities differs from 1 at most
 _LISTED = 4  # parts of an output that are named
 _SURE = 0.5  # from which probability on a pixel is of a label
 
 
 def read_scores(
-    output: Output, raw: Any, images: int, labels: int = 0, *, with_areas: bool = False
+    output: Output,
+    raw: Any,
+    images: int,
+    labels: int = 0,
+    *,
+    size: tuple[int, int] | None = None,
 ) -> Scores | None:
     """Return a row of scores for each image; None where the output has no such rows.
 
@@ -47,7 +52,8 @@ def read_scores(
         raw: what the network put out.
         images: how many there were.
         labels: how many labels the network has; 0 where it has none.
-        with_areas: count the pixels of each class of maps, too.
+        size: of the input, ``(H, W)``, to count the pixels of each class of maps and to list the
+            boxes, too.
 
     Raises:
         ModelError: the part that `output` names is not there.
@@ -55,9 +61,10 @@ def read_scores(
     part = picked(output.part, raw)
     if isinstance(part, Tensor) and part.ndim == 0 and images > 1 and callable(output.part):
         part = torch.stack([picked(output.part, _one_of(raw, at, images)) for at in range(images)])
-    boxes = _best_of_classes(part, labels)
-    if boxes is not None:
-        return Scores(boxes, BOXES) if len(boxes) == images else None
+    if is_boxes(part):
+        best = best_of_classes(part, labels)
+        listed = None if size is None else tuple(boxes_of(part, size))
+        return Scores(best, BOXES, boxes=listed) if len(best) == images else None
     if not isinstance(part, Tensor) or not _has_numbers(part):
         return None
     rows = part.reshape(1, 1) if part.ndim == 0 and images == 1 else part
@@ -67,7 +74,7 @@ def read_scores(
         return _of_rows(output, rows.reshape(images, -1), labels)
     if rows.ndim < 4 and output.kind != MAPS:
         return None
-    return _of_maps(output, rows.flatten(2), labels, with_areas=with_areas)
+    return _of_maps(output, rows.flatten(2), labels, with_areas=size is not None)
 
 
 def picked(part: Part, raw: Any) -> Any:
@@ -110,7 +117,7 @@ def parts_of(raw: Any, path: tuple[str | int, ...] = ()) -> dict[tuple[str | int
 
 def _by_itself(raw: Any) -> Any:
     """Return what answers where nobody said it: logits, boxes, or the one tensor of floats."""
-    if isinstance(raw, Tensor) or _is_boxes(raw):
+    if isinstance(raw, Tensor) or is_boxes(raw):
         return raw
     get = raw.get if isinstance(raw, Mapping) else partial(getattr, raw)
     for name in _NAMES:
@@ -124,13 +131,6 @@ def _has_numbers(tensor: Tensor) -> bool:
     """Return whether a tensor is an ordinary one of floats: neither sparse, nested nor meta."""
     is_plain = tensor.layout is torch.strided and not tensor.is_nested and not tensor.is_meta
     return is_plain and tensor.is_floating_point()
-
-
-def _is_boxes(raw: Any) -> bool:
-    if isinstance(raw, Mapping):
-        return "pred_boxes" in raw and "logits" in raw  # as Hugging Face's DETR
-    is_list = isinstance(raw, list) and raw
-    return bool(is_list and isinstance(raw[0], Mapping) and {"boxes", "scores"} <= raw[0].keys())
 
 
 def _one_of(raw: Any, at: int, images: int) -> Any:
@@ -167,23 +167,6 @@ def map_probabilities(output: Output, raw: Any) -> Tensor | None:
         return None
     share = scores if kind == PROBABILITIES else scores.sigmoid()
     return torch.cat([1 - share, share])
-
-
-def _best_of_classes(part: Any, labels: int) -> Tensor | None:
-    """Return the best box's score of each class, ``(N, K)``, 0 without a box; None of no boxes."""
-    if not _is_boxes(part):
-        return None
-    if isinstance(part, Mapping):  # one more class than there are stands for no object
-        found: Tensor = part["logits"].softmax(-1)[..., :-1].amax(1)
-        return found
-    highest = max((int(label) for each in part for label in each["labels"]), default=0)
-    count = labels or max(_CLASS_COUNT, 1 + highest)
-    rows = []
-    for each in part:
-        known = each["labels"] < count
-        row = each["scores"].new_zeros(count)
-        rows.append(row.scatter_reduce(0, each["labels"][known], each["scores"][known], "amax"))
-    return torch.stack(rows)
 
 
 def _of_rows(output: Output, rows: Tensor, labels: int) -> Scores:
@@ -224,11 +207,7 @@ def _found_kind(stated: str, scores: Tensor, labels: int) -> str:
 
 def _of_maps(output: Output, pixels: Tensor, labels: int, *, with_areas: bool) -> Scores:
     """Return the mean of each class's scores over the pixels, ``(N, K, pixels)``, and its share."""
-    count = pixels.shape[1]
-    if count == 1 and (output.kind in (BINARY, MAPS) or (not output.kind and labels == 2)):
-        pixels = torch.cat([-pixels, pixels], 1)
-    elif count == 1 and output.kind == PROBABILITIES:
-        pixels = torch.cat([1 - pixels, pixels], 1)
+    pixels = two_sided(output, pixels, labels)
     means = pixels.mean(2)
     if not output.kind and labels != pixels.shape[1]:
         return Scores(means, "")
@@ -242,6 +221,16 @@ def _of_maps(output: Output, pixels: Tensor, labels: int, *, with_areas: bool) -
         areas = torch.stack(counts) / seen.shape[2]
     areas[seen.isnan().flatten(1).any(1)] = torch.nan  # which class is highest says nothing there
     return Scores(means, MAPS, areas)
+
+
+def two_sided(output: Output, maps: Tensor, labels: int) -> Tensor:
+    """Return the maps of two classes, without and with it, where there is one of one logit."""
+    if maps.shape[1] > 1:
+        return maps
+    if output.kind == PROBABILITIES:
+        return torch.cat([1 - maps, maps], 1)
+    is_logit = output.kind in (BINARY, MAPS) or (not output.kind and labels == 2)
+    return torch.cat([-maps, maps], 1) if is_logit else maps
 
 
 def no_scores(title: str, raw: Any, images: int) -> str:

@@ -27,6 +27,7 @@ from websockets.sync.client import connect
 
 from scripts.children import child
 from scripts.servers import free_port
+from scripts.visitor import PATIENCE
 from tests.container.test_image import LAST, environment, of
 
 ROOT = Path(__file__).parent.parent.parent
@@ -105,7 +106,7 @@ def status(address: str, **options: Any) -> int:
     """The status of the answer; `CUT_OFF` where the line went dead before one came."""
     request = urllib.request.Request(address, **options)
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         with error:
@@ -129,7 +130,7 @@ def opens(port: int, origin: str | None, host: str = SITE) -> bool:
                 origin=origin,  # type: ignore[arg-type] # a NewType of str
                 subprotocols=["streamlit"],  # type: ignore[list-item] # likewise
                 proxy=None,
-                open_timeout=20,
+                open_timeout=PATIENCE,
             ),
         ):
             return True

@@ -56,7 +56,7 @@ def test_one_number_an_image_is_a_row() -> None:
 
 
 def test_maps_are_their_means_and_the_shares_of_the_pixels() -> None:
-    found = read_scores(Output("maps"), OrderedDict(out=MAPS, aux=MAPS), 2, with_areas=True)
+    found = read_scores(Output("maps"), OrderedDict(out=MAPS, aux=MAPS), 2, size=(4, 5))
     assert found is not None
     assert found.areas is not None
     torch.testing.assert_close(found.values, MAPS.mean((2, 3)))

@@ -16,6 +16,14 @@ from hookviz.capturing.cache import ByteCache
 from hookviz.errors import HookVizError, SettingError, UnknownNameError, nearest_names
 from hookviz.hooking.default_device import with_numbers
 from hookviz.language.saying import joined, say
+from hookviz.lenses.contract.asked_part import (
+    LIKE,
+    REGION,
+    asked_like,
+    asked_within,
+    part_panel,
+    parts_of_answer,
+)
 from hookviz.lenses.contract.beside_random import run_beside_random
 from hookviz.lenses.contract.lens import GROUPS, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ClassChoice
@@ -87,7 +95,10 @@ def run_lens(
             raises ends the lens.
         parameters: what the lens declares; what is left out has its default. ``target=`` takes a
             class, or any function of what the network puts out for one image, batch included, that
-            returns one number: ``target=lambda out: out[:, 2].mean()``.
+            returns one number: ``target=lambda out: out[:, 2].mean()``. Beside a class ``region=``
+            asks about a part of maps, or about the box that overlaps it the most: as a `Region`,
+            ``"rect:0.2,0.2,0.5,0.5"``, or a mask ``(H, W)``; and ``like=``, of an embedding, about
+            its cosine similarity to that of another image.
 
     Raises:
         UnknownNameError: there is no such lens.
@@ -110,6 +121,9 @@ def run_lens(
     if callable(target):
         model = replace(model, output=Output(NUMBER, target), categories=(say("the target"),))
         parameters["target"] = 0
+    if parameters.get(LIKE) is not None and LIKE in parts_of_answer(lens):
+        other = inputs.open_source(model, parameters[LIKE])
+        parameters[LIKE] = inputs.prepare(model, other, size=size, whole=whole)
     subject = Subject(
         model=model,
         model_input=inputs.prepare(model, source, size=size, whole=whole),
@@ -127,6 +141,7 @@ def check_names(lens: Lens, names: Iterable[str]) -> None:
         SettingError: there is one; it says which is the nearest.
     """
     known = [parameter.name for parameter in lens.parameters]
+    known += parts_of_answer(lens)
     for name in names:
         if name in known:
             continue
@@ -161,9 +176,19 @@ def look(
     """
     started = time.perf_counter() if started is None else started
     chosen: dict[str, Any] = {}
+    asked = {
+        name: parameters[name] for name in parts_of_answer(lens) if parameters.get(name) is not None
+    }
+    if REGION in asked:
+        subject, asked[REGION] = asked_within(subject, asked[REGION])
+    if LIKE in asked:
+        subject = asked_like(subject, asked[LIKE])
 
     def result(output: LensOutput) -> LensResult:
-        return LensResult(lens.slug, *output, chosen, time.perf_counter() - started)
+        panels, values = output
+        if asked:
+            panels = (*panels, part_panel(subject, chosen.get("target")))
+        return LensResult(lens.slug, panels, values, chosen | asked, time.perf_counter() - started)
 
     if partial is not None:
         subject = replace(subject, partial=lambda output: partial(result(output)))

@@ -20,6 +20,7 @@ const FRAME = `
 const CELLS = 32; // of a mask along the longer side
 const RADIUS = 1.5; // of the brush, in cells
 const STEP = 1 / 32; // of the picture, that an arrow key moves a rectangle by
+const CLICK = 4; // pixels that a pointer moves at least, or it was a click
 const GRIP = 12; // pixels around a rectangle's corner that take hold of it
 const PATIENCE = 500; // milliseconds after the last key before it counts
 const NONE = "rect:0,0,0,0";
@@ -113,15 +114,17 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     return box[2] > box[0] ? box : [0, 0, 0, 0];
   };
 
-  // What is not marked is darkened, and an edge in white and black runs between.
+  // What is not marked is darkened, where something is, and an edge in white and black runs between.
   const paint = () => {
     const ratio = window.devicePixelRatio || 1;
     canvas.width = Math.max(1, Math.round(stage.clientWidth * ratio));
     canvas.height = Math.max(1, Math.round(stage.clientHeight * ratio));
     const pen = canvas.getContext("2d");
     const [wide, high] = [canvas.width, canvas.height];
-    pen.fillStyle = "rgba(0, 0, 0, 0.5)";
-    pen.fillRect(0, 0, wide, high);
+    if (area()) {
+      pen.fillStyle = "rgba(0, 0, 0, 0.5)";
+      pen.fillRect(0, 0, wide, high);
+    }
     const lines = new Path2D();
     const line = (x, y, toX, toY) => {
       lines.moveTo(x * wide, y * high);
@@ -239,6 +242,13 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     const y = Math.min(1 - box[3], Math.max(-box[1], downward));
     return [box[0] + x, box[1] + y, box[2] + x, box[3] + y];
   };
+  // A click marks the smallest of the boxes that it hits, or a small square.
+  const clicked = ([x, y]) => {
+    const hit = data.boxes.filter(([left, top, right, bottom]) => x >= left && x < right && y >= top && y < bottom);
+    const size = ([left, top, right, bottom]) => (right - left) * (bottom - top);
+    const around = [x - STEP, y - STEP, x + STEP, y + STEP].map(limit);
+    return { box: [...hit, around].slice(0, Math.max(1, hit.length)).sort((one, other) => size(one) - size(other))[0] };
+  };
   stage.onpointerdown = (event) => {
     if (event.button) return;
     event.preventDefault(); // the browser would drag the picture away
@@ -246,6 +256,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     stage.setPointerCapture(event.pointerId);
     hand.keys = false;
     hand.last = place(event);
+    hand.begun = [event.clientX, event.clientY];
     if (hand.tool === "rectangle") {
       hand.drag = grip(hand.last);
     } else {
@@ -258,6 +269,8 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   };
   stage.onpointermove = (event) => {
     if (!hand.drag) return;
+    if (hand.begun && Math.hypot(event.clientX - hand.begun[0], event.clientY - hand.begun[1]) < CLICK) return;
+    hand.begun = undefined;
     const [x, y] = place(event);
     if (hand.drag === "paint") {
       const [fromX, fromY] = hand.last;
@@ -273,6 +286,10 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   };
   stage.onpointerup = () => {
     if (!hand.drag) return;
+    if (hand.begun && hand.drag !== "paint") {
+      hand.region = clicked(hand.last);
+      show();
+    }
     hand.drag = undefined;
     tell();
   };

@@ -1,6 +1,6 @@
 """Show the picture that the network sees, on which a person marks a region."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from hookviz.drawing.pictures import encode_png
 from hookviz.markup import data_url
@@ -11,7 +11,13 @@ _MOST_LETTERS = 20_000  # that the browser may send; a mask of 32 × 32 cells ha
 
 
 def mark_region(
-    picture: Pixels, region: str, label: str, key: str, on_mark: Callable[[str], None]
+    picture: Pixels,
+    region: str,
+    label: str,
+    key: str,
+    on_mark: Callable[[str], None],
+    *,
+    boxes: Sequence[Sequence[float]] = (),
 ) -> None:
     """Show the picture with the region marked; `on_mark` gets the text of another one.
 
@@ -21,6 +27,7 @@ def mark_region(
         label: what the control is called.
         key: of the component in Streamlit's state.
         on_mark: called before the next run of the page.
+        boxes: left, top, right and bottom of each as shares 0…1; a click in one marks it.
     """
 
     def marked(sent: object) -> None:
@@ -33,5 +40,6 @@ def mark_region(
         "size": [picture.shape[1], picture.shape[0]],
         "region": region,
         "label": label,
+        "boxes": boxes,
     }
     show("region", key, facts, marked=marked)

@@ -23,6 +23,7 @@ from hookviz.ui.lenses.growth import Growth, KeptResult, Redrawn
 from hookviz.ui.lenses.leads import lead_to_channel, lead_to_image
 from hookviz.ui.lenses.lens_result import PanelCallbacks, show_result
 from hookviz.ui.lenses.lens_widgets import draw_parameters, drawn_parameters, pick_parameters
+from hookviz.ui.lenses.part_choice import offered_part, pick_part, within_link
 from hookviz.ui.run_bar import RunBar
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.class_cache import class_cache, computed_once
@@ -88,12 +89,16 @@ def show_lens(
         st.caption(f"**{plain(say(lens.title))}** · {plain(say(lens.sentence))}")
         above = st.container(key="hv-run", width="content").empty()
     subject = Subject(model, model_input, shown.image, resources.session_cache())
-    chosen = pick_parameters(lens, subject, layer)
+    with above.container():  # a wait for a turn moves nothing below it
+        part = offered_part(lens, subject)
+        asked = within_link(subject) if part else subject
+    chosen = pick_parameters(lens, asked, layer)
     column: AbstractContextManager[Any] = nullcontext()
-    if drawn_parameters(lens):
+    if part or drawn_parameters(lens):
         beside, column = st.columns(_BESIDE, gap="medium")
         with beside:
             chosen |= draw_parameters(lens, subject)
+            chosen |= pick_part(part, subject) if part else {}
     with column:
         kept = _show_kept(_Request(lens, subject, chosen, class_cache()), above)
         return kept.result if kept is not None else None
@@ -222,10 +227,14 @@ def _go_on() -> None:
 def _fingerprint(chosen: dict[str, Any]) -> str:
     """Hash the chosen parameters, so that a result is kept again by them."""
     parts = [
-        (name, [image.digest for image in value] if isinstance(value, list) else value)
+        (name, [image.digest for image in value] if isinstance(value, list) else _key_of(value))
         for name, value in sorted(chosen.items())
     ]
     return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _key_of(value: Any) -> Any:
+    return value.digest if isinstance(value, ModelInput) else value
 
 
 def _nbytes(result: LensResult) -> int:

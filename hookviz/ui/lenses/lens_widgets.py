@@ -5,7 +5,7 @@ Over 300 lines: each kind of parameter has one.
 
 import re
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import streamlit as st
@@ -127,17 +127,19 @@ def _attending(parameter: AttendingLayer, key: str, subject: Subject) -> str | N
     )
 
 
-def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | None:
+def scores_turn(subject: Subject) -> AbstractContextManager[object]:
+    """Wait for a turn to run the network for its scores, unless the session has them."""
     assert subject.cache is not None
-    first = [layer.name for layer in subject.trace.layers[:1]]
-    cached = engine.is_cached(subject.model, subject.model_input, first, subject.cache)
     model = subject.model
-    need = None if cached else pass_need(model, subject.model_input)
+    if engine.is_cached(model, subject.model_input, (), subject.cache):
+        return nullcontext()
+    need = pass_need(model, subject.model_input)
+    return turn(model.title, "scores", model=model.name, need=need)
+
+
+def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | None:
     try:
-        with (
-            st.container(),
-            nullcontext() if cached else turn(model.title, "scores", model=model.name, need=need),
-        ):
+        with st.container(), scores_turn(subject):
             top = subject.label(parameter.start(subject))
     except HookVizError:
         return None  # the lens itself says what is missing
