@@ -35,6 +35,7 @@ from tests.plain_hooks import (
     plain_pass,
     seen_pixels,
 )
+from tests.random_answers import MEANINGS
 from tests.random_networks import SIDE, Description, lived, nearby
 from tests.random_tokens import Arranged, are_where_they_lie
 from tests.unharmed import conditions, one_call
@@ -64,6 +65,7 @@ class _Trial:
     def __init__(self, description: Description) -> None:
         self._description = description
         self._dtype = getattr(torch, description.dtype)
+        self._meaning = MEANINGS.get(description.form)
         self._exact = description.is_exact
         self._repeats = description.is_repeatable
         self._passes: list[Pass] = []
@@ -143,6 +145,7 @@ class _Trial:
             self._captures(model, cache)
             self._batch(model)
         if self._repeats:
+            self._answer(model)
             self._occlusion(model)
             self._neighbours(cache)
             self._layouts(model)
@@ -154,7 +157,7 @@ class _Trial:
         model: Model | None = None
         steps = None if self._description.guessed else Preprocess(resize=SIDE, crop=SIDE)
         with self._only_errors_of_ours("wrap"):
-            model = hookviz.wrap(module, steps)
+            model = hookviz.wrap(module, steps, output=self._meaning and self._meaning.output)
         return model  # noqa: RET504 - nothing comes back where an error was caught
 
     def _captures(self, model: Model, cache: ByteCache) -> None:
@@ -210,6 +213,25 @@ class _Trial:
                 if not any(_rounds_to(ours, theirs) for theirs in (*alone, *beside)):
                     self._wrong.append(f"capture_batch, image {number}: {address} differs")
 
+    def _answer(self, model: Model) -> None:
+        """What is shown of an answer that means something else than scores before a softmax."""
+        if self._meaning is None:
+            return
+        image = self._images[1]
+        with random_outside.apart():
+            raw = plain_pass(lived(self._description), image, self._dtype)
+        with self._only_errors_of_ours("answer"):
+            answer = hookviz.capture(model, image, ()).answer
+            if answer is None:
+                self._wrong.append("no answer")
+                return
+            expected = self._meaning.values(raw).float()
+            is_right = close(
+                answer.values, expected, 0.03 if self._dtype == torch.bfloat16 else 1e-4
+            )
+            if not is_right or answer.is_share != self._meaning.is_share:
+                self._wrong.append(f"the answer is shown as {answer.values}, not as {expected}")
+
     def _occlusion(self, model: Model) -> None:
         """How far a score falls by each quarter that is hidden, as passes of one image tell."""
         image = self._images[1]
@@ -224,7 +246,8 @@ class _Trial:
             return
         first = torch.stack([each[0, 0].double() for each in scores if each is not None])
         with self._only_errors_of_ours("occlusion"):
-            options: dict[str, Any] = {"target": 0, "window": _HALF, "stride": _HALF}
+            target = int(self._description.form == "OneLogit")  # it speaks for the second of two
+            options: dict[str, Any] = {"target": target, "window": _HALF, "stride": _HALF}
             drops = hookviz.run_lens("occlusion", model, image, **options).values["drops"]
             ours, theirs = torch.from_numpy(drops).flatten(), first[0] - first[1:]
             if not torch.allclose(ours, theirs, 0, 1e-4 * (1 + float(first.abs().max()))):
@@ -306,6 +329,8 @@ class _Trial:
             if not _are_its_numbers(cap[address]):
                 self._wrong.append(f"{when}: the maps of {address} have other numbers")
         scores = [each.scores for each in truths]
+        if self._meaning is not None:
+            return  # the answer is looked at by itself
         if cap.logits is not None and not any(self._fits(cap.logits, each) for each in scores):
             self._wrong.append(f"{when}: the scores differ")
 

@@ -30,7 +30,7 @@ def feature_extractor(network: nn.Module) -> nn.Module:
     return extractor
 
 
-class _Around(nn.Module):
+class Around(nn.Module):
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
         self.network = network
@@ -40,7 +40,7 @@ class _Around(nn.Module):
 
 
 @form
-class InsideAGraph(_Around):
+class InsideAGraph(Around):
     """A graph module as a part of a network of one's own."""
 
     def __init__(self, network: nn.Module) -> None:
@@ -48,7 +48,7 @@ class InsideAGraph(_Around):
 
 
 @form
-class EqualToOthers(_Around):
+class EqualToOthers(Around):
     """Equal to every network of its kind, as data classes of one configuration are."""
 
     def __eq__(self, other: object) -> bool:
@@ -59,7 +59,7 @@ class EqualToOthers(_Around):
 
 
 @form
-class ShiftsInHalf(_Around):
+class ShiftsInHalf(Around):
     """The first parameter is of half the precision of all others, and of the input."""
 
     def __init__(self, network: nn.Module) -> None:
@@ -84,7 +84,7 @@ class JudgesInHalf(nn.Module):
 
 
 @form
-class CastsByItself(_Around):
+class CastsByItself(Around):
     def forward(self, images: Tensor) -> Any:
         with torch.autocast("cpu", dtype=torch.bfloat16):
             return self.network(images).float()

@@ -73,6 +73,10 @@ RARE: Mapping[str, tuple[str, ...]] = {
     "graph modules": ("symbolic_trace", "feature_extractor", "InsideAGraph"),
     "equal networks": ("EqualToOthers",),
     "mixed precision": ("ShiftsInHalf", "JudgesInHalf", "CastsByItself"),
+    "answers of all kinds": (
+        *("Softmaxes", "OneLogit", "ManyLabels", "OneNumber", "Embeds", "NamesItsParts"),
+        *("OneCell", "MapsOfClasses", "Detects"),
+    ),
 }
 """Those of which a random network is made one."""
 

@@ -13,15 +13,23 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from tests import random_axes, random_hooks, random_outside, random_states, random_tokens
+from tests import (
+    random_answers,
+    random_axes,
+    random_hooks,
+    random_outside,
+    random_states,
+    random_tokens,
+)
 from tests.networks import random_input
 from tests.random_blocks import BLOCKS
 from tests.random_forms import FORMS
 from tests.random_kinds import COMMON, KIND_OF, KINDS, RARE, REMEMBERS
 from tests.random_operations import OPERATIONS, WIDTH, Holder
 
-# their blocks are BLOCKS
-assert all((random_axes, random_hooks, random_outside, random_states, random_tokens))
+# their blocks are BLOCKS, and their forms FORMS
+assert all((random_answers, random_axes, random_hooks, random_outside, random_states))
+assert random_tokens
 
 SIDE = 12
 DTYPES = ("float32", "float64", "bfloat16")

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torchvision.models.detection import fasterrcnn_mobilenet_v3_large_320_fpn
+from torchvision.models.segmentation import deeplabv3_mobilenet_v3_large
 
 import hookviz
 from hookviz.lenses.contract.asked_part import parts_of_answer
@@ -58,6 +59,42 @@ def test_a_class_is_asked_about_within_a_region(region: Any) -> None:
     assert result.chosen["region"]
     likeliest = hookviz.run_lens("saliency", model, image, region=region).chosen["target"]
     assert likeliest == int(network(image)[0, :, 8:12, 4:].mean((1, 2)).argmax())
+
+
+def test_a_region_of_deeplab_is_that_of_pytorch_grad_cam() -> None:
+    """Its target adds up what the mask marks, of which this is the mean; the map is up to that."""
+    import pytorch_grad_cam  # noqa: PLC0415
+    from pytorch_grad_cam.utils.model_targets import SemanticSegmentationTarget  # noqa: PLC0415
+
+    class OutAlone(nn.Module):
+        def __init__(self, network: nn.Module) -> None:
+            super().__init__()
+            self.network = network
+
+        def forward(self, images: Tensor) -> Tensor:
+            out: Tensor = self.network(images)["out"]
+            return out
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = deeplabv3_mobilenet_v3_large(
+            weights=None, weights_backbone=None, num_classes=3
+        ).eval()
+    image, layer = random_input(1, side=64), "classifier.1"
+    marked = np.zeros((64, 64), np.float32)
+    marked[16:48, 24:56] = 1
+    targets = [SemanticSegmentationTarget(1, marked)]
+    wrapped = OutAlone(network)
+    with pytorch_grad_cam.GradCAM(wrapped, [network.get_submodule(layer)]) as cam:
+        theirs = cam(input_tensor=image.clone().requires_grad_(), targets=targets)[0]
+    result = hookviz.run_lens(
+        "grad-cam", network, image, layer=layer, target=1, region=marked.astype(bool)
+    )
+    ours = torch.from_numpy(result.values["map"])[None, None]
+    large = nn.functional.interpolate(ours, (64, 64), mode="bilinear")[0, 0]
+    expected = (large - large.min()) / (large.max() - large.min())
+    assert theirs.max() == pytest.approx(1, abs=1e-3)
+    np.testing.assert_allclose(theirs, expected, atol=2e-3)
 
 
 def test_one_logit_a_pixel_is_asked_about_for_and_against() -> None:
