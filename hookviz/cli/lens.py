@@ -12,6 +12,7 @@ from hookviz.cli.progress import progress_bar
 from hookviz.cli.tables import echo_json
 from hookviz.codegen.lens_script import lens_facts_of, lens_script
 from hookviz.errors import SettingError
+from hookviz.lenses.contract.asked_part import parts_of_answer
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lenses.contract.result import LensResult
 from hookviz.lenses.contract.running import find_lens, list_lenses, run_lens
@@ -119,6 +120,7 @@ def _about(lens: Lens) -> str:
     lines = [f"{lens.question} {lens.title}: {lens.sentence}"]
     if lens.parameters:
         rows = [(parameter.name, parameter.label, parameter.help) for parameter in lens.parameters]
+        rows += [(name, words, "") for name, words in parts_of_answer(lens).items()]
         lines += ["", text_table(("--set", "what it is", "more"), rows)]
     return "\n".join(lines)
 
@@ -130,7 +132,8 @@ def _as_data(lens: Lens) -> dict[str, Any]:
         "title": lens.title,
         "question": lens.question,
         "sentence": lens.sentence,
-        "parameters": {parameter.name: parameter.label for parameter in lens.parameters},
+        "parameters": {parameter.name: parameter.label for parameter in lens.parameters}
+        | parts_of_answer(lens),
     }
 
 

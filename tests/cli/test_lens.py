@@ -30,7 +30,7 @@ def test_a_lens_says_what_it_takes() -> None:
     assert said.startswith("Where does the network look? Grad-CAM and its relatives: Which parts")
     assert [line.split()[0] for line in said.splitlines()[3:]] == [
         *("method", "layer", "target", "beside", "other_target", "other_method", "top"),
-        "beside_random",
+        *("beside_random", "region", "like"),
     ]
 
 

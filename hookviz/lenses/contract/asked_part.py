@@ -19,18 +19,22 @@ from hookviz.outputs.within import within
 from hookviz.types import ModelInput
 
 REGION, LIKE = "region", "like"
+_PARTS = {
+    REGION: mark("Of maps the region, of boxes the one that overlaps it the most"),
+    LIKE: mark("The other image that an embedding is compared with"),
+}
 REGION_CHOICE = RegionChoice(name=REGION, label=mark("Ask about there"))
 
 
-def parts_of_answer(lens: Lens) -> tuple[str, ...]:
-    """Return the keywords by which a lens can be asked about a part of an answer.
+def parts_of_answer(lens: Lens) -> dict[str, str]:
+    """Return the keywords by which a lens can be asked about a part of an answer, with their words.
 
     They are those of every lens that asks about a class, but for what it has a use of its own for.
     """
     if not any(isinstance(each, ClassChoice) for each in lens.parameters):
-        return ()
+        return {}
     own = {each.name for each in lens.parameters}
-    return tuple(name for name in (REGION, LIKE) if name not in own)
+    return {name: words for name, words in _PARTS.items() if name not in own}
 
 
 def kind_of_answer(subject: Subject) -> str:
