@@ -44,7 +44,7 @@ def _gains(model: Model, model_input: ModelInput) -> list[float]:
     trace, image = input_trace(model, model_input), model_input.tensor
     fast, many = faster_model(model, image), image.expand(16, -1, -1, -1).contiguous()
     side, info = image.shape[2], trace.convs[len(trace.convs) // 2]
-    windows = occlusion.Windows((side, side), side // 4, side // 5)
+    windows = occlusion.Windows((side,) * 2, (side // 4,) * 2, (side // 5,) * 2)
     with private_replica(model) as replica:
         before = forward_pass(model, replica, image)[0].double()
 

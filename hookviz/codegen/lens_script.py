@@ -16,6 +16,7 @@ from hookviz.codegen.wording import file_name, quoted
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.outputs.declaration import LOGITS, MAPS, NUMBER
+from hookviz.wording import times
 
 __all__ = ["LensFacts", "lens_facts_of", "lens_script"]
 
@@ -34,7 +35,8 @@ def lens_script(facts: LensFacts, script: Callable[[LensFacts], LensCode]) -> st
         script: the lens's own, which writes the part that is about the lens.
 
     Raises:
-        HookVizError: it asks about an output that is no row of scores before a softmax.
+        HookVizError: it asks about an output that is no row of scores before a softmax, or about
+            an input that is no image.
     """
     is_of_maps = facts.lens == "segmentation"
     asks = "target" in facts.chosen or facts.lens in ("prune-weights", "segmentation")
@@ -45,6 +47,15 @@ def lens_script(facts: LensFacts, script: Callable[[LensFacts], LensCode]) -> st
                 "There is no script for this question: scripts read an output as scores before a "
                 "softmax, and that of {model} is something else.",
                 model=facts.model,
+            )
+        )
+    if len(facts.shape) != 3:
+        raise HookVizError(
+            say(
+                "There is no script for this question: scripts read an image from a file, and "
+                "{model} takes {shape}.",
+                model=facts.model,
+                shape=times(facts.shape),
             )
         )
     code, numbers = script(facts)

@@ -1,8 +1,9 @@
-"""Occlusion: measure how a target falls while squares of the input are hidden one by one.
+"""Occlusion: measure how a target falls while boxes of the input are hidden one by one.
 
 Zeiler and Fergus, "Visualizing and Understanding Convolutional Networks" (2014), section 4.2.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -14,7 +15,6 @@ from torch import Tensor
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.batched_passes import iter_target_values
-from hookviz.explaining.receptive_field import Box
 from hookviz.hooking.channels_last import faster_model, how, lay_out
 from hookviz.types import Model, ModelInput, Progress
 
@@ -23,68 +23,71 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Windows:
-    """Sliding squares over an input, in rows and columns.
+    """Sliding boxes over an input: squares over an image, a stretch of sound, a block of a volume.
 
     Attributes:
-        shape: height and width of the input in pixels.
-        side: of a square, at most the shorter side of the input.
-        stride: from one to the next, at most `side`, so that no pixel is left out.
+        shape: of the input without its channels: height and width of an image in pixels.
+        sides: of a box along each axis, at most those of the input.
+        strides: from one to the next, at most `sides`, so that no pixel is left out.
     """
 
-    shape: tuple[int, int]
-    side: int
-    stride: int
+    shape: tuple[int, ...]
+    sides: tuple[int, ...]
+    strides: tuple[int, ...]
 
     @cached_property
-    def boxes(self) -> list[Box]:
-        """The squares, row by row."""
-        return squares(*self.shape, self.side, self.stride)
+    def boxes(self) -> list[tuple[slice, ...]]:
+        """The boxes, row by row."""
+        return box_slices(self.shape, self.sides, self.strides)
 
     @property
-    def grid(self) -> tuple[int, int]:
-        """Number of positions down and across."""
-        rows = len({top for top, _, _, _ in self.boxes})
-        return rows, len(self.boxes) // rows
+    def grid(self) -> tuple[int, ...]:
+        """Number of positions along each axis: down and across."""
+        return tuple(
+            len({box[axis].start for box in self.boxes}) for axis in range(len(self.shape))
+        )
 
 
-def squares(height: int, width: int, side: int, stride: int) -> list[Box]:
-    """Return top, left, bottom and right of every square, row by row.
+def box_slices(
+    shape: Sequence[int], sides: Sequence[int], strides: Sequence[int]
+) -> list[tuple[slice, ...]]:
+    """Return the rows and the columns of every box, row by row; so too of one axis or three.
 
-    The last square of a row or column is cut off where it reaches past the input.
+    The last box of an axis is cut off where it reaches past the input.
     """
-    return [
-        (top, left, min(top + side, height), min(left + side, width))
-        for top in range(0, height - side + stride, stride)
-        for left in range(0, width - side + stride, stride)
+    axes = [
+        [slice(begin, min(begin + side, size)) for begin in range(0, size - side + stride, stride)]
+        for size, side, stride in zip(shape, sides, strides, strict=True)
     ]
+    places = np.ndindex(*map(len, axes))
+    return [tuple(axis[at] for axis, at in zip(axes, place, strict=True)) for place in places]
 
 
-def hidden(image: Tensor, box: Box, baseline: Tensor) -> Tensor:
-    """Return a copy of the input with the baseline in place of a square, all channels of it."""
-    top, left, bottom, right = box
-    image = image.clone()
-    image[..., top:bottom, left:right] = baseline[..., top:bottom, left:right]
+def hidden(image: Tensor, box: tuple[slice, ...], baseline: Tensor) -> Tensor:
+    """Return a copy of the input with the baseline in place of a box, all channels of it."""
+    image, inside = image.clone(), (slice(None), slice(None), *box)
+    image[inside] = baseline[inside]
     return image
 
 
-def over_pixels(drops: Floats, boxes: list[Box]) -> Floats:
-    """Return for each pixel the mean of the drops of all squares over it, ``(H, W)``."""
-    total, covers = np.zeros((2, *boxes[-1][2:]))
-    for (top, left, bottom, right), drop in zip(boxes, drops.flat, strict=True):
-        total[top:bottom, left:right] += drop
-        covers[top:bottom, left:right] += 1
+def over_pixels(drops: Floats, boxes: list[tuple[slice, ...]]) -> Floats:
+    """Return for each pixel the mean of the drops of all boxes over it, ``(H, W)``."""
+    total, covers = np.zeros((2, *(axis.stop for axis in boxes[-1])))
+    for box, drop in zip(boxes, drops.flat, strict=True):
+        total[box] += drop
+        covers[box] += 1
     mean: Floats = total / covers
     return mean
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Occlusion:
-    """Drops of a target where a square hides the input.
+    """Drops of a target where a box hides the input.
 
     Attributes:
         value: the target of the whole input.
-        drops: value − the target with the square at each position, float64, of `Windows.grid`.
-        map: for each pixel the mean of the drops of all squares over it, float64 ``(H, W)``.
+        drops: value − the target with the box at each position, float64, of `Windows.grid`.
+        map: for each pixel the mean of the drops of all boxes over it, float64 ``(H, W)``.
         how: how its numbers are rounded, in words; empty of plain passes.
     """
 
@@ -103,7 +106,7 @@ def occlusion(
     windows: Windows,
     progress: Progress,
 ) -> Occlusion:
-    """Hide a square of the input at every position, and measure how the target falls.
+    """Hide a box of the input at every position, and measure how the target falls.
 
     As in captum's `Occlusion`, all channels of the input are hidden at once. Convolutional networks
     run with their channels last in memory, so the numbers are those of plain passes to rounding
@@ -111,10 +114,10 @@ def occlusion(
 
     Args:
         model: the model.
-        model_input: the input, ``(1, C, H, W)``.
+        model_input: the input, ``(1, C, H, W)``, or of other axes than H and W.
         target: whose fall is measured.
-        baseline: what takes the place of what is hidden, ``(1, C, H, W)``.
-        windows: where the square stands.
+        baseline: what takes the place of what is hidden, of the input's shape.
+        windows: where the box stands.
         progress: called with the share done; what it raises ends the run.
 
     Raises:
@@ -127,7 +130,7 @@ def occlusion(
         image = lay_out(image)
 
     def inputs(start: int, stop: int) -> Tensor:
-        """Make the inputs of these numbers: 0 is the whole one, then a square is hidden."""
+        """Make the inputs of these numbers: 0 is the whole one, then a box is hidden."""
         boxes = windows.boxes[max(0, start - 1) : stop - 1]
         whole = [image] if start == 0 else []
         return torch.cat([*whole, *(hidden(image, box, baseline) for box in boxes)])

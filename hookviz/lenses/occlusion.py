@@ -4,10 +4,10 @@ import numpy as np
 
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import baseline, constants, in_order, value_of
+from hookviz.codegen.lens_parts import baseline, in_order, value_of
 from hookviz.drawing import overlay
+from hookviz.drawing.any_grid import grid_of_any
 from hookviz.drawing.framing import on_image
-from hookviz.drawing.grid import make_grid
 from hookviz.drawing.overlay_panel import overlay_panel
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
@@ -17,12 +17,11 @@ from hookviz.explaining.baselines import BASELINES, baseline_of
 from hookviz.explaining.occlusion import (
     Occlusion,
     Windows,
+    box_slices,
     hidden,
     occlusion,
     over_pixels,
-    squares,
 )
-from hookviz.explaining.receptive_field import Box
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.how import how_note
@@ -50,6 +49,10 @@ _LIMITS = mark(
     "seems to matter. The square is something new in the picture, too, to which "
     "the network may answer; try another kind."
 )
+_LIMITS_ELSEWHERE = mark(
+    "This shows which parts are needed while the rest stays. It does not show what two parts do "
+    "together: where either will do, neither seems to matter."
+)
 
 
 def run(
@@ -69,15 +72,15 @@ def run(
     q is the score of class `target` before the softmax or, where `layer` is given, the mean of a
     channel of that layer, or one cell of it (Zeiler and Fergus, 2014). A square has `window` pixels
     a side, `stride` from one to the next, at most `window`, so that no pixel is left out; what
-    takes its place is in `hookviz.explaining.baselines`. Values, float64: ``map``, the mean fall
-    over all squares that hide a pixel, ``(H, W)``; ``drops``, the fall for each square,
-    ``(rows, columns)``; ``value`` (q).
+    takes its place is in `hookviz.explaining.baselines`. Of sound, volumes and clips a box of the
+    input's proportions is hidden, whose shortest side is `window`. Values, float64: ``map``, the
+    mean fall over all squares that hide a pixel, ``(H, W)``; ``drops``, the fall for each square,
+    ``(rows, columns)``; ``value`` (q). They have every axis of the input but the channels.
 
     Raises:
         SettingError: the square is larger than the input; there is no such channel or cell; or the
             colour can't be had.
         ModelError: no layer is chosen and the network puts out no class scores.
-        HookVizError: the input is no image.
     """
     windows = _windows(subject, window, stride)
     quantity = chosen_target(
@@ -107,24 +110,55 @@ def _windows(subject: Subject, window: int, stride: int) -> Windows:
                 limit=shorter,
             )
         )
-    return Windows((subject.shape[1], subject.shape[2]), window, min(stride, window))
+    return windows_of(subject.shape, window, stride)
+
+
+def windows_of(shape: tuple[int, ...], window: int, stride: int) -> Windows:
+    """Return where the box stands on an input ``(C, H, W)``, or of other axes than H and W."""
+    shape = shape[1:]
+    shorter = min(shape)
+    longer = [1.0] * 2 if len(shape) == 2 else [size / shorter for size in shape]
+    sides, strides = (
+        tuple(round(length * factor) for factor in longer)
+        for length in (window, min(stride, window))
+    )
+    return Windows(shape, sides, strides)
 
 
 def _panels(
     subject: Subject, quantity: AttributionTarget, windows: Windows, result: Occlusion
 ) -> tuple[Panel, ...]:
     what = quantity.describe(subject.model)
-    end = overlay.color_limit(result.map)
-    colours = coloured(result.map, "RdBu_r", low=-end, high=end)
     drops = np.nan_to_num(result.drops, nan=0.0, posinf=0.0, neginf=0.0)
     box, most = windows.boxes[int(drops.argmax())], float(drops.max())
     words = say("Occlusion of {quantity}", quantity=what)
+    is_image = len(windows.shape) == 2
     return (
         TextPanel(_says(what, windows, result, most, box)),
         *(TextPanel(note, "note") for note in first_call_notes(subject, quantity.layer)),
+        *(_on_image(subject, what, words, result, box) if is_image else ()),
+        TextPanel(say(_LIMITS) if is_image else say(_LIMITS_ELSEWHERE), "note"),
+        *how_note(result.how),
+        GridPanel(
+            say("Square by square") if is_image else say("Part by part"),
+            grid_of_any(result.drops[None].astype(np.float32), scale="symmetric", title=words),
+            say("A cell for each position of the square.")
+            if is_image
+            else say("A cell for each position of what is hidden."),
+        ),
+    )
+
+
+def _on_image(
+    subject: Subject, what: str, words: str, result: Occlusion, box: tuple[slice, ...]
+) -> tuple[Panel, Panel]:
+    end = overlay.color_limit(result.map)
+    rows, columns = box
+    return (
         overlay_panel(
             say("On the image"),
-            *(subject.model_input, subject.image, colours),
+            *(subject.model_input, subject.image),
+            coloured(result.map, "RdBu_r", low=-end, high=end),
             alt=say("{title}, on the image", title=words),
             caption=say(
                 "Red: it falls where this is hidden; blue: it rises. Full red is {end_value}, full "
@@ -134,68 +168,85 @@ def _panels(
         ),
         ImagePanel(
             say("Where it is needed most"),
-            on_image(subject.model_input, subject.image, box),
+            on_image(
+                *(subject.model_input, subject.image),
+                (rows.start, columns.start, rows.stop, columns.stop),
+            ),
             alt=say(
                 "The image, with the square framed without which {quantity} is least",
                 quantity=what,
             ),
             caption=say("Without what is in the frame, it is least."),
         ),
-        TextPanel(say(_LIMITS), "note"),
-        *how_note(result.how),
-        GridPanel(
-            say("Square by square"),
-            make_grid(result.drops[None].astype(np.float32), scale="symmetric", title=words),
-            say("A cell for each position of the square."),
-        ),
     )
 
 
-def _says(what: str, windows: Windows, result: Occlusion, most: float, box: Box) -> str:
-    rows, columns = windows.grid
-    tried = say(
-        "A square of {side}×{side} pixels, in steps of {stride}, hid {part_count:,} parts "
-        "of the input, one after the other. Whole, {quantity} is {value}",
-        side=windows.side,
-        stride=windows.stride,
-        part_count=rows * columns,
-        quantity=what,
-        value=number(result.value),
-    )
+def _says(
+    what: str, windows: Windows, result: Occlusion, most: float, box: tuple[slice, ...]
+) -> str:
+    is_image = len(windows.shape) == 2
+    count, value = len(windows.boxes), number(result.value)
+    if is_image:
+        tried = say(
+            "A square of {side}×{side} pixels, in steps of {stride}, hid {part_count:,} parts "
+            "of the input, one after the other. Whole, {quantity} is {value}",
+            side=windows.sides[0],
+            stride=windows.strides[0],
+            part_count=count,
+            quantity=what,
+            value=value,
+        )
+    else:
+        tried = say(
+            "{size} values, in steps of {step}, were hidden at {count:,} places of the input, one "
+            "after the other. Whole, {quantity} is {value}",
+            size=times(windows.sides),
+            step=times(windows.strides),
+            count=count,
+            quantity=what,
+            value=value,
+        )
     if not most > 0:
         return say("{finding}, and no part makes it less by being hidden.", finding=tried)
-    top, left, bottom, right = box
+    if not is_image:
+        return say(
+            "{finding}; it is least, {value}, without {places}.",
+            finding=tried,
+            value=number(result.value - most),
+            places="×".join(f"{axis.start}…{axis.stop - 1}" for axis in box),
+        )
+    rows, columns = box
     return say(
         "{finding}; it is least, {value}, without rows {top} to {bottom} and columns "
         "{left} to {right}.",
         finding=tried,
         value=number(result.value - most),
-        top=top,
-        bottom=bottom - 1,
-        left=left,
-        right=right - 1,
+        top=rows.start,
+        bottom=rows.stop - 1,
+        left=columns.start,
+        right=columns.stop - 1,
     )
 
 
 def script(facts: LensFacts) -> LensCode:
     """Write a pass for each position of the square."""
-    stride = min(facts.chosen["stride"], facts.chosen["window"])
+    windows = windows_of(facts.shape, facts.chosen["window"], facts.chosen["stride"])
     sizes = in_order(
-        constants(facts, window="side of the square in pixels"),
-        f"STRIDE = {stride}  # from one to the next",
+        f"SIDES = {windows.sides}  # of what is hidden, in rows and columns",
+        f"STRIDES = {windows.strides}  # from one to the next",
     )
-    functions = source_of(squares, hidden, over_pixels)
+    functions = source_of(box_slices, hidden, over_pixels)
     lines = in_order(*value_of(facts), sizes, baseline(facts), functions, _DROPS)
     return lines, {"map": "over_pixels(drops, boxes)", "drops": "drops", "value": "value"}
 
 
 _DROPS = """
-boxes = squares(*batch.shape[2:], WINDOW, STRIDE)
+boxes = box_slices(batch.shape[2:], SIDES, STRIDES)
 with torch.no_grad():
     value = value_of(batch).item()
     drops = [value - value_of(hidden(batch, box, baseline)).item() for box in boxes]
-rows = len({top for top, _, _, _ in boxes})
-drops = np.reshape(drops, (rows, -1))"""
+positions = [len({box[axis].start for box in boxes}) for axis in range(len(SIDES))]
+drops = np.reshape(drops, positions)"""
 
 
 LENS = Lens(
@@ -209,7 +260,6 @@ LENS = Lens(
     of_channel=ChannelQuestion(mark("What if …?")),
     preview=Preview({"window": 56, "stride": 28}),
     run=run,
-    of_images=True,
     script=script,
     parameters=(
         *TARGET_CHOICES,

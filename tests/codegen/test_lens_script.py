@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from torch import nn
 from torchvision import models
 
 import hookviz
@@ -157,3 +158,15 @@ def test_scripts_are_written_as_people_write(made: Runs, slug: str, tmp_path: Pa
         network = {"shapesnet": 55, "shapesvit": 115, "squeezenet1_1": 40}.get(run[2], 0)
         assert len(each.code.splitlines()) < LINES.get(slug, 155) + network, run
     in_ruffs_order(tmp_path)
+
+
+def test_of_sound_there_is_no_script_and_it_says_so() -> None:
+    network = nn.Sequential(nn.Conv1d(1, 3, 5), nn.AdaptiveAvgPool1d(1), nn.Flatten())
+    sound = torch.randn(1, 1, 30, generator=torch.Generator().manual_seed(0))
+    model = hookviz.wrap(network, example=(sound,), output="logits")
+    result = hookviz.run_lens("saliency", model, sound)
+    facts = lens_facts_of(
+        model, "sound.wav", result.lens, result.chosen, result.values, shape=(1, 30)
+    )
+    with pytest.raises(hookviz.HookVizError, match="Sequential takes 1×30"):
+        lens_script(facts, find_lens("saliency").script)

@@ -1,5 +1,6 @@
 import itertools
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def test_it_agrees_with_captum(window: int, stride: int) -> None:
     baseline = baseline_of(model, model_input, "blurred" if window == 13 else "zero")
     result = occlusion(
         *(model, model_input, AttributionTarget(2), baseline),
-        windows=Windows((side, side), window, stride),
+        windows=Windows((side,) * 2, (window,) * 2, (stride,) * 2),
         progress=ignore,
     )
     with warnings.catch_warnings():
@@ -44,6 +45,44 @@ def test_it_agrees_with_captum(window: int, stride: int) -> None:
     expected = theirs[0, 0].numpy()
     atol = 1e-5 * np.abs(expected).max() + 1e-6
     np.testing.assert_allclose(result.map, expected, rtol=1e-4, atol=atol)
+
+
+def sound() -> nn.Module:
+    return nn.Sequential(nn.Conv1d(2, 4, 5), nn.Tanh(), nn.AdaptiveAvgPool1d(2), nn.Flatten())
+
+
+def volume() -> nn.Module:
+    return nn.Sequential(nn.Conv3d(2, 4, 3), nn.Tanh(), nn.AdaptiveAvgPool3d(1), nn.Flatten())
+
+
+@pytest.mark.parametrize(
+    ("build", "shape", "sides", "strides"),
+    [(sound, (2, 60), (10,), (6,)), (volume, (2, 8, 10, 12), (2, 2, 3), (1, 1, 2))],
+)
+def test_of_sound_and_of_a_volume_it_agrees_with_captum(
+    build: Callable[[], nn.Module],
+    shape: tuple[int, ...],
+    sides: tuple[int, ...],
+    strides: tuple[int, ...],
+) -> None:
+    import captum.attr  # noqa: PLC0415
+
+    network = seeded(build).eval()
+    given = torch.randn(1, *shape, generator=torch.Generator().manual_seed(1))
+    model = hookviz.wrap(network, example=(torch.zeros(1, *shape),), output="logits")
+    result = hookviz.run_lens(
+        "occlusion", model, given, target=2, window=sides[0], stride=strides[0]
+    )
+    assert result.values["map"].shape == shape[1:]
+    theirs = captum.attr.Occlusion(network).attribute(
+        *(given, (shape[0], *sides), (1, *strides)), target=2
+    )
+    expected = theirs[0, 0].numpy()
+    np.testing.assert_allclose(
+        result.values["map"], expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max() + 1e-6
+    )
+    most = np.unravel_index(result.values["drops"].argmax(), result.values["drops"].shape)
+    assert f"{most[0] * strides[0]}…" in str(result)
 
 
 class Sum(nn.Module):
@@ -62,7 +101,7 @@ def test_of_a_sum_it_is_what_was_hidden() -> None:
     model, image = as_model(Sum()), random_input(0, 16)[..., :12]
     result = occlusion(
         *(model, hookviz.prepare(model, image), AttributionTarget(0), torch.ones_like(image)),
-        windows=Windows((16, 12), 5, 4),
+        windows=Windows((16, 12), (5, 5), (4, 4)),
         progress=ignore,
     )
     assert result.value == pytest.approx(float(image.sum()), abs=1e-4)
@@ -75,13 +114,13 @@ def test_of_a_sum_it_is_what_was_hidden() -> None:
 
 def test_windows_cover_every_pixel_and_stay_on_the_input() -> None:
     for shape, side, stride in (((7, 11), 4, 3), ((5, 5), 5, 5), ((9, 6), 1, 1), ((10, 13), 4, 4)):
-        windows = Windows(shape, side, stride)
+        windows = Windows(shape, (side,) * 2, (stride,) * 2)
         covered = np.zeros(shape, bool)
         for position in range(int(np.prod(windows.grid))):
-            top, left, bottom, right = windows.boxes[position]
-            assert 0 <= top < bottom <= shape[0]
-            assert 0 <= left < right <= shape[1]
-            covered[top:bottom, left:right] = True
+            box = windows.boxes[position]
+            for axis, size in zip(box, shape, strict=True):
+                assert 0 <= axis.start < axis.stop <= size
+            covered[box] = True
         assert covered.all()
 
 
@@ -91,7 +130,7 @@ def test_a_channel_falls_as_its_convolution_says() -> None:
     model_input = hookviz.prepare(model, image)
     result = occlusion(
         *(model, model_input, AttributionTarget(None, "0", 1, (2, 3)), torch.zeros_like(image)),
-        windows=Windows((16, 16), 1, 1),
+        windows=Windows((16, 16), (1, 1), (1, 1)),
         progress=ignore,
     )
     conv = network[0]
@@ -108,7 +147,7 @@ def test_each_square_is_hidden_from_a_fresh_network_alone(kind: type[Odd]) -> No
     model = as_model(network)
     result = occlusion(
         *(model, hookviz.prepare(model, image), AttributionTarget(2), torch.zeros_like(image)),
-        windows=Windows((16, 16), 4, 4),
+        windows=Windows((16, 16), (4, 4), (4, 4)),
         progress=ignore,
     )
     whole = alone(network, image)[0, 2]
@@ -142,7 +181,7 @@ def test_a_layer_without_a_batch_is_asked_one_image_at_a_time() -> None:
 def test_a_large_networks_is_that_of_plain_passes_to_rounding_and_says_so() -> None:
     model = as_model(share(seeded(Wide).eval()))
     model_input = hookviz.prepare(model, random_input(0, 24))
-    windows = Windows((24, 24), 8, 4)
+    windows = Windows((24, 24), (8, 8), (4, 4))
     result = occlusion(
         *(model, model_input, AttributionTarget(3), torch.zeros(1, 3, 24, 24)),
         windows=windows,
@@ -151,9 +190,9 @@ def test_a_large_networks_is_that_of_plain_passes_to_rounding_and_says_so() -> N
     network, image = seeded(Wide).eval(), model_input.tensor
     with torch.no_grad():
         whole = network(image)[0, 3]
-        for (top, left, bottom, right), drop in zip(windows.boxes, result.drops.flat, strict=True):
+        for (rows, columns), drop in zip(windows.boxes, result.drops.flat, strict=True):
             covered = image.clone()
-            covered[:, :, top:bottom, left:right] = 0
+            covered[:, :, rows, columns] = 0
             expected = float(whole - network(covered)[0, 3])
             assert drop == pytest.approx(expected, rel=0, abs=4e-5 * float(whole.abs()))
     assert "channels last" in result.how
@@ -161,7 +200,7 @@ def test_a_large_networks_is_that_of_plain_passes_to_rounding_and_says_so() -> N
     small = occlusion(
         *(tiny, hookviz.prepare(tiny, random_input(0)), AttributionTarget(1)),
         torch.zeros(1, 3, TINY_SIDE, TINY_SIDE),
-        windows=Windows((TINY_SIDE, TINY_SIDE), 4, 4),
+        windows=Windows((TINY_SIDE,) * 2, (4, 4), (4, 4)),
         progress=ignore,
     )
     assert small.how == ""

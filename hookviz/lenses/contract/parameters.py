@@ -380,7 +380,7 @@ class PixelCount(WholeNumber):
             SettingError: the value is no whole number in the range.
         """
         chosen = WholeNumber.resolve(self, value, subject)
-        return chosen or max(1, round(self.share * min(subject.shape[-2:])))
+        return chosen or max(1, round(self.share * min(subject.shape[1:])))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -51,7 +51,7 @@ def test_a_lens_of_images_refuses_sound() -> None:
     sound = torch.zeros(1, 1, 30)
     model = hookviz.wrap(nn.Sequential(nn.Conv1d(1, 3, 5)), example=(sound,))
     with pytest.raises(HookVizError, match="no pixels to weigh"):
-        hookviz.run_lens("occlusion", model, sound)
+        hookviz.run_lens("ablate", model, sound)
 
 
 def test_a_layer_that_runs_twice_is_told_of_once(subject: Subject) -> None:
