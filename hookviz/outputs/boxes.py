@@ -15,7 +15,8 @@ def is_boxes(raw: Any) -> bool:
     if isinstance(raw, Mapping):
         return "pred_boxes" in raw and "logits" in raw  # as Hugging Face's DETR
     is_list = isinstance(raw, list) and raw
-    return bool(is_list and isinstance(raw[0], Mapping) and {"boxes", "scores"} <= raw[0].keys())
+    named = raw[0].keys() if is_list and isinstance(raw[0], Mapping) else set()
+    return {"boxes", "labels", "scores"} <= named
 
 
 def boxes_of(part: Any, size: tuple[int, int]) -> list[Tensor]:

@@ -9,6 +9,12 @@ LOGITS = torch.tensor([[[2.0, 0.0, 1.0], [0.0, 3.0, 1.0]]])  # of two classes an
 DETR = {"logits": LOGITS, "pred_boxes": CENTRES}
 
 
+def test_boxes_without_classes_are_none() -> None:
+    assert not is_boxes([{"boxes": torch.zeros(1, 4), "scores": torch.zeros(1)}])
+    assert not is_boxes([torch.zeros(1, 4)])
+    assert not is_boxes([])
+
+
 def test_a_box_is_of_its_likeliest_class_which_is_never_none() -> None:
     assert is_boxes(DETR)
     (boxes,) = boxes_of(DETR, (7, 9))

@@ -17,6 +17,7 @@ from hookviz.outputs.declaration import BOXES, EMBEDDING, KINDS, MAPS, NUMBER, O
 from hookviz.outputs.reading import picked
 from hookviz.outputs.within import within
 from hookviz.types import ModelInput
+from hookviz.wording import times
 
 REGION, LIKE = "region", "like"
 _PARTS = {
@@ -54,13 +55,14 @@ def asked_within(subject: Subject, value: Any) -> tuple[Subject, str]:
         SettingError: it is no region, or the network answers with something else.
     """
     region, kind = REGION_CHOICE.resolve(value, subject), kind_of_answer(subject)
-    if kind not in (MAPS, BOXES):
+    if kind not in (MAPS, BOXES) or len(subject.shape) != 3:
         raise SettingError(
             say(
-                "region={region} asks about a part of maps, or about one of several boxes, and "
-                "{model} answers with {kind}. Leave it out.",
+                "region={region} asks about a part of maps, or about one of several boxes, of an "
+                "image, and {model} answers {shape} with {kind}. Leave it out.",
                 region=shorten(repr(str(region))),
                 model=subject.model.title,
+                shape=times(subject.shape),
                 kind=say(KINDS[kind]) if kind else say("scores"),
             )
         )

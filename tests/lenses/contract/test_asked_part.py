@@ -168,6 +168,10 @@ def test_what_has_no_such_part_is_refused_in_words() -> None:
     for wrong in ("rect:0,0,0,0", "here", np.ones((4, 4))):
         with pytest.raises(hookviz.HookVizError, match="region"):
             hookviz.run_lens("saliency", maps, random_input(1, side=16), region=wrong)
+    sound = torch.zeros(1, 3, 30)
+    steps = hookviz.wrap(nn.Sequential(nn.Conv1d(3, 2, 5)), example=(sound,), output="maps")
+    with pytest.raises(hookviz.HookVizError, match="answers 3×30 with"):
+        hookviz.run_lens("saliency", steps, sound, region=CORNER)
     with pytest.raises(hookviz.HookVizError, match="no parameter 'region'"):
         hookviz.run_lens("summary", maps, random_input(1, side=16), region=CORNER)
 
