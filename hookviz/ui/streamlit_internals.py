@@ -18,6 +18,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.runtime import get_instance
+from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.runtime import RuntimeState
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.web.server.server_util import is_xsrf_enabled
@@ -54,12 +55,14 @@ __all__ = [
     "page_runs_without_error",
     "registered_widgets",
     "request_rerun",
+    "send_runs_whole",
     "session_id",
     "set_option",
     "uploaded_bytes",
     "uploaded_file_sizes",
 ]
 
+_clear_queue = ForwardMsgQueue.clear
 _TOKEN_BYTES = 16  # of an XSRF token that Streamlit made
 
 PAGE_SOCKET = "/_stcore/stream"
@@ -246,6 +249,27 @@ def keep_uploads_in_memory() -> None:
     fill.
     """
     MultiPartParser.spool_max_size = sys.maxsize
+
+
+def send_runs_whole() -> None:
+    """Have all that a run put out be sent, though a fragment's run begins before it was.
+
+    Streamlit drops what waits of the fragment, and says all the same that the run before ended
+    well. So the page takes away what it has not heard of since, and builds it anew: the focus is
+    gone, and keys go nowhere.
+    """
+
+    def clear(
+        queue: ForwardMsgQueue,
+        retain_lifecycle_msgs: bool = False,
+        fragment_ids_this_run: list[str] | None = None,
+    ) -> None:
+        if fragment_ids_this_run is None:
+            _clear_queue(queue, retain_lifecycle_msgs)
+        else:
+            queue._delta_index_map = {}  # what comes now stands after what waits, not in its place
+
+    ForwardMsgQueue.clear = clear  # type: ignore[assignment, method-assign]
 
 
 def forget_ended_sessions() -> None:

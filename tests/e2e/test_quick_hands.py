@@ -38,7 +38,6 @@ def test_the_pixel_that_is_gone_to_stays(page: Page, server: Server) -> None:
     page.goto(f"{server}/?lesson=image&step=2")
     stage, says = page.locator(".pixels .stage"), page.locator(".pixels output")
     expect(says).to_contain_text("column ")
-    at_rest(page)  # a page that still builds may build this anew, which takes the focus
     begin = int(re.findall(r"column (\d+)", says.inner_text())[0])
     stage.focus()
     for _ in range(14):

@@ -23,8 +23,12 @@ import streamlit
 import uvicorn
 from packaging.requirements import Requirement
 from starlette.types import Receive, Scope, Send
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from websockets.exceptions import ConnectionClosedError
 from websockets.sync.client import connect
+
+from hookviz.ui import streamlit_internals
 
 LAST_GREEN = "1.67.0"
 
@@ -142,6 +146,7 @@ def test_what_is_imported_is_there(module: str, name: str) -> None:
         ("app_session.AppSession", "_client_state"),
         ("app_session.AppSession", "flush_browser_queue"),
         ("app_session.AppSession", "request_rerun"),
+        ("forward_msg_queue.ForwardMsgQueue", "_delta_index_map"),
         ("memory_uploaded_file_manager.MemoryUploadedFileManager", "file_storage"),
         ("memory_uploaded_file_manager.MemoryUploadedFileManager", "get_files"),
         ("memory_uploaded_file_manager.MemoryUploadedFileManager", "remove_file"),
@@ -193,6 +198,35 @@ def test_messages_have_the_fields_that_are_read_and_no_kind_that_nobody_has_look
     assert not new, changed(f"what a widget holds differs by {', '.join(new)}")
     assert message_filter._MESSAGES | {"backend_operation_request"} == FOR_VISITORS
     assert message_filter._OPERATIONS < OPERATIONS
+
+
+def test_what_a_run_put_out_is_sent_though_a_fragments_run_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Streamlit's own queue drops the fragment's element of a run that it says ended well."""
+    monkeypatch.setattr(ForwardMsgQueue, "clear", streamlit_internals._clear_queue)
+    waiting = [ForwardMsg() for _ in range(3)]
+    for text, message in zip(("before", "newer"), waiting[::2], strict=True):
+        message.metadata.delta_path.extend([0, 4, 0])
+        message.delta.fragment_id = "live"
+        message.delta.new_element.text.body = text
+    waiting[1].script_finished = ForwardMsg.ScriptFinishedStatus.FINISHED_SUCCESSFULLY
+
+    def sent() -> list[ForwardMsg]:
+        queue = ForwardMsgQueue()
+        for message in waiting[:2]:
+            queue.enqueue(message)
+        queue.clear(retain_lifecycle_msgs=True, fragment_ids_this_run=["live"])
+        queue.enqueue(waiting[2])
+        return queue.flush()
+
+    assert sent() == waiting[1:], changed("nothing is dropped any more: send_runs_whole can go")
+    streamlit_internals.send_runs_whole()
+    assert sent() == waiting
+    queue = ForwardMsgQueue()
+    queue.enqueue(waiting[0])
+    queue.clear(retain_lifecycle_msgs=True)
+    assert queue.is_empty(), "a run of the whole page begins with nothing that waits"
 
 
 def test_the_elements_that_style_and_scripts_find_are_listed_and_are_in_the_page() -> None:

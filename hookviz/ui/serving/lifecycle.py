@@ -36,6 +36,7 @@ from hookviz.ui.streamlit_internals import (
     expect_a_server,
     forget_ended_sessions,
     keep_uploads_in_memory,
+    send_runs_whole,
     set_option,
 )
 
@@ -111,6 +112,7 @@ async def guest_lifespan(_app: Any) -> AsyncIterator[None]:
     logs.set_up(settings().log)
     expect_a_server()
     keep_uploads_in_memory()
+    send_runs_whole()
     limit_hosts()
     with ExitStack() as open_ports:
         open_ports.callback(wall.take_down)
