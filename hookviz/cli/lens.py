@@ -132,8 +132,10 @@ def _as_data(lens: Lens) -> dict[str, Any]:
         "title": lens.title,
         "question": lens.question,
         "sentence": lens.sentence,
-        "parameters": {parameter.name: parameter.label for parameter in lens.parameters}
-        | parts_of_answer(lens),
+        "parameters": {
+            **{parameter.name: parameter.label for parameter in lens.parameters},
+            **parts_of_answer(lens),
+        },
     }
 
 

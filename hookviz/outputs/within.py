@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from hashlib import blake2b
 from typing import Any
 
@@ -30,6 +31,7 @@ def within(output: Output, cover: Cover, size: tuple[int, int], labels: int, nam
         labels: how many labels the network has; 0 where it has none.
         name: of the region, by which what is computed is kept.
     """
+    cover = cache(cover)  # a lens may pass a hundred inputs, all of whose maps are of one size
     marked = cover(*size) > 0
     down, across = np.flatnonzero(marked.any(1)), np.flatnonzero(marked.any(0))
     edges = (

@@ -7,7 +7,7 @@ import { ahead } from "../../hookviz/ui/components/ahead.js";
 test("an older answer takes nothing back, be it ever so late, and the newest one counts", (context) => {
   context.mock.timers.enable({ apis: ["setTimeout", "Date"] });
   const [root, heard] = [{}, []];
-  const answer = (value, told) => ahead(root, "image", { value, told }, (...sent) => heard.push(sent));
+  const answer = (value, taken) => ahead(root, "image", { value, taken }, (...sent) => heard.push(sent));
   answer([63], 0).tell([64]);
   context.mock.timers.tick(1);
   answer([63], 0).tell([65], 120);
@@ -26,7 +26,7 @@ test("an older answer takes nothing back, be it ever so late, and the newest one
 test("what is not told yet is kept, back on a value that the server still answers", (context) => {
   context.mock.timers.enable({ apis: ["setTimeout", "Date"] });
   const root = {};
-  const answer = (value, told) => ahead(root, "image", { value, told }, () => {});
+  const answer = (value, taken) => ahead(root, "image", { value, taken }, () => {});
   answer([1], 0).tell([2]);
   answer([1], 0).tell([1]);
   assert.deepEqual(answer([1], 0).value, [1]);
@@ -36,5 +36,5 @@ test("what is not told yet is kept, back on a value that the server still answer
   answer([2], 0).forget();
   assert.deepEqual(answer([5], 0).value, [5], "which the server alone knows");
   answer([5], 0).keep([6]);
-  assert.deepEqual(ahead(root, "another", { value: [7], told: 0 }, () => {}).value, [7]);
+  assert.deepEqual(ahead(root, "another", { value: [7], taken: 0 }, () => {}).value, [7]);
 });

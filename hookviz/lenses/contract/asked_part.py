@@ -1,5 +1,6 @@
 """Ask a lens about a part of an answer in place of the whole: a region, a box, another image."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,27 +21,21 @@ from hookviz.types import ModelInput
 from hookviz.wording import times
 
 REGION, LIKE = "region", "like"
-_PARTS = {
+_PARTS: Mapping[str, str] = {
     REGION: mark("Of maps the region, of boxes the one that overlaps it the most"),
     LIKE: mark("The other image that an embedding is compared with"),
 }
 REGION_CHOICE = RegionChoice(name=REGION, label=mark("Ask about there"))
 
 
-def parts_of_answer(lens: Lens) -> dict[str, str]:
-    """Return the keywords by which a lens can be asked about a part of an answer, with their words.
-
-    They are those of every lens that asks about a class, but for what it has a use of its own for.
-    """
-    if not any(isinstance(each, ClassChoice) for each in lens.parameters):
-        return {}
-    own = {each.name for each in lens.parameters}
-    return {name: words for name, words in _PARTS.items() if name not in own}
+def parts_of_answer(lens: Lens) -> Mapping[str, str]:
+    """Return the keywords, with words, by which a lens that asks about a class takes a part."""
+    return _PARTS if any(isinstance(each, ClassChoice) for each in lens.parameters) else {}
 
 
 def kind_of_answer(subject: Subject) -> str:
     """Return what a network answers, one of `KINDS`; empty where that is in doubt, or nothing."""
-    answer = subject.capture((), logits=True).answer
+    answer = subject.answered.answer
     return "" if answer is None else answer.reading.kind
 
 

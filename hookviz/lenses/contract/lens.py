@@ -71,13 +71,18 @@ class Subject:
         return engine.capture(self.model, self.model_input, layers, logits=logits, cache=self.cache)
 
     @cached_property
+    def answered(self) -> Capture:
+        """A capture with what the network answers, whatever that is."""
+        return self.capture((), logits=True)
+
+    @cached_property
     def scored(self) -> Capture:
         """A capture with class scores.
 
         Raises:
             ModelError: the network puts out no scores.
         """
-        capture = self.capture((), logits=True)
+        capture = self.answered
         if capture.answer is None:
             raise ModelError(capture.unanswered)
         if not capture.answer.has_classes:

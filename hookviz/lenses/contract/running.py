@@ -121,7 +121,7 @@ def run_lens(
     if callable(target):
         model = replace(model, output=Output(NUMBER, target), categories=(say("the target"),))
         parameters["target"] = 0
-    if parameters.get(LIKE) is not None and LIKE in parts_of_answer(lens):
+    if parameters.get(LIKE) is not None:
         other = inputs.open_source(model, parameters[LIKE])
         parameters[LIKE] = inputs.prepare(model, other, size=size, whole=whole)
     subject = Subject(

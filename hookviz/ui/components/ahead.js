@@ -8,8 +8,8 @@ const states = new WeakMap(); // by the element that stays over the runs
  * @template {(number | string)[]} Value
  * @param {Element} root stays over the runs
  * @param {string} subject what it is of: of another one nothing is kept
- * @param {{value: Value, told: number}} given by the server
- * @param {(value: Value, told: number) => void} send tells the server
+ * @param {{value: Value, taken: number}} given by the server
+ * @param {(value: Value, number: number) => void} send tells the server
  */
 export const ahead = (root, subject, given, send) => {
   let state = states.get(root);
@@ -19,11 +19,11 @@ export const ahead = (root, subject, given, send) => {
     states.set(root, state);
   }
   state.send = send;
-  if (given.told >= state.number) state.moved = null;
+  if (given.taken >= state.number) state.moved = null;
   /** @param {Value} value */
   const keep = (value) => {
     state.moved = [...value];
-    state.number = Math.max(Date.now(), given.told + 1, state.number + 1); // above those of an earlier element
+    state.number = Math.max(Date.now(), given.taken + 1, state.number + 1); // above those of an earlier element
   };
   return {
     /** @type {Value} */

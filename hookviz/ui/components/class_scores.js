@@ -29,8 +29,8 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const { words } = data;
   const [low, high, step] = data.ends;
   const subject = `${data.names} ${data.own}`;
-  const mine = ahead(root, subject, { value: data.scores, told: data.told }, (value, told) =>
-    setTriggerValue("moved", { told, value }),
+  const mine = ahead(root, subject, { value: data.scores, taken: data.taken }, (value, number) =>
+    setTriggerValue("moved", { number, value }),
   );
   const scores = mine.value;
   let shift = 0; // of all scores together, which only this slider knows

@@ -52,8 +52,8 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     ".depth-photo canvas",
     ".depth-photo i",
   ].map(find);
-  const mine = ahead(root, data.photograph, { value: data.chosen, told: data.told }, (value, told) =>
-    setTriggerValue("picked", { told, value }),
+  const mine = ahead(root, data.photograph, { value: data.chosen, taken: data.taken }, (value, number) =>
+    setTriggerValue("picked", { number, value }),
   );
   let [at, tile, row, column] = mine.value;
   root.setAttribute("aria-label", words.label);

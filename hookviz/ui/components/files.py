@@ -60,20 +60,19 @@ def show(
         heard: for each name under which it sends something what gets that. It comes from a browser,
             so that it can be anything but None.
     """
-    last = f"{key} told"
 
     def tell(part: str) -> None:
         sent = st.session_state.get(key, {}).get(part)
         match sent:
-            case {"told": int(number), "value": value}:  # of ahead.js
-                st.session_state[last] = max(number, st.session_state.get(last, 0))
+            case {"number": int(number), "value": value}:  # of ahead.js
+                st.session_state[f"{key} taken"] = max(number, taken(key))
                 sent = value
         if sent is not None:  # else the component has gone since
             heard[part](sent)
 
     component(name, **(files or {}))(
         key=key,
-        data=packed({"told": st.session_state.get(last, 0), **facts}, picture),
+        data=packed({"taken": taken(key), **facts}, picture),
         **{f"on_{part}_change": partial(tell, part) for part in heard},
     )
 
@@ -82,7 +81,7 @@ def each_once(key: str, hear: Callable[[Any], None]) -> Callable[[Any], None]:
     """Return what hears each of the values that ``counted`` of ``page.js`` sends, and none twice.
 
     Of two requests that wait for the same run Streamlit keeps the newer one's trigger. So the
-    browser sends a value until it is told, by `taken`, that it was heard.
+    browser sends a value until `show` tells it, by `taken`, that it was heard.
     """
 
     def hear_all(sent: object) -> None:
@@ -96,7 +95,7 @@ def each_once(key: str, hear: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def taken(key: str) -> int:
-    """Return the number of the last value that `each_once` heard of a component, 0 before one."""
+    """Return the number of the last value that was heard of a component, 0 before one."""
     number: int = st.session_state.get(f"{key} taken", 0)
     return number
 

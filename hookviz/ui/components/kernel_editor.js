@@ -56,14 +56,14 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
         return here === kept(weight) ? weight : here;
       }),
     );
-  const send = (all, told = 0) =>
+  const send = (all, number = 0) =>
     setTriggerValue("changed", {
-      told,
+      number,
       value: { kernel: exact(all), stride: all.at(-3), padding: all.at(-2), preset: all.at(-1) },
     });
   const value = [...data.kernel.flat().map(kept), data.stride, data.padding, data.preset];
   const subject = `${side} ${data.presets.map(({ name }) => name)}`;
-  const mine = ahead(find(".editor"), subject, { value, told: data.told }, send);
+  const mine = ahead(find(".editor"), subject, { value, taken: data.taken }, send);
   const moves = { stride: mine.value.at(-3), padding: mine.value.at(-2) };
   let preset = mine.value.at(-1);
   const kernel = exact(mine.value);

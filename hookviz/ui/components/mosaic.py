@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.tile_facts import tile_facts
-from hookviz.ui.components.files import each_once, show, taken
+from hookviz.ui.components.files import each_once, show
 from hookviz.ui.state import Cell
 
 
@@ -37,6 +37,5 @@ def mosaic(
             case {"channel": int(channel)}:
                 on_pick(channel, None)
 
-    own = {"height": height, "chosen": chosen, "taken": taken(key)}
-    facts = tile_facts(grid, alt, grid.sprite) | own
+    facts = tile_facts(grid, alt, grid.sprite) | {"height": height, "chosen": chosen}
     show("mosaic", key, facts, grid.sprite, picked=each_once(key, picked))

@@ -30,9 +30,9 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     ".shades",
   ].map(find);
   const { width, height, side, words } = data;
-  const given = { value: [data.row, data.column, data.shade], told: data.told };
-  const mine = ahead(root, data.name, given, ([row, column, shade], told) =>
-    setTriggerValue("moved", { told, value: { row, column, shade } }),
+  const given = { value: [data.row, data.column, data.shade], taken: data.taken };
+  const mine = ahead(root, data.name, given, ([row, column, shade], number) =>
+    setTriggerValue("moved", { number, value: { row, column, shade } }),
   );
   const place = { row: mine.value[0], column: mine.value[1], shade: mine.value[2] };
   const tell = () => mine.tell([place.row, place.column, place.shade], RESTS);

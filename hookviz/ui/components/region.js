@@ -246,8 +246,8 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const clicked = ([x, y]) => {
     const hit = data.boxes.filter(([left, top, right, bottom]) => x >= left && x < right && y >= top && y < bottom);
     const size = ([left, top, right, bottom]) => (right - left) * (bottom - top);
-    const around = [x - STEP, y - STEP, x + STEP, y + STEP].map(limit);
-    return { box: [...hit, around].slice(0, Math.max(1, hit.length)).sort((one, other) => size(one) - size(other))[0] };
+    const [smallest] = hit.sort((one, other) => size(one) - size(other));
+    return { box: smallest ?? [x - STEP, y - STEP, x + STEP, y + STEP].map(limit) };
   };
   stage.onpointerdown = (event) => {
     if (event.button) return;
@@ -256,9 +256,9 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     stage.setPointerCapture(event.pointerId);
     hand.keys = false;
     hand.last = place(event);
-    hand.begun = [event.clientX, event.clientY];
     if (hand.tool === "rectangle") {
       hand.drag = grip(hand.last);
+      hand.pressed = [event.clientX, event.clientY]; // until it is more than a click
     } else {
       hand.region = { ...asMask(hand.region) };
       hand.region.mask = hand.region.mask.slice();
@@ -269,8 +269,9 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   };
   stage.onpointermove = (event) => {
     if (!hand.drag) return;
-    if (hand.begun && Math.hypot(event.clientX - hand.begun[0], event.clientY - hand.begun[1]) < CLICK) return;
-    hand.begun = undefined;
+    const [fromLeft, fromTop] = hand.pressed ?? [];
+    if (hand.pressed && Math.hypot(event.clientX - fromLeft, event.clientY - fromTop) < CLICK) return;
+    hand.pressed = undefined;
     const [x, y] = place(event);
     if (hand.drag === "paint") {
       const [fromX, fromY] = hand.last;
@@ -284,16 +285,18 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     }
     show();
   };
-  stage.onpointerup = () => {
+  stage.onpointercancel = () => {
     if (!hand.drag) return;
-    if (hand.begun && hand.drag !== "paint") {
+    hand.drag = hand.pressed = undefined;
+    tell();
+  };
+  stage.onpointerup = () => {
+    if (hand.pressed) {
       hand.region = clicked(hand.last);
       show();
     }
-    hand.drag = undefined;
-    tell();
+    stage.onpointercancel();
   };
-  stage.onpointercancel = stage.onpointerup;
 
   const steps = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
   stage.onkeydown = (event) => {

@@ -7,7 +7,7 @@ from hookviz.drawing.pictures import encode_png
 from hookviz.language.saying import say
 from hookviz.lessons.parts.riddle import COLOURS, FINER, GREY, GREYS, LAST, NUMBERS
 from hookviz.types import Pixels
-from hookviz.ui.components.files import each_once, show, taken
+from hookviz.ui.components.files import each_once, show
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,6 @@ def show_riddle(
 
     is_over = view.stage == LAST
     data = {
-        "taken": taken(key),
         "stage": view.stage,
         "levels": view.levels,
         "guesses": [

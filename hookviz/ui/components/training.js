@@ -87,8 +87,8 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   const known = states.get(root);
   known?.stop();
   const subject = `${data.name} ${frames.length}`; // of which one has not moved ahead of the server
-  const mine = ahead(root, subject, { value: [data.at], told: data.told }, ([at], told) =>
-    setTriggerValue("at", { told, value: at }),
+  const mine = ahead(root, subject, { value: [data.at], taken: data.taken }, ([at], number) =>
+    setTriggerValue("at", { number, value: at }),
   );
   const isPlaying = known?.subject === subject && known.timer !== 0;
   const state = {

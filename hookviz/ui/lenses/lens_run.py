@@ -227,13 +227,13 @@ def _go_on() -> None:
 def _fingerprint(chosen: dict[str, Any]) -> str:
     """Hash the chosen parameters, so that a result is kept again by them."""
     parts = [
-        (name, [image.digest for image in value] if isinstance(value, list) else _key_of(value))
+        (name, [image.digest for image in value] if isinstance(value, list) else _digest(value))
         for name, value in sorted(chosen.items())
     ]
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def _key_of(value: Any) -> Any:
+def _digest(value: Any) -> Any:
     return value.digest if isinstance(value, ModelInput) else value
 
 

@@ -4,7 +4,7 @@ Over 300 lines: each kind of parameter has one.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -25,7 +25,7 @@ from hookviz.lenses.contract.lens import Lens, Subject
 from hookviz.lenses.contract.parameters import Parameter
 from hookviz.serving.memory_needs import pass_need
 from hookviz.settings import settings
-from hookviz.types import InputImage, LayerInfo
+from hookviz.types import InputImage, LayerInfo, Pixels
 from hookviz.ui.components.region import mark_region
 from hookviz.ui.lenses.lens_choice import layers_at_side
 from hookviz.ui.link import update_link
@@ -78,23 +78,44 @@ def drawn_parameters(lens: Lens) -> list[regions.RegionChoice]:
 def draw_parameters(lens: Lens, subject: Subject) -> dict[str, Any]:
     """Let a person choose `drawn_parameters` on the picture."""
     return {
-        parameter.name: _region(parameter, f"{lens.slug}-{parameter.name}", subject)
+        parameter.name: pick_region(
+            parameter, f"{lens.slug}-{parameter.name}", subject, start=parameter.default
+        )
         for parameter in drawn_parameters(lens)
     }
 
 
-def _region(parameter: regions.RegionChoice, key: str, subject: Subject) -> str:
-    text = st.query_params.get(key, parameter.default)
+def pick_region(
+    parameter: regions.RegionChoice,
+    key: str,
+    subject: Subject,
+    *,
+    start: str,
+    draw: Callable[[Pixels], Pixels] = lambda picture: picture,
+    boxes: Sequence[Sequence[float]] = (),
+) -> str:
+    """Let a person mark a region of the picture that the network sees, and return its text.
+
+    Args:
+        parameter: what is chosen.
+        key: of it in the link.
+        subject: whose picture it is.
+        start: the region where the link says nothing.
+        draw: what is drawn on the picture first.
+        boxes: as `mark_region` has them.
+    """
+    text = st.query_params.get(key, start)
     try:
         shown = parameter.resolve(text, subject)
     except HookVizError:  # the lens says what is wrong
         shown = regions.NOTHING
     mark_region(
-        input_picture(subject.model_input),
+        draw(input_picture(subject.model_input)),
         shown,
         say(parameter.label),
         key,
-        lambda marked: update_link(**{key: None if marked == parameter.default else marked}),
+        lambda marked: update_link(**{key: None if marked == start else marked}),
+        boxes=boxes,
     )
     return text
 
@@ -293,7 +314,7 @@ def _images(parameter: kinds.MoreImages, key: str, subject: Subject) -> list[Inp
             )
     if st.toggle(say("Samples and recent images too"), True, key=f"{key}-samples"):
         recent = [read_recent(each) for each in recent_images()]
-        known = [resources.decode(s.path.read_bytes(), s.title, s.name) for s in samples()]
+        known = [resources.decode_sample(sample) for sample in samples()]
         shown = subject.image.digest if subject.image else ""  # which would be most like itself
         images += [image for image in (*recent, *known) if image.digest != shown]
     return images

@@ -11,8 +11,6 @@ import torch
 from torch import Tensor
 from torchvision.utils import draw_bounding_boxes
 
-from hookviz.capturing.inputs import prepare
-from hookviz.drawing.overlay import input_picture
 from hookviz.errors import HookVizError
 from hookviz.images.samples import samples
 from hookviz.language.saying import say
@@ -28,9 +26,7 @@ from hookviz.lenses.contract.lens import Lens, Subject
 from hookviz.lenses.contract.regions import NOTHING
 from hookviz.outputs.declaration import BOXES, EMBEDDING, MAPS
 from hookviz.types import Pixels
-from hookviz.ui.components.region import mark_region
-from hookviz.ui.lenses.lens_widgets import scores_turn
-from hookviz.ui.link import update_link
+from hookviz.ui.lenses.lens_widgets import pick_region, scores_turn
 from hookviz.ui.linked_choice import linked_choice
 from hookviz.ui.recent_images import read_recent, recent_images
 from hookviz.ui.serving import resources
@@ -72,25 +68,18 @@ def pick_part(part: str, subject: Subject) -> dict[str, Any]:
 
 
 def _pick_region(subject: Subject) -> dict[str, Any]:
-    text = st.query_params.get(REGION)
-    try:
-        shown = NOTHING if text is None else REGION_CHOICE.resolve(text, subject)
-    except HookVizError:
-        shown = NOTHING
     boxes = _surest(subject.answer.boxes)
-    mark_region(
-        _with_boxes(input_picture(subject.model_input), boxes, subject),
-        shown,
-        say(REGION_CHOICE.label),
-        "asked-region",
-        lambda marked: update_link(**{REGION: None if marked == NOTHING else marked}),
+    text = pick_region(
+        *(REGION_CHOICE, REGION, subject),
+        start=NOTHING,
+        draw=lambda picture: _with_boxes(picture, boxes, subject),
         boxes=boxes[:, :4].tolist(),
     )
     if subject.answer.boxes is None:
         st.caption(say("Mark a region to ask about a class there alone."))
     else:
         st.caption(say("Click a box to ask about it; of a region it is the one that fits best."))
-    return {} if text is None else {REGION: text}
+    return {} if text == NOTHING else {REGION: text}
 
 
 def _surest(boxes: Tensor | None) -> Tensor:
@@ -141,10 +130,7 @@ def _pick_like(subject: Subject) -> dict[str, Any]:
     )
     if chosen is None:
         return {}
-    if chosen in recent:
-        other = read_recent(recent[chosen])
-    else:
-        sample = known[chosen]
-        other = resources.decode(sample.path.read_bytes(), sample.title, sample.name)
+    is_own = chosen in recent
+    other = read_recent(recent[chosen]) if is_own else resources.decode_sample(known[chosen])
     st.image(other.pixels, width="stretch")
-    return {LIKE: prepare(subject.model, other)}
+    return {LIKE: resources.prepare(subject.model, other, size=None, whole=False)}

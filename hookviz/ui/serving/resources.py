@@ -15,6 +15,7 @@ from hookviz.explaining.channel_mask import copied_bytes, mask_channels
 from hookviz.hooking.network_state import unchanged
 from hookviz.images import reading
 from hookviz.images.choices import Choices
+from hookviz.images.samples import Sample
 from hookviz.language.saying import say
 from hookviz.models import loading, user_models
 from hookviz.serving import capacity, out_of_memory
@@ -202,3 +203,8 @@ def decode(data: bytes, name: str, key: str, page: int | None = None) -> InputIm
                 slot.limit.check()  # inside it nothing can be ended; its pixels are bounded
         session_cache().put(("image", key, page), image, image.pixels.nbytes)
     return image
+
+
+def decode_sample(sample: Sample) -> InputImage:
+    """Decode a picture that ships with HookViz, once per session."""
+    return decode(sample.path.read_bytes(), sample.title, sample.name)
