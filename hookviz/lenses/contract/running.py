@@ -187,7 +187,7 @@ def look(
     def result(output: LensOutput) -> LensResult:
         panels, values = output
         if asked:
-            panels = (*panels, part_panel(subject, chosen.get("target")))
+            panels = (*panels[:1], part_panel(subject, chosen.get("target")), *panels[1:])
         return LensResult(lens.slug, panels, values, chosen | asked, time.perf_counter() - started)
 
     if partial is not None:

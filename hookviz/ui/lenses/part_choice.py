@@ -32,6 +32,7 @@ from hookviz.ui.recent_images import read_recent, recent_images
 from hookviz.ui.serving import resources
 
 _BOXES = 12  # that are drawn, the surest
+_SIDE = 160  # pixels on the screen: on a phone the answer stands below
 
 
 def offered_part(lens: Lens, subject: Subject) -> str:
@@ -132,5 +133,5 @@ def _pick_like(subject: Subject) -> dict[str, Any]:
         return {}
     is_own = chosen in recent
     other = read_recent(recent[chosen]) if is_own else resources.decode_sample(known[chosen])
-    st.image(other.pixels, width="stretch")
+    st.image(other.pixels, width=_SIDE)
     return {LIKE: resources.prepare(subject.model, other, size=None, whole=False)}
