@@ -63,6 +63,7 @@ __all__ = [
 ]
 
 _clear_queue = ForwardMsgQueue.clear
+_ANSWERS = {"file_urls_response", "backend_operation_response"}
 _TOKEN_BYTES = 16  # of an XSRF token that Streamlit made
 
 PAGE_SOCKET = "/_stcore/stream"
@@ -256,7 +257,8 @@ def send_runs_whole() -> None:
 
     Streamlit drops what waits of the fragment, and says all the same that the run before ended
     well. So the page takes away what it has not heard of since, and builds it anew: the focus is
-    gone, and keys go nowhere.
+    gone, and keys go nowhere. Where a run of the whole page begins, it drops also what a browser
+    asked for, as the address for a file: the file is never sent, and nobody is told.
     """
 
     def clear(
@@ -265,7 +267,10 @@ def send_runs_whole() -> None:
         fragment_ids_this_run: list[str] | None = None,
     ) -> None:
         if fragment_ids_this_run is None:
+            kept = [each for each in queue._queue if each.WhichOneof("type") in _ANSWERS]
             _clear_queue(queue, retain_lifecycle_msgs)
+            if retain_lifecycle_msgs:
+                queue._queue += kept
         else:
             queue._delta_index_map = {}  # what comes now stands after what waits, not in its place
 

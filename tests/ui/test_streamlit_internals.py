@@ -223,10 +223,29 @@ def test_what_a_run_put_out_is_sent_though_a_fragments_run_begins(
     assert sent() == waiting[1:], changed("nothing is dropped any more: send_runs_whole can go")
     streamlit_internals.send_runs_whole()
     assert sent() == waiting
-    queue = ForwardMsgQueue()
-    queue.enqueue(waiting[0])
-    queue.clear(retain_lifecycle_msgs=True)
-    assert queue.is_empty(), "a run of the whole page begins with nothing that waits"
+
+
+def test_a_browser_gets_the_address_for_a_file_though_a_run_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Streamlit's own queue drops it, and the file that a visitor chose is never sent."""
+    monkeypatch.setattr(ForwardMsgQueue, "clear", streamlit_internals._clear_queue)
+    address, element = ForwardMsg(), ForwardMsg()
+    address.file_urls_response.response_id = "asked"
+    element.delta.new_element.text.body = "of the run before"
+
+    def left() -> list[ForwardMsg]:
+        queue = ForwardMsgQueue()
+        queue.enqueue(element)
+        queue.enqueue(address)
+        queue.clear(retain_lifecycle_msgs=True)
+        sent = queue.flush()
+        assert queue.is_empty(), "what was sent is not sent again"
+        return sent
+
+    assert not left(), changed("it keeps the address by itself")
+    streamlit_internals.send_runs_whole()
+    assert left() == [address]
 
 
 def test_the_elements_that_style_and_scripts_find_are_listed_and_are_in_the_page() -> None:
