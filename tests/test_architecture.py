@@ -217,6 +217,7 @@ SHOWN_ELSEWHERE = {
 
 OF_SEVERAL = {
     "lenses/contract/test_function_targets.py",  # of every lens that asks about a class
+    "lenses/contract/test_later_calls.py",  # of every lens of gradients
     "ui/lessons/test_quick_hands.py",
     "ui/lessons/test_texts_follow.py",
     "atlas/test_atlas_of_tokens.py",

@@ -170,6 +170,10 @@ class LayerTrace:
         weighted = sum(self._modules.parameters[name] > 0 for name in self._modules.leaves)
         return self.convs if 5 * len(self.convs) >= weighted else self.listing.usual
 
+    def address(self, layer: str) -> Address:
+        """Return the call that a layer's name, or a written address such as ``relu#1``, is of."""
+        return Address(layer) if layer in self.calls else Address.read(layer)
+
     def layout_of(self, address: Address) -> Layout:
         """Return how one output lies, by more passes only where its layer does not tell."""
         if self._listing is None and address in self._sure:

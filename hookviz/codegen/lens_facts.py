@@ -51,7 +51,8 @@ class LensFacts(NetworkFacts):
         convs_and_linears: these, and linear layers that put out maps.
         runs: the layers that run, in order of execution.
         structure: which of the network's modules are layers.
-        layouts: by a layer's name, how its maps lie, or what its first call puts out.
+        layouts: by a layer's name, how its maps lie, or what its first call puts out; by written
+            address, what its other calls do.
         means: what the network's output is.
     """
 
@@ -99,9 +100,7 @@ def lens_facts_of(
     """
     trace, structure = layer_trace(model, shape), _structure(model.network)
     layer = chosen.get("layer")
-    output = next(
-        (info.output_shape for info in (*trace.layers, *trace.maps) if info.name == layer), ()
-    )
+    output = trace.shapes.get(trace.address(layer), ()) if layer else ()
     fields = network_facts(model, image, size=size, whole=whole)
     # The pictures that a lens makes have a size of their own.
     size_seen = (*shape[:1], *np.shape(values["pictures"])[1:3]) if "pictures" in values else shape
@@ -124,8 +123,9 @@ def lens_facts_of(
 
 def _layouts(model: Model, shape: tuple[int, ...]) -> dict[str, Layout]:
     trace = layer_trace(model, shape)
-    first = {name: trace.map_outputs.get(name, (Address(name),))[0] for name in trace.calls}
-    return {name: trace.layouts.get(address, UNKNOWN) for name, address in first.items()}
+    shown = {str(address): address for address in (Address(*turn) for turn in trace.turns)}
+    shown |= {name: trace.map_outputs.get(name, (Address(name),))[0] for name in trace.calls}
+    return {name: trace.layouts.get(address, UNKNOWN) for name, address in shown.items()}
 
 
 _structures = Findings[Structure](most=1)

@@ -7,6 +7,7 @@ from hookviz.codegen.lens_facts import LensFacts
 from hookviz.codegen.wording import as_maps, quoted
 from hookviz.explaining.baselines import LEVELS, blurred
 from hookviz.images.samples import samples
+from hookviz.types import Address
 
 
 def in_order(*chunks: str) -> str:
@@ -134,6 +135,12 @@ with torch.no_grad():
 '''
 
 
+def forward(facts: LensFacts) -> str:
+    """Write ``forward(images, *names)``, of the calls of layers that the lens is about."""
+    asked = (Address.read(str(facts.chosen.get(name))) for name in ("layer", "of"))
+    return _FORWARD_OF_CALLS if any(address.call for address in asked) else FORWARD
+
+
 FORWARD = '''
 def forward(images, *names):
     """What the network puts out, and by name what these layers put out in their first calls."""
@@ -153,6 +160,33 @@ def forward(images, *names):
     return scores, outputs
 
 '''
+_FORWARD_OF_CALLS = '''
+def forward(images, *names):
+    """What the network puts out, and what these layers do: "relu" in its first call, "relu#1" in
+    its second."""
+    outputs, handles = {}, []
+
+    def hold_as(name, call):
+        still = [call]  # how many calls come before the one that is held
+
+        def hold(module, inputs, output):  # a forward hook: what it returns goes on in its place
+            if not still[0]:
+                outputs[name] = output
+            still[0] -= 1
+            return output.clone()  # an in-place ReLU that follows would write over the original
+
+        return hold
+
+    for name in names:
+        layer, _, call = name.partition("#")
+        hook = hold_as(name, int(call or 0))
+        handles.append(model.get_submodule(layer).register_forward_hook(hook))
+    scores = model(images)
+    for handle in handles:
+        handle.remove()
+    return scores, outputs
+
+'''
 
 
 def value_of(facts: LensFacts) -> list[str]:
@@ -161,16 +195,16 @@ def value_of(facts: LensFacts) -> list[str]:
         says, code = "The class's score, before the softmax.", "model(images)[0, TARGET]"
         return [target(facts), _VALUE_OF.format(says=says, code=code)]
     comments, part = {"layer": "asked about", "channel": "whose mean it is"}, "CHANNEL].mean()"
-    says = "The mean of the channel, in the layer's first call."
+    says = "The mean of the channel of that layer."
     if facts.chosen.get("row", -1) >= 0:
         comments |= {"channel": "of it", "row": "of the channel", "column": "of the channel"}
-        says, part = "A cell of the channel, in the layer's first call.", "CHANNEL, ROW, COLUMN]"
+        says, part = "A cell of the channel of that layer.", "CHANNEL, ROW, COLUMN]"
     found = "forward(images, LAYER)[1][LAYER]"
     value = _VALUE_OF.format(says=says, code=f"{found}[0, {part}")
     if facts.layout.last:
         moved = f"maps = {found}{as_maps(facts.layout)}"
         value = value.replace(f"return {found}", f"{moved}\n    return maps")
-    return [constants(facts, **comments), FORWARD, value]
+    return [constants(facts, **comments), forward(facts), value]
 
 
 _VALUE_OF = '''

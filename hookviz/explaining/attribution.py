@@ -25,7 +25,7 @@ from hookviz.types import Address, Model, ModelInput, Progress, ignore
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Gradient:
-    """Gradient of a target with respect to a layer's first output, or to the input.
+    """Gradient of a target with respect to one output of a layer, or to the input.
 
     Attributes:
         output: those values, ``(C, H, W)``.
@@ -47,7 +47,14 @@ def layer_gradient(
     target: AttributionTarget,
     progress: Progress = ignore,
 ) -> Gradient:
-    """Differentiate a target with respect to what a layer puts out in its first call.
+    """Differentiate a target with respect to what a layer puts out in a call, the first by default.
+
+    Args:
+        model: the model.
+        model_input: the input.
+        layer: the layer's name; ``name#1`` for its second call.
+        target: what the gradient is of.
+        progress: called with the share done after every conv layer, forward and backward.
 
     Raises:
         UnknownLayerError: a pass runs no layer of that name.
@@ -72,11 +79,12 @@ def layer_gradient(
 def _check_has_channels(model: Model, model_input: ModelInput, layer: str) -> None:
     """Refuse a layer whose output has no channels, of sound, a volume or a clip."""
     trace = input_trace(model, model_input)
-    if layer not in trace.calls:
+    address = trace.address(layer)
+    if address.call >= trace.calls.get(address.layer, 0):
         names = [info.name for info in trace.every]
         raise UnknownLayerError(say("layer in {model}", model=model.title), layer, names)
-    check_can_intervene(model, trace, layer)
-    if layer not in trace.map_outputs:
+    check_can_intervene(model, trace, address.layer)
+    if address not in trace.map_outputs.get(address.layer, ()):
         convs = [info.name for info in trace.convs if info.name in trace.map_outputs]
         hint = say(" Layer {layer!r} does.", layer=convs[-1]) if convs else ""
         raise ModelError(
@@ -204,15 +212,18 @@ def _depends_on(
     model: Model, model_input: ModelInput, layer: str, target: AttributionTarget
 ) -> bool:
     """Return whether noise on the layer's output changes the target."""
+    address = input_trace(model, model_input).address(layer)
 
     def value(amount: float) -> Tensor:
-        def disturb(call: hooks.Call) -> Tensor:
+        def disturb(call: hooks.Call) -> Tensor | None:
+            if call.index != address.call:
+                return None
             output: Tensor = call.output
             noise = torch.randn(output.shape, generator=torch.Generator().manual_seed(0))
             return output + amount * (output.abs().max() + 1) * noise.to(output)
 
         run = GradientPass(model, model_input, target, (), ignore)
-        with private_replica(model) as replica, hooks.edit(replica, (layer,), disturb):
+        with private_replica(model) as replica, hooks.edit(replica, (address.layer,), disturb):
             return run.target_values(replica, model_input.tensor)
 
     return bool(value(0.0) != value(1.0))

@@ -9,7 +9,7 @@ from hookviz.capturing.layer_trace import input_trace
 from hookviz.capturing.unsupported_outputs import check_can_intervene, no_cells_error
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.language.saying import mark, say
-from hookviz.types import Address, Model, ModelInput
+from hookviz.types import Model, ModelInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class AttributionTarget:
 
     Attributes:
         class_index: the class whose score (before the softmax) it is, where `layer` is None.
-        layer: the layer of whose first call's output it is a part.
+        layer: the layer of whose first call's output it is a part; ``name#1`` for its second call.
         channel: the layer's channel, whose mean it is, where `cell` is None; None stands for the
             mean of all channels.
         cell: the row and column of one cell of the channel.
@@ -92,14 +92,17 @@ def map_shape(model: Model, model_input: ModelInput, layer: str) -> tuple[int, .
     """
     trace = input_trace(model, model_input)
     shapes = {info.name: info.output_shape for info in trace.every}
-    if layer not in shapes:
+    address = trace.address(layer)
+    name = address.layer
+    if name not in shapes or address.call >= trace.calls[name]:
         raise UnknownLayerError(say("layer in {model}", model=model.title), layer, shapes)
-    check_can_intervene(model, trace, layer)
-    if len(shapes[layer]) != 3:
-        raise _no_maps_error(model, model_input, layer, ("1", *map(str, shapes[layer])))
-    if layer not in trace.map_outputs:
+    check_can_intervene(model, trace, name)
+    shape = trace.shapes.get(address, ())
+    if len(shape) != 3:
+        raise _no_maps_error(model, model_input, layer, ("1", *map(str, shape)))
+    if address not in trace.map_outputs.get(name, ()):
         raise no_cells_error(model, layer)
-    return shapes[layer]
+    return shape
 
 
 def maps_in(model: Model, model_input: ModelInput, layer: str, output: Tensor) -> Tensor:
@@ -122,7 +125,8 @@ def with_channels_first(
     model: Model, model_input: ModelInput, layer: str, output: Tensor
 ) -> Tensor:
     """View a layer's output as ``(N, C, H, W)`` where it has its channels last, or tokens."""
-    layout = input_trace(model, model_input).layout_of(Address(layer))
+    trace = input_trace(model, model_input)
+    layout = trace.layout_of(trace.address(layer))
     return layout.batch_maps(output) if layout.last else output
 
 

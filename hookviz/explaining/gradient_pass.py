@@ -40,7 +40,8 @@ class GradientPass:
     """One forward and backward pass of a target with respect to the outputs of some layers.
 
     Attributes:
-        layer_outputs: what each of `layers` put out in its first call, and the input as `INPUT`.
+        layer_outputs: what each of `layers` put out in the call that it names, and the input as
+            `INPUT`.
         values: the target of each input, ``(N,)``, once the pass has run.
         guided_relus: at how many ReLUs negative gradients were cut.
     """
@@ -61,15 +62,17 @@ class GradientPass:
         self._model, self._model_input, self._target = model, model_input, target
         self._layers, self._guided = frozenset(layers), guided
         self._reporter = ProgressReporter(progress)
-        convs = input_trace(model, model_input).convs
-        self._hooked = {layer.name for layer in convs} | self._layers - {INPUT}
+        trace = input_trace(model, model_input)
+        asked = {*self._layers, *filter(None, (target.layer,))} - {INPUT}
+        # By layer and call, how it was asked about: "relu" for the first, "relu#1" for the second.
+        self._asked = {(at.layer, at.call): text for text in asked for at in (trace.address(text),)}
+        convs = trace.convs
+        self._hooked = {layer.name for layer in convs} | {layer for layer, _ in self._asked}
         self._calls = max(1, sum(layer.calls for layer in convs))
         self._forward_calls = self._backward_calls = 0
         self._directions = 2  # forward and backward
         self._target_output: Tensor | None = None
         target.check(model, model_input)
-        if target.layer is not None:
-            self._hooked.add(target.layer)
 
     @property
     def value(self) -> float:
@@ -124,10 +127,11 @@ class GradientPass:
     def _on_output(self, call: hooks.Call) -> Tensor | None:
         output, replacement = call.output, None
         is_ordinary = isinstance(output, Tensor) and not kind_of(output)
-        if call.index == 0 and is_ordinary:
-            if call.layer in self._layers:
-                output, replacement = self._keep(call.layer, output)
-            if call.layer == self._target.layer:
+        asked = self._asked.get((call.layer, call.index))
+        if asked is not None and is_ordinary:
+            if asked in self._layers:
+                output, replacement = self._keep(asked, output)
+            if asked == self._target.layer:
                 self._target_output = output
                 raise hooks.StopForward  # the rest of the network adds nothing to it
         if is_ordinary and output.requires_grad and output.device.type == "cpu":

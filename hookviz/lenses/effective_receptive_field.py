@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from hookviz.capturing.features import named
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import FORWARD, batches, constants, file_of, in_order
+from hookviz.codegen.lens_parts import batches, constants, file_of, forward, in_order
 from hookviz.codegen.wording import as_maps
 from hookviz.drawing import overlay
 from hookviz.drawing.framing import on_input
@@ -23,7 +23,7 @@ from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.more_images import left_out, over_images
 from hookviz.lenses.contract.parameters import LayerChoice, MoreImages, WholeNumber
-from hookviz.lenses.contract.target_choice import chosen_cell, first_call_notes
+from hookviz.lenses.contract.target_choice import call_notes, chosen_cell
 from hookviz.types import ModelInput, Progress
 from hookviz.wording import number, percent, times
 
@@ -72,7 +72,7 @@ def run(
 
     weights, reasons = over_images(subject, images, compute, count)
     total = np.mean(list(weights.values()), axis=0)
-    known = receptive_fields(subject.model, subject.model_input).get(layer)  # of its first call
+    known = receptive_fields(subject.model, subject.model_input).get(layer)
     box = known.box(*cell) if known else (0, 0, subject.shape[1], subject.shape[2])
     chosen = strongest(total)
     size = max(0, box[2] - box[0]) * max(0, box[3] - box[1])
@@ -88,7 +88,7 @@ def run(
     what = quantity.describe(subject.model)
     panels: list[Panel] = [
         TextPanel(_says(what, total, box, float(share), len(weights))),
-        *(TextPanel(note, "note") for note in first_call_notes(subject, layer)),
+        *(TextPanel(note, "note") for note in call_notes(subject, layer)),
         *left_out(reasons),
     ]
     if total.any():
@@ -196,7 +196,7 @@ def script(facts: LensFacts) -> LensCode:
     files = [file_of(name) for name in named(chosen["images"])][: chosen["count"]]
     lines = in_order(
         constants(facts, **comments, count="images at most"),
-        FORWARD,
+        forward(facts),
         _GRADIENT_AT.format(
             maps=as_maps(facts.layout),
             cell="(ROW, COLUMN)" if chosen["row"] >= 0 else _MIDDLE,
@@ -248,7 +248,7 @@ LENS = Lens(
     of_images=True,
     script=script,
     parameters=(
-        LayerChoice(kind="any", default="last map", help=mark("Whose cell it is.")),
+        LayerChoice(kind="any", of_calls=True, default="last map", help=mark("Whose cell it is.")),
         WholeNumber(
             name="channel",
             label=mark("Channel"),

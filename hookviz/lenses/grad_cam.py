@@ -17,7 +17,7 @@ import numpy as np
 
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import FORWARD, constants, in_order, target
+from hookviz.codegen.lens_parts import constants, forward, in_order, target
 from hookviz.codegen.wording import as_maps
 from hookviz.drawing import overlay
 from hookviz.drawing.any_grid import grid_of_any
@@ -46,6 +46,7 @@ from hookviz.lenses.contract.parameters import (
     RunnerUp,
     WholeNumber,
 )
+from hookviz.lenses.contract.target_choice import call_notes
 from hookviz.wording import number, times
 
 _EIGEN = "Eigen-CAM"
@@ -111,14 +112,16 @@ def _cam(subject: Subject, method: str, layer: str, target: int | None, top: int
 
 
 def _activation(subject: Subject, method: str, layer: str, target: int | None) -> Numbers:
-    """Return the layer's first output, ``(C, H, W)``, of sound, volumes and clips as it lies.
+    """Return the layer's output, ``(C, H, W)``, of sound, volumes and clips as it lies.
 
     Raises:
         HookVizError: the layer puts out no maps, or the method needs an image.
     """
     if len(subject.shape) == 3:
         map_shape(subject.model, subject.model_input, layer)
-        values: Numbers = subject.capture(layer, logits=True)[layer].values.numpy()
+        address = subject.trace.address(layer)
+        found = subject.capture(address.layer, logits=True)[str(address)]
+        values: Numbers = found.values.numpy()
         if values.ndim != 3:
             raise HookVizError(
                 say(
@@ -152,7 +155,7 @@ def run(
     other_target: int | None,
     other_method: str,
 ) -> LensOutput:
-    """Return a method's map, ``max(0, Σ_k w_k A_k)``, A being the layer's output in its first call.
+    """Return a method's map, ``max(0, Σ_k w_k A_k)``, A being the layer's output in one call.
 
     The formulas with their sources are at `grad_cam`, `grad_cam_plus_plus`, `layer_cam`,
     `eigen_cam` (in `hookviz.explaining.cam_formulas`) and `score_cam` (beside it). Values are
@@ -292,16 +295,7 @@ def _on_image(
 
 
 def _notes(subject: Subject, layer: str, positive: Numbers, said: tuple[str, ...]) -> list[str]:
-    calls = subject.trace.calls[layer]
-    notes = list(said)
-    if calls > 1:
-        notes.append(
-            say(
-                "{layer} runs {calls} times in a pass; this is about its first call.",
-                layer=layer,
-                calls=calls,
-            )
-        )
+    notes = [*said, *call_notes(subject, layer)]
     if not positive.any():
         notes.append(say("The map is zero everywhere: before its ReLU no cell is above zero."))
     return notes
@@ -336,7 +330,8 @@ def script(facts: LensFacts) -> LensCode:
         lines += [constants(facts, top="channels that are tried, the strongest ones")]
     functions, calls = _FORMULAS[method]
     values = _GRADIENT if "gradient" in calls else _VALUES
-    lines += [FORWARD, values.format(maps=as_maps(facts.layout)), source_of(*functions), calls]
+    values = values.format(maps=as_maps(facts.layout))
+    lines += [forward(facts), values, source_of(*functions), calls]
     numbers = {"map": "np.maximum(signed, 0)", "signed": "signed", "score": "score.item()"}
     return in_order(*lines), numbers | ({} if method == "LayerCAM" else {"weights": "weights"})
 
@@ -403,6 +398,7 @@ LENS = Lens(
         ),
         LayerChoice(
             kind="any",
+            of_calls=True,
             default="last map",
             help=mark("Late layers know what is there, early layers know where."),
         ),

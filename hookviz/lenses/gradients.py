@@ -3,7 +3,7 @@
 import numpy as np
 
 from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import FORWARD, constants, in_order, target
+from hookviz.codegen.lens_parts import constants, forward, in_order, target
 from hookviz.codegen.wording import as_maps
 from hookviz.drawing.any_grid import grid_of_any
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TextPanel
@@ -12,7 +12,7 @@ from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ChannelChoice, ClassChoice, LayerChoice
-from hookviz.lenses.contract.target_choice import cell_choice, chosen_cell, first_call_notes
+from hookviz.lenses.contract.target_choice import call_notes, cell_choice, chosen_cell
 from hookviz.wording import number
 
 _CHART = 24  # channels that the chart shows
@@ -28,7 +28,7 @@ def run(
     row: int,
     column: int,
 ) -> LensOutput:
-    """Return ∂q/∂A, ``(C, H, W)``: A is the layer's output in its first call, q the quantity.
+    """Return ∂q/∂A, ``(C, H, W)``: A is the layer's output in one call, q the quantity.
 
     q is the score of class `target` before the softmax or, where `of` is given, the mean of a
     channel of that layer, or one cell of it. The gradient is the chain rule's, by reverse-mode
@@ -92,7 +92,7 @@ def run(
 
 
 def _notes(subject: Subject, layer: str, quantity: AttributionTarget, norm: float) -> list[str]:
-    notes = first_call_notes(subject, layer, quantity.layer)
+    notes = call_notes(subject, layer, quantity.layer)
     if quantity.layer == layer:
         notes.append(say("A layer's gradient of itself says nothing new; choose an earlier layer."))
     elif norm == 0:
@@ -112,14 +112,14 @@ def script(facts: LensFacts) -> LensCode:
     """Write code for the gradient of a class's score, or of another layer's channel, at a layer."""
     lines = [constants(facts, layer="where the gradient is taken")]
     if facts.chosen["of"] is None:
-        lines += [target(facts), FORWARD, _FORWARD.format(names="LAYER")]
+        lines += [target(facts), forward(facts), _FORWARD.format(names="LAYER")]
         lines += ["value = scores[0, TARGET]  # before the softmax"]
     else:
         comments, part = {"of": "the layer asked about", "channel": "of that layer"}, ".mean()"
         if facts.chosen["row"] >= 0:
             comments |= {"row": "of the channel", "column": "of the channel"}
             part = "[ROW, COLUMN]"
-        lines += [constants(facts, **comments), FORWARD, _FORWARD.format(names="LAYER, OF")]
+        lines += [constants(facts, **comments), forward(facts), _FORWARD.format(names="LAYER, OF")]
         lines += [f"value = outputs[OF][0, CHANNEL]{part}"]
     return in_order(*lines, _GRADIENT.format(maps=as_maps(facts.layout))), {
         "gradient": "gradient",
@@ -147,7 +147,10 @@ LENS = Lens(
     script=script,
     parameters=(
         LayerChoice(
-            kind="any", default="last conv", help=mark("Whose values are changed in thought.")
+            kind="any",
+            of_calls=True,
+            default="last conv",
+            help=mark("Whose values are changed in thought."),
         ),
         ClassChoice(
             optional=True,
@@ -156,6 +159,7 @@ LENS = Lens(
         LayerChoice(
             name="of",
             label=mark("Ask about layer"),
+            of_calls=True,
             default="none",
             help=mark("Ask about a channel of this later layer, in place of the class."),
         ),

@@ -25,8 +25,8 @@ from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subje
 from hookviz.lenses.contract.parameters import OneOf, WholeNumber
 from hookviz.lenses.contract.target_choice import (
     TARGET_CHOICES,
+    call_notes,
     chosen_target,
-    first_call_notes,
 )
 from hookviz.wording import number, percent
 
@@ -212,7 +212,7 @@ def _completeness(result: IntegratedGradients) -> TextPanel:
 
 
 def _notes(subject: Subject, quantity: AttributionTarget, result: IntegratedGradients) -> list[str]:
-    notes = first_call_notes(subject, quantity.layer)
+    notes = call_notes(subject, quantity.layer)
     if not result.attribution.any():
         notes.append(say("Every pixel adds 0: on the whole way no small change of one changes it."))
     return notes

@@ -36,8 +36,8 @@ from hookviz.lenses.contract.lens import (
 from hookviz.lenses.contract.parameters import OneOf, PixelCount
 from hookviz.lenses.contract.target_choice import (
     TARGET_CHOICES,
+    call_notes,
     chosen_target,
-    first_call_notes,
 )
 from hookviz.wording import number, times
 
@@ -135,7 +135,7 @@ def _panels(
     is_image = len(windows.shape) == 2
     return (
         TextPanel(_says(what, windows, result, most, box)),
-        *(TextPanel(note, "note") for note in first_call_notes(subject, quantity.layer)),
+        *(TextPanel(note, "note") for note in call_notes(subject, quantity.layer)),
         *(_on_image(subject, what, words, result, box) if is_image else ()),
         TextPanel(say(_LIMITS) if is_image else say(_LIMITS_ELSEWHERE), "note"),
         *how_note(result.how),

@@ -32,7 +32,7 @@ from hookviz.lenses.contract.parameters import (
 from hookviz.lenses.contract.target_choice import (
     TARGET_CHANNEL,
     TARGET_CLASS,
-    first_call_notes,
+    call_notes,
 )
 from hookviz.wording import number
 
@@ -178,7 +178,7 @@ def smooth_gradient(
 def _notes(
     subject: Subject, method: str, quantity: AttributionTarget, result: Gradient
 ) -> list[str]:
-    notes = first_call_notes(subject, quantity.layer)
+    notes = call_notes(subject, quantity.layer)
     if method == "guided backpropagation":
         notes.append(
             say(
@@ -261,6 +261,7 @@ LENS = Lens(
         ),
         TARGET_CLASS,
         LayerChoice(
+            of_calls=True,
             label=mark("Ask about layer"),
             default="none",
             help=mark("Ask about a channel of this layer, in place of the class."),

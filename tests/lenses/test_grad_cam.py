@@ -14,7 +14,7 @@ from hookviz.drawing.overlay_panel import OverlayPanel
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, TextPanel
 from hookviz.explaining.cam_formulas import eigen_cam
 from hookviz.types import Preprocess
-from tests.codegen.script_cases import CONVNEXT, PVT, SHAPESNET, SQUEEZENET, ScriptCase
+from tests.codegen.script_cases import CONVNEXT, PVT, RESNET, SHAPESNET, SQUEEZENET, ScriptCase
 from tests.networks import Tiny, as_model, random_input, seeded
 from tests.pictures import picture
 
@@ -24,6 +24,8 @@ SCRIPTS = (
     ScriptCase({"target": 1, "method": "LayerCAM"}, SHAPESNET),
     ScriptCase({"method": "Eigen-CAM"}, SQUEEZENET),
     ScriptCase({"method": "Score-CAM", "top": 12}, SHAPESNET, 1e-5),  # here a mask at a time
+    ScriptCase({"layer": "layer4.1.relu#1"}, RESNET),
+    ScriptCase({"layer": "layer4.1.relu#1", "method": "Eigen-CAM"}, RESNET),
     ScriptCase({"layer": "features.1.0.block.3", "target": 1}, CONVNEXT),
     ScriptCase({"layer": "stages.0.blocks.0.norm1", "target": 1, "method": "Eigen-CAM"}, PVT),
 )

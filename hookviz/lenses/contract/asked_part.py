@@ -1,9 +1,12 @@
 """Ask a lens about a part of an answer in place of the whole: a region, a box, another image."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -23,7 +26,7 @@ from hookviz.wording import times
 REGION, LIKE = "region", "like"
 _PARTS: Mapping[str, str] = {
     REGION: mark("Of maps the region, of boxes the one that overlaps it the most"),
-    LIKE: mark("The other image that an embedding is compared with"),
+    LIKE: mark("The other image, or the vector, that an embedding is compared with"),
 }
 REGION_CHOICE = RegionChoice(name=REGION, label=mark("Ask about there"))
 
@@ -67,18 +70,29 @@ def asked_within(subject: Subject, value: Any) -> tuple[Subject, str]:
     return replace(subject, model=replace(model, output=output)), str(region)
 
 
-def asked_like(subject: Subject, other: ModelInput) -> Subject:
-    """Return the subject whose one number is the cosine similarity to another image's vector.
+def vector_in(value: Any) -> Tensor | None:
+    """Return a row of numbers, ``(D,)`` or ``(1, D)``, as ``(D,)``; None of what is an image."""
+    if not isinstance(value, Tensor | np.ndarray):
+        return None
+    row = torch.as_tensor(value)
+    is_row = row.ndim == 1 or (row.ndim == 2 and len(row) == 1 and row.is_floating_point())
+    return row.detach().flatten().float() if is_row else None
+
+
+def asked_like(subject: Subject, other: ModelInput | Tensor) -> Subject:
+    """Return the subject whose one number is the cosine similarity to another vector.
 
     Args:
         subject: whose network answers with an embedding.
-        other: the other image.
+        other: another image, or a vector ``(D,)`` of the same space, as a text's of CLIP.
 
     Raises:
         ModelError: the network's answer is no vector.
+        SettingError: the other vector has another length.
     """
     model, kind = subject.model, kind_of_answer(subject)
-    answer = engine.capture(model, other, (), logits=True, cache=subject.cache).answer
+    seen = subject.model_input if isinstance(other, Tensor) else other
+    answer = engine.capture(model, seen, (), logits=True, cache=subject.cache).answer
     if answer is None or kind not in (EMBEDDING, ""):
         raise ModelError(
             say(
@@ -88,15 +102,29 @@ def asked_like(subject: Subject, other: ModelInput) -> Subject:
                 kind=say(KINDS[kind]) if kind else say("no row of numbers"),
             )
         )
-    vector = answer.scores
+    vector = other if isinstance(other, Tensor) else answer.scores
+    if len(vector) != len(answer.scores):
+        raise SettingError(
+            say(
+                "like= is a vector of {given:,} numbers, and {model} answers with {count:,}. Give "
+                "one of the same space, or another image.",
+                given=len(vector),
+                model=model.title,
+                count=len(answer.scores),
+            )
+        )
 
     def part(raw: Any) -> Tensor:
         rows = picked(model.output.part, raw).flatten(1)
         return functional.cosine_similarity(rows, vector.to(rows)[None])
 
-    output = Output(NUMBER, part, token=f"{model.output.key} like {other.digest}")
-    names = (say("similarity to the other image"),)
-    return replace(subject, model=replace(model, output=output, categories=names))
+    if isinstance(other, Tensor):
+        name = say("similarity to the vector")
+        digest = hashlib.sha256(vector.cpu().numpy().tobytes()).hexdigest()
+    else:
+        name, digest = say("similarity to the other image"), other.digest
+    output = Output(NUMBER, part, token=f"{model.output.key} like {digest}")
+    return replace(subject, model=replace(model, output=output, categories=(name,)))
 
 
 def part_panel(subject: Subject, target: int | None) -> TextPanel:

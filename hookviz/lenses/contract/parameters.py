@@ -120,12 +120,14 @@ class LayerChoice(Parameter):
             of several cells, for the last one whose channels are not the classes themselves
             (`LayerTrace.hidden`), or ``"none"`` for a choice that can be left open. Of blocks only
             ``"last map"`` may be one (`last_maps`).
+        of_calls: whether a later call of a layer can be chosen, as ``relu#1`` for its second.
     """
 
     name: str = "layer"
     label: str = mark("Layer")
     kind: str = "conv"
     default: str = "last"
+    of_calls: bool = False
 
     def choices(self, trace: LayerTrace) -> tuple[LayerInfo, ...]:
         """Return the layers that can be chosen of a network, in order of execution."""
@@ -136,6 +138,15 @@ class LayerChoice(Parameter):
             "maps": trace.maps,
             "any": trace.every,
         }[self.kind]
+
+    def offered(self, trace: LayerTrace) -> list[str]:
+        """Return all that `resolve` takes of a network: the layers, and later calls of them."""
+        calls = trace.calls if self.of_calls else {}
+        return [
+            str(Address(layer.name, call)) if call else layer.name
+            for layer in self.choices(trace)
+            for call in range(calls.get(layer.name, 1))
+        ]
 
     def start(self, trace: LayerTrace) -> str:
         """Return the default among a network's layers; there has to be one."""
@@ -163,7 +174,7 @@ class LayerChoice(Parameter):
         return hidden[-1].name if hidden else names[-1]
 
     def resolve(self, value: Any, subject: LensSubject) -> str | None:
-        """Return the layer's name; None only where the choice is left open.
+        """Return the layer's name, or the address of a call; None only where it is left open.
 
         Raises:
             UnknownLayerError: a pass runs no layer of that name.
@@ -198,6 +209,9 @@ class LayerChoice(Parameter):
             before = [name for name in order[: order.index(value)] if name in names]
             nearest = before[-1] if before else names[0]
             raise no_module(value, subject.model.title, nearest)
+        address = Address.read(str(value))
+        if address.call and not address.path and address.layer in names:
+            return self._call(address, subject)
         kind = "layer"
         shapes = {layer.name: layer.output_shape for layer in self.choices(subject.trace)}
         if self.kind in {"maps", "any"}:  # of one cell there is little to see
@@ -209,6 +223,25 @@ class LayerChoice(Parameter):
             kind = say("conv layer") if self.kind == "conv" else say("conv or linear layer")
         raise UnknownLayerError(
             say("{kind} in {model}", kind=kind, model=subject.model.title), str(value), names
+        )
+
+    def _call(self, address: Address, subject: LensSubject) -> str:
+        """Return the address of a later call of a layer that can be chosen, or refuse it."""
+        calls = subject.trace.calls[address.layer]
+        if self.of_calls and address.call < calls:
+            return str(address)
+        last = Address(address.layer, calls - 1 if self.of_calls else 0)
+        raise SettingError(
+            say(
+                "{name}={value} is call {number} of layer {layer!r}, which runs {calls} times in a "
+                "pass. The last one that can be asked about here is {last!r}.",
+                name=self.name,
+                value=str(address),
+                number=address.call + 1,
+                layer=address.layer,
+                calls=calls,
+                last=str(last),
+            )
         )
 
     def _check_kind(self, value: Any, subject: LensSubject, fitting: Sequence[str]) -> None:

@@ -23,6 +23,7 @@ from hookviz.lenses.contract.asked_part import (
     asked_within,
     part_panel,
     parts_of_answer,
+    vector_in,
 )
 from hookviz.lenses.contract.beside_random import run_beside_random
 from hookviz.lenses.contract.lens import GROUPS, Lens, LensOutput, Subject
@@ -98,7 +99,7 @@ def run_lens(
             returns one number: ``target=lambda out: out[:, 2].mean()``. Beside a class ``region=``
             asks about a part of maps, or about the box that overlaps it the most: as a `Region`,
             ``"rect:0.2,0.2,0.5,0.5"``, or a mask ``(H, W)``; and ``like=``, of an embedding, about
-            its cosine similarity to that of another image.
+            its cosine similarity to that of another image, or to a vector, as a text's of CLIP.
 
     Raises:
         UnknownNameError: there is no such lens.
@@ -122,8 +123,11 @@ def run_lens(
         model = replace(model, output=Output(NUMBER, target), categories=(say("the target"),))
         parameters["target"] = 0
     if parameters.get(LIKE) is not None:
-        other = inputs.open_source(model, parameters[LIKE])
-        parameters[LIKE] = inputs.prepare(model, other, size=size, whole=whole)
+        vector = vector_in(parameters[LIKE])
+        other = inputs.open_source(model, parameters[LIKE]) if vector is None else None
+        parameters[LIKE] = (
+            inputs.prepare(model, other, size=size, whole=whole) if other is not None else vector
+        )
     subject = Subject(
         model=model,
         model_input=inputs.prepare(model, source, size=size, whole=whole),

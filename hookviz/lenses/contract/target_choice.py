@@ -11,6 +11,7 @@ from hookviz.lenses.contract.parameters import (
     Parameter,
     WholeNumber,
 )
+from hookviz.types import Address
 
 
 def cell_choice(
@@ -68,6 +69,7 @@ TARGET_CHOICES: tuple[Parameter, ...] = (
     LayerChoice(
         label=mark("Ask about layer"),
         kind="any",
+        of_calls=True,
         default="none",
         help=mark("Ask about a channel of this layer, in place of the class."),
     ),
@@ -116,14 +118,23 @@ def chosen_cell(row: int, column: int) -> tuple[int, int] | None:
     return None if row < 0 else (row, column)
 
 
-def first_call_notes(subject: Subject, *layers: str | None) -> list[str]:
+def call_notes(subject: Subject, *layers: str | None) -> list[str]:
     """Return a sentence for each of the layers that run more than once in a pass."""
-    return [
-        say(
-            "{name} runs {calls} times in a pass; this is about its first call.",
-            name=name,
-            calls=subject.trace.calls[name],
-        )
-        for name in dict.fromkeys(layers)
-        if name is not None and subject.trace.calls[name] > 1
-    ]
+    notes = []
+    for layer in dict.fromkeys(filter(None, layers)):
+        asked = subject.trace.address(layer)
+        calls = subject.trace.calls[asked.layer]
+        if calls > 1:
+            other = Address(asked.layer, (asked.call + 1) % calls)
+            notes.append(
+                say(
+                    "{name} runs {calls} times in a pass; this is about call {number}. The layer "
+                    "{other} stands for call {other_number}.",
+                    name=asked.layer,
+                    calls=calls,
+                    number=asked.call + 1,
+                    other=str(other),
+                    other_number=other.call + 1,
+                )
+            )
+    return notes

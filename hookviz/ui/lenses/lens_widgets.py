@@ -123,7 +123,7 @@ def pick_region(
 def _layer(parameter: kinds.LayerChoice, key: str, subject: Subject) -> str | None:
     return st.selectbox(
         say(parameter.label),
-        [layer.name for layer in parameter.choices(subject.trace)],
+        parameter.offered(subject.trace),
         index=None,
         placeholder=say("automatic"),
         key=key,

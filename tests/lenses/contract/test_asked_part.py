@@ -156,6 +156,11 @@ def test_likeness_is_the_cosine_of_the_two_vectors() -> None:
     assert float(result.values["value"]) == pytest.approx(float(cosine(network(image)).detach()))
     same = hookviz.run_lens("saliency", model, image, like=image)
     assert float(same.values["value"]) == pytest.approx(1)
+    for row in (vector, vector[0].numpy()):
+        by_vector = hookviz.run_lens("saliency", model, image, like=row)
+        np.testing.assert_array_equal(by_vector.values["map"], result.values["map"])
+    with pytest.raises(hookviz.HookVizError, match="a vector of 3 numbers"):
+        hookviz.run_lens("saliency", model, image, like=torch.ones(3))
 
 
 def test_what_has_no_such_part_is_refused_in_words() -> None:

@@ -9,9 +9,9 @@ from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.lenses.contract.lens import Subject
 from hookviz.lenses.contract.target_choice import (
     TARGET_CHOICES,
+    call_notes,
     chosen_cell,
     chosen_target,
-    first_call_notes,
 )
 from tests.networks import as_model, random_input, seeded
 
@@ -55,5 +55,7 @@ def test_a_lens_of_images_refuses_sound() -> None:
 
 
 def test_a_layer_that_runs_twice_is_told_of_once(subject: Subject) -> None:
-    (note,) = first_call_notes(subject, "relu", None, "conv1", "relu")
-    assert note == "relu runs 2 times in a pass; this is about its first call."
+    (note,) = call_notes(subject, "relu", None, "conv1", "relu")
+    assert note == (
+        "relu runs 2 times in a pass; this is about call 1. The layer relu#1 stands for call 2."
+    )
