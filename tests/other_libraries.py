@@ -130,7 +130,7 @@ def _settings_put_back() -> Iterator[None]:
         os.environ.update(environment)
 
 
-def _ultralytics(model: str, config: str) -> nn.Module:
+def ultralytics(model: str, config: str) -> nn.Module:
     with _settings_put_back(), TemporaryDirectory() as folder:
         os.environ |= {"YOLO_CONFIG_DIR": folder, "YOLO_OFFLINE": "true"}
         tasks = library("ultralytics.nn.tasks")
@@ -198,10 +198,10 @@ _TIMM_VIT = {"img_size": 32, "patch_size": 8, "depth": 2, "embed_dim": 12}
 OTHERS: Mapping[str, OtherNetwork] = MappingProxyType(
     {
         "ultralytics, classification": OtherNetwork(
-            partial(_ultralytics, "ClassificationModel", "yolov8n-cls.yaml"), 64
+            partial(ultralytics, "ClassificationModel", "yolov8n-cls.yaml"), 64
         ),
         "ultralytics, detection": OtherNetwork(
-            partial(_ultralytics, "DetectionModel", "yolov8n.yaml"), 64
+            partial(ultralytics, "DetectionModel", "yolov8n.yaml"), 64
         ),
         "segmentation_models_pytorch": OtherNetwork(_unet),
         "timm's ResNet with checkpointing": OtherNetwork(partial(_with_checkpointing, "resnet10t")),

@@ -106,9 +106,9 @@ def asked_like(subject: Subject, other: ModelInput | Tensor) -> Subject:
     if len(vector) != len(answer.scores):
         raise SettingError(
             say(
-                "like= is a vector of {given:,} numbers, and {model} answers with {count:,}. Give "
+                "like= is a vector of {length:,} numbers, and {model} answers with {count:,}. Give "
                 "one of the same space, or another image.",
-                given=len(vector),
+                length=len(vector),
                 model=model.title,
                 count=len(answer.scores),
             )

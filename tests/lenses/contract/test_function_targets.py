@@ -13,6 +13,7 @@ from torchvision.models.detection import fasterrcnn_mobilenet_v3_large_320_fpn
 import hookviz
 from hookviz.types import Preprocess
 from tests.networks import Tiny, random_input, seeded
+from tests.other_libraries import ultralytics
 
 STEPS = Preprocess(resize=16, crop=16)
 
@@ -142,6 +143,74 @@ def test_a_detector_is_asked_about_one_box() -> None:
     number, value = cap.likeliest(1)[0]
     assert number == int(boxes["labels"][boxes["scores"].argmax()])
     assert value == pytest.approx(best)
+
+
+class Read(nn.Module):
+    """A network whose output is read, as pytorch-grad-cam wants one tensor or list of it."""
+
+    def __init__(self, network: nn.Module, read: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.network, self.read = network, read
+
+    def forward(self, images: Tensor) -> Any:
+        return self.read(self.network(images))
+
+
+def expect_as_pytorch_grad_cam(
+    network: nn.Module, layer: str, read: Callable[[Any], Any], target: Callable[[Any], Tensor]
+) -> None:
+    """Compare Grad-CAM of `target`, of what is read of one image, scaled as it scales.
+
+    It adds 1e-7 to what it divides by: the target has to be large enough.
+    """
+    import pytorch_grad_cam  # noqa: PLC0415
+
+    image = torch.rand(1, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    modules = [network.get_submodule(layer)]
+    with pytorch_grad_cam.GradCAM(Read(network, read), modules) as cam:
+        theirs = cam(input_tensor=image.clone().requires_grad_(), targets=[target])[0]
+    asked = hookviz.run_lens(
+        "grad-cam", network, image, layer=layer, target=lambda out: target(read(out)[0])
+    )
+    ours = torch.from_numpy(asked.values["map"])[None, None]
+    large = nn.functional.interpolate(ours, (64, 64), mode="bilinear")[0, 0]
+    assert theirs.max() == pytest.approx(1, abs=1e-3)
+    np.testing.assert_allclose(
+        theirs, (large - large.min()) / (large.max() - large.min()), atol=1e-3
+    )
+
+
+def test_a_box_is_asked_about_by_pytorch_grad_cams_own_target() -> None:
+    """It adds to the box's score how far it overlaps the box that was asked for."""
+    from pytorch_grad_cam.utils.model_targets import FasterRCNNBoxScoreTarget  # noqa: PLC0415
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = fasterrcnn_mobilenet_v3_large_320_fpn(
+            weights=None, weights_backbone=None, num_classes=4, box_score_thresh=0.0
+        ).eval()
+    image = torch.rand(1, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        found = network(image)[0]
+    best = FasterRCNNBoxScoreTarget(found["labels"][:1], found["boxes"][:1].numpy())
+    layer = "backbone.fpn.layer_blocks.0.0"
+    expect_as_pytorch_grad_cam(network, layer, lambda out: out, lambda out: 1e6 * best(out))
+
+
+@pytest.mark.parametrize(
+    ("family", "config", "layer", "target"),
+    [
+        ("ClassificationModel", "yolov8n-cls.yaml", "model.8", lambda out: 1e9 * out[3]),
+        ("DetectionModel", "yolov8n.yaml", "model.15", lambda out: 1e15 * out[4:].max()),
+    ],
+)
+def test_yolo_is_asked_about_a_class_and_a_box(
+    family: str, config: str, layer: str, target: Callable[[Any], Tensor]
+) -> None:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = ultralytics(family, config).eval()
+    expect_as_pytorch_grad_cam(network, layer, lambda out: out[0], target)
 
 
 @pytest.mark.parametrize("slug", ["ablate", "channels-that-matter", "gradient-flow"])
