@@ -17,7 +17,8 @@ def last_maps(trace: LayerTrace, among: Container[str]) -> str | None:
     a SqueezeNet ``features.12``. Where a block only returns what a module in it did, it is that
     module; where that one runs more than once, the innermost block around it. Of a transformer it
     is the block whose tokens the last one is given: behind that one the class token alone may be
-    read.
+    read. Of a detector it is what its backbone puts out before the pyramid: of what comes later one
+    box reads one level, and another one another.
 
     Args:
         trace: the network.
@@ -37,7 +38,7 @@ def last_maps(trace: LayerTrace, among: Container[str]) -> str | None:
         # Of those behind them the class token alone may be read.
         if trace.layouts[at].order != TOKENS or trace.turns[at.layer, at.call] <= read
     }
-    turns = range(_turn_of_classes(trace))
+    turns = range(min(_turn_of_classes(trace), _turn_of_levels(trace)))
     turn = next((turn for turn in reversed(turns) if calls[turn] in put_out), None)
     if turn is None:
         return None
@@ -67,6 +68,19 @@ def _last_tokens(trace: LayerTrace) -> str:
             blocks.setdefault((around, layer.kind), []).append(layer.name)
     rows = [row for row in blocks.values() if len(row) > 1]
     return max(rows, key=lambda row: trace.turns[row[-1], 0])[-2] if rows else ""
+
+
+def _turn_of_levels(trace: LayerTrace) -> int:
+    """Return at which turn a detector's backbone returns, as torchvision calls it; past all else.
+
+    A detector puts out boxes, as many as it finds, and no row for each image.
+    """
+    if not (trace.scores or trace.keeps_batch):
+        for ending in ("backbone.body", "backbone"):
+            for name in trace.calls:
+                if name == ending or name.endswith(f".{ending}"):
+                    return trace.turns[name, 0]
+    return len(trace.sequence)
 
 
 def _turn_of_classes(trace: LayerTrace) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor, nn
+from torchvision.models.detection import fasterrcnn_mobilenet_v3_large_320_fpn
 
 import hookviz
 from hookviz.capturing.inputs import prepare
@@ -252,3 +253,13 @@ def test_only_those_are_found_that_are_asked_for() -> None:
     convs = {layer.name for layer in trace.convs}
     assert last_maps(trace, convs) is None  # the sum is none of theirs
     assert last_maps(trace, {"fc"}) is None
+
+
+def test_of_a_detector_they_are_its_backbones_own() -> None:
+    """Of what comes behind, as its pyramid's levels, one box reads one and another one another."""
+    network = seeded(
+        lambda: fasterrcnn_mobilenet_v3_large_320_fpn(
+            weights=None, weights_backbone=None, num_classes=3
+        )
+    )
+    assert found(hookviz.wrap(network), size=64) == "backbone.body.16.2"
