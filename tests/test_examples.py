@@ -2,39 +2,13 @@
 
 import dataclasses
 import doctest
-import inspect
-import io
-from pathlib import Path
-from typing import Any
+import subprocess
+import sys
 
 import pytest
-import torch
 
 import hookviz
-
-ROOT = Path(__file__).parent.parent
-NEEDS_A_PERSON = {"explore"}
-
-
-def functions() -> dict[str, Any]:
-    """Everything public that is called for what it does, by name."""
-    objects = {name: getattr(hookviz, name) for name in hookviz.__all__}
-    public = {name: each for name, each in objects.items() if inspect.isroutine(each)}
-    return public | {
-        "Capture.inputs": hookviz.Capture.inputs,
-        "Capture.likeliest": hookviz.Capture.likeliest,
-        "Capture.predictions": hookviz.Capture.predictions,
-        "Features.nearest": hookviz.Features.nearest,
-        "Grid.figure": hookviz.Grid.figure,
-        "Grid.png": hookviz.Grid.png,
-    }
-
-
-def example_of(name: str, documented: Any) -> doctest.DocTest:
-    text = inspect.getdoc(documented) or ""
-    return doctest.DocTestParser().get_doctest(
-        text, {"hookviz": hookviz, "torch": torch}, name, None, None
-    )
+from tests.library_alone import NEEDS_A_PERSON, ROOT, complaint, example_of, functions
 
 
 @pytest.mark.parametrize("name", ["hookviz", *functions()])
@@ -44,9 +18,13 @@ def test_the_example_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 1 <= len(test.examples) <= 6
     skipped = [doctest.SKIP in example.options for example in test.examples]
     assert all(skipped) if name in NEEDS_A_PERSON else not any(skipped)
-    said = io.StringIO()
-    result = doctest.DocTestRunner(verbose=False).run(test, out=said.write)
-    assert result.failed == 0, said.getvalue()
+    assert not complaint(test)
+
+
+def test_examples_run_where_the_library_alone_is_installed() -> None:
+    command = [sys.executable, "-m", "tests.library_alone", "--hide"]
+    run = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
 
 
 def test_nothing_public_is_left_out() -> None:

@@ -227,8 +227,9 @@ def similarity(
     >>> model = hookviz.load_model("shapesnet")
     >>> other = hookviz.load_model("shapesnet", "random")
     >>> images = [f"assets/samples/{name}.jpg" for name in ("cat", "dots", "star", "heart")]
-    >>> hookviz.similarity(model, model, images, "stage3", ["stage2", "stage3"]).cka.round(3)[0, 1]
-    np.float64(1.0)
+    >>> alike = hookviz.similarity(model, model, images, "stage3", ["stage2", "stage3"])
+    >>> alike.cka.round(3)[0].tolist()[1]
+    1.0
     >>> hookviz.similarity(model, other, images).cka.shape  # (layers of A, layers of B)
     (10, 10)
     """

@@ -7,6 +7,7 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.colors import Colormap, LinearSegmentedColormap
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -23,7 +24,8 @@ from hookviz.types import Pixels
 def palette_of(name: str) -> Levels:
     """Return RGBA of every level, uint8, ``(256, 4)``, read-only."""
     palette = np.zeros((256, 4), dtype=np.uint8)
-    palette[:LEVELS] = mpl.colormaps[name].resampled(LEVELS)(np.arange(LEVELS), bytes=True)
+    known = mpl.colormaps[name] if name in mpl.colormaps else berlin()
+    palette[:LEVELS] = known.resampled(LEVELS)(np.arange(LEVELS), bytes=True)
     for level, colour in (
         (colormaps.NAN_LEVEL, colormaps.NAN_COLOUR),
         (colormaps.INF_LEVEL, colormaps.INF_COLOUR),
@@ -31,6 +33,18 @@ def palette_of(name: str) -> Levels:
         palette[level] = *bytes.fromhex(colour[1:]), 255
     palette.flags.writeable = False
     return palette
+
+
+def berlin() -> Colormap:
+    """Return the colour map of that name, which matplotlib has from 3.10 on: within 3 levels of it.
+
+    These are its colours at 17 places; it is Fabio Crameri's, as matplotlib's is.
+    """
+    places = (
+        *("9eaffe", "78abed", "519fd3", "3585ac", "276785", "1d4a60", "13303e", "10191f", "190b08"),
+        *("2a0d00", "401200", "5b1c07", "7d331e", "9e513f", "bd6f63", "df8e88", "feadad"),
+    )
+    return LinearSegmentedColormap.from_list("berlin", [f"#{colour}" for colour in places], LEVELS)
 
 
 def palette_png(picture: Levels, palette: Levels, *, packing: str = "small") -> bytes:

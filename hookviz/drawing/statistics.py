@@ -113,8 +113,7 @@ def channel_stats(values: NDArray[np.float32]) -> ChannelStats:
             wide -= mean[start : start + step, None]
             # no BLAS: it would wake other threads for so little, and wait on a busy machine
             variance[start : start + step] = np.einsum("ij,ij->i", wide, wide) / cells
-        packed = np.packbits(chunk == 0, axis=1)  # counting bits is quicker than summing booleans
-        zeros[start : start + step] = np.bitwise_count(packed).sum(axis=1, dtype=np.intp) / cells
+        zeros[start : start + step] = np.count_nonzero(chunk == 0, axis=1) / cells
 
     for channel in np.flatnonzero(~np.isfinite(minimum) | ~np.isfinite(maximum)):
         row = rows[channel]

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge
 
 from hookviz.errors import HookVizError, ModelError, shorten
 from hookviz.hooking import hooks, replicas
@@ -212,6 +213,14 @@ def backward_pass(
         if is_short_of_memory(error):
             shape = getattr(tensors[0], "shape", (1, *stated_shape(model)))  # an edge has none
             raise _too_large(model, shape[1:]) from error
+        if isinstance(value, GradientEdge) and isinstance(error, AttributeError):
+            raise ModelError(
+                say(
+                    "What goes along the lines of a network is followed from torch 2.6 on, and "
+                    "this is torch {version}.",
+                    version=torch.__version__,
+                )
+            ) from error
         why = shorten(str(error).partition("\n")[0].partition(": [")[0].rstrip("."), 200)
         raise ModelError(
             say(

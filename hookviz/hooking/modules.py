@@ -87,6 +87,8 @@ def compiled_parts(network: object) -> tuple[str, ...]:
 
 
 def _run_as_written() -> Callable[[], object]:
+    if not hasattr(torch.compiler, "set_stance"):  # before torch 2.6
+        return lambda: None
     stance = torch.compiler.set_stance("force_eager")  # which has begun as it is made
     return lambda: stance.__exit__(None, None, None)
 

@@ -121,9 +121,11 @@ def buffers_put_back(network: nn.Module, *, by_value: bool = True) -> Iterator[N
         for buffer in own.values()
         if buffer is not None and not buffer.is_meta
     ]
-    counted = tuple(buffer for buffer, _, writes in kept if writes >= 0)
-    # The counters of writes too: graphs that a person keeps go by them, and so do caches.
-    with _unsafe_preserve_version_counter(counted):
+    with ExitStack() as counters:
+        # The counters of writes too: graphs that a person keeps go by them, and so do caches.
+        for written, _, writes in kept:
+            if writes >= 0:
+                counters.enter_context(_unsafe_preserve_version_counter(written))
         try:
             yield
         finally:

@@ -43,8 +43,7 @@ def is_backward_pass() -> bool:
 
 def checkpoints() -> list[Checkpoint]:
     """Return the checkpoints that the caller runs in: innermost first, up to a recomputed one."""
-    hooks: Any = torch._C._autograd._top_saved_tensors_default_hooks(True)
-    if torch.is_grad_enabled() and hooks is None and not is_backward_pass():
+    if not is_backward_pass() and torch.is_grad_enabled() and not _may_be_checkpoint():
         return []  # without a look at the stack, which takes microseconds
     found = []
     for each in _on_stack():
@@ -52,6 +51,12 @@ def checkpoints() -> list[Checkpoint]:
         if each.is_recomputed:
             break
     return found
+
+
+def _may_be_checkpoint() -> bool:
+    """Return whether something saves tensors in its own way; before torch 2.6 nobody can tell."""
+    top: Any = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+    return top is None or top(True) is not None
 
 
 def is_in_checkpoint() -> tuple[bool, bool]:
@@ -67,14 +72,14 @@ def _on_stack() -> Iterator[Checkpoint]:
     while frame is not None:
         if frame.f_code.co_filename == _FILE:
             function, values = frame.f_code.co_name, frame.f_locals
-            if "ctx" in values:
+            if function == "unpack_hook" and "frame" in values:
+                yield Checkpoint(values["frame"], is_recomputed=True, is_reentrant=False)
+            elif "ctx" in values:
                 yield Checkpoint(values["ctx"], function == "backward", is_reentrant=True)
             elif "gen" in values:
                 key = values["gen"].gi_frame.f_locals.get("new_frame")
                 if key is not None:
                     yield Checkpoint(key, is_recomputed=False, is_reentrant=False)
-            elif function == "unpack_hook" and "frame" in values:
-                yield Checkpoint(values["frame"], is_recomputed=True, is_reentrant=False)
         frame = frame.f_back
 
 

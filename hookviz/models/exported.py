@@ -55,7 +55,8 @@ def load_exported(path: Path) -> tuple[nn.Module, Example | None]:
     for name, part in list(module.named_modules()):
         conv = _conv_of(part) if isinstance(part, InterpreterModule) else None
         if conv is not None:
-            module.set_submodule(name, conv)
+            inside, _, last = name.rpartition(".")
+            setattr(module.get_submodule(inside), last, conv)
     positional, named = program.example_inputs or ((), {})
     positional = tuple(  # one image of a batch; a program that takes only whole batches says so
         part[:1] if isinstance(part, Tensor) and part.ndim > 2 else part for part in positional

@@ -10,12 +10,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import spectral_norm
+from torch.utils import checkpoint as checkpointing
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.checkpoint import (
-    CheckpointPolicy,
-    checkpoint,
-    create_selective_checkpoint_contexts,
-)
+from torch.utils.checkpoint import checkpoint
 
 import hookviz
 from hookviz.hooking.layer_warnings import LayerWarnings, numbers, unwrapped
@@ -335,11 +332,12 @@ class Checkpointed(nn.Module):
 def selective() -> Any:
     """Sums are kept and not computed again: those of a look would be taken for the pass's."""
 
-    def policy(_context: Any, operation: Any, *_args: Any, **_options: Any) -> CheckpointPolicy:
+    def policy(_context: Any, operation: Any, *_args: Any, **_options: Any) -> Any:
         kept = operation is torch.ops.aten.sum.default
-        return CheckpointPolicy.MUST_SAVE if kept else CheckpointPolicy.PREFER_RECOMPUTE
+        policies = checkpointing.CheckpointPolicy
+        return policies.MUST_SAVE if kept else policies.PREFER_RECOMPUTE
 
-    return create_selective_checkpoint_contexts(policy)  # type: ignore[no-untyped-call]
+    return checkpointing.create_selective_checkpoint_contexts(policy)  # type: ignore[no-untyped-call]
 
 
 class Mixed(nn.Module):

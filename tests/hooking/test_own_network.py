@@ -129,7 +129,8 @@ class Writes(nn.Module):
     def __init__(self, write: Callable[["Writes"], object]) -> None:
         super().__init__()
         self.conv = nn.Conv2d(3, 4, 3)
-        self.seen = nn.Buffer(torch.tensor([1.0, float("nan")]))
+        self.seen: Tensor
+        self.register_buffer("seen", torch.tensor([1.0, float("nan")]))
         self.later: Tensor | None
         self.register_buffer("later", None)
         self.write = write
@@ -141,7 +142,7 @@ class Writes(nn.Module):
 
 
 def replaces(network: Writes) -> None:
-    network.seen = network.seen + 1  # type: ignore[assignment]
+    network.seen = network.seen + 1
 
 
 def fills_later(network: Writes) -> None:
@@ -260,7 +261,8 @@ class Ends(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.conv = nn.Conv2d(3, 4, 3)
-        self.passes = nn.Buffer(torch.zeros(()))
+        self.passes: Tensor
+        self.register_buffer("passes", torch.zeros(()))
         self.error: BaseException | None = None
 
     def forward(self, images: Tensor) -> Tensor:
