@@ -174,7 +174,7 @@ SHOWN_ELSEWHERE = {
     "every page of an atlas is made by it in standalone/test_atlas_pages.py": (
         "standalone/folder_page"
     ),
-    "shared by commands, and seen in what those print": "cli/checks cli/messages cli/options",
+    "shared by commands, and seen in what those print": "cli/checks cli/messages",
     "run with the real Caddy in tests/e2e/test_processes.py": "cli/proxy",
     "begins with a signal in ui/serving/test_lifecycle.py": "serving/shutdown",
     "run over every lens in lenses/test_every_lens.py": "lenses/contract/running",

@@ -15,7 +15,14 @@ from hookviz.capturing.capture_each import capture_each
 from hookviz.capturing.inputs import prepare
 from hookviz.cli.input_files import ImageFile, Row, destinations, each, existing, expand
 from hookviz.cli.messages import MISTAKE
-from hookviz.cli.options import engine_options, input_options, layer_names, load, model_options
+from hookviz.cli.options import (
+    engine_options,
+    input_options,
+    layer_names,
+    load,
+    model_options,
+    out_option,
+)
 from hookviz.cli.tables import echo_json
 from hookviz.engines.choosing import LOCAL, engine_of
 from hookviz.engines.engine import Engine
@@ -39,7 +46,7 @@ _HEAD = ("layer", "shape", "minimum", "maximum", "mean", "deviation", "zeros")
 )
 @input_options
 @click.option("--together", is_flag=True, help="All in one pass, as one batch, and in one file.")
-@click.option("-o", "--out", help="An .npz or .safetensors file, or a folder.")
+@out_option(".npz", "An .npz or .safetensors file, or a folder.")
 @engine_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def capture(

@@ -9,7 +9,13 @@ import click
 from hookviz.capturing.engine import capture
 from hookviz.capturing.list_layers import list_layers
 from hookviz.cli.input_files import file_ending_in
-from hookviz.cli.options import input_options, load_both, model_options, other_model_options
+from hookviz.cli.options import (
+    input_options,
+    load_both,
+    model_options,
+    other_model_options,
+    out_option,
+)
 from hookviz.cli.tables import echo_json
 from hookviz.comparing.captures import Comparison, LayerComparison
 from hookviz.comparing.captures import compare as compare_captures
@@ -33,7 +39,7 @@ _LISTED = 10  # channels, where no other number is asked for
 @click.option("--other-layer", help="The layer of the other model; --layer by default.")
 @click.option("--top", type=click.IntRange(1), help="Only so many channels, most changed first.")
 @input_options
-@click.option("-o", "--out", help="The difference as a .png, .pdf or .svg file.")
+@out_option(".png", "The difference as a .png, .pdf or .svg file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def compare(
     *,

@@ -8,7 +8,7 @@ from hookviz.capturing import features as making
 from hookviz.capturing.feature_vectors import POOLS, check_suffix
 from hookviz.cli.input_files import expand
 from hookviz.cli.messages import MISTAKE, complain
-from hookviz.cli.options import engine_options, input_options, load, model_options
+from hookviz.cli.options import engine_options, input_options, load, model_options, out_option
 from hookviz.cli.progress import progress_bar
 from hookviz.cli.tables import echo_json
 from hookviz.engines.choosing import engine_of
@@ -22,9 +22,7 @@ from hookviz.wording import text_table
 @click.option("--layer", help="Whose output; the last convolution by default.")
 @click.option("--pool", type=click.Choice(list(POOLS)), default="mean", show_default=True)
 @input_options
-@click.option(
-    "-o", "--out", help="A .parquet file, which `hookviz similar` can be asked, or an .npz file."
-)
+@out_option(".npz", "A .parquet file, which `hookviz similar` can be asked, or an .npz file.")
 @engine_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def features(

@@ -8,7 +8,7 @@ from hookviz.capturing.engine import capture
 from hookviz.capturing.list_layers import list_layers
 from hookviz.cli.input_files import ImageFile, Row, destinations, each, existing, expand
 from hookviz.cli.messages import MISTAKE
-from hookviz.cli.options import input_options, load, model_options
+from hookviz.cli.options import input_options, load, model_options, out_option
 from hookviz.cli.tables import echo_json
 from hookviz.drawing.colormaps import COLORMAPS
 from hookviz.drawing.grid import make_grid
@@ -30,7 +30,7 @@ _SUFFIXES = (".png", ".pdf", ".svg")
 @click.option("--colormap", type=click.Choice(list(COLORMAPS)), help="By the scale if left out.")
 @input_options
 @click.option("--figure", is_flag=True, help="A page for print, also as PNG.")
-@click.option("-o", "--out", required=True, help="A .png, .pdf or .svg file, or a folder.")
+@out_option(".png", "A .png, .pdf or .svg file, or a folder.", required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def grid(
     *,

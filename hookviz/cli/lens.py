@@ -14,6 +14,7 @@ from hookviz.codegen.lens_script import lens_facts_of, lens_script
 from hookviz.errors import SettingError
 from hookviz.lenses.contract.asked_part import parts_of_answer
 from hookviz.lenses.contract.lens import Lens
+from hookviz.lenses.contract.parameters import OneOf, Parameter
 from hookviz.lenses.contract.result import LensResult
 from hookviz.lenses.contract.running import find_lens, list_lenses, run_lens
 from hookviz.paths import path_of
@@ -21,7 +22,23 @@ from hookviz.types import Model
 from hookviz.wording import text_table
 
 
-@click.command()
+class _WithChoices(click.Command):
+    """``hookviz lens grad-cam --help`` says what can be set of that lens, too."""
+
+    asked: Lens | None = None
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        known = {each.slug: each for each in list_lenses()}
+        self.asked = next((known[word] for word in args if word in known), None)
+        return super().parse_args(ctx, args)
+
+    def get_help(self, ctx: click.Context) -> str:
+        """Return the options, and the parameters of the lens that was named."""
+        text = super().get_help(ctx)
+        return f"{text}\n\n{_about(self.asked)}" if self.asked else text
+
+
+@click.command(cls=_WithChoices)
 @click.argument("name", required=False)
 @click.argument("image", required=False)
 @click.option(
@@ -119,10 +136,17 @@ def _about(lens: Lens) -> str:
     """Describe a lens and its parameters."""
     lines = [f"{lens.question} {lens.title}: {lens.sentence}"]
     if lens.parameters:
-        rows = [(parameter.name, parameter.label, parameter.help) for parameter in lens.parameters]
-        rows += [(name, words, "") for name, words in parts_of_answer(lens).items()]
-        lines += ["", text_table(("--set", "what it is", "more"), rows)]
+        rows = [
+            (parameter.name, parameter.label, ", ".join(_choices(parameter)), parameter.help)
+            for parameter in lens.parameters
+        ]
+        rows += [(name, words, "", "") for name, words in parts_of_answer(lens).items()]
+        lines += ["", text_table(("--set", "what it is", "one of", "more"), rows)]
     return "\n".join(lines)
+
+
+def _choices(parameter: Parameter) -> tuple[str, ...]:
+    return parameter.choices if isinstance(parameter, OneOf) else ()
 
 
 def _as_data(lens: Lens) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from hookviz.cli.input_files import file_ending_in
-from hookviz.cli.options import input_options, load, model_options
+from hookviz.cli.options import input_options, load, model_options, out_option
 from hookviz.cli.progress import progress_bar
 from hookviz.cli.tables import echo_json
 from hookviz.drawing.figures import FORMATS
@@ -25,7 +25,7 @@ from hookviz.wording import byte_size
 )
 @input_options
 @click.option("--dpi", type=click.IntRange(50, 600), default=200, show_default=True)
-@click.option("-o", "--out", required=True, help="An .svg, .png or .pdf file.")
+@out_option(".svg", "An .svg, .png or .pdf file.", required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def map(  # noqa: A001 - the command's name
     *,

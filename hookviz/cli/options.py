@@ -1,10 +1,13 @@
 """Share options among subcommands, and load the model that they ask for."""
 
+import os
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
-from functools import reduce
+from contextlib import nullcontext, redirect_stdout
+from functools import reduce, wraps
+from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -77,6 +80,41 @@ def engine_options(command: Command) -> Command:
 def model_options(command: Command) -> Command:
     """Decorate `command` with the options that `load` takes."""
     return _with(_MODEL_OPTIONS, command)
+
+
+def out_option(suffix: str, text: str, *, required: bool = False) -> Callable[[Command], Any]:
+    """Decorate a command with ``-o``, of which ``-`` stands for standard output.
+
+    The command gets a path in its place, and what it prints goes to standard error.
+
+    Args:
+        suffix: of the kind of file that standard output gets.
+        text: what the help says of the option.
+        required: whether it can't be left out.
+    """
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def run(*, out: str | None, **options: Any) -> Any:
+            if out != "-":
+                return command(out=out, **options)
+            with TemporaryDirectory() as folder:
+                file, said = Path(folder, f"stdout{suffix}"), StringIO()
+                try:
+                    with redirect_stdout(said):
+                        command(out=str(file), **options)
+                except SettingError as error:
+                    raise SettingError(str(error).replace(f"{folder}{os.sep}", "")) from error
+                finally:  # where some images failed, the command ends by an exception
+                    click.echo(said.getvalue().replace(f"{folder}{os.sep}", ""), err=True, nl=False)
+                    if file.is_file():
+                        click.echo(file.read_bytes(), nl=False)
+            return None
+
+        words = f"{text} - is standard output, as {suffix}."
+        return click.option("-o", "--out", required=required, help=words)(run)
+
+    return decorate
 
 
 def other_model_options(command: Command) -> Command:

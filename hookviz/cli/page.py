@@ -7,7 +7,7 @@ import click
 from hookviz.atlas.reading import read_atlas
 from hookviz.capturing.engine import capture
 from hookviz.cli.input_files import file_ending_in
-from hookviz.cli.options import input_options, layer_names, load, model_options
+from hookviz.cli.options import input_options, layer_names, load, model_options, out_option
 from hookviz.cli.progress import progress_bar
 from hookviz.cli.tables import echo_json
 from hookviz.images.reading import read
@@ -40,7 +40,7 @@ from hookviz.wording import byte_size
     show_default=True,
     help="A larger page is refused.",
 )
-@click.option("-o", "--out", required=True, help="An .html file.")
+@out_option(".html", "An .html file.", required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def page(
     *,

@@ -14,6 +14,7 @@ from hookviz.cli.options import (
     load_both,
     model_options,
     other_model_options,
+    out_option,
 )
 from hookviz.cli.progress import progress_bar
 from hookviz.cli.tables import echo_json
@@ -40,7 +41,7 @@ _MOST_COLUMNS = 24  # of a matrix that fits into a terminal
 )
 @click.option("--biased", is_flag=True, help="The paper's estimate, near 1 for a few images.")
 @input_options
-@click.option("-o", "--out", help="The matrix as a .csv file, or drawn: .png, .pdf or .svg.")
+@out_option(".csv", "The matrix as a .csv file, or drawn: .png, .pdf or .svg.")
 @engine_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def similarity(
