@@ -2,8 +2,6 @@
 
 import dataclasses
 import doctest
-import subprocess
-import sys
 
 import pytest
 
@@ -19,12 +17,6 @@ def test_the_example_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     skipped = [doctest.SKIP in example.options for example in test.examples]
     assert all(skipped) if name in NEEDS_A_PERSON else not any(skipped)
     assert not complaint(test)
-
-
-def test_examples_run_where_the_library_alone_is_installed() -> None:
-    command = [sys.executable, "-m", "tests.library_alone", "--hide"]
-    run = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
-    assert run.returncode == 0, run.stdout + run.stderr
 
 
 def test_nothing_public_is_left_out() -> None:

@@ -57,6 +57,11 @@ except hookviz.HookVizError as error:
     print(error)
 """
 
+EXAMPLES = """
+from tests.library_alone import main
+sys.exit(main())
+"""
+
 LENSES = """
 from torch import nn
 head = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 3)
@@ -129,7 +134,7 @@ def run_alone(program: str, *arguments: object) -> str:
         encoding="utf-8",
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
@@ -138,6 +143,10 @@ def test_the_library_works_without_the_app() -> None:
     said = run_alone(LIBRARY)
     assert said.startswith("The app needs packages that are not installed (streamlit, ")
     assert said.endswith("pip install 'hookviz[app]'\n")
+
+
+def test_every_public_function_works_without_the_app() -> None:
+    assert " functions, 0 failed" in run_alone(EXAMPLES)
 
 
 def test_every_lens_runs_without_the_app() -> None:

@@ -12,7 +12,6 @@ APP_PACKAGES = (
     "uvicorn",
     *(["uvloop"] if sys.platform != "win32" else []),
     "prometheus_client",
-    "babel",
     "segno",
     "yaml",
     "markdown_it",
