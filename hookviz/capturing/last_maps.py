@@ -75,12 +75,10 @@ def _turn_of_levels(trace: LayerTrace) -> int:
 
     A detector puts out boxes, as many as it finds, and no row for each image.
     """
-    if not (trace.scores or trace.keeps_batch):
-        for ending in ("backbone.body", "backbone"):
-            for name in trace.calls:
-                if name == ending or name.endswith(f".{ending}"):
-                    return trace.turns[name, 0]
-    return len(trace.sequence)
+    if trace.scores or trace.keeps_batch:
+        return len(trace.sequence)
+    names = [name for name in trace.calls if f".{name}".endswith((".backbone.body", ".backbone"))]
+    return min((trace.turns[name, 0] for name in names), default=len(trace.sequence))
 
 
 def _turn_of_classes(trace: LayerTrace) -> int:

@@ -21,21 +21,19 @@ from hookviz.paths import path_of
 from hookviz.types import Model
 from hookviz.wording import text_table
 
+_ASKED = f"{__name__}.asked"
+
 
 class _WithChoices(click.Command):
     """``hookviz lens grad-cam --help`` says what can be set of that lens, too."""
 
-    asked: Lens | None = None
-
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        known = {each.slug: each for each in list_lenses()}
-        self.asked = next((known[word] for word in args if word in known), None)
+        ctx.meta[_ASKED] = [each for each in list_lenses() if each.slug in args]
         return super().parse_args(ctx, args)
 
     def get_help(self, ctx: click.Context) -> str:
         """Return the options, and the parameters of the lens that was named."""
-        text = super().get_help(ctx)
-        return f"{text}\n\n{_about(self.asked)}" if self.asked else text
+        return "\n\n".join([super().get_help(ctx), *map(_about, ctx.meta[_ASKED][:1])])
 
 
 @click.command(cls=_WithChoices)

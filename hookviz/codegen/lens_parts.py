@@ -135,58 +135,48 @@ with torch.no_grad():
 '''
 
 
+_HOLDING = '''
+def forward(images, *names):
+    """What the network puts out, and by name what these layers put out {calls}."""
+    outputs = {{}}
+
+    def hold_as(name):{before}
+        def hold(module, inputs, output):  # a forward hook: what it returns goes on in its place
+            {hold}
+            return output.clone()  # an in-place ReLU that follows would write over the original
+
+        return hold
+
+    handles = {handles}
+    scores = model(images)
+    for handle in handles:
+        handle.remove()
+    return scores, outputs
+
+'''
+FORWARD = _HOLDING.format(
+    calls="in their first calls",
+    before="",
+    hold="outputs.setdefault(name, output)",
+    handles="[model.get_submodule(name).register_forward_hook(hold_as(name)) for name in names]",
+)
+_FORWARD_OF_CALLS = _HOLDING.format(
+    calls="in the call behind the #",
+    before="""
+        before = [None] * int(name.partition("#")[2] or 0)  # the calls that come first
+""",
+    hold="before.pop() if before else outputs.setdefault(name, output)",
+    handles="""[
+        model.get_submodule(name.split("#")[0]).register_forward_hook(hold_as(name))
+        for name in names
+    ]""",
+)
+
+
 def forward(facts: LensFacts) -> str:
     """Write ``forward(images, *names)``, of the calls of layers that the lens is about."""
     asked = (Address.read(str(facts.chosen.get(name))) for name in ("layer", "of"))
     return _FORWARD_OF_CALLS if any(address.call for address in asked) else FORWARD
-
-
-FORWARD = '''
-def forward(images, *names):
-    """What the network puts out, and by name what these layers put out in their first calls."""
-    outputs = {}
-
-    def hold_as(name):
-        def hold(module, inputs, output):  # a forward hook: what it returns goes on in its place
-            outputs.setdefault(name, output)
-            return output.clone()  # an in-place ReLU that follows would write over the original
-
-        return hold
-
-    handles = [model.get_submodule(name).register_forward_hook(hold_as(name)) for name in names]
-    scores = model(images)
-    for handle in handles:
-        handle.remove()
-    return scores, outputs
-
-'''
-_FORWARD_OF_CALLS = '''
-def forward(images, *names):
-    """What the network puts out, and what these layers do: "relu" in its first call, "relu#1" in
-    its second."""
-    outputs, handles = {}, []
-
-    def hold_as(name, call):
-        still = [call]  # how many calls come before the one that is held
-
-        def hold(module, inputs, output):  # a forward hook: what it returns goes on in its place
-            if not still[0]:
-                outputs[name] = output
-            still[0] -= 1
-            return output.clone()  # an in-place ReLU that follows would write over the original
-
-        return hold
-
-    for name in names:
-        layer, _, call = name.partition("#")
-        hook = hold_as(name, int(call or 0))
-        handles.append(model.get_submodule(layer).register_forward_hook(hook))
-    scores = model(images)
-    for handle in handles:
-        handle.remove()
-    return scores, outputs
-
-'''
 
 
 def value_of(facts: LensFacts) -> list[str]:

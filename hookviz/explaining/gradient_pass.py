@@ -63,7 +63,7 @@ class GradientPass:
         self._layers, self._guided = frozenset(layers), guided
         self._reporter = ProgressReporter(progress)
         trace = input_trace(model, model_input)
-        asked = {*self._layers, *filter(None, (target.layer,))} - {INPUT}
+        asked = filter(None, {*self._layers, target.layer})  # without the input and a class
         # By layer and call, how it was asked about: "relu" for the first, "relu#1" for the second.
         self._asked = {(at.layer, at.call): text for text in asked for at in (trace.address(text),)}
         convs = trace.convs

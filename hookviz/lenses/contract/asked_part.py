@@ -91,8 +91,10 @@ def asked_like(subject: Subject, other: ModelInput | Tensor) -> Subject:
         SettingError: the other vector has another length.
     """
     model, kind = subject.model, kind_of_answer(subject)
-    seen = subject.model_input if isinstance(other, Tensor) else other
-    answer = engine.capture(model, seen, (), logits=True, cache=subject.cache).answer
+    if isinstance(other, Tensor):
+        answer = subject.answered.answer  # which says how long the vector has to be
+    else:
+        answer = engine.capture(model, other, (), logits=True, cache=subject.cache).answer
     if answer is None or kind not in (EMBEDDING, ""):
         raise ModelError(
             say(

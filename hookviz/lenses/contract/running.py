@@ -124,10 +124,11 @@ def run_lens(
         parameters["target"] = 0
     if parameters.get(LIKE) is not None:
         vector = vector_in(parameters[LIKE])
-        other = inputs.open_source(model, parameters[LIKE]) if vector is None else None
-        parameters[LIKE] = (
-            inputs.prepare(model, other, size=size, whole=whole) if other is not None else vector
-        )
+        if vector is None:
+            other = inputs.open_source(model, parameters[LIKE])
+            parameters[LIKE] = inputs.prepare(model, other, size=size, whole=whole)
+        else:
+            parameters[LIKE] = vector
     subject = Subject(
         model=model,
         model_input=inputs.prepare(model, source, size=size, whole=whole),
