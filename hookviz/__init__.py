@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from hookviz.atlas.atlas import Atlas
     from hookviz.atlas.making import AtlasProgress, make_atlas
     from hookviz.atlas.reading import read_atlas
-    from hookviz.capturing.batch import capture_batch
-    from hookviz.capturing.capture_each import capture_each
+    from hookviz.capturing.captured_batch import BatchActivation, CaptureBatch
     from hookviz.capturing.class_maps import ClassMaps, class_maps
     from hookviz.capturing.engine import capture
     from hookviz.capturing.feature_index import FeatureIndex
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
     from hookviz.capturing.features import features as extract_features
     from hookviz.capturing.inputs import prepare
     from hookviz.capturing.list_layers import list_layers
+    from hookviz.capturing.stored_activations import StoredActivations, StoredLayer
+    from hookviz.capturing.streaming import stream
     from hookviz.codegen.goal_script import save_script
     from hookviz.comparing.captures import Comparison, LayerComparison, compare
     from hookviz.comparing.channels import ChannelComparison
@@ -110,8 +111,10 @@ __all__ = [
     "Attention",
     "BadTensor",
     "BadTensorError",
+    "BatchActivation",
     "Call",
     "Capture",
+    "CaptureBatch",
     "ChannelAnswer",
     "ChannelComparison",
     "ChannelMatches",
@@ -147,6 +150,8 @@ __all__ = [
     "SettingError",
     "Similarity",
     "Smaller",
+    "StoredActivations",
+    "StoredLayer",
     "Synthesis",
     "SynthesisMethod",
     "TopActivation",
@@ -161,8 +166,6 @@ __all__ = [
     "attention",
     "before",
     "capture",
-    "capture_batch",
-    "capture_each",
     "class_maps",
     "clip_gradients",
     "compare",
@@ -195,6 +198,7 @@ __all__ = [
     "save_weights",
     "similarity",
     "smaller",
+    "stream",
     "verbose",
     "watch",
     "wrap",
@@ -205,8 +209,7 @@ _HOMES = {
     "atlas.atlas": ("Atlas",),
     "atlas.making": ("AtlasProgress", "make_atlas"),
     "atlas.reading": ("read_atlas",),
-    "capturing.batch": ("capture_batch",),
-    "capturing.capture_each": ("capture_each",),
+    "capturing.captured_batch": ("BatchActivation", "CaptureBatch"),
     "capturing.class_maps": ("ClassMaps", "class_maps"),
     "capturing.engine": ("capture",),
     "capturing.feature_index": ("FeatureIndex",),
@@ -214,6 +217,8 @@ _HOMES = {
     "capturing.features": ("extract_features",),
     "capturing.inputs": ("prepare",),
     "capturing.list_layers": ("list_layers",),
+    "capturing.stored_activations": ("StoredActivations", "StoredLayer"),
+    "capturing.streaming": ("stream",),
     "codegen.goal_script": ("save_script",),
     "comparing.captures": ("Comparison", "LayerComparison", "compare"),
     "comparing.channels": ("ChannelComparison",),
@@ -266,6 +271,7 @@ _HOMES = {
 _MODULES = {name: module for module, names in _HOMES.items() for name in names}
 _OTHER_NAMES = {"extract_features": "features", "read_image": "read"}  # in their own module
 _RENAMED = {"Excitation": "TopActivation"}  # old name → new one, for one version
+_OLD_FUNCTIONS = ("capture_batch", "capture_each")  # which warn when they are called
 
 
 if not TYPE_CHECKING:  # a type checker that sees it would believe in every name
@@ -275,6 +281,8 @@ if not TYPE_CHECKING:  # a type checker that sees it would believe in every name
         if name in _RENAMED:
             _warn_renamed(f"hookviz.{name}", f"hookviz.{_RENAMED[name]}")
             name = _RENAMED[name]  # not kept under its old name: each use of it warns
+        if name in _OLD_FUNCTIONS:
+            return getattr(import_module("hookviz.capturing.old_names"), name)
         if name not in _MODULES:
             raise AttributeError(f"module 'hookviz' has no attribute {name!r}")
         value = getattr(import_module(f"hookviz.{_MODULES[name]}"), _OTHER_NAMES.get(name, name))

@@ -193,7 +193,7 @@ class _Trial:
             return  # rounds too much to compare
         images = torch.cat(self._images)
         try:
-            caps = hookviz.capture_batch(model, images, self._layers(self._images[0]))
+            caps = hookviz.capture(model, images, self._layers(self._images[0]))
         except hookviz.HookVizError:
             return  # a layer need not put out a part for each
         except Exception as error:  # noqa: BLE001 - that there are none is what is tried

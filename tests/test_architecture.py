@@ -183,8 +183,9 @@ SHOWN_ELSEWHERE = {
     "by which cells of every order are put back in capturing/test_moving.py": (
         "capturing/changed_output capturing/possible_layouts capturing/moved_cells"
     ),
-    "the pass of capture and capture_batch, which capturing/test_engine.py and test_batch.py look "
-    "into": "capturing/recorded_pass",
+    "the passes of capture, which capturing/test_engine.py, test_batch.py and test_streaming.py "
+    "look into": "capturing/recorded_pass capturing/image_answer capturing/batch_images "
+    "capturing/captured_batch capturing/stored_activations capturing/image_names",
     "constants and addresses, used in models/test_loading.py and fetching/test_downloads.py": (
         "models/fetching/retry_limits"
     ),

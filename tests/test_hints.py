@@ -50,7 +50,7 @@ def looks(model: hookviz.Model, image: Tensor) -> Iterator[Look]:
     small = torch.rand(*image.shape[:2], *[2] * (image.ndim - 2))
     for given in (image, more_channels, small):
         yield Look("capture of a tensor", captured, given, {})
-    yield Look("batch", lambda given: hookviz.capture_batch(model, [given, given]), image, {})
+    yield Look("batch", lambda given: hookviz.capture(model, [given, given]), image, {})
     yield Look("list_layers", lambda _given: hookviz.list_layers(model), image, {})
     yield Look("class_maps", lambda given: hookviz.class_maps(model, given), image, {})
     for lens in hookviz.list_lenses():

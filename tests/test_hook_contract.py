@@ -165,8 +165,8 @@ def make_atlas(model: hookviz.Model) -> None:
         raise hookviz.ModelError(reason)
 
 
-def capture_each(model: hookviz.Model) -> None:
-    for _, found in hookviz.capture_each(model, [random_input(seed, 8) for seed in range(2)]):
+def stream(model: hookviz.Model) -> None:
+    for _, found in hookviz.stream(model, [random_input(seed, 8) for seed in range(2)]):
         if isinstance(found, hookviz.HookVizError):
             raise found
 
@@ -212,10 +212,7 @@ MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
         lambda model: hookviz.capture(model, random_input(0, 8), inputs=True),
         lambda model: hookviz.capture(model, random_input(0, 8), "relu", logits=False),
     ],
-    "capture_batch": [
-        lambda model: hookviz.capture_batch(model, torch.ones(2, 3, 8, 8), inputs=True)
-    ],
-    "capture_each": [capture_each],
+    "stream": [stream],
     "extract_features": [lambda model: hookviz.extract_features(model, [random_input(0, 8)])],
     "list_layers": [lambda model: hookviz.list_layers(model, input_shape=(3, 8, 8))],
     "run_lens": [
@@ -255,7 +252,7 @@ RUN_NO_NETWORK = {
 }
 
 
-MENDED = {"capture_batch": 25, "similarity": 61, "prune by effect": 60}
+MENDED = {"batch": 25, "stream": 25, "similarity": 61, "prune by effect": 60}
 """Calls whose failure another pass makes good: of an image alone, of either half of channels."""
 
 WATCHED = 20

@@ -102,7 +102,7 @@ def test_addresses_of_one_network_never_collide() -> None:
 def test_a_capture_knows_its_model_while_somebody_keeps_it(noise: Tensor) -> None:
     model = as_model(seeded(Tiny))
     cap = hookviz.capture(model, noise)
-    (of_batch,) = hookviz.capture_batch(model, noise)
+    (of_batch,) = hookviz.capture(model, [noise])
     assert cap.made_by is not None
     assert of_batch.made_by is not None
     assert cap.made_by() is of_batch.made_by() is model

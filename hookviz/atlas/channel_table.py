@@ -7,7 +7,7 @@ from functools import cached_property
 from hookviz.atlas import reading_ahead
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.capturing.own_input import own_shape
-from hookviz.capturing.recorded_pass import wanted_layers
+from hookviz.capturing.wanted_layers import wanted_layers
 from hookviz.errors import ModelError, SettingError
 from hookviz.language.saying import say
 from hookviz.types import UNKNOWN, Address, Layout, Model

@@ -9,7 +9,7 @@ from typing import Any
 
 from PIL import Image
 
-from hookviz.capturing.features import named
+from hookviz.capturing.image_names import named
 from hookviz.errors import HookVizError
 from hookviz.images.listing import expand
 from hookviz.images.urls import ImageUrl, expand_url, is_url

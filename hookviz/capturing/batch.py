@@ -1,83 +1,105 @@
-"""Capture several images in one pass, with a `Capture` for each of them."""
+"""Capture several images in one pass, and take apart by image what the layers put out.
+
+1. One pass over all. Where the trace knows a layer's maps, their first axis is the images.
+2. Where anything else is wanted, the last image goes through by itself as well: what grows with the
+   batch is the axis of the images, be it first, second as in ``(L, N, C)``, or windows of each.
+3. What does not grow is for all, such as a position code, if other images give the same.
+"""
 
 import hashlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from itertools import groupby, islice
 
 import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
-from hookviz.capturing.engine import answer_for, maker_of
+from hookviz.capturing.captured_batch import CaptureBatch, ImagesOfPass, Parts
+from hookviz.capturing.image_answer import answer_for, check_labels, maker_of
 from hookviz.capturing.image_axis import parts_by_image
-from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
-from hookviz.capturing.recorded_pass import Recording, in_order, run, wanted_layers, without_batch
+from hookviz.capturing.recorded_pass import Recording, in_order, run, without_batch
+from hookviz.capturing.storage import Storage
+from hookviz.capturing.wanted_layers import wanted_layers
 from hookviz.errors import ImageError, ModelError
-from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import ProgressReporter
+from hookviz.hooking.selection import Layers
 from hookviz.language.saying import say, sentences
-from hookviz.models.wrapping import as_model
 from hookviz.outputs.answer import Scores
-from hookviz.types import Activation, Address, Capture, Model, ModelInput, Progress
+from hookviz.types import (
+    FIRST,
+    LAST,
+    TOKENS,
+    Activation,
+    Address,
+    Capture,
+    Layout,
+    Model,
+    ModelInput,
+    Progress,
+)
 from hookviz.wording import times
 
+AT_ONCE = 32
+"""Images of a list or a dataset in one pass."""
 
-@with_numbers
-def capture_batch(
-    model: Model | nn.Module,
-    images: Tensor | NDArray[Any] | Sequence[Any] | Mapping[str, Any],
-    layers: str | Iterable[str] | None = None,
+
+def capture_images(
+    model: Model,
+    images: Iterable[ModelInput],
+    layers: Layers,
     *,
-    size: int | None = None,
-    inputs: bool = False,
-    progress: Progress | None = None,
-) -> tuple[Capture, ...]:
-    """Capture several images in one pass: what the named layers put out for each of them.
-
-    One pass, in which the network sees them as one batch, and one `Capture` an image, as `capture`
-    gives it; numbers can differ from those of single passes by rounding, and more where a network
-    takes some of them over its batch. The last image goes through by itself as well, which tells
-    where in each tensor the images are: first, second as in ``(L, N, C)``, or several windows of
-    each. A position code that is the same for all is in every capture.
+    inputs: bool,
+    progress: Progress | None,
+    storage: Storage,
+    logits: bool = True,
+    at_once: int = AT_ONCE,
+) -> CaptureBatch:
+    """Capture several inputs, in passes over those of one size that stand one after another.
 
     Args:
-        model: from `load_model` or `wrap`, or a module of one's own.
-        images: several of what `prepare` takes, a float tensor or array of ``(N, C, H, W)``,
-            pictures of ``(N, H, W, 3)``, or what a Hugging Face processor makes of several.
-        layers: a layer's name, several, or None for every conv layer.
-        size: side of the inputs in pixels, in place of the model's own.
-        inputs: keep what the layers are given as well, for `Capture.inputs`.
-        progress: called with the share done after every layer; what it raises ends the run.
+        model: whose passes.
+        images: the inputs.
+        layers: as of `capture`.
+        inputs: keep what the layers are given as well.
+        progress: called with the share done; what it raises ends the run.
+        storage: where the activations are kept.
+        logits: keep the network's output; without it passes end with the last wanted layer.
+        at_once: the largest number of images in one pass.
 
     Raises:
-        UnknownLayerError: the model has no layer of that name.
-        ImageError: there is no image, one can't be read, or they make inputs of several sizes.
+        ImageError: there is none.
         ModelError: the network can't take them, or a layer doesn't put out a part for each image.
-
-    >>> model = hookviz.load_model("shapesnet")
-    >>> caps = hookviz.capture_batch(model, torch.rand(4, 3, 64, 64))  # (N, C, H, W)
-    >>> len(caps), caps[3]["stem.first.conv"].values.shape  # (C, H, W)
-    (4, torch.Size([32, 32, 32]))
     """
+    passes = [list(each) for each in _of_one_size(images, at_once)]
+    if not passes:
+        raise ImageError(say("There is no image in the batch; give one or more."))
+    reporter = ProgressReporter(progress, len(passes))
+    captured = []
+    for own in passes:
+        within = None if progress is None else reporter.within
+        passes_of = partial(_Passes, inputs=inputs, logits=logits, progress=within, storage=storage)
+        captured.append(_captured(model, own, layers, passes_of))
+        reporter.step()
+    return CaptureBatch(captured)
+
+
+def _of_one_size(images: Iterable[ModelInput], at_once: int) -> Iterator[Sequence[ModelInput]]:
+    for _, own in groupby(images, lambda image: tuple(image.tensor.shape)):
+        while some := list(islice(own, at_once)):
+            yield some
+
+
+def _captured(
+    model: Model,
+    model_inputs: Sequence[ModelInput],
+    layers: Layers,
+    passes_of: "Callable[[Model, ModelInput, LayerTrace, tuple[str, ...]], _Passes]",
+) -> ImagesOfPass:
+    """Capture inputs of one size in one pass, and in others that tell where the images are."""
     started = time.perf_counter()
-    model = as_model(model)
-    if isinstance(images, Mapping):
-        images = images.get("pixel_values", [images])
-    model_inputs = [prepare(model, image, size=size) for image in images]
-    shapes = {tuple(each.tensor.shape) for each in model_inputs}
-    if len(shapes) != 1:
-        raise ImageError(
-            say(
-                "The images make inputs of {shapes}; in one pass all have to be of one size.",
-                shapes=" and ".join(map(times, sorted(shapes))),
-            )
-            if model_inputs
-            else say("There is no image in the batch; give one or more.")
-        )
     batch = ModelInput(
         torch.cat([each.tensor for each in model_inputs]),
         None,
@@ -86,31 +108,31 @@ def capture_batch(
     )
     seen = input_trace(model, batch)
     wanted = wanted_layers(model, seen, layers)
-    passes = _Passes(model, batch, seen, wanted, inputs=inputs, progress=progress)
-    activations = passes.by_image(
-        part for name in wanted for part in passes.recording.by_layer[name]
-    )
-    taken = passes.by_image(passes.recording.inputs, of_inputs=True)
+    passes = passes_of(model, batch, seen, wanted)
+    every = [part for name in wanted for part in passes.recording.by_layer[name]]
+    activations = passes.by_image(in_order(seen, every))
+    taken = passes.by_image(in_order(seen, passes.recording.inputs), of_inputs=True)
     scores = passes.scores
+    check_labels(model, scores)
     seconds = time.perf_counter() - started
-    return tuple(
+    captures = (
         Capture(
             model=model.name,
             digest=model.cache_key,
             weights=model.weights,
             model_input=each,
-            activations=in_order(seen, activations[number]),
+            activations=(),
             answer=answer_for(model, scores, number),
             categories=model.categories,
             seconds=seconds,
             forward_passes=passes.count,
-            layer_inputs=in_order(seen, taken[number]),
             made_by=maker_of(model),
             note=sentences(model.note, each.note),
             unanswered=passes.recording.unanswered,
         )
         for number, each in enumerate(model_inputs)
     )
+    return ImagesOfPass(tuple(captures), activations, taken)
 
 
 class _Passes:
@@ -129,50 +151,75 @@ class _Passes:
         wanted: tuple[str, ...],
         *,
         inputs: bool,
+        logits: bool,
         progress: Progress | None,
+        storage: Storage,
     ) -> None:
         self.count = 0
+        self._storage = storage
         self._model, self._batch, self._seen, self._wanted = model, batch, seen, wanted
-        self._inputs = inputs
+        self._inputs, self._logits = inputs, logits
         self._reporter = ProgressReporter(progress)
         self._told = progress is not None
         self._images = images = len(batch.tensor)
         self.recording = self._over(batch.tensor, 0, images / (images + (images > 1)))
-        self._others, self._beside = self._of_another_size() if images > 1 else (1, self.recording)
+
+    @cached_property
+    def _beside(self) -> tuple[int, Recording | None]:
+        """What a pass over another number of the images recorded, and how many they were.
+
+        It tells where in a tensor the images are.
+        """
+        return self._of_another_size() if self._images > 1 else (1, self.recording)
 
     @property
     def scores(self) -> Scores | None:
         """Class scores, ``(N, classes)``; None where the network puts out something else."""
         scores = self.recording.scores
-        beside = None if self._beside is None else self._beside.scores
-        if scores is None or beside is None:
+        if scores is None or self._has_rows:
+            return scores
+        _, beside = self._beside
+        if beside is None or beside.scores is None:
             return None
-        return scores if scores.values.shape[1] == beside.values.shape[1] else None
+        return scores if scores.values.shape[1] == beside.scores.values.shape[1] else None
 
-    def by_image(
-        self, parts: Iterable[Activation], *, of_inputs: bool = False
-    ) -> list[list[Activation]]:
-        """Return for each image its own part of what the layers put out, or were given.
+    @property
+    def _has_rows(self) -> bool:
+        """Whether it is known without another pass that the output has a row for each image."""
+        return self._seen.keeps_batch and self._seen.is_static
+
+    def by_image(self, parts: Iterable[Activation], *, of_inputs: bool = False) -> Parts:
+        """Return for each address the parts of the images, as the layer has them for one image.
 
         Raises:
             ModelError: something has no part for each.
         """
-        listed: list[list[Activation]] = [[] for _ in range(self._images)]
+        found: dict[Address, tuple[Layout, Tensor | tuple[Tensor, ...]]] = {}
         for part in parts:
-            for own, values in zip(listed, self._taken_apart(part, of_inputs), strict=True):
-                kept = without_batch(values).clone(memory_format=torch.contiguous_format)
-                own.append(replace(part, raw=kept, layout=part.layout.of(tuple(kept.shape))))
-        return listed
+            if self._are_rows(part):
+                layout = part.layout.of(tuple(part.raw.shape[1:]))
+                found[part.address] = layout, part.raw
+                continue
+            own = tuple(map(without_batch, self._taken_apart(part, of_inputs)))
+            found[part.address] = part.layout.of(tuple(own[0].shape)), own
+        return found
+
+    def _are_rows(self, part: Activation) -> bool:
+        """Return whether a part's layout says that its first axis is the images."""
+        layout, raw = part.layout, part.raw
+        is_map = layout.order in {FIRST, LAST, TOKENS} and layout.batch and raw.ndim > 2
+        return is_map and len(raw) == self._images and self._has_rows
 
     def _over(self, images: Tensor, begun: float, done: float = 1.0) -> Recording:
         """Run a pass over the inputs, which takes the progress from `begun` to `done`."""
         self.count += 1
         return run(
             *(self._model, replace(self._batch, tensor=images), self._seen, self._wanted),
-            stop_early=False,
+            stop_early=not self._logits,
             progress=partial(self._tell, begun, done) if self._told else None,
             inputs=self._inputs,
             whole=True,
+            storage=self._storage,
         )
 
     def _tell(self, begun: float, done: float, share: float) -> None:
@@ -195,10 +242,11 @@ class _Passes:
     def _taken_apart(self, part: Activation, of_inputs: bool) -> Sequence[Tensor]:
         if self._images == 1:
             return (part.raw,)
-        beside = _at(self._beside, part.address, of_inputs)
+        others, recording = self._beside
+        beside = _at(recording, part.address, of_inputs)
         own = None
         if beside is not None:
-            own = parts_by_image(part.raw, self._images, beside, self._others)
+            own = parts_by_image(part.raw, self._images, beside, others)
             if own is None and self._is_for_all(part, beside, of_inputs):
                 own = (part.raw,) * self._images
         if own is None:
@@ -225,7 +273,9 @@ class _Passes:
     @cached_property
     def _elsewhere(self) -> Recording | None:
         """What a pass over other images recorded, which tells a statistic of the batch apart."""
-        other = self._batch.tensor[:1].repeat(self._others, *(1,) * (self._batch.tensor.ndim - 1))
+        other = self._batch.tensor[:1].repeat(
+            self._beside[0], *(1,) * (self._batch.tensor.ndim - 1)
+        )
         try:
             return self._over(other / 2, 1.0)
         except ModelError as error:

@@ -1,34 +1,43 @@
 """Capture what layers put out: a model, an image and layers in; a `Capture` out."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
-from weakref import ref
+from typing import TYPE_CHECKING, Any, overload
 
-from torch import nn
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
+from hookviz.capturing.batch import AT_ONCE, capture_images
+from hookviz.capturing.batch_images import images_of, is_batch
 from hookviz.capturing.cache import ByteCache
+from hookviz.capturing.captured_batch import CaptureBatch
+from hookviz.capturing.image_answer import answer_for, check_labels, maker_of
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
-from hookviz.capturing.recorded_pass import Recording, in_order, run, wanted_layers
-from hookviz.errors import ModelError
+from hookviz.capturing.recorded_pass import Recording, in_order, run
+from hookviz.capturing.storage import HOST, Storage
+from hookviz.capturing.wanted_layers import wanted_layers
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.network_state import unchanged
-from hookviz.language.saying import say, sentences
+from hookviz.hooking.selection import Layers
+from hookviz.language.saying import sentences
 from hookviz.models.wrapping import as_model
-from hookviz.outputs.answer import Answer, Reading, Scores
-from hookviz.outputs.declaration import EMBEDDING
 from hookviz.types import Activation, Capture, Model, ModelInput, Progress
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader, Dataset
 
 _SCORES = ""  # stands for the class scores among layer names; no layer is called so
 
 
-@with_numbers
+@overload
 def capture(
     model: Model | nn.Module,
-    image: Any,
-    layers: str | Iterable[str] | None = None,
+    image: "list[Any] | tuple[Any, ...] | DataLoader[Any] | Dataset[Any] | Iterator[Any]",
+    layers: Layers = None,
     *,
     size: int | None = None,
     whole: bool = False,
@@ -36,16 +45,83 @@ def capture(
     inputs: bool = False,
     cache: ByteCache | None = None,
     progress: Progress | None = None,
-) -> Capture:
-    """Capture what the named layers put out for one image.
+    device: str | torch.device = "cpu",
+    dtype: torch.dtype | str | None = None,
+    detach: bool = True,
+) -> CaptureBatch: ...
+
+
+@overload
+def capture(
+    model: Model | nn.Module,
+    image: Tensor | NDArray[Any] | Mapping[str, Any],
+    layers: Layers = None,
+    *,
+    size: int | None = None,
+    whole: bool = False,
+    logits: bool = True,
+    inputs: bool = False,
+    cache: ByteCache | None = None,
+    progress: Progress | None = None,
+    device: str | torch.device = "cpu",
+    dtype: torch.dtype | str | None = None,
+    detach: bool = True,
+) -> Any: ...  # of one image or of several: a type checker sees no shapes
+
+
+@overload
+def capture(
+    model: Model | nn.Module,
+    image: Any,
+    layers: Layers = None,
+    *,
+    size: int | None = None,
+    whole: bool = False,
+    logits: bool = True,
+    inputs: bool = False,
+    cache: ByteCache | None = None,
+    progress: Progress | None = None,
+    device: str | torch.device = "cpu",
+    dtype: torch.dtype | str | None = None,
+    detach: bool = True,
+) -> Capture: ...
+
+
+@with_numbers
+def capture(
+    model: Model | nn.Module,
+    image: Any,
+    layers: Layers = None,
+    *,
+    size: int | None = None,
+    whole: bool = False,
+    logits: bool = True,
+    inputs: bool = False,
+    cache: ByteCache | None = None,
+    progress: Progress | None = None,
+    device: str | torch.device = "cpu",
+    dtype: torch.dtype | str | None = None,
+    detach: bool = True,
+) -> Capture | CaptureBatch:
+    """Capture what the chosen layers put out for one image, or for each of a batch.
 
     The hooks are removed on every way out. Any number of captures can run at once: networks of the
     catalog on replicas, a network of one's own in turn, under its lock.
 
+    Of a batch it is a `CaptureBatch`: ``batch[2]`` the `Capture` of the third image,
+    ``batch["conv1"].raw`` what the layer put out for all, ``(N, …)``. A tensor is one pass; of
+    others up to 32 images of one size that follow each other are. Numbers can differ from those of
+    single passes by rounding. `hookviz.stream` goes through more than memory holds.
+
     Args:
         model: from `load_model` or `wrap`, or a module of one's own.
-        image: anything that `prepare` takes.
-        layers: a layer's name, several, or None for every conv layer.
+        image: anything that `prepare` takes; or several: a list of it, a float tensor or array of
+            ``(N, C, H, W)``, pictures of ``(N, H, W, 3)``, a dataset or a `DataLoader`, whose
+            items may be ``(x, y)``, or what a Hugging Face processor makes of several.
+        layers: by name, pattern (``"layer3.*.conv?"``), compiled expression, type
+            (`torch.nn.Conv2d`), module or predicate of name and module, as `observe` takes them, or
+            several of those; or None for every conv layer. A name may be that of a function that
+            `list_layers` lists. Of what else chooses, the layers that run are captured.
         size: side of the input in pixels, in place of the model's own.
         whole: take in the whole image instead of its centre crop.
         logits: keep the network's output for `Capture.predictions`. Without it the pass ends as
@@ -54,13 +130,21 @@ def capture(
             whatever the cache holds.
         cache: a session's cache. What it holds is not computed again, and where it has room for
             every conv layer, or for all that puts out maps where another layer is asked for, a pass
-            keeps them all, so that the next layer is there at once.
+            keeps them all, so that the next layer is there at once. It is for one image, float32
+            on the CPU without a graph, and not used for anything else.
         progress: called with the share done after every layer; what it raises ends the run.
+        device: where activations are kept: a device of torch's, or ``"same"`` as the network's.
+        dtype: in which precision: None for float32, a type of torch's, or ``"same"`` for the
+            layer's own.
+        detach: False keeps the graph, so that gradients go back through the network, and to the
+            image where that is a tensor that wants them.
 
     Raises:
-        UnknownLayerError: the model has no layer of that name.
-        ImageError: the image can't be read.
-        ModelError: the network can't take this input, or a layer is not run or puts out no tensor.
+        UnknownLayerError: the model has no layer of that name, pattern or type.
+        ImageError: the image can't be read, or the batch is empty.
+        ModelError: the network can't take this input, or a layer is not run or puts out no tensor,
+            or for a batch no part for each image.
+        SettingError: `layers` chooses nothing, or there is no such `device` or `dtype`.
 
     >>> model = hookviz.load_model("shapesnet")
     >>> cap = hookviz.capture(model, "assets/samples/star.jpg")
@@ -68,10 +152,25 @@ def capture(
     torch.Size([32, 64, 64])
     >>> list(cap)[:2]
     ['stem.first.conv', 'stage1.first.conv']
+    >>> batch = hookviz.capture(model, torch.rand(4, 3, 64, 64), "stage1.*.conv")  # (N, C, H, W)
+    >>> batch["stage1.first.conv"].raw.shape, batch[3]["stage1.first.conv"].raw.shape
+    (torch.Size([4, 48, 16, 16]), torch.Size([48, 16, 16]))
     """
-    started = time.perf_counter()
-    model = as_model(model)
-    model_input = prepare(model, image, size=size, whole=whole)
+    started, model, storage = time.perf_counter(), as_model(model), Storage(device, dtype, detach)
+    if is_batch(model, image):
+        options: dict[str, Any] = {"size": size, "whole": whole, "detach": detach}
+        model_inputs = (_prepared(model, each, **options) for each in images_of(model, image))
+        is_one_pass = isinstance(image, Tensor | np.ndarray)
+        return capture_images(
+            *(model, model_inputs, layers),
+            inputs=inputs,
+            logits=logits,
+            progress=progress,
+            storage=storage,
+            at_once=len(image) if is_one_pass else AT_ONCE,
+        )
+    model_input = _prepared(model, image, size=size, whole=whole, detach=detach)
+    cache = cache if storage == HOST else None
     with unchanged(model.network):
         seen = input_trace(model, model_input)
         wanted = wanted_layers(model, seen, layers)
@@ -91,11 +190,12 @@ def capture(
                 progress=progress,
                 inputs=inputs,
                 needed=wanted,
+                storage=storage,
             )
             passes = 1
             if entries:
                 entries.keep(recording)
-    _check_labels(model, recording.scores)
+    check_labels(model, recording.scores)
     return Capture(
         model=model.name,
         digest=model.cache_key,
@@ -113,46 +213,14 @@ def capture(
     )
 
 
-def answer_for(model: Model, scores: Scores | None, image: int = 0) -> Answer | None:
-    """Return what the network answered for one of the images of a pass."""
-    if scores is None:
-        return None
-    areas = None if scores.areas is None else scores.areas[image].clone()
-    boxes = None if scores.boxes is None else scores.boxes[image].clone()
-    reading = Reading(scores.kind, model.output.unit)
-    return Answer(scores.values[image].clone(), reading, areas, boxes)
-
-
-def _check_labels(model: Model, scores: Scores | None) -> None:
-    """Refuse labels of another number than the classes that a network puts out."""
-    labels = len(model.categories)
-    if model.fixed_digest or not labels or scores is None or labels == scores.values.shape[1]:
-        return
-    if scores.kind == EMBEDDING:  # of a backbone whose configuration has a classifier's labels
-        return
-    raise ModelError(
-        say(
-            "categories has {label_count:,} labels, and {model} puts out {class_count:,} "
-            "classes; give one label per class, in the order of its outputs.",
-            label_count=labels,
-            model=model.title,
-            class_count=scores.values.shape[1],
-        )
-    )
-
-
-def maker_of(model: Model) -> Callable[[], Model | None]:
-    """Return a function that returns the model while somebody keeps it, or its own network."""
-    known, network = ref(model), ref(model.network)
-    if model.fixed_digest or model.replaced:
-        return known
-    blank = replace(model, network=nn.Identity())
-
-    def made_by() -> Model | None:
-        kept = network()
-        return known() or (None if kept is None else replace(blank, network=kept))
-
-    return made_by
+def _prepared(
+    model: Model, image: Any, *, size: int | None, whole: bool, detach: bool
+) -> ModelInput:
+    """Return the input, with the graph of an image that has one where that is kept."""
+    model_input = prepare(model, image, size=size, whole=whole)
+    if detach or not isinstance(image, Tensor) or not image.requires_grad:
+        return model_input
+    return replace(model_input, tensor=image.to(model_input.tensor).view_as(model_input.tensor))
 
 
 def is_cached(

@@ -2,38 +2,30 @@
 
 import json
 import os
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, NoReturn, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 from torch import nn
 
 from hookviz.capturing import inputs
+from hookviz.capturing.batch_images import Images
 from hookviz.capturing.feature_vectors import POOLS, Features
+from hookviz.capturing.image_names import name_images
 from hookviz.capturing.image_shards import image_shards, needs_of
+from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.vector_work import VectorWork, last_conv
 from hookviz.engines.choosing import engine_of
 from hookviz.engines.engine import Engine
-from hookviz.errors import (
-    HookVizError,
-    ImageError,
-    SettingError,
-    UnknownLayerError,
-    one_of,
-    shorten,
-)
-from hookviz.hooking.function_calls import is_function, nearest_module, no_module
-from hookviz.hooking.modules import named_modules
-from hookviz.images.urls import ImageUrl, is_url
+from hookviz.errors import HookVizError, SettingError, one_of, shorten
+from hookviz.hooking.selection import Layers, select, several
+from hookviz.images.urls import is_url
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
 from hookviz.paths import path_of
-from hookviz.types import InputImage, Model, ModelInput, Preprocess, Progress, ignore
+from hookviz.types import Model, Preprocess, Progress, ignore
 
 _SHARD = 16  # images that a worker of an engine takes at once
 
@@ -41,7 +33,7 @@ _SHARD = 16  # images that a worker of an engine takes at once
 @overload
 def features(  # type: ignore[overload-overlap]  # a name is an Iterable of names to a checker
     model: Model | nn.Module,
-    images: Mapping[str, Any] | Iterable[Any],
+    images: Images,
     layer: str | None = None,
     pool: str = "mean",
     *,
@@ -55,8 +47,8 @@ def features(  # type: ignore[overload-overlap]  # a name is an Iterable of name
 @overload
 def features(
     model: Model | nn.Module,
-    images: Mapping[str, Any] | Iterable[Any],
-    layer: Iterable[str],
+    images: Images,
+    layer: Layers,
     pool: str = "mean",
     *,
     size: int | None = None,
@@ -68,8 +60,8 @@ def features(
 
 def features(
     model: Model | nn.Module,
-    images: Mapping[str, Any] | Iterable[Any],
-    layer: str | Iterable[str] | None = None,
+    images: Images,
+    layer: Layers = None,
     pool: str = "mean",
     *,
     size: int | None = None,
@@ -86,7 +78,8 @@ def features(
     Args:
         model: from `load_model` or `wrap`, or a module of one's own.
         images: anything that `capture` takes, several of it; as a mapping where they have names.
-        layer: whose output; the last conv layer by default. Several names give features of each.
+        layer: whose output; the last conv layer by default. A list of names, or of what else
+            `capture` chooses layers by, gives features of each.
         pool: one of `POOLS`.
         size: side of the inputs in pixels, in place of the model's own.
         whole: take in the whole images instead of their centre crops.
@@ -109,11 +102,11 @@ def features(
     """
     one_of(say("pool"), pool, POOLS)
     model = as_model(model)
-    listed = dict(images) if isinstance(images, Mapping) else named(images)
+    listed = dict(name_images(model, images))
     if not listed:
         raise HookVizError(say("There is no image to make features of; give at least one."))
     asked = _asked(model, layer)
-    known = asked or _last_of_first(model, listed, size, whole=whole)
+    known = _layers_for(model, asked, listed, size, whole=whole)
     needs = needs_of([model], listed.values())
     work = VectorWork(model, known, pool, size, whole=whole, needs=needs)
     outcomes: dict[str, tuple[NDArray[np.float32], ...] | HookVizError] = {}
@@ -121,12 +114,12 @@ def features(
     def tell(done: float, _left_out: int) -> None:
         progress(min(1.0, done / len(listed)))
 
-    for of_shard in engine_of(engine)(work, image_shards(listed, _SHARD), tell):
+    for of_shard in engine_of(engine)(work, image_shards(listed.items(), _SHARD), tell):
         outcomes |= of_shard
     if all(isinstance(outcome, HookVizError) for outcome in outcomes.values()):
         _refuse_all(outcomes)
     # A network may have refused the first image at first, and given features of it all the same.
-    known = known or _last_of_first(model, listed, size, whole=whole)
+    known = known or _layers_for(model, asked, listed, size, whole=whole)
     found = {}
     for place, name in enumerate(known):
         vectors: dict[str, NDArray[np.float32]] = {}
@@ -158,24 +151,29 @@ def features(
     return found[known[0]] if layer is None or isinstance(layer, str) else found
 
 
-def _asked(model: Model, layer: str | Iterable[str] | None) -> tuple[str, ...]:
-    """Return the names of the layers that are asked for, each once; refuse what is no layer."""
+def _asked(model: Model, layer: Layers) -> dict[str, bool]:
+    """Return the layers that are asked for, and whether by name; refuse what is no layer."""
     if layer is None:
-        return ()
-    several = isinstance(layer, Iterable) and not isinstance(layer, str)
-    asked: tuple[Any, ...] = tuple(layer) if several else (layer,)
+        return {}
+    asked = several(layer)
     if not asked:
         raise SettingError(
             say("layer={layer} names no layer; give at least one.", layer=shorten(repr(layer)))
         )
-    names = list(filter(None, dict(named_modules(model.network, remove_duplicate=False))))
-    for name in asked:
-        if name in names:
-            continue
-        if is_function(str(name)) and nearest_module(name) in names:
-            raise no_module(name, model.title, nearest_module(name))
-        raise UnknownLayerError(say("layer in {model}", model=model.title), name, names)
-    return tuple(dict.fromkeys(asked))
+    chosen: dict[str, bool] = {}
+    for selector in asked:
+        chosen |= {name: chosen.get(name, name == selector) for name in select(model, selector)}
+    if isinstance(layer, str) and len(chosen) > 1:
+        raise SettingError(
+            say(
+                "layer={layer!r} chooses {count:,} layers, such as {name!r}; in a list it gives "
+                "features of each.",
+                layer=layer,
+                count=len(chosen),
+                name=next(iter(chosen)),
+            )
+        )
+    return chosen
 
 
 def _refuse_all(outcomes: Mapping[str, Any]) -> NoReturn:
@@ -188,17 +186,31 @@ def _refuse_all(outcomes: Mapping[str, Any]) -> NoReturn:
     ) from reason
 
 
-def _last_of_first(
-    model: Model, images: Mapping[str, Any], size: int | None, *, whole: bool
+def _layers_for(
+    model: Model,
+    asked: dict[str, bool],
+    images: Mapping[str, Any],
+    size: int | None,
+    *,
+    whole: bool,
 ) -> tuple[str, ...]:
-    """Return the last conv layer that the first readable image shows; none where none does."""
+    """Return the layers asked for by name, and of the others those that the first image runs.
+
+    Where none is asked for, it is the last conv layer that the first readable image shows.
+    """
+    if asked and all(asked.values()):
+        return tuple(asked)
     for image in images.values():
         try:
             model_input = inputs.prepare(model, image, size=size, whole=whole)
-            return (last_conv(model, tuple(model_input.tensor.shape[1:])),)
+            shape = tuple(model_input.tensor.shape[1:])
+            if not asked:
+                return (last_conv(model, shape),)
+            run = layer_trace(model, shape).calls
+            return tuple(name for name in asked if asked[name] or name in run)
         except HookVizError:  # it is told in its turn
             continue
-    return ()
+    return tuple(asked)
 
 
 def steps(model: Model) -> str:
@@ -209,41 +221,6 @@ def steps(model: Model) -> str:
     if not model.preprocess.frames:  # so that it is as in files from before there was video
         del how["frames"]
     return json.dumps(how, sort_keys=True)
-
-
-def named(images: Iterable[Any]) -> dict[str, Any]:
-    """Name the images: by their files, or ``"image 3"``; a name's second use gets a number."""
-    by_name: dict[str, Any] = {}
-    if isinstance(
-        images, str | bytes | os.PathLike | Image.Image | InputImage | ModelInput | ImageUrl
-    ):
-        images = [images]
-    if not isinstance(images, Iterable):
-        raise ImageError(
-            say(
-                "images={images} is no image and no sequence of them; give paths, bytes, "
-                "Pillow images or tensors, such as ['cat.jpg', 'dog.jpg'].",
-                images=shorten(repr(images)),
-            )
-        )
-    uses: Counter[str] = Counter()
-    for place, image in enumerate(images, start=1):
-        plain = name = _name(image) or say("image {index}", index=place)
-        while name in by_name:  # from the last number on: 100,000 can have one name
-            uses[plain] += 1
-            name = f"{plain} ({uses[plain] + 1})"
-        by_name[name] = image
-    return by_name
-
-
-def _name(image: Any) -> str:
-    if isinstance(image, InputImage | ImageUrl):
-        return image.name
-    if is_url(image):
-        return ImageUrl(image).name
-    if isinstance(image, Image.Image):
-        return Path(str(getattr(image, "filename", ""))).name
-    return Path(image).name if isinstance(image, str | os.PathLike) else ""
 
 
 def _file(image: Any) -> str:

@@ -1,7 +1,7 @@
 """Divide images into shards, and do work that takes one image after another."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
@@ -32,9 +32,9 @@ class ImageShard:
     images: tuple[Any, ...] = field(repr=False)
 
 
-def image_shards(images: Mapping[str, Any], size: int) -> Iterator[ImageShard]:
-    """Divide the images, by name, into shards of `size`, in their order."""
-    rest = iter(images.items())
+def image_shards(images: Iterable[tuple[str, Any]], size: int) -> Iterator[ImageShard]:
+    """Divide named images into shards of `size`, in their order, as they come."""
+    rest = iter(images)
     while some := tuple(islice(rest, size)):
         names, each = zip(*some, strict=True)
         yield ImageShard(names, each)

@@ -102,7 +102,7 @@ def open_source(model: Model, image: Any) -> InputImage | Tensor | ModelInput:
     if isinstance(image, list | tuple):
         raise ImageError(
             say(
-                "A {name} of {count:,} is no image; hookviz.capture_batch(model, images) takes "
+                "A {name} of {count:,} is no image; hookviz.capture(model, images) takes "
                 "several, and images[0] is one.",
                 name=type(image).__name__,
                 count=len(image),

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from hookviz.capturing.layer_trace import LayerTrace
 from hookviz.capturing.layers import quiet_names
 from hookviz.capturing.layouts import is_unbatched
+from hookviz.capturing.storage import HOST, Storage
 from hookviz.capturing.unsupported_outputs import meta_output_error
-from hookviz.errors import ModelError, SettingError, UnknownLayerError, shorten
+from hookviz.errors import ModelError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.hooking.function_calls import observe_functions
@@ -39,41 +40,6 @@ class Recording:
     inputs: tuple[Activation, ...] = ()
 
 
-def wanted_layers(
-    model: Model, seen: LayerTrace, layers: str | Iterable[str] | None
-) -> tuple[str, ...]:
-    """Return the layers asked for, once each, in order of execution."""
-    if layers is None:
-        return tuple(layer.name for layer in seen.convs)
-    listed: Any = layers if isinstance(layers, Iterable) else [layers]
-    asked: dict[Any, None] = dict.fromkeys([layers] if isinstance(layers, str) else listed)
-    for name in asked:
-        if not isinstance(name, str):
-            first = next(iter(seen.calls), "conv1")
-            raise SettingError(
-                say(
-                    "layers={layers}: a layer goes by its name, such as {first!r}, not by a "
-                    "{name}; list_layers tells the names.",
-                    layers=shorten(repr(layers)),
-                    first=first,
-                    name=type(name).__name__,
-                )
-            )
-        if name in seen.recordable:
-            continue
-        if name in dict(named_modules(model.network, remove_duplicate=False)):
-            raise ModelError(
-                say(
-                    "Layer {name!r} of {model} is not run by a forward pass, or it goes by "
-                    "another name there.",
-                    name=name,
-                    model=model.title,
-                )
-            )
-        raise UnknownLayerError(say("layer in {model}", model=model.title), name, seen.recordable)
-    return tuple(name for name in seen.recordable if name in asked)
-
-
 def in_order(seen: LayerTrace, activations: Iterable[Activation]) -> tuple[Activation, ...]:
     """Sort activations by when their calls returned; calls that the trace did not see come last."""
     last = len(seen.order)
@@ -98,6 +64,7 @@ def run(
     inputs: bool = False,
     whole: bool = False,
     needed: tuple[str, ...] | None = None,
+    storage: Storage = HOST,
 ) -> Recording:
     """Run one forward pass that records what layers are given and put out.
 
@@ -114,6 +81,7 @@ def run(
         inputs: record what they are given too.
         whole: leave a batch of one in the tensors.
         needed: those of `names` that are nothing without; all of them by default.
+        storage: where the tensors are kept.
 
     Raises:
         ModelError: the network can't take this input, or a layer puts out no numbers.
@@ -121,56 +89,74 @@ def run(
     copies = seen.overwritten if is_shared(model.network) else names
     if not seen.is_static:  # the end may come later than the trace says
         stop_early = False
-    watch = _Watch(seen, names, copies, stop_early=stop_early, progress=progress, inputs=inputs)
+    watch = _Watch(
+        *(seen, names, copies),
+        stop_early=stop_early,
+        progress=progress,
+        inputs=inputs,
+        detach=storage.detach,
+    )
     output = _forward(model, model_input, watch)
     by_layer: dict[str, tuple[Activation, ...]] = {}
-    for record in watch.recorder.records:
-        part = activation_of(seen, record, whole=whole)
-        if part is not None:
-            by_layer[part.layer] = (*by_layer.get(part.layer, ()), part)
+    records = [record for record in watch.recorder.records if not record.tensor.is_meta]
+    given = watch.inputs.records
+    values = storage.keep(record.tensor for record in (*records, *given))
+    for record, kept in zip(records, values, strict=False):
+        part = _activation(seen, record.address, kept, whole=whole)
+        by_layer[part.layer] = (*by_layer.get(part.layer, ()), part)
     missing = next((name for name in needed or names if name not in by_layer), None)
     if missing is not None:
         on_meta = any(record.address.layer == missing for record in watch.recorder.records)
         raise _nothing_to_look_at(model, seen, missing, on_meta=on_meta)
-    taken = _taken(model, seen, watch.inputs.records, whole=whole)
+    taken = tuple(_taken(model, seen, given, values[len(records) :], whole=whole))
     if output is None:
-        return Recording(by_layer, None, complete=False, inputs=tuple(taken))
+        return Recording(by_layer, None, complete=False, inputs=taken)
     images = len(model_input.tensor)
     labels = len(model.categories)
     *_, height, width = (1, *model_input.tensor.shape)
     scores = read_scores(model.output, output, images, labels, size=(height, width))
     if scores is None:
         lack = no_scores(model.title, output, images)
-        return Recording(by_layer, None, complete=True, unanswered=lack, inputs=tuple(taken))
-    areas = None if scores.areas is None else _numbers(scores.areas)
-    kept = scores._replace(values=_numbers(scores.values), areas=areas)
-    return Recording(by_layer, kept, complete=True, inputs=tuple(taken))
+        return Recording(by_layer, None, complete=True, unanswered=lack, inputs=taken)
+    areas = None if scores.areas is None else HOST.keep([scores.areas])[0]
+    [rows] = HOST.keep([scores.values])
+    scores = scores._replace(values=rows, areas=areas)
+    return Recording(by_layer, scores, complete=True, inputs=taken)
 
 
-def activation_of(seen: LayerTrace, record: Recorded, *, whole: bool = False) -> Activation | None:
+def activation_of(seen: LayerTrace, record: Recorded) -> Activation | None:
     """Return what was recorded as numbers that lie as the trace says; None without numbers."""
     if record.tensor.is_meta:
         return None
-    values, layout = _numbers(record.tensor), seen.layout_of(record.address)
+    return _activation(seen, record.address, HOST.keep([record.tensor])[0], whole=False)
+
+
+def _activation(seen: LayerTrace, address: Address, values: Tensor, *, whole: bool) -> Activation:
+    layout = seen.layout_of(address)
     if not whole and layout.batch:
         values = without_batch(values)
         layout = layout.of(tuple(values.shape))
-    return Activation(record.address, values, layout)
+    return Activation(address, values, layout)
 
 
 def _taken(
-    model: Model, seen: LayerTrace, records: Iterable[Recorded], *, whole: bool
+    model: Model,
+    seen: LayerTrace,
+    records: Iterable[Recorded],
+    tensors: Iterable[Tensor],
+    *,
+    whole: bool,
 ) -> Iterator[Activation]:
     """Yield what the layers were given; how it lies is known of the first tensor of each call."""
     told = set[Address]()
     modules: dict[str, nn.Module] = {}
-    for record in records:
+    for record, tensor in zip(records, tensors, strict=True):
+        values = tensor
         # Listed where there is a record: it takes as long as all else of a small pass.
         modules = modules or dict(named_modules(model.network, remove_duplicate=False))
         call = replace(record.address, path=())
         layout = UNKNOWN if call in told else seen.taken_layout_of(call)
         told.add(call)
-        values = _numbers(record.tensor)
         if not whole:
             module = modules.get(record.address.layer)  # None of a function
             if module is None or not is_unbatched(record.tensor, module):
@@ -210,11 +196,13 @@ class _Watch:
         stop_early: bool,
         progress: Progress | None,
         inputs: bool,
+        detach: bool,
     ) -> None:
-        self.recorder = Recorder(copy)
-        self.inputs = Recorder(copy=names)  # the layer itself may write into them
+        self.recorder = Recorder(copy, detach=detach)
+        self.inputs = Recorder(copy=names, detach=detach)  # the layer itself may write into them
         self.taking = [name for name in names if name not in seen.functions.calls] * inputs
         self._takes = inputs
+        self.detach = detach
         self._wanted = frozenset(names)
         self.functions = self._wanted.intersection(seen.functions.calls)
         self._calls_to_come = sum(seen.recordable[name] for name in names)
@@ -254,6 +242,7 @@ def _forward(model: Model, model_input: ModelInput, watch: _Watch) -> Any:
         hooks.before(replica, watch.taking, watch.take),
         hooks.observe(replica, watch.layers, watch.see),
         _functions_seen(replica, watch),
+        nullcontext() if watch.detach else torch.enable_grad(),
     ):
         return forward_pass(model, replica, model_input.tensor, watch.reporter)
 
@@ -269,15 +258,3 @@ def _functions_seen(replica: nn.Module, watch: _Watch) -> AbstractContextManager
 def without_batch(values: Tensor) -> Tensor:
     """Return the values without a batch dimension of 1."""
     return values[0] if values.ndim > 1 and values.shape[0] == 1 else values
-
-
-def _numbers(tensor: Tensor) -> Tensor:
-    """Return a float32 copy on the CPU in memory of its own size.
-
-    Complex numbers stay complex64: their real part alone would be another number.
-    """
-    kind = torch.complex64 if tensor.is_complex() else torch.float32
-    values = tensor.detach().to("cpu", kind).contiguous()
-    if values.is_inference() or values.untyped_storage().nbytes() > values.nbytes:
-        values = values.clone()  # a view would keep all of a larger tensor alive
-    return values

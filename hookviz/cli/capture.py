@@ -9,10 +9,10 @@ from typing import Any
 import click
 import numpy as np
 
+from hookviz.capturing import engine as capturing
 from hookviz.capturing import export
-from hookviz.capturing.batch import capture_batch
-from hookviz.capturing.capture_each import capture_each
 from hookviz.capturing.inputs import prepare
+from hookviz.capturing.streaming import stream
 from hookviz.cli.input_files import ImageFile, Row, destinations, each, existing, expand
 from hookviz.cli.messages import MISTAKE
 from hookviz.cli.options import (
@@ -120,7 +120,8 @@ def _record_each(
     suffix = next((output.suffix.casefold() for output in outputs.values()), "")
     named = {str(picture): picture for picture in pictures}
     recorder = _Recorder(suffix)
-    recordings = capture_each(model, named, layers, recorder, size=size, whole=whole, engine=engine)
+    options: dict[str, Any] = {"size": size, "whole": whole, "engine": engine, "batch_size": 1}
+    recordings = stream(model, named, layers, recorder, **options)
 
     def record(picture: ImageFile) -> Row:
         _, recorded = next(recordings)
@@ -172,7 +173,7 @@ def _record_together(
     failed = [row for row in each(pictures, read) if "error" in row]
     if not inputs:
         return failed
-    caps = capture_batch(model, list(inputs.values()), layers)
+    caps = capturing.capture(model, list(inputs.values()), layers)
     captures = dict(zip(inputs, caps, strict=True))
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)

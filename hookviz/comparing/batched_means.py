@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hookviz.capturing.layer_trace import layer_trace
-from hookviz.capturing.recorded_pass import wanted_layers
+from hookviz.capturing.wanted_layers import wanted_layers
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.types import UNKNOWN, VECTORS, Address, Layout, Model

@@ -159,7 +159,7 @@ def channel_means(
         progress(min(1.0, done / len(images)))
 
     work = MeansWork(a, b, needs_of([a.model, b.model], images.values()))
-    for shard in engine(work, image_shards(images, _SHARD), tell):
+    for shard in engine(work, image_shards(images.items(), _SHARD), tell):
         for name, means in shard.items():
             try:
                 if isinstance(means, HookVizError):

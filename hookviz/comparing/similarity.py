@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from hookviz import markup
-from hookviz.capturing.features import named
+from hookviz.capturing.image_names import name_images
 from hookviz.comparing.channel_means import Means, Side, channel_means
 from hookviz.comparing.cka import check_count, linear_cka
 from hookviz.comparing.matches import ChannelMatches, best_matches
@@ -234,7 +234,7 @@ def similarity(
     (10, 10)
     """
     model_a, model_b = as_model(model_a), as_model(model_b)
-    listed = dict(images) if isinstance(images, Mapping) else named(images)
+    listed = dict(name_images(model_a, images))
     check_count(len(listed), unbiased=unbiased)
     a = Side(model_a, _names(layers), size, whole)
     b = Side(model_b, _names(other_layers), size, whole)

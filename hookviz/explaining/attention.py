@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import input_trace
-from hookviz.capturing.recorded_pass import wanted_layers, without_batch
+from hookviz.capturing.recorded_pass import without_batch
+from hookviz.capturing.wanted_layers import wanted_layers
 from hookviz.errors import ModelError, shorten
 from hookviz.explaining.attending import no_attention_error, script_in
 from hookviz.explaining.known_attention import Attention

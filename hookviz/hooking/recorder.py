@@ -37,9 +37,10 @@ class Recorded:
 class Recorder:
     """Record of every tensor that the observed layers put out."""
 
-    def __init__(self, copy: Iterable[str] = ()) -> None:
+    def __init__(self, copy: Iterable[str] = (), *, detach: bool = True) -> None:
         """Start empty; outputs of the layers in `copy` are copied, as they get overwritten."""
         self.records: list[Recorded] = []
+        self._detach = detach
         self._copy = frozenset(copy)
 
     def see(self, call: Call, *, is_last: bool = False) -> None:
@@ -48,7 +49,7 @@ class Recorder:
         Of the last call of a pass, after which nothing writes, nothing is copied.
         """
         for path, tensor in plain_tensors_in(call.output):
-            kept = tensor.detach()
+            kept = tensor.detach() if self._detach else tensor
             if (call.layer in self._copy and not is_last) or counter(kept) is None:
                 kept = kept.clone()
             address, written = Address(call.layer, call.index, path), counter(kept)

@@ -1,5 +1,6 @@
 """Select layers of a person's network by name, pattern, type, module or predicate."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
@@ -15,19 +16,20 @@ from hookviz.hooking.layer_warnings import unseen_layers
 from hookviz.hooking.modules import named_modules, network_of, plain_name
 from hookviz.types import Model
 
-Selector = str | type[nn.Module] | nn.Module | Callable[[str, nn.Module], bool]
+Selector = str | re.Pattern[str] | type[nn.Module] | nn.Module | Callable[[str, nn.Module], bool]
 """One way of choosing: see `select`."""
 
 Layers = Selector | Iterable[Selector] | None
 """A selector, or several of which each adds its layers."""
 
-_PATTERN = frozenset("*?[")
+PATTERN = frozenset("*?[")
+"""The signs that make a text a pattern."""
 
 
 def select(
     network: nn.Module | Model, layers: Layers = None, exclude: Layers = ()
 ) -> tuple[str, ...]:
-    """Return the names of the chosen layers, in the order of ``network.named_modules()``.
+    r"""Return the names of the chosen layers, in the order of ``network.named_modules()``.
 
     They are names in the module that hooks sit on: of a wrapper, such as `torch.compile` makes, in
     the one behind it. A name that is given may have what the wrapper adds, such as ``_orig_mod.``.
@@ -35,7 +37,8 @@ def select(
     Args:
         network: a module with or without layers, or a `Model`; ``""`` is the name of itself.
         layers: a name such as ``"layer1.0.conv1"``; a pattern such as ``"layer3.*.conv?"``, in
-            which ``*`` is anything, dots included, and ``?`` one sign; a type such as
+            which ``*`` is anything, dots included, and ``?`` one sign; a compiled expression, such
+            as ``re.compile(r"layer[34]\..*")``, that fits the whole name; a type such as
             ``nn.Conv2d``, its subclasses included; a module of the network; a function of name
             and module that says True; several of those, an empty list for none; or None for every
             layer, blocks included. A module with two names goes by the first, unless it is asked
@@ -104,7 +107,7 @@ def several(layers: Layers) -> tuple[Any, ...]:
     """Return selectors one by one."""
     if layers is None:
         return ()
-    if isinstance(layers, str | type | nn.Module) or not isinstance(layers, Iterable):
+    if isinstance(layers, str | re.Pattern | type | nn.Module) or not isinstance(layers, Iterable):
         return (layers,)
     return tuple(layers)
 
@@ -129,12 +132,10 @@ def _matching(
     network: nn.Module, every: Mapping[str, nn.Module], selector: Any, *, may_be_none: bool = False
 ) -> list[str]:
     layers = {name: module for name, module in every.items() if name}
-    if isinstance(selector, str):
-        if selector in every:
-            return [selector]
-        names = [name for name in layers if fnmatchcase(name, selector)]
-        if not names or not _PATTERN & set(selector):
-            raise _unknown(network, every, selector)
+    if isinstance(selector, str | re.Pattern):
+        names = _by_name(every, selector)
+        if not names and not (may_be_none and isinstance(selector, re.Pattern)):
+            raise _unknown(network, every, _written(selector))
     elif isinstance(selector, nn.Module):
         either = (selector, network_of(selector))
         names = [name for name, module in every.items() if any(module is one for one in either)][:1]
@@ -163,6 +164,19 @@ def _matching(
             "'layer3.*.conv?', a type such as nn.Conv2d, a module, or a function of both."
         )
     return names
+
+
+def _written(selector: str | re.Pattern[str]) -> str:
+    return selector if isinstance(selector, str) else selector.pattern
+
+
+def _by_name(every: Mapping[str, nn.Module], selector: str | re.Pattern[str]) -> list[str]:
+    """Return the layer of a name, or those whose names a pattern or an expression fits."""
+    if isinstance(selector, re.Pattern):
+        return [name for name in every if name and selector.fullmatch(name)]
+    if selector in every:
+        return [selector]
+    return [name for name in every if name and fnmatchcase(name, selector)]
 
 
 def _unknown(network: nn.Module, every: Mapping[str, nn.Module], name: str) -> HookVizError:

@@ -95,7 +95,7 @@ def is_batch(tensor: Tensor) -> bool:
 def several(shape: tuple[int, ...]) -> str:
     """Say that somebody gave a batch, and what takes it."""
     return say(
-        "a batch of {count:,} images, {shape}; hookviz.capture_batch(model, images) takes them "
+        "a batch of {count:,} images, {shape}; hookviz.capture(model, images) takes them "
         "all, and images[0] is one",
         count=shape[0],
         shape=shape,

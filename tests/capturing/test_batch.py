@@ -12,7 +12,7 @@ from tests.pictures import picture
 def test_each_image_has_the_capture_that_it_has_alone() -> None:
     model = as_model(seeded(Tiny))
     images = [picture(seed) for seed in range(3)]
-    together = hookviz.capture_batch(model, images, ["conv1", "relu"], inputs=True)
+    together = hookviz.capture(model, images, ["conv1", "relu"], inputs=True)
     assert len(together) == 3
     for image, found in zip(images, together, strict=True):
         alone = hookviz.capture(model, image, ["conv1", "relu"], inputs=True)
@@ -33,9 +33,9 @@ def test_each_image_has_the_capture_that_it_has_alone() -> None:
 def test_a_tensor_of_several_images_and_of_one() -> None:
     model = as_model(seeded(Tiny))
     batch = torch.cat([random_input(seed, 2 + 3) for seed in range(2)])
-    found = hookviz.capture_batch(model, batch)
+    found = hookviz.capture(model, batch)
     assert torch.equal(found[1].input, batch[1:])
-    (single,) = hookviz.capture_batch(model, batch[:1])
+    (single,) = hookviz.capture(model, [batch[0]])
     torch.testing.assert_close(single["conv2"].values, found[0]["conv2"].values)
     assert single.logits is not None
     assert single.logits.shape == (5,)
@@ -181,7 +181,7 @@ def test_the_images_are_found_wherever_they_are(kind: type[Tokens], count: int) 
     model = as_model(seeded(kind))
     images = torch.cat([random_input(seed) for seed in range(count)])
     names = ["conv", "part", "head"]
-    together = hookviz.capture_batch(model, images, names, inputs=True)
+    together = hookviz.capture(model, images, names, inputs=True)
     assert len(together) == count
     for number, found in enumerate(together):
         alone = hookviz.capture(model, images[[number]], names, inputs=True)
@@ -251,8 +251,8 @@ def test_what_has_no_part_for_each_is_refused_by_its_name(kind: type[OfAll], las
     images = torch.cat([random_input(seed) for seed in range(4)])
     images[-1] *= last
     with pytest.raises(hookviz.ModelError, match=r"part has .* for 4 images together, and so no"):
-        hookviz.capture_batch(model, images, ["conv", "part"])
-    assert len(hookviz.capture_batch(model, images, "conv")) == 4
+        hookviz.capture(model, images, ["conv", "part"])
+    assert len(hookviz.capture(model, images, "conv")) == 4
     assert all_hooks(model) == 0
 
 
@@ -276,7 +276,7 @@ class NotOne(Tokens):
 @pytest.mark.parametrize("kind", [Frames, NotOne])
 def test_a_network_that_takes_no_single_image(kind: type[Tokens]) -> None:
     network, images = seeded(kind), torch.cat([random_input(seed) for seed in range(4)])
-    together = hookviz.capture_batch(as_model(network), images, ["conv", "head"])
+    together = hookviz.capture(as_model(network), images, ["conv", "head"])
     seen: list[Tensor] = []
     with network.head.register_forward_hook(lambda _module, _inputs, output: seen.append(output)):
         network(images)
@@ -295,14 +295,14 @@ def test_what_is_no_score_of_each_image_is_none() -> None:
             return scores
 
     images = torch.cat([random_input(seed) for seed in range(4)])
-    together = hookviz.capture_batch(as_model(seeded(OfTokens)), images, "conv")
+    together = hookviz.capture(as_model(seeded(OfTokens)), images, "conv")
     assert all(found.logits is None for found in together)
 
 
 def test_progress_is_of_all_passes_and_ends_them() -> None:
     told: list[float] = []
     model, images = as_model(seeded(Position)), torch.cat([random_input(0), random_input(1)])
-    found = hookviz.capture_batch(model, images, "part", progress=told.append)
+    found = hookviz.capture(model, images, "part", progress=told.append)
     assert found[0].forward_passes == 3  # the batch, an image alone, and another for the code
     assert told == sorted(told)
     assert told[-1] == 1
@@ -315,18 +315,22 @@ def test_progress_is_of_all_passes_and_ends_them() -> None:
             raise Stopped("enough")
 
     with pytest.raises(Stopped, match="enough"):
-        hookviz.capture_batch(model, images, "part", progress=stop)
+        hookviz.capture(model, images, "part", progress=stop)
     assert all_hooks(model) == 0
 
 
-@pytest.mark.parametrize(
-    ("images", "said"),
-    [
-        ([], "no image in the batch"),
-        ([torch.ones(3, 5, 5), torch.ones(3, 6, 5)], "1×3×5×5 and 1×3×6×5"),
-    ],
-)
-def test_what_is_no_batch_is_refused(images: Any, said: str) -> None:
+def test_what_is_no_batch_is_refused() -> None:
     model = as_model(nn.Sequential(nn.Conv2d(3, 2, 1)))
-    with pytest.raises(hookviz.ImageError, match=said):
-        hookviz.capture_batch(model, images, "0")
+    nothing: list[Any] = [[], torch.ones(0, 3, 5, 5)]
+    for empty in nothing:
+        with pytest.raises(hookviz.ImageError, match="no image in the batch"):
+            hookviz.capture(model, empty, "0")
+
+
+def test_images_of_several_sizes_go_through_in_several_passes() -> None:
+    model = as_model(nn.Sequential(nn.Conv2d(3, 2, 1)))
+    images = [torch.rand(3, 5, 5), torch.rand(3, 5, 5), torch.rand(3, 6, 5)]
+    batch = hookviz.capture(model, images)
+    assert [cap["0"].raw.shape[1] for cap in batch] == [5, 5, 6]
+    with pytest.raises(hookviz.HookVizError, match=r"0 has 2×5×5 and 2×6×5 .*batch\[0\]\['0'\]"):
+        batch["0"]

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torchvision import models
 
 import hookviz
-from hookviz.capturing.features import features, named
+from hookviz.capturing.features import features
+from hookviz.capturing.image_names import name_images, named
 from hookviz.types import Model
 from tests.networks import as_model, hook_count, random_input, seeded
 from tests.pictures import encoded, picture
@@ -135,12 +136,12 @@ def test_what_has_no_vector_of_one_layer_may_have_one_of_another(tiny: Model) ->
     assert "mean" in found["conv2"].failed["square"]
 
 
-def test_names(tmp_path: Path) -> None:
+def test_names(tiny: Model, tmp_path: Path) -> None:
     path = tmp_path / "cat.jpg"
     picture().save(path)
     images = [path, str(path), b"...", hookviz.read_image(path)]
     assert tuple(named(images)) == ("cat.jpg", "cat.jpg (2)", "image 3", "cat.jpg (3)")
-    assert tuple(named(str(path))) == ("cat.jpg",)
+    assert tuple(name_images(tiny, str(path))) == (("cat.jpg", str(path)),)
 
 
 def test_progress_rises_to_1_and_can_cancel(tiny: Model) -> None:

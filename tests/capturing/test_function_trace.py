@@ -71,14 +71,14 @@ def test_captured_values_are_those_of_plain_calls(in_place: bool) -> None:
     assert torch.equal(cap["conv2"].values, second[0])  # although something writes over it
     assert torch.equal(cap.inputs(FUNCTIONS[2])[0].values, second[0])
     assert torch.equal(cap.inputs(FUNCTIONS[3])[0].values, second.relu()[0])
-    assert torch.allclose(cap.logits, network(IMAGE[None])[0])  # type: ignore[arg-type]
+    assert torch.allclose(cap.logits, network(IMAGE[None])[0])
 
 
 def test_a_pass_ends_at_a_function_and_a_batch_is_taken_apart() -> None:
     model, several = article(), torch.stack([IMAGE, IMAGE * 2])
     one = hookviz.capture(model, IMAGE, FUNCTIONS[0], logits=False)
     assert one.logits is None
-    captures = hookviz.capture_batch(model, several, FUNCTIONS[0])
+    captures = hookviz.capture(model, several, FUNCTIONS[0])
     wanted = torch.relu(model.network.conv1(several))  # type: ignore[operator]
     for capture, values in zip(captures, wanted, strict=True):
         assert torch.allclose(capture[FUNCTIONS[0]].values, values, atol=1e-6)

@@ -11,10 +11,10 @@ from hookviz.images.urls import ImageUrl
 
 def test_shards_hold_all_images_in_order() -> None:
     images = {str(number): number for number in range(7)}
-    shards = list(image_shards(images, 3))
+    shards = list(image_shards(images.items(), 3))
     assert [shard.names for shard in shards] == [("0", "1", "2"), ("3", "4", "5"), ("6",)]
     assert [shard.images for shard in shards] == [(0, 1, 2), (3, 4, 5), (6,)]
-    assert list(image_shards({}, 3)) == []
+    assert list(image_shards([], 3)) == []
 
 
 def test_one_file_of_each_folder_that_is_seen_here_is_needed(

@@ -80,7 +80,7 @@ def test_of_a_layer_under_vmap_all_images_are_there() -> None:
         before = torch.relu(network.get_submodule("conv")(IMAGE))
         theirs = network.get_submodule(ODD)(before)  # as it computes without vmap
     torch.testing.assert_close(hookviz.capture(model, IMAGE, ODD)[ODD].values, theirs[0])
-    caps = hookviz.capture_batch(model, [IMAGE, random_input(6)], ODD)
+    caps = hookviz.capture(model, [IMAGE, random_input(6)], ODD)
     torch.testing.assert_close(caps[0][ODD].values, theirs[0])
     assert hookviz.list_layers(model)[1].output_shape == (4, 12, 12)
 

@@ -103,7 +103,7 @@ def test_images_in_one_pass_and_one_file_that_says_which_is_which(tmp_path: Path
     given = [tmp_path / name for name in names]
     model = hookviz.load_model("shapesnet")
     read = [given[0], *given[2:]]
-    expected = hookviz.capture_batch(model, read, ["stem.relu", "stage1"])
+    expected = hookviz.capture(model, read, ["stem.relu", "stage1"])
     options = ("--layers", "stem.relu,stage1", "--together", "--json")
     result = invoke("capture", *given, *options, "-o", tmp_path / "new" / "all.npz")
     assert result.exit_code == 2

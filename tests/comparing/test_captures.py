@@ -144,7 +144,7 @@ def test_what_does_not_work_is_said(tiny: Model) -> None:
     assert "conv11" not in compare(a, a)
     assert compare(a, a).get("conv11") is None
     with pytest.raises(hookviz.HookVizError, match="is no capture"):
-        compare(a, a.input)  # type: ignore[arg-type]
+        compare(a, a.input)
     for top in (0, True, 1.5):
         with pytest.raises(hookviz.SettingError, match="whole number above 0"):
             compare(a, a).grid(top=top)  # type: ignore[arg-type]

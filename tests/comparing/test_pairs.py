@@ -46,7 +46,9 @@ def names(a: Capture, b: Capture, *layers: str) -> list[tuple[str, str]]:
 
 @pytest.fixture
 def forked() -> Capture:
-    return hookviz.capture(as_model(seeded(Forked)), random_input(0), ["fork", "fork.conv", "pair"])
+    model, layers = as_model(seeded(Forked)), ["fork", "fork.conv", "pair"]
+    cap: Capture = hookviz.capture(model, random_input(0), layers)
+    return cap
 
 
 def test_calls_and_parts_stand_beside_their_own(forked: Capture) -> None:

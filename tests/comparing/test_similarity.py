@@ -40,7 +40,7 @@ def other() -> Model:
 
 
 def rows(model: Model, image: torch.Tensor, layer: str) -> NDArray[np.float64]:
-    values = hookviz.capture(model, image, layer)[layer].values
+    values: torch.Tensor = hookviz.capture(model, image, layer)[layer].values
     return values.double().mean((1, 2)).numpy()
 
 

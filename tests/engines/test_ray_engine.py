@@ -94,7 +94,7 @@ def test_vectors_and_alike_layers_are_the_same(
 def test_captures_of_a_model_of_the_catalog_are_the_same(one_worker: Engine) -> None:
     model = hookviz.load_model("shapesnet")
     samples = sorted((ROOT / "assets" / "samples").glob("*.jpg"))[:5]
-    each = hookviz.capture_each(model, [*samples, b"nothing"], "stage1", engine=one_worker)
+    each = hookviz.stream(model, [*samples, b"nothing"], "stage1", engine=one_worker)
     for path, (name, cap) in zip([*samples, None], each, strict=True):
         if path is None:
             assert isinstance(cap, hookviz.ImageError)

@@ -185,7 +185,7 @@ def test_whatever_runs_the_network_says_where_it_fails(case: str) -> None:
     image = picture()
     calls: dict[str, Any] = {
         "capture": lambda: hookviz.capture(model, image),
-        "capture_batch": lambda: hookviz.capture_batch(model, [image]),
+        "capture_batch": lambda: hookviz.capture(model, [image]),
         "list_layers": lambda: hookviz.list_layers(model),
         "extract_features": lambda: hookviz.extract_features(model, [image]),
         "verbose": lambda: hookviz.verbose(

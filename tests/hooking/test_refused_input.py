@@ -28,4 +28,4 @@ def test_of_several_images_at_once_one_is_offered() -> None:
     model, image = KINDS["two inputs"].made("two inputs")
     many = hookviz.wrap(model.network, example=(image, torch.rand(2, 5)))
     with pytest.raises(hookviz.ModelError):
-        hookviz.capture_batch(many, torch.cat([image] * 3))
+        hookviz.capture(many, torch.cat([image] * 3))

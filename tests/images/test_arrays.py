@@ -96,12 +96,12 @@ def test_an_input_of_sound_can_be_an_array() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (np.stack([PIXELS, PIXELS]), r"batch of 2 images, \(2, 50, 70, 3\).*capture_batch"),
+        (np.stack([PIXELS, PIXELS]), r"batch of 2 images, \(2, 50, 70, 3\).*hookviz.capture\("),
         (torch.stack([CHANNELS_FIRST] * 2), r"batch of 2 images, \(2, 3, 50, 70\)"),
-        (torch.zeros(2, 3, 8, 8), r"batch of 2 images.*hookviz.capture_batch.*images\[0\]"),
+        (torch.zeros(2, 3, 8, 8), r"batch of 2 images.*hookviz.capture\(.*images\[0\]"),
         (np.zeros((2, 3, 8, 8)), "batch of 2 images"),
         ({"pixel_values": [PIXELS / 255, np.zeros((3, 3))]}, "batch of 2 images"),
-        ([PIXELS, PIXELS], "A list of 2 is no image; hookviz.capture_batch"),
+        ([PIXELS, PIXELS], r"A list of 2 is no image; hookviz.capture\("),
         (np.zeros((5, 7)), r"shape \(5, 7\) and float64 .* a table rather than a picture"),
         (np.zeros((50, 70), object), r"\(50, 70\) and object can't .* no numbers"),
         (np.zeros((50, 70), complex), "complex128"),
@@ -124,12 +124,12 @@ def test_what_is_neither_is_refused_with_what_works(
         hookviz.prepare(tiny, given)
 
 
-def test_a_batch_is_taken_by_capture_batch(tiny: hookviz.Model) -> None:
+def test_a_batch_is_taken_by_capture(tiny: hookviz.Model) -> None:
     values = np.random.default_rng(5).normal(size=(2, 3, 20, 24)).astype(np.float32)
     for given in (values, {"pixel_values": values}, {"pixel_values": list(values)}):
-        inputs = [capture.input[0] for capture in hookviz.capture_batch(tiny, given)]
+        inputs = [capture.input[0] for capture in hookviz.capture(tiny, given)]
         np.testing.assert_array_equal(torch.stack(inputs), values)
-    pictures = hookviz.capture_batch(tiny, np.stack([PIXELS, PIXELS[::-1]]))
+    pictures = hookviz.capture(tiny, np.stack([PIXELS, PIXELS[::-1]]))
     expected = hookviz.prepare(tiny, Image.fromarray(PIXELS[::-1].copy())).tensor
     assert torch.equal(pictures[1].input, expected)
 
@@ -151,7 +151,7 @@ def test_a_reader_of_ones_own_takes_paths_and_bytes(tiny: hookviz.Model, tmp_pat
     model = hookviz.wrap(tiny.network, read=read)
     path = tmp_path / "deep.npy"
     assert torch.equal(hookviz.capture(model, path).input, read(path)[None])
-    assert torch.equal(hookviz.capture_batch(model, [path])[0].input, read(path)[None])
+    assert torch.equal(hookviz.capture(model, [path])[0].input, read(path)[None])
     assert hookviz.prepare(hookviz.wrap(tiny, read=read), str(path)).tensor.shape[-1] == 24
     assert hookviz.prepare(model, PIXELS).picture is not None
     with pytest.raises(hookviz.ModelError, match=r"read .* failed on .*gone\.npy.*FileNotFound"):

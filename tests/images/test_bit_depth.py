@@ -51,7 +51,7 @@ def test_the_note_comes_with_the_capture(tiny: hookviz.Model, tmp_path: Path) ->
     (tmp_path / "scan.png").write_bytes(encoded("PNG", SCAN))
     note = hookviz.read_image(tmp_path / "scan.png").note
     assert hookviz.capture(tiny, tmp_path / "scan.png").note == note
-    assert hookviz.capture_batch(tiny, [tmp_path / "scan.png"])[0].note == note
+    assert hookviz.capture(tiny, [tmp_path / "scan.png"])[0].note == note
     assert hookviz.capture(tiny, "assets/samples/cat.jpg").note == ""
 
 

@@ -179,7 +179,7 @@ def test_a_detector_takes_a_list_of_images(example: Example | None) -> None:
     for image, plain in zip(images, seen[0], strict=True):
         found = hookviz.capture(model, image[None], conv)[conv].values
         assert torch.allclose(found, plain, atol=1e-5)
-    together = hookviz.capture_batch(model, images, [conv])
+    together = hookviz.capture(model, images, [conv])
     assert torch.allclose(together[1][conv].values, seen[0][1], atol=1e-5)
 
 

@@ -279,9 +279,7 @@ def test_a_network_in_training_mode_is_told_to_run_in_evaluation_mode(
 ) -> None:
     network = seeded(build).train()
     model = hookviz.wrap(network, hookviz.Preprocess(resize=16, crop=16))
-    (found, *_) = hookviz.capture_batch(
-        model, [random_input(0)], "conv2" if build is Trains else "3"
-    )
+    (found, *_) = hookviz.capture(model, [random_input(0)], "conv2" if build is Trains else "3")
     assert "training mode" in found.note
     assert "training mode" in found._repr_html_()
     (values,) = found.values()

@@ -1,0 +1,94 @@
+"""Tell a batch from one image, and take the images out of lists, loaders, datasets and tensors."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from PIL import Image
+from torch import Tensor, nn
+
+from hookviz.hooking.forward_pass import stated_shape
+from hookviz.images.arrays import is_picture
+from hookviz.images.urls import ImageUrl
+from hookviz.types import InputImage, Model, ModelInput
+
+
+class Indexed(Protocol):
+    """What torch calls a map-style dataset: items by their number."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Any: ...
+
+
+Images = Mapping[str, Any] | Iterable[Any] | Indexed
+"""Several images, by name or one after another."""
+
+ONE_IMAGE = (str, bytes, os.PathLike, Image.Image, InputImage, ModelInput, ImageUrl)
+"""What is one image, whatever it can be gone through by."""
+
+
+def is_batch(model: Model, images: Any) -> bool:
+    """Return whether `images` are several for `capture`, be it a list of one."""
+    if isinstance(images, Mapping):
+        values = images.get("pixel_values")
+        return isinstance(values, list | tuple | Tensor | np.ndarray) and (
+            len(values) > 1 and (isinstance(values, list | tuple) or _has_rows(model, values))
+        )
+    if isinstance(images, Tensor | np.ndarray):
+        return _has_rows(model, images) and len(images) != 1
+    return not isinstance(images, ONE_IMAGE) and _items(images) is not None
+
+
+def images_of(model: Model, images: Any) -> Iterator[Any]:
+    """Yield one image after another of whatever `is_batch` says holds several.
+
+    Of a dataset's and a loader's items ``(x, y)`` the first part is taken, of a loader's batches
+    every row.
+    """
+    if isinstance(images, Mapping):
+        images = images["pixel_values"]
+    if isinstance(images, Tensor | np.ndarray):
+        yield from images
+        return
+    if isinstance(images, list | tuple) and _is_labelled(images):
+        images = images[:1]
+    for item in _items(images) or ():
+        image = item[0] if isinstance(item, list | tuple) and item else item
+        if is_batch(model, image):
+            yield from images_of(model, image)
+        else:
+            yield image
+
+
+def _has_rows(model: Model, images: Any) -> bool:
+    """Return whether an array has one dimension more than an image of the model's."""
+    if getattr(images, "is_nested", False) or (isinstance(images, Tensor) and images.is_sparse):
+        return False
+    dimensions = len(stated_shape(model)) + 1
+    if isinstance(images, Tensor) and not is_picture(images):
+        return bool(images.ndim == dimensions)
+    return bool(images.ndim == max(dimensions, 4))  # pictures are (N, H, W, C)
+
+
+def _items(images: Any) -> Iterable[Any] | None:
+    """Return what is gone through; None of what can't be."""
+    if isinstance(images, Iterable) and not isinstance(images, nn.Module):
+        return images
+    if hasattr(images, "__getitem__") and hasattr(images, "__len__"):  # a dataset of torch's
+        return (images[place] for place in range(len(images)))
+    return None
+
+
+def _is_labelled(pair: list[Any] | tuple[Any, ...]) -> bool:
+    """Return whether it is a loader's ``(images, labels)``, and no list of images."""
+    first, *rest = pair or [None]
+    return (
+        isinstance(first, Tensor)
+        and bool(rest)
+        and all(
+            isinstance(label, int | float | Mapping)
+            or (isinstance(label, Tensor) and label.ndim < min(3, first.ndim))
+            for label in rest
+        )
+    )

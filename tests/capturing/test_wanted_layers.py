@@ -1,0 +1,69 @@
+import re
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hookviz
+from hookviz.errors import ModelError, SettingError, UnknownLayerError
+from tests.networks import Tiny, seeded
+
+
+class Unused(Tiny):
+    """Has a convolution that no pass runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unused = nn.Conv2d(3, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("layers", "found"),
+    [
+        (nn.Conv2d, ["conv1", "conv2"]),
+        ("conv?", ["conv1", "conv2"]),
+        (re.compile(r"conv\d|head"), ["conv1", "conv2", "head"]),
+        (lambda name, module: name == "head", ["head"]),
+        (["head", nn.ReLU], ["relu", "relu#1", "head"]),
+    ],
+)
+def test_layers_are_chosen_as_observe_chooses_them(layers: Any, found: list[str]) -> None:
+    network, image = seeded(Unused), torch.rand(3, 16, 16)
+    assert list(hookviz.capture(network, image, layers)) == found
+    assert hookviz.capture(network, [image, image], layers).layers == tuple(found)
+    names = dict.fromkeys(name.partition("#")[0] for name in found)
+    listed = layers if isinstance(layers, list) else [layers]
+    assert set(hookviz.extract_features(network, [image], listed)) == set(names)
+
+
+def test_a_function_of_the_code_is_chosen_by_its_name() -> None:
+    class Functional(Tiny):
+        def forward(self, images: Tensor) -> Tensor:
+            return torch.relu(self.conv1(images))
+
+    network = seeded(Functional)
+    name = next(info.name for info in hookviz.list_layers(network, kind="all") if info.is_function)
+    assert list(hookviz.capture(network, torch.rand(3, 16, 16), ["conv1", name])) == ["conv1", name]
+
+
+@pytest.mark.parametrize(
+    ("layers", "error", "said"),
+    [
+        ("conv9", UnknownLayerError, "conv9.*conv1"),
+        ("layer*", UnknownLayerError, r"layer\*"),
+        (re.compile("conv"), UnknownLayerError, "conv"),
+        (nn.Conv3d, UnknownLayerError, "Conv3d"),
+        ("unused", ModelError, "'unused' of .* is not run"),
+        ("unuse?", ModelError, r"runs none of the layers that 'unuse\?' chooses, such as 'unused'"),
+        (3, SettingError, "layers=3: a layer goes by its name"),
+    ],
+)
+def test_what_chooses_nothing_is_refused(layers: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        hookviz.capture(seeded(Unused), torch.rand(3, 16, 16), layers)
+
+
+def test_features_of_several_layers_want_a_list() -> None:
+    with pytest.raises(SettingError, match=r"layer='conv\?' chooses 2 layers.*in a list"):
+        hookviz.extract_features(seeded(Tiny), [torch.rand(3, 16, 16)], "conv?")
