@@ -115,10 +115,11 @@ def _captured(
     scores = passes.scores
     check_labels(model, scores)
     seconds = time.perf_counter() - started
+    digest, made_by = model.cache_key, maker_of(model)
     captures = (
         Capture(
             model=model.name,
-            digest=model.cache_key,
+            digest=digest,
             weights=model.weights,
             model_input=each,
             activations=(),
@@ -126,7 +127,7 @@ def _captured(
             categories=model.categories,
             seconds=seconds,
             forward_passes=passes.count,
-            made_by=maker_of(model),
+            made_by=made_by,
             note=sentences(model.note, each.note),
             unanswered=passes.recording.unanswered,
         )
