@@ -165,7 +165,7 @@ SHOWN_ELSEWHERE = {
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
     "atlas/test_making.py": "atlas/cutting atlas/part_folder atlas/patch_file",
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
-    "drawing/figures drawing/grid_page drawing/layout drawing/legend",
+    "drawing/figures drawing/grid_axes drawing/grid_page drawing/layout drawing/legend",
     "what it writes is run as a script in codegen/test_picture_script.py": "codegen/facts "
     "codegen/network codegen/script_head codegen/wording",
     "what they write is run as scripts, of every lens, in codegen/test_lens_script.py": ""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from hookviz.drawing.fonts import readable
-from hookviz.errors import one_of
+from hookviz.errors import SettingError, one_of
 from hookviz.language.saying import say
 
 if TYPE_CHECKING:
@@ -27,6 +27,18 @@ def new_figure(**options: Any) -> "Figure":
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     return Figure(**options)
+
+
+def check_dpi(dpi: int) -> None:
+    """Refuse a resolution that is no whole number from 50 to 600.
+
+    Raises:
+        SettingError: it is none.
+    """
+    if not isinstance(dpi, int) or isinstance(dpi, bool) or not 50 <= dpi <= 600:
+        raise SettingError(
+            say("dpi={dpi!r} is not a whole number of dots per inch, 50 to 600.", dpi=dpi)
+        )
 
 
 def figure_file(

@@ -2,8 +2,11 @@
 
 The PNG for the screen is one mosaic of palette indices and never passes through matplotlib, whose
 one-axes-per-channel way takes hundreds of times as long. The `Figure` is for print.
+
+Over 300 lines: every drawing module imports a grid together with the one function that makes it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,19 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.drawing import grid_page, legend, scales
+from hookviz.drawing import grid_axes, grid_page, legend, scales
 from hookviz.drawing.colormaps import COLORMAPS, GAP_LEVEL, LEVELS, Colormap
 from hookviz.drawing.dimensions import as_float32, as_maps, check_channels_first, told_if_no_map
-from hookviz.drawing.figures import figure_file
+from hookviz.drawing.figures import check_dpi, figure_file
 from hookviz.drawing.layout import Geometry, lay_out, mosaic
 from hookviz.drawing.palette import palette_of, palette_png
 from hookviz.drawing.scales import Limits, held, quantise
-from hookviz.drawing.statistics import ChannelStats, Levels, channel_stats, order
+from hookviz.drawing.statistics import CHOSEN, ChannelStats, Levels, channel_stats, chosen, order
 from hookviz.errors import HookVizError, SettingError, one_of
 from hookviz.language.saying import say, say_count, sentences
 from hookviz.types import UNKNOWN, Activation, Address, Layout, Pixels
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
 
 _PACKS = 0.2  # share of zeros from which a sprite is worth packing
@@ -38,7 +43,7 @@ class Grid:
         address: where the activation was recorded; None for a bare tensor or array.
         title: what the picture is called.
         shape: of the activation, ``(C, H, W)``.
-        sort: what the channels are sorted by.
+        sort: what the channels are sorted by; ``"chosen"`` where ``channels=`` lists them.
         order: the channel numbers shown, place by place, ``(N,)``.
         geometry: where each place lies in the picture.
         stats: numbers per channel, of all C.
@@ -164,7 +169,7 @@ class Grid:
             raise HookVizError(
                 say(
                     "Channel {channel} is not in this grid: {channels}, of channels 0 to {last}. "
-                    "Make the grid without top= to have them all.",
+                    "Make the grid without top= and channels= to have them all.",
                     channel=channel,
                     channels=self.shown,
                     last=self.shape[0] - 1,
@@ -177,6 +182,28 @@ class Grid:
         """Encode the colour bar as a palette PNG, the low end at the left."""
         row = (np.arange(width) * LEVELS // width).astype(np.uint8)
         return palette_png(np.broadcast_to(row, (height, width)), self.palette)
+
+    def draw(self, axes: "Axes") -> "ScalarMappable":
+        """Draw the numbered tiles into axes of your own, and return the scale for a colour bar.
+
+        No cell is blurred, and the axes' frame and ticks are turned off. Channel numbers have 7
+        points; those of narrow tiles are smaller, and left out below 4 points.
+
+        Args:
+            axes: of matplotlib, as large as they will be in the end: the numbers are fitted in.
+
+        Raises:
+            HookVizError: the tiles shown have no common scale, which a colour bar would show.
+            SettingError: `axes` are no matplotlib axes.
+
+        >>> from matplotlib.figure import Figure
+        >>> paper = Figure(figsize=(3.3, 2))
+        >>> axes = paper.add_subplot()
+        >>> grid = hookviz.make_grid(torch.randn(32, 8, 8), channels=[3, 17], limits=(-5, 5))
+        >>> paper.colorbar(grid.draw(axes), ax=axes).norm.vmax
+        5.0
+        """
+        return grid_axes.draw(self, axes)
 
     def figure(self, *, dpi: int = 300, title: str | None = None) -> "Figure":
         """Draw a page for print: title, numbered tiles, colour bar and legend.
@@ -196,10 +223,7 @@ class Grid:
         >>> file.getvalue()[:4]
         b'%PDF'
         """
-        if not isinstance(dpi, int) or isinstance(dpi, bool) or not 50 <= dpi <= 600:
-            raise SettingError(
-                say("dpi={dpi!r} is not a whole number of dots per inch, 50 to 600.", dpi=dpi)
-            )
+        check_dpi(dpi)
         return grid_page.draw(self, self.title if title is None else title, dpi)
 
     def figure_bytes(self, format: str = "png", dpi: int = 300, title: str | None = None) -> bytes:  # noqa: A002
@@ -218,13 +242,14 @@ def make_grid(
     *,
     sort: str = "index",
     top: int | None = None,
+    channels: Iterable[int] | None = None,
     scale: str = "layer",
     colormap: str | None = None,
     aspect: float = 1.6,
     width: int = 1200,
     title: str | None = None,
     depth: int | None = None,
-    limits: Limits | None = None,
+    limits: Limits | tuple[float, float] | None = None,
 ) -> Grid:
     """Draw the channels of an activation, ``(C, H, W)``, as one picture.
 
@@ -239,14 +264,16 @@ def make_grid(
         activation: what `capture` gives, or a tensor or array of real numbers.
         sort: one of `SORTS`.
         top: how many channels to show, the first ones in that order; None shows all.
+        channels: numbers of the channels to show, in this order, in place of `sort` and `top`.
         scale: one of `SCALES`.
         colormap: one of `COLORMAPS`.
         aspect: width / height that the mosaic should come close to.
         width: pixels that its width should come close to.
         title: what to call it; without, the activation's address.
         depth: which slice of a volume, from 0.
-        limits: those of another grid of as many channels, so that the same colour means the same
-            value in both; they take the place of `scale`.
+        limits: the values of the end colours, ``(low, high)``, or those of another grid of as many
+            channels, so that the same colour means the same value in both; they take the place of
+            `scale`.
 
     Raises:
         HookVizError: the values are not ``(C, H, W)``, such as a linear layer's, or have their
@@ -259,6 +286,8 @@ def make_grid(
     >>> grid = hookviz.make_grid(cap["stem.first.conv"], sort="max", top=4)  # of (32, 64, 64)
     >>> grid.shown, grid.order.tolist()
     ('4 of 32 shown', [3, 13, 14, 2])
+    >>> hookviz.make_grid(cap["stem.first.conv"], channels=[17, 3], limits=(-5, 5)).order.tolist()
+    [17, 3]
     """
     automatic = "RdBu_r" if scale == "symmetric" else "viridis"
     colours = COLORMAPS[one_of(say("colormap"), colormap or automatic, COLORMAPS)]
@@ -272,19 +301,22 @@ def make_grid(
         about = told_if_no_map(activation) or about
     stats = channel_stats(values)
     bounds = scales.limits(values, stats, scale) if limits is None else held(limits, stats)
-    channels = order(stats, sort, top)
     count, height, breadth = values.shape
-    geometry = lay_out(len(channels), height, breadth, aspect=aspect, width=width)
-    whole = sort == "index" and len(channels) == count
-    shown = values if whole else values[channels]
-    levels = quantise(shown, bounds.low[channels], bounds.high[channels])
+    if channels is None:
+        places = order(stats, sort, top)
+    else:
+        places, sort = chosen(channels, count, sort, top), CHOSEN
+    geometry = lay_out(len(places), height, breadth, aspect=aspect, width=width)
+    whole = sort == "index" and len(places) == count
+    shown = values if whole else values[places]
+    levels = quantise(shown, bounds.low[places], bounds.high[places])
     levels.flags.writeable = False
     return Grid(
         address=address,
         title=str(address or "") if title is None else title,
         shape=(count, height, breadth),
         sort=sort,
-        order=channels,
+        order=places,
         geometry=geometry,
         stats=stats,
         limits=bounds,

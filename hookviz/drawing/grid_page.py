@@ -70,7 +70,7 @@ class _Sheet:
     def _subtitle(self) -> str:
         count, height, width = self.grid.shape
         said = [f"{count:,} × {height} × {width}", self.grid.shown]
-        if count > 1:
+        if count > 1 and self.grid.sort in SORTS:
             said.append(say(SORTS[self.grid.sort]))
         return "  ·  ".join(said)
 

@@ -22,16 +22,14 @@ def legend(limits: Limits, stats: ChannelStats, colormap: Colormap) -> str:
         if colormap.diverging
         else ""
     )
+    beyond = say("; values beyond take the end colours") if limits.clipped else ""
     if not isfinite(least):
         meaning = say("This layer has no finite value")
-    elif least == most:
-        word = say(colormap.middle if limits.scale == "symmetric" and most == 0 else colormap.low)
-        if limits.scale == "symmetric" and most != 0:
-            word = say(colormap.high if most > 0 else colormap.low)
+    elif least == most and (word := _end_word(most, low, high, colormap)):
         meaning = say(
             "Every value of this layer is {value}, drawn in {colour}",
             value=number(most),
-            colour=word,
+            colour=say(word),
         )
     elif limits.scale == "channel" and len(stats) > 1:
         meaning = say(
@@ -54,6 +52,7 @@ def legend(limits: Limits, stats: ChannelStats, colormap: Colormap) -> str:
             high_colour=say(colormap.high),
             end_value=number(high),
         )
+        meaning += beyond
     elif limits.scale == "balanced":
         sides = (
             say(
@@ -72,13 +71,13 @@ def legend(limits: Limits, stats: ChannelStats, colormap: Colormap) -> str:
                 end_value=number(high),
             )
         )
-        beyond = say("; what is beyond, at most 1 % of all, takes the end colours")
         meaning = say(
             "{colours} in all channels of this layer{clipping}",
             colours=sides,
-            clipping=beyond * limits.clipped,
+            clipping=say("; what is beyond, at most 1 % of all, takes the end colours")
+            * limits.clipped,
         )
-    elif limits.clipped:
+    elif limits.scale == "percentile" and limits.clipped:
         meaning = say(
             "Colours run from {low_colour} ({low_value}, the layer's 1st percentile) {middle}to "
             "{high_colour} ({high_value}, its 99th), and the values beyond, at most 2 % of all, "
@@ -99,7 +98,17 @@ def legend(limits: Limits, stats: ChannelStats, colormap: Colormap) -> str:
             high_colour=say(colormap.high),
             high_value=number(high),
         )
+        meaning += beyond
     return say("{meaning}.", meaning=say("; ").join([meaning, *oddities(stats)]))
+
+
+def _end_word(value: float, low: float, high: float, colormap: Colormap) -> str:
+    """Return the word for the colour of a value at an end or in the middle, else nothing."""
+    if value == low:
+        return colormap.low
+    if value == high:
+        return colormap.high
+    return colormap.middle if value == low / 2 + high / 2 else ""
 
 
 def oddities(stats: ChannelStats) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.colormaps import INF_LEVEL, LEVELS, NAN_LEVEL
 from hookviz.drawing.statistics import ChannelStats, Floats, Levels
-from hookviz.errors import HookVizError, one_of
+from hookviz.errors import HookVizError, SettingError, one_of, shorten
 from hookviz.language.saying import mark, say
 
 PERCENTILES = (1, 99)
@@ -74,12 +74,16 @@ def limits(values: NDArray[np.float32], stats: ChannelStats, scale: str = "layer
     return Limits(scale, np.full(len(stats), low), np.full(len(stats), high), clipped)
 
 
-def held(limits: Limits, stats: ChannelStats) -> Limits:
-    """Return the limits of another picture for values with these `stats`, of as many channels.
+def held(limits: Limits | tuple[float, float], stats: ChannelStats) -> Limits:
+    """Return the limits of another picture, or ``(low, high)``, for values with these `stats`.
 
     Raises:
         HookVizError: they are of another number of channels.
+        SettingError: they are not two finite numbers, the lower one first.
     """
+    if not isinstance(limits, Limits):
+        low, high = _ends(limits)
+        limits = Limits("layer", np.full(len(stats), low), np.full(len(stats), high))
     if len(limits.low) != len(stats):
         raise HookVizError(
             say(
@@ -92,6 +96,27 @@ def held(limits: Limits, stats: ChannelStats) -> Limits:
     lowest, highest = np.nan_to_num(stats.minimum), np.nan_to_num(stats.maximum)
     outside = bool((lowest < limits.low).any() or (highest > limits.high).any())
     return replace(limits, clipped=outside)
+
+
+def _ends(limits: tuple[float, float]) -> tuple[float, float]:
+    """Return two numbers as floats, or refuse what is no range.
+
+    Raises:
+        SettingError: it is not two finite numbers, the lower one first.
+    """
+    try:
+        low, high = (float(end) for end in limits if not isinstance(end, str | bool))
+    except (TypeError, ValueError):
+        low = high = 0.0
+    if -np.inf < low < high < np.inf:
+        return low, high
+    raise SettingError(
+        say(
+            "limits={limits} is not (low, high), two finite numbers with the lower one first, "
+            "such as (-5, 5).",
+            limits=shorten(repr(limits)),
+        )
+    )
 
 
 def quantise(values: NDArray[np.float32], low: Floats, high: Floats) -> Levels:

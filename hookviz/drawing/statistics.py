@@ -5,12 +5,14 @@ Pure NumPy and zlib. An activation is ``(C, H, W)``: C channels, each a map of H
 whole pixels.
 """
 
+import operator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.errors import HookVizError, SettingError, one_of
+from hookviz.errors import HookVizError, SettingError, one_of, shorten
 from hookviz.language.saying import mark, say
 
 Floats = NDArray[np.float64]
@@ -24,6 +26,9 @@ SORTS = {
     mark("zeros"): mark("largest share of zeros first"),
 }
 """What channels can be sorted by, and how a person says it."""
+
+CHOSEN = "chosen"
+"""`Grid.sort` of a grid whose channels a person listed."""
 
 
 _CHUNK = 1 << 15  # values at a time: their float64 copy, 256 kB, stays in the processor's cache
@@ -176,3 +181,38 @@ def order(stats: ChannelStats, sort: str = "index", top: int | None = None) -> N
         "zeros": stats.zeros,
     }[sort]
     return np.argsort(-key, kind="stable")[:top]  # argsort puts NaN last
+
+
+def chosen(
+    channels: Iterable[int], count: int, sort: str = "index", top: int | None = None
+) -> NDArray[np.intp]:
+    """Return the channel numbers that a person lists, as listed, intp, ``(N,)``.
+
+    Raises:
+        SettingError: they are no whole numbers, none, not below `count` or repeated, or `sort` or
+            `top` chooses channels too.
+    """
+    if sort != "index" or top is not None:
+        raise SettingError(
+            say("channels= lists the channels in their order; leave out sort= and top=, or it.")
+        )
+    try:
+        given = [-1 if isinstance(each, bool) else operator.index(each) for each in channels]
+    except TypeError:
+        given = []
+    if not given or not all(0 <= each < count for each in given):
+        raise SettingError(
+            say(
+                "channels={channels} is not a list of channel numbers from 0 to {last}; [0] is.",
+                channels=shorten(repr(channels)),
+                last=count - 1,
+            )
+        )
+    if len(set(given)) < len(given):
+        raise SettingError(
+            say(
+                "channels={channels} has a channel twice; list each one once.",
+                channels=shorten(repr(channels)),
+            )
+        )
+    return np.array(given, np.intp)

@@ -251,6 +251,117 @@ def test_the_figure_has_title_numbers_bar_and_legend(options: dict[str, Any]) ->
     assert words(grid.figure(dpi=100, title="other"))[0] == "other"
 
 
+def test_channels_are_those_listed_in_their_order_between_the_limits() -> None:
+    values = maps(9, seed=3)
+    grid = make_grid(values, channels=[7, 2], limits=(-1.5, 2), width=200)
+    colours = mpl.colormaps["viridis"].resampled(LEVELS)
+    for position, channel in enumerate([7, 2]):
+        plane = Normalize(-1.5, 2)(values[channel].astype(np.float64))
+        np.testing.assert_array_equal(cells(grid, position), colours(plane, bytes=True))
+    assert (grid.order.tolist(), grid.shown, grid.sort) == ([7, 2], "2 of 9 shown", "chosen")
+    assert "9 × 6 × 5  ·  2 of 9 shown" in words(grid.figure(dpi=60))
+    np.testing.assert_array_equal(make_grid(values, channels=np.array([7, 2])).order, grid.order)
+    assert make_grid(values, channels=range(9)).png() == make_grid(values).png()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"channels": [0], "top": 1}, "leave out sort= and top="),
+        ({"channels": [0], "sort": "max"}, "leave out sort= and top="),
+        ({"channels": []}, r"channels=\[\] is not a list of channel numbers from 0 to 3"),
+        ({"channels": [4]}, "0 to 3"),
+        ({"channels": [-1]}, "0 to 3"),
+        ({"channels": [1.0]}, "0 to 3"),
+        ({"channels": [True]}, "0 to 3"),
+        ({"channels": 2}, "channels=2 is not"),
+        ({"channels": "12"}, "channels='12' is not"),
+        ({"channels": [1, 2, 1]}, "twice"),
+        ({"limits": (1, 1)}, r"limits=\(1, 1\) is not \(low, high\)"),
+        ({"limits": (2, 1)}, "lower one first"),
+        ({"limits": (0, np.inf)}, "finite"),
+        ({"limits": (np.nan, 1)}, "finite"),
+        ({"limits": (1, 2, 3)}, "two"),
+        ({"limits": "12"}, "limits='12'"),
+        ({"limits": 5}, "limits=5"),
+    ],
+)
+def test_channels_and_limits_that_mean_nothing_are_refused(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SettingError, match=message):
+        make_grid(maps(4), **options)
+
+
+def test_the_legend_is_true_of_limits_that_were_chosen() -> None:
+    values = np.array([[[-1, 0, 3]]], dtype=np.float32)
+    beyond = "; values beyond take the end colours."
+    all_inside = make_grid(values, limits=(-1, 3)).legend
+    assert "(−1.00) to yellow (3.00)" in all_inside
+    assert "beyond" not in all_inside
+    cut = make_grid(values, limits=(-1, 2))
+    assert cut.legend.endswith(beyond)
+    assert make_grid(values * 2, limits=cut.limits).legend.endswith(beyond)
+    signed = make_grid(values, scale="symmetric")
+    assert make_grid(values * 2, limits=signed.limits).legend.endswith(beyond)
+    flat = np.full((1, 1, 2), 3, np.float32)
+    assert "Every value" not in make_grid(flat, limits=(0, 4)).legend
+    assert "3.00, drawn in yellow" in make_grid(flat, limits=(0, 3)).legend
+    assert "3.00, drawn in teal" in make_grid(flat, limits=(2, 4)).legend
+    assert "3.00, drawn in yellow" in make_grid(flat, scale="balanced").legend
+
+
+@pytest.mark.parametrize("size", [(6, 2), (2, 5), (3.3, 2)])
+def test_tiles_are_drawn_into_axes_of_ones_own(size: tuple[float, float]) -> None:
+    values = maps(20, seed=8)
+    grid = make_grid(values, channels=[3, 17, 0], limits=(-2, 2), colormap="RdBu_r")
+    figure = Figure(figsize=size, dpi=200)
+    axes = figure.add_subplot()
+    scale = grid.draw(axes)
+    assert figure.colorbar(scale, ax=figure.add_axes((0, 0, 0.1, 0.1))).norm.vmin == -2
+    file = io.BytesIO()
+    figure.savefig(file)
+    page = pixels(file.getvalue())
+    zoom = 11  # dots of a cell, of at least 64 of a tile of 6 × 5
+    colours = mpl.colormaps["RdBu_r"].resampled(LEVELS)
+    rows, columns = np.mgrid[:6, :5]
+    boxes = []
+    for text, channel in zip(axes.texts, [3, 17, 0], strict=True):
+        assert text.get_text() == str(channel)
+        left, top = (side + 0.5 for side in text.get_position())
+        middles = np.stack([left + (columns + 0.5) * zoom, top + (rows + 0.5) * zoom], -1) - 0.5
+        x, y = axes.transData.transform(middles.reshape(-1, 2)).T
+        seen = page[(page.shape[0] - y).astype(int), x.astype(int)].reshape(6, 5, 4)
+        plane = values[channel].astype(np.float64)
+        np.testing.assert_array_equal(seen, colours(Normalize(-2, 2)(plane), bytes=True))
+        np.testing.assert_array_equal(seen, scale.to_rgba(plane, bytes=True))
+        boxes.append(text.get_window_extent())
+        corners = axes.transData.transform([(left - 0.5, top + 65.5), (left + 54.5, top - 0.5)])
+        assert corners[0][0] <= boxes[-1].x0 + 1
+        assert boxes[-1].x1 <= corners[1][0]
+        assert boxes[-1].y0 >= corners[1][1] - 1
+        assert boxes[-1].y1 <= axes.bbox.y1 + 1
+
+
+def test_numbers_that_could_not_be_read_are_left_out() -> None:
+    axes = Figure(figsize=(2, 2)).add_subplot()
+    make_grid(maps(400)).draw(axes)
+    assert not axes.texts
+    assert len(axes.images) == 1
+
+
+def test_one_colour_bar_is_refused_where_each_channel_has_its_own_scale() -> None:
+    axes = Figure().add_subplot()
+    values = maps(3)
+    with pytest.raises(HookVizError, match=r"own scale.*scale='layer'"):
+        make_grid(values, scale="channel").draw(axes)
+    assert not axes.images
+    alone = make_grid(values, scale="channel", channels=[1]).draw(axes)
+    assert alone.get_clim() == (values[1].min(), values[1].max())
+    with pytest.raises(SettingError, match="type Figure, not matplotlib's Axes"):
+        make_grid(values).draw(Figure())  # type: ignore[arg-type]
+
+
 def test_a_dollar_in_a_title_is_a_dollar() -> None:
     grid = make_grid(maps(2), title="cost $x_$ and \\frac")
     assert grid.figure_bytes("svg", dpi=60)
