@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from hookviz.comparing.matches import ChannelMatches
     from hookviz.comparing.similarity import Similarity, similarity
     from hookviz.drawing.grid import Grid, make_grid
+    from hookviz.drawing.paper_figure import figure
     from hookviz.errors import (
         EngineError,
         HookVizError,
@@ -172,6 +173,7 @@ __all__ = [
     "edit",
     "explore",
     "extract_features",
+    "figure",
     "lightning_callback",
     "linear_probe",
     "list_layers",
@@ -225,6 +227,7 @@ _HOMES = {
     "comparing.matches": ("ChannelMatches",),
     "comparing.similarity": ("Similarity", "similarity"),
     "drawing.grid": ("Grid", "make_grid"),
+    "drawing.paper_figure": ("figure",),
     "explaining.attention": ("attention",),
     "explaining.known_attention": ("Attention",),
     "explaining.linear_probe": ("LinearProbe", "linear_probe"),

@@ -166,6 +166,7 @@ SHOWN_ELSEWHERE = {
     "atlas/test_making.py": "atlas/cutting atlas/part_folder atlas/patch_file",
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
     "drawing/figures drawing/grid_axes drawing/grid_page drawing/layout drawing/legend",
+    "every sheet is looked at in drawing/test_paper_figure.py": "drawing/paper_sheet",
     "what it writes is run as a script in codegen/test_picture_script.py": "codegen/facts "
     "codegen/network codegen/script_head codegen/wording",
     "what they write is run as scripts, of every lens, in codegen/test_lens_script.py": ""
