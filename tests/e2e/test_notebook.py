@@ -193,6 +193,48 @@ def test_a_capture_shows_itself_in_the_colours_of_the_page(jupyter: Jupyter, pag
     expect(stage).to_have_attribute("data-painted", painted)
 
 
+LISTS = """explorer => {
+  const root = explorer.firstElementChild.shadowRoot;
+  const lists = [...root.querySelectorAll("select")].filter(list => list.getClientRects().length);
+  return {
+    columns: getComputedStyle(root.querySelector(".columns")).gridTemplateColumns.split(" ").length,
+    lists: lists.length,
+    cut: lists.filter(list => {
+      const whole = list.cloneNode();
+      whole.style.cssText = "position: absolute; width: max-content; max-width: none";
+      whole.append(list.selectedOptions[0].cloneNode(true));
+      list.after(whole);
+      const wide = whole.getBoundingClientRect().width;
+      whole.remove();
+      return list.getBoundingClientRect().width < wide - 0.5;
+    }).map(list => list.ariaLabel),
+  };
+}"""
+
+
+def test_a_narrow_output_stacks_its_columns_and_cuts_no_choice(
+    jupyter: Jupyter, page: Page
+) -> None:
+    notebook = jupyter.open(page, "narrow.ipynb", BEGIN + SHOW)
+    notebook.run(0)
+    shown = explorer(notebook, 0)
+    beside = page.viewport_size["width"] - shown.evaluate("it => it.clientWidth")  # type: ignore[index]
+    for width, columns in ((1280, 2), (930, 1), (760, 1), (628, 1)):
+        page.set_viewport_size({"width": width + beside, "height": 1700})
+        page.wait_for_function(
+            "width => document.querySelector('.hookviz-explorer').clientWidth === width", arg=width
+        )
+        assert shown.evaluate(LISTS) == {"columns": columns, "lists": 5, "cut": []}, width
+    click_tile(shown, 3)  # and what lies over the tiles leaves the one that was clicked in sight
+    sheet = shown.locator(".inspector-place").bounding_box()
+    stage = shown.locator("figure .stage").first
+    expect(stage).to_be_in_viewport()
+    box = stage.bounding_box()
+    assert sheet is not None
+    assert box is not None
+    assert box["y"] + json.loads(str(stage.get_attribute("data-layout")))["high"] <= sheet["y"]
+
+
 def test_a_saved_notebook_keeps_the_picture_of_what_was_shown(jupyter: Jupyter, page: Page) -> None:
     notebook = jupyter.open(page, "saved.ipynb", BEGIN + SHOW)
     notebook.run(0)

@@ -195,7 +195,8 @@ export const mount = (element, surroundings) => {
     const isOpened = at() >= 0 && !side.classList.contains("picked");
     side.classList.toggle("picked", at() >= 0);
     inspected.show(view, layers, tiles, subject);
-    if (!isOpened || !onPhone()) return;
+    const isSheet = getComputedStyle(side).bottom !== "auto"; // which may lie over the tile
+    if (!isOpened || !isSheet) return;
     letLie();
     letLie = keepRevealed(find(".stage"), side, at);
   };

@@ -1,5 +1,5 @@
-// On a phone the channel that is picked up lies over the page in a sheet from below: its tile is scrolled
-// to where it is seen above that, unless it is.
+// On a phone, and in a narrow notebook, the channel that is picked up lies over the tiles in a sheet from
+// below: its tile is scrolled to where it is seen above that, unless it is.
 
 import { scrolledBy } from "./place.js";
 
@@ -17,9 +17,10 @@ const reveal = (stage, sheet, at) => {
   if (!(row >= 0)) return; // on another page, or not laid out yet
   const [{ top }, { top: end }] = [stage.getBoundingClientRect(), sheet.getBoundingClientRect()];
   const [from, to] = [top + row * (high + gap), top + (row + 1) * (high + gap)];
-  if (from >= 0 && to <= end) return;
   const { scroller } = scrolledBy(stage);
-  (scroller ?? document.documentElement).scrollTop += Math.max(top - EDGE, to + EDGE - end);
+  const edge = Math.max(0, scroller?.getBoundingClientRect().top ?? 0);
+  if (from >= edge && to <= end) return;
+  (scroller ?? document.documentElement).scrollTop += Math.max(top - EDGE - edge, to + EDGE - end);
 };
 
 /**
