@@ -123,6 +123,7 @@ SHOWN_ELSEWHERE = {
     "ui/lenses/part_choice",
     "processes that read, crash and hang in reader/test_wall.py": "reader/answer_file "
     "reader/confinement reader/endings reader/fork_server reader/jobs reader/server_process",
+    "a card's lines are broken and written in drawing/test_picture_card.py": "drawing/lettering",
     "what a trace lists is looked at in capturing/test_layer_trace.py": "capturing/layer_listing",
     "read back by another library in ui/presenting/test_class_link.py": "ui/qr_code",
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"

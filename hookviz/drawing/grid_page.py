@@ -26,6 +26,15 @@ def draw(grid: "Grid", title: str, dpi: int) -> "Figure":
     return _Sheet(grid, title, dpi).draw()
 
 
+def subtitle(grid: "Grid") -> str:
+    """Return the line below a title: the activation's shape, how many channels, in which order."""
+    count, height, width = grid.shape
+    said = [f"{count:,} × {height} × {width}", grid.shown]
+    if count > 1 and grid.sort in SORTS:
+        said.append(say(SORTS[grid.sort]))
+    return "  ·  ".join(said)
+
+
 class _Sheet:
     """Figure while it is drawn; lengths are in dots, y runs down from the top of the page."""
 
@@ -37,7 +46,7 @@ class _Sheet:
         self.width = max(self.geometry.width, self.inches(4.5))
         per_line = self.width / self.dpi * 72  # a letter is about 0.55 of its size wide
         self.title = textwrap.wrap(title, int(per_line / (11 * 0.62)))
-        self.subtitle = textwrap.wrap(self._subtitle(), int(per_line / (8 * 0.55)))
+        self.subtitle = textwrap.wrap(subtitle(grid), int(per_line / (8 * 0.55)))
         self.legend = textwrap.wrap(grid.legend, int(per_line / (8 * 0.53)))
 
     def inches(self, length: float) -> int:
@@ -66,13 +75,6 @@ class _Sheet:
         header = self.points(size * 1.15) if numbered and len(self.grid.order) > 1 else 0
         geometry = replace(base, magnification=magnification, gap=gap, header=header)
         return numbered, geometry, size
-
-    def _subtitle(self) -> str:
-        count, height, width = self.grid.shape
-        said = [f"{count:,} × {height} × {width}", self.grid.shown]
-        if count > 1 and self.grid.sort in SORTS:
-            said.append(say(SORTS[self.grid.sort]))
-        return "  ·  ".join(said)
 
     def draw(self) -> "Figure":
         top = self.margin

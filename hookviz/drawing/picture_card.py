@@ -3,13 +3,13 @@
 A pixel of a picture is a square of whole pixels on the card, so that the picture can be read back.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
-from hookviz.drawing.fonts import font_file
+from hookviz.drawing.lettering import broken, letters, line_height, write
 from hookviz.drawing.pictures import encode_png
 from hookviz.types import Pixels
 
@@ -17,9 +17,6 @@ _SIDE = 336  # pixels that the longer side of a picture has at least
 _MARGIN, _GAP = 48, 24
 _INK, _GREY, _GROUND = "#1a1a1a", "#666666", "#ffffff"
 _HEADING, _WORDS, _SMALL = 44, 26, 20  # pixels of letters
-_LINE = 1.35  # of a letter's height
-
-Font = ImageFont.FreeTypeFont
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -59,60 +56,24 @@ def picture_card(heading: str, faces: Sequence[Face], words: str, foot: str) -> 
     times = -(-_SIDE // max(height, width))
     size = (times * height, times * width)
     across = len(faces) * size[1] + (len(faces) - 1) * _GAP
-    large, plain, small = (_font(pixels) for pixels in (_HEADING, _WORDS, _SMALL))
-    above, below = list(_lines(heading, large, across)), list(_lines(words, plain, across))
-    notes = [list(_lines(face.words, plain, size[1])) for face in faces]
-    top = _MARGIN + _tall(len(above), large) + _GAP + _tall(1, small)
-    beside = top + size[0] + _GAP // 2 + _tall(max(map(len, notes)), plain)
-    end = beside + _GAP + _tall(len(below), plain)
+    large, plain, small = (letters(pixels) for pixels in (_HEADING, _WORDS, _SMALL))
+    above, below = list(broken(heading, large, across)), list(broken(words, plain, across))
+    notes = [list(broken(face.words, plain, size[1])) for face in faces]
+    top = _MARGIN + line_height(len(above), large) + _GAP + line_height(1, small)
+    beside = top + size[0] + _GAP // 2 + line_height(max(map(len, notes)), plain)
+    end = beside + _GAP + line_height(len(below), plain)
     sheet = Image.new(
-        "RGB", (across + 2 * _MARGIN, end + _GAP + _tall(1, small) + _MARGIN // 2), _GROUND
+        "RGB", (across + 2 * _MARGIN, end + _GAP + line_height(1, small) + _MARGIN // 2), _GROUND
     )
     pen, boxes = ImageDraw.Draw(sheet), []
-    _write(pen, (_MARGIN, _MARGIN), above, large, _INK)
+    write(pen, (_MARGIN, _MARGIN), above, large, _INK)
     for place, face in enumerate(faces):
         left = _MARGIN + place * (size[1] + _GAP)
-        _write(pen, (left, top - _tall(1, small)), [face.title], small, _GREY)
+        write(pen, (left, top - line_height(1, small)), [face.title], small, _GREY)
         drawn = np.repeat(np.repeat(face.picture, times, 0), times, 1)
         sheet.paste(Image.fromarray(drawn), (left, top))
         boxes.append((left, top, left + size[1], top + size[0]))
-        _write(pen, (left, top + size[0] + _GAP // 2), notes[place], plain, _INK)
-    _write(pen, (_MARGIN, beside + _GAP), below, plain, _INK)
-    _write(pen, (_MARGIN, end + _GAP), [foot], small, _GREY)
+        write(pen, (left, top + size[0] + _GAP // 2), notes[place], plain, _INK)
+    write(pen, (_MARGIN, beside + _GAP), below, plain, _INK)
+    write(pen, (_MARGIN, end + _GAP), [foot], small, _GREY)
     return PictureCard(encode_png(np.asarray(sheet)), tuple(boxes), times)
-
-
-def _font(pixels: int) -> Font:
-    return ImageFont.truetype(str(font_file()), pixels)
-
-
-def _tall(lines: int, font: Font) -> int:
-    return round(lines * font.size * _LINE)
-
-
-def _write(
-    pen: ImageDraw.ImageDraw, at: tuple[int, int], lines: Sequence[str], font: Font, ink: str
-) -> None:
-    for place, line in enumerate(lines):
-        pen.text((at[0], at[1] + _tall(place, font)), line, ink, font)
-
-
-def _lines(text: str, font: Font, width: int) -> Iterator[str]:
-    """Break text into lines of that width: between words, and between Chinese characters."""
-    line = ""
-    for part in _parts(text):
-        if line and font.getlength((line + part).rstrip()) > width:
-            yield line.rstrip()
-            line = ""
-        line += part
-    yield line.rstrip()
-
-
-def _parts(text: str) -> Iterator[str]:
-    word = ""
-    for letter in text:
-        word += letter
-        if letter == " " or ord(letter) > 0x2E80:  # from here on are Chinese characters and signs
-            yield word
-            word = ""
-    yield word

@@ -9,13 +9,13 @@ from dataclasses import replace
 from functools import partial
 from threading import RLock
 from typing import Any
-from uuid import uuid4
 
 import anywidget
 import traitlets
 from torch import Tensor, nn
 
 from hookviz.capturing import engine
+from hookviz.drawing.grid_sheet import grid_sheet
 from hookviz.errors import HookVizError, ModelError, UnknownLayerError
 from hookviz.explorer.asked import asked_cell, asked_number
 from hookviz.explorer.client_facts import LIGHT
@@ -33,6 +33,7 @@ from hookviz.notebook.answers import Asked
 from hookviz.notebook.chosen import ViewTrait, as_view, from_client, to_client
 from hookviz.notebook.kernel import between_cells, put_out
 from hookviz.notebook.line import Line, key_of
+from hookviz.notebook.saved_picture import SavedPicture
 from hookviz.types import Capture, InputImage, Model, ModelInput
 
 _HEIGHT = 640  # pixels: a laptop's screen has room for it below the cell
@@ -133,7 +134,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         self._network, self._is_copied, self._options = network, is_copied, options or {}
         self._language = current()
         self._line = Line(lambda: self._about, self._language, self.send, self._answered)
-        self._shown: list[str] = []  # names of the pictures that a saved notebook keeps
+        self._saved = SavedPicture(self._picture, self._beside_cells)
         self._moving = RLock()  # who sets the view: a cell, or a click in another thread
         self._follows = True
         begins = as_view(view or {})
@@ -196,6 +197,7 @@ class ExplorerWidget(anywidget.AnyWidget):
     def close(self) -> None:
         """End the widget; what it kept is given back."""
         if self.comm is not None:  # it was made as a whole, and is not closed yet
+            self._saved.rest()
             self._line.leave_all()
             self._about.cache.clear()
         super().close()
@@ -267,11 +269,14 @@ class ExplorerWidget(anywidget.AnyWidget):
             self.view = replace(self.view, **words)
 
     def _handle_msg(self, msg: Any) -> None:  # whatever comes from the client
-        handle = partial(super()._handle_msg, msg)
+        self._beside_cells(partial(super()._handle_msg, msg))
+
+    def _beside_cells(self, call: Callable[[], object]) -> None:
+        """Call at once about a copy of the network, else between two cells."""
         if self._is_copied:
-            handle()
+            call()
         else:
-            between_cells(handle)
+            between_cells(call)
 
     def _heard(self, _widget: object, content: Any, _files: object) -> None:
         if not self._is_copied and key_of(self._about) != self._subject:
@@ -284,14 +289,14 @@ class ExplorerWidget(anywidget.AnyWidget):
     def _answered(self, asked: Asked) -> None:
         """Keep the picture of what is on the screen in the notebook, where it is to be saved."""
         if asked.question.name == "tiles":
-            for shown in self._shown:
-                put_out(self._picture(), name=shown, again=True)
+            self._saved.follow()
 
     def _picture(self) -> dict[str, Any]:
         """Return the tiles on the screen as a picture, which needs no kernel; on white."""
         with speaking(self._language):
             grid = drawn(replace(self._about, colours=LIGHT), self.view).grid
-        return {"image/png": grid.png(), "text/plain": repr(self)}
+            picture = grid_sheet(grid, f"{self._about.model.title} · {grid.title}")
+        return {"image/png": picture, "text/plain": repr(self)}
 
     def __repr__(self) -> str:
         """Name the network and the layer: this is what text alone shows."""
@@ -310,9 +315,10 @@ class ExplorerWidget(anywidget.AnyWidget):
         As two outputs: of one JupyterLab takes the widget, and says that it is not there where the
         notebook is opened without its kernel.
         """
-        self._shown.append(uuid4().hex)
-        put_out(self._picture(), name=self._shown[-1])
-        put_out(*(super()._repr_mimebundle_() or ({},)))
+        self._saved.put_out()
+        data, *more = super()._repr_mimebundle_() or ({},)
+        # In words it would name the layer of now for ever, below a picture that follows.
+        put_out({**data, "text/plain": ""}, *more)
 
 
 def _lasting(model: Model) -> tuple[Model, bool]:

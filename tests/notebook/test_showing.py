@@ -45,7 +45,9 @@ def test_a_capture_is_a_picture_and_the_explorer(
     show(hookviz.capture(tiny, noise))
     picture, widget = shown
     assert picture["image/png"].startswith(b"\x89PNG")
+    assert picture["text/plain"] == "<ExplorerWidget of Tiny, conv1>"
     assert VIEW in widget
+    assert widget["text/plain"] == ""  # no caption that stays when the picture follows
     assert "image/png" not in widget
 
 

@@ -6,7 +6,6 @@ import threading
 import weakref
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -14,6 +13,7 @@ from torch import Tensor, nn
 from traitlets import TraitError
 
 import hookviz
+from hookviz.drawing.grid_sheet import grid_sheet
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError
 from hookviz.explorer.question import NotThereError
 from hookviz.explorer.view import Cell, View
@@ -329,10 +329,8 @@ def test_a_picture_stands_for_it_on_paper(noise: Tensor) -> None:
     data, _more = widget._repr_mimebundle_()
     assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == widget.model_id
     assert data["text/plain"] == "<ExplorerWidget of Tiny, conv2>"
-    picture = np.asarray(Image.open(io.BytesIO(data["image/png"])).convert("RGB"))
-    grid = hookviz.make_grid(widget.capture["conv2"], scale="balanced", colormap="gray_r")
-    wanted = np.asarray(Image.open(io.BytesIO(grid.png())).convert("RGB"))
-    assert picture.shape == wanted.shape
+    grid = hookviz.make_grid(widget.capture["conv2"], scale="balanced", colormap="RdBu_r")
+    assert data["image/png"] == grid_sheet(grid, "Tiny · conv2")
 
 
 def test_a_closed_widget_keeps_nothing(noise: Tensor) -> None:
