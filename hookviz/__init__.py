@@ -298,5 +298,5 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-if "ipykernel" in sys.modules:  # a notebook's kernel, in which captures show themselves
+if "ipykernel" in sys.modules or "marimo" in sys.modules:  # where captures show themselves
     import_module("hookviz.notebook.showing").show_captures()

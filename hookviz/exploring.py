@@ -6,7 +6,7 @@ from torch import nn
 
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
-from hookviz.notebook.kernel import check_widgets, shell
+from hookviz.notebook.kernel import check_widgets, in_notebook
 from hookviz.types import Model
 from hookviz.ui.serving.local_app import Explorer, open_app
 
@@ -60,12 +60,12 @@ def explore(
     """
     if image is None:
         return open_app(model, port=port, open_browser=open_browser, **options)
-    if shell() is None:
+    if not in_notebook():
         raise HookVizError(
             say(
                 "explore(model, image) shows a widget, which takes a notebook's kernel: Jupyter, "
-                "VS Code or Colab. Here explore(model) opens the app, into which an image is "
-                "dropped, and capture(model, image) has the numbers."
+                "VS Code, Colab or marimo. Here explore(model) opens the app, into which an image "
+                "is dropped, and capture(model, image) has the numbers."
             )
         )
     check_widgets()

@@ -22,6 +22,17 @@ def shell() -> Any | None:
     return running if getattr(running, "kernel", None) is not None else None
 
 
+def in_marimo() -> bool:
+    """Return whether this process runs a marimo notebook, which has a kernel without IPython."""
+    marimo = sys.modules.get("marimo")
+    return marimo is not None and bool(marimo.running_in_notebook())
+
+
+def in_notebook() -> bool:
+    """Return whether a widget has a notebook to be shown in."""
+    return shell() is not None or in_marimo()
+
+
 def has_widgets() -> bool:
     """Return whether anywidget is installed, which shows widgets of our own."""
     return find_spec("anywidget") is not None

@@ -8,6 +8,7 @@
 export const themeOf = (page, isWishedDark = () => matchMedia("(prefers-color-scheme: dark)").matches) => {
   const { dataset, classList } = page.body;
   if (dataset.jpThemeLight) return dataset.jpThemeLight === "false" ? "dark" : "light"; // JupyterLab, Notebook 7
+  if (dataset.theme) return dataset.theme === "dark" ? "dark" : "light"; // marimo
   const isOf = (/** @type {string[]} */ ...names) => names.some((name) => classList.contains(name));
   if (isOf("vscode-light", "vscode-high-contrast-light")) return "light";
   if (isOf("vscode-dark", "vscode-high-contrast")) return "dark";

@@ -3,14 +3,19 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { themeOf } from "../../hookviz/notebook/theme.js";
 
-const page = ({ jp, classes = [], colab = null }) => ({
-  body: { dataset: jp ? { jpThemeLight: jp } : {}, classList: { contains: (name) => classes.includes(name) } },
+const page = ({ jp, marimo, classes = [], colab = null }) => ({
+  body: {
+    dataset: { ...(jp && { jpThemeLight: jp }), ...(marimo && { theme: marimo }) },
+    classList: { contains: (name) => classes.includes(name) },
+  },
   documentElement: { getAttribute: (name) => (name === "theme" ? colab : null) },
 });
 
 for (const [what, marks, theme] of [
   ["JupyterLab, dark", { jp: "false" }, "dark"],
   ["JupyterLab, light on a dark system", { jp: "true" }, "light"],
+  ["marimo, dark", { marimo: "dark" }, "dark"],
+  ["marimo, light on a dark system", { marimo: "light" }, "light"],
   ["VS Code, dark", { classes: ["vscode-dark"] }, "dark"],
   ["VS Code, light", { classes: ["vscode-light"] }, "light"],
   ["VS Code, dark in high contrast", { classes: ["vscode-high-contrast"] }, "dark"],

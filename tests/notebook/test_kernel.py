@@ -23,6 +23,18 @@ def test_there_is_no_kernel(monkeypatch: pytest.MonkeyPatch, ipython: object) ->
     kernel.put_out({"text/plain": "nobody sees it"})
 
 
+@pytest.mark.parametrize("is_running", [True, False], ids=["in a notebook", "as a script"])
+def test_marimo_has_a_notebook_without_ipython(
+    monkeypatch: pytest.MonkeyPatch, is_running: bool
+) -> None:
+    monkeypatch.setitem(sys.modules, "IPython", None)
+    assert not kernel.in_notebook()
+    marimo = SimpleNamespace(running_in_notebook=lambda: is_running)
+    monkeypatch.setitem(sys.modules, "marimo", marimo)
+    assert kernel.shell() is None
+    assert kernel.in_notebook() is is_running
+
+
 def test_an_output_is_put_out_and_put_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
     published: list[dict[str, Any]] = []
     publisher = SimpleNamespace(publish=lambda **given: published.append(given))

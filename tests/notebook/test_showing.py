@@ -1,6 +1,7 @@
 """How a capture shows itself in a kernel; as a table where there is no explorer for it."""
 
 import gc
+import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ from torch import Tensor
 
 import hookviz
 from hookviz.notebook import kernel, showing
+from hookviz.notebook.widget import ExplorerWidget
 from hookviz.types import Capture, Model
 from tests.networks import Tiny, as_model, seeded
 from tests.notebook.comms import client_comms
@@ -67,6 +69,24 @@ def test_it_is_its_table_without_anywidget(
     monkeypatch.setattr(kernel, "find_spec", lambda _name: None)
     show(hookviz.capture(tiny, noise))
     assert [set(each) for each in shown] == [{"text/html", "text/plain"}]
+
+
+def test_marimo_gets_the_explorer_or_the_table(
+    tiny: Model, noise: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marimo = SimpleNamespace(running_in_notebook=lambda: True, Html=lambda text: f"Html: {text}")
+    monkeypatch.setitem(sys.modules, "marimo", marimo)
+    monkeypatch.setitem(sys.modules, "IPython", None)
+    monkeypatch.setattr(Capture, "_display_", None, raising=False)  # as it was, at the end
+    showing.show_captures()
+    display: Any = Capture._display_  # type: ignore[attr-defined]
+    with client_comms(monkeypatch):
+        widget = display(hookviz.capture(tiny, noise, "conv2"))
+    assert isinstance(widget, ExplorerWidget)
+    assert widget.layer == "conv2"
+    capture = hookviz.capture(as_model(seeded(Tiny)), noise)
+    gc.collect()
+    assert display(capture) == f"Html: {capture._repr_html_()}"
 
 
 def test_without_a_kernel_nothing_happens() -> None:
