@@ -22,6 +22,8 @@ _SCRIPT = _FOLDER / "widget.js"
 BESIDE = (
     ".jp-OutputArea-child:has(+ .jp-OutputArea-child .hookviz-explorer) { display: none; }\n"
     ".hookviz-explorer { overflow: auto; resize: vertical; }\n"
+    ".hookviz-notice { position: sticky; top: 0; z-index: 1001; margin: 0; padding: 0.6rem 1rem; "
+    "color: #262730; background: #f7e5b0; }\n"
 )
 """The style sheet of the page around."""
 

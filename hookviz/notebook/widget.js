@@ -22,7 +22,11 @@ export default function ({ model, el }) {
   place.dataset.lmSuppressShortcuts = "true";
   place.dataset.window = "";
   const inside = document.createElement("div");
-  place.append(inside);
+  const notice = document.createElement("p");
+  notice.className = "hookviz-notice";
+  notice.setAttribute("role", "status");
+  notice.hidden = true;
+  place.append(notice, inside);
   el.append(place);
   for (const name of KEYS) place.addEventListener(name, kept);
 
@@ -30,7 +34,10 @@ export default function ({ model, el }) {
   const view = () => model.get("view");
   // In other colours pictures are others, too.
   const subject = () => `${theme} ${model.get("_subject")}`;
-  const line = kernelWire(model);
+  const line = kernelWire(model, (words) => {
+    notice.hidden = !words;
+    if (notice.textContent !== words) notice.textContent = words; // else it would be read out again
+  });
   const explorer = alone(inside, {
     fields: home.fields,
     sheets: home.sheets,

@@ -6,8 +6,6 @@ import { say } from "../explorer/client/shared.js";
 const PATIENCE = 1000; // milliseconds without a word after which the kernel is busy
 const NOTHING = new Uint8Array(0);
 
-const restarted = () => say("The kernel was restarted: run this cell again to go on.");
-
 const bytesOf = (/** @type {DataView[]} */ [file]) =>
   file ? new Uint8Array(file.buffer, file.byteOffset, file.byteLength) : NOTHING;
 
@@ -15,15 +13,18 @@ const bytesOf = (/** @type {DataView[]} */ [file]) =>
  * Asks the kernel; the subject of a question is its colours, a space and the widget's key.
  * @param {{send: (message: any) => void, on: (event: string, heard: any) => void,
  *   off: (event: string, heard: any) => void}} model the widget's other half, as anywidget hands it over
+ * @param {(words: string) => void} notice shows once what keeps every question from its answer; nothing any more
  */
-export const kernelWire = (model) => {
+export const kernelWire = (model, notice) => {
   const mine = Math.random().toString(36).slice(2); // a widget can be seen twice, over one comm
   let count = 0;
   let isGone = false;
   /** @type {Map<string, (kind: string, facts: Facts, data: Uint8Array<ArrayBuffer>) => void>} */
   const open = new Map();
-  /** @type {Set<() => void>} */
-  const lost = new Set();
+  const gone = (/** @type {boolean} */ is) => {
+    isGone = is;
+    notice(is ? say("The kernel was restarted: run this cell again to go on.") : "");
+  };
 
   // What the kernel answered before it was asked, of the newest key: so a loop that trains is seen while it runs.
   /** @type {Map<string, {facts: Facts, data: Uint8Array<ArrayBuffer>}>} */
@@ -31,7 +32,7 @@ export const kernelWire = (model) => {
   let aheadOf = "";
 
   const heard = (/** @type {any} */ message, /** @type {DataView[]} */ buffers) => {
-    isGone = false;
+    if (isGone) gone(false);
     if (message.kind === "ahead") {
       const { question, view, subject, theme, facts } = message;
       if (subject !== aheadOf) ahead.clear();
@@ -41,10 +42,7 @@ export const kernelWire = (model) => {
     }
     open.get(message.number)?.(message.kind, message.facts, /** @type {any} */ (bytesOf(buffers)));
   };
-  const cut = () => {
-    isGone = true;
-    for (const trouble of lost) trouble();
-  };
+  const cut = () => gone(true);
   const tell = (/** @type {any} */ message) => {
     try {
       model.send(message);
@@ -62,20 +60,24 @@ export const kernelWire = (model) => {
       const number = `${mine}-${count++}`;
       const [theme, key] = subject.split(" ");
       const trouble = () => {
-        const says = isGone ? restarted() : say("The kernel is busy: this is answered when its cell has run.");
+        if (isGone) return;
+        const says = say("The kernel is busy: this is answered when its cell has run.");
         on({ facts: { kind: "trouble", says }, data: NOTHING });
       };
       const timer = setTimeout(trouble, PATIENCE);
       const over = () => {
         clearTimeout(timer);
         open.delete(number);
-        lost.delete(trouble);
         signal.removeEventListener("abort", leave);
       };
-      const leave = () => {
+      // Nobody says why: another question is newer, or the notice says it for all of them.
+      const end = () => {
         over();
+        fail(new DOMException("no answer is waited for", "AbortError"));
+      };
+      const leave = () => {
         tell({ leave: number });
-        fail(new DOMException("another question is newer", "AbortError"));
+        end();
       };
       if (signal.aborted) return leave();
       const known = ahead.get(JSON.stringify([question, view, key, theme]));
@@ -84,7 +86,6 @@ export const kernelWire = (model) => {
         return done(known);
       }
       signal.addEventListener("abort", leave);
-      lost.add(trouble);
       open.set(number, (kind, facts, data) => {
         clearTimeout(timer);
         if (kind === "answer" || kind === "refused") over();
@@ -94,11 +95,9 @@ export const kernelWire = (model) => {
           on({ facts: { kind: "waits", says: "" }, data: NOTHING }); // no more
         else on({ facts: { ...facts, kind }, data });
       });
-      const isTold = tell({ ask: number, question, view, subject: key, theme });
-      if (isTold && isGone) trouble();
-      if (isTold) return;
-      over();
-      fail(new Error(restarted()));
+      if (tell({ ask: number, question, view, subject: key, theme })) return;
+      gone(true);
+      end();
     });
 
   return {

@@ -194,7 +194,7 @@ def test_a_capture_shows_itself_in_the_colours_of_the_page(jupyter: Jupyter, pag
 
 
 LISTS = """explorer => {
-  const root = explorer.firstElementChild.shadowRoot;
+  const root = explorer.querySelector(":scope > div").shadowRoot;
   const lists = [...root.querySelectorAll("select")].filter(list => list.getClientRects().length);
   return {
     columns: getComputedStyle(root.querySelector(".columns")).gridTemplateColumns.split(" ").length,
@@ -261,7 +261,9 @@ def test_a_kernel_that_was_restarted_is_told_of(jupyter: Jupyter, page: Page) ->
     notebook.restart()
     stage = shown.locator("figure .stage").first
     stage.click(position={"x": 10, "y": 10})
-    expect(shown.get_by_text("The kernel was restarted: run this cell again").first).to_be_visible()
+    expect(shown.locator(".hookviz-notice")).to_be_visible()
+    shown.get_by_role("button", name="Next").click()
+    expect(shown.get_by_text("The kernel was restarted: run this cell again")).to_have_count(1)
     notebook.run(0)
     click_tile(explorer(notebook, 0), 1)
     expect(shown.get_by_role("heading", name=re.compile("^Why"))).to_be_visible()

@@ -42,7 +42,7 @@ const asked = (ask, options = {}) => {
 
 test("a question goes out with its view, key and colours, and the answer of its number comes back", async () => {
   const model = halves();
-  const { ask } = kernelWire(model);
+  const { ask } = kernelWire(model, () => {});
   const [one, other] = [asked(ask), asked(ask)];
   const [first, second] = model.sent;
   assert.deepEqual(first, {
@@ -64,7 +64,7 @@ test("a question goes out with its view, key and colours, and the answer of its 
 
 test("one that is left is told so, and its answer goes nowhere", async () => {
   const model = halves();
-  const { ask } = kernelWire(model);
+  const { ask } = kernelWire(model, () => {});
   const { answer, ends, said } = asked(ask);
   ends.abort();
   await assert.rejects(answer, { name: "AbortError" });
@@ -76,7 +76,7 @@ test("one that is left is told so, and its answer goes nowhere", async () => {
 test("a kernel that says nothing for a second is busy, until it is heard of", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const model = halves();
-  const { ask } = kernelWire(model);
+  const { ask } = kernelWire(model, () => {});
   const { said } = asked(ask);
   t.mock.timers.tick(999);
   assert.deepEqual(said, []);
@@ -90,15 +90,23 @@ test("a kernel that says nothing for a second is busy, until it is heard of", (t
   assert.ok(!quick.said.some(({ says }) => says), "who was heard waits without a word");
 });
 
-test("where the kernel was restarted that is said at once, and a closed comm refuses", async () => {
+test("where the kernel was restarted that is said once for all questions, until it is heard of", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
   const model = halves();
-  const { ask, end } = kernelWire(model);
+  const notices = [];
+  const { ask, end } = kernelWire(model, (words) => notices.push(words));
   const before = asked(ask);
   model.heard.comm_live_update();
-  assert.match(before.said[0].says, /restarted/);
-  assert.match(asked(ask).said[0].says, /restarted/);
+  const after = asked(ask);
+  t.mock.timers.tick(5000);
+  assert.match(notices[0], /restarted/);
+  model.says({ number: model.sent[1].ask, kind: "answer", facts: {} });
+  await after.answer;
+  assert.deepEqual(notices.slice(1), [""]);
   model.isClosed = true;
-  await assert.rejects(asked(ask).answer, /restarted/);
+  await assert.rejects(asked(ask).answer, { name: "AbortError" });
+  assert.match(notices.at(-1), /restarted/);
+  assert.deepEqual([...before.said, ...after.said], []);
   end();
   assert.deepEqual(model.heard, {});
 });
