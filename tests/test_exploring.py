@@ -1,7 +1,5 @@
 """Which home the explorer gets; a real kernel runs in the examples and in e2e."""
 
-from types import SimpleNamespace
-
 import pytest
 from torch import Tensor
 
@@ -21,7 +19,7 @@ def test_an_image_outside_a_notebook_is_refused_with_what_works(tiny: Model, noi
 def test_in_a_kernel_it_is_a_widget(
     tiny: Model, noise: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hookviz.exploring.shell", SimpleNamespace)
+    monkeypatch.setattr("hookviz.exploring.in_notebook", lambda: True)
     with client_comms(monkeypatch):
         widget = hookviz.explore(tiny, noise, view={"layer": "conv2"})
     assert isinstance(widget, ExplorerWidget)
@@ -31,7 +29,7 @@ def test_in_a_kernel_it_is_a_widget(
 def test_a_kernel_without_anywidget_is_told_what_to_install(
     tiny: Model, noise: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hookviz.exploring.shell", SimpleNamespace)
+    monkeypatch.setattr("hookviz.exploring.in_notebook", lambda: True)
     monkeypatch.setattr(kernel, "find_spec", lambda _name: None)
     with pytest.raises(HookVizError, match=r"pip install 'hookviz\[notebook\]'"):
         hookviz.explore(tiny, noise)

@@ -4,7 +4,6 @@ import inspect
 import io
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
@@ -142,7 +141,7 @@ def replaced(network: Any, _folder: Path) -> object:
 
 def explored(network: Any, _folder: Path) -> object:
     with pytest.MonkeyPatch.context() as patch, client_comms(patch):
-        patch.setattr("hookviz.exploring.shell", SimpleNamespace)
+        patch.setattr("hookviz.exploring.in_notebook", lambda: True)
         return hookviz.explore(network, IMAGE).capture
 
 
