@@ -38,7 +38,7 @@ def figure(
     without a picture, such as tensors, are left out.
 
     Args:
-        captures: what `capture` or `capture_batch` gives.
+        captures: what `capture` gives, of one image or of several.
         layers: written addresses of activations, ``(C, H, W)``, that each capture has.
         channels: their numbers, in order, for every layer; or a dict of those of each layer.
         width_cm: of the figure, 8.5 for a column and 17 for a page; its height follows.
