@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from hookviz.explaining.pruned_network import prune
     from hookviz.explaining.smaller_network import Smaller, smaller
     from hookviz.exploring import explore
+    from hookviz.hooking import edits as edits
     from hookviz.hooking.gradients import Gradient, LayerGradients, on_gradients
     from hookviz.hooking.hooks import Call
     from hookviz.hooking.observe_and_edit import before, edit, observe
@@ -286,6 +287,8 @@ if not TYPE_CHECKING:  # a type checker that sees it would believe in every name
             name = _RENAMED[name]  # not kept under its old name: each use of it warns
         if name in _OLD_FUNCTIONS:
             return getattr(import_module("hookviz.capturing.old_names"), name)
+        if name == "edits":
+            return import_module("hookviz.hooking.edits")
         if name not in _MODULES:
             raise AttributeError(f"module 'hookviz' has no attribute {name!r}")
         value = getattr(import_module(f"hookviz.{_MODULES[name]}"), _OTHER_NAMES.get(name, name))

@@ -15,6 +15,7 @@ import torch
 import hookviz
 
 ROOT = Path(__file__).parent.parent
+EDITS = ("zero", "scale", "add", "replace", "keep")
 NEEDS_A_PERSON = {"explore"}
 NEEDS_MORE = {"lightning_callback", "linear_probe"}
 """Of these the example says in words which package it needs."""
@@ -31,6 +32,7 @@ def functions() -> dict[str, Any]:
         "Features.nearest": hookviz.Features.nearest,
         "Grid.figure": hookviz.Grid.figure,
         "Grid.png": hookviz.Grid.png,
+        **{f"edits.{name}": getattr(hookviz.edits, name) for name in EDITS},
     }
 
 

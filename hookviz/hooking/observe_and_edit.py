@@ -1,14 +1,16 @@
 """Observe and change what the layers of a person's own network do, by blocks and decorators."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
 from torch import Tensor, nn
 
 from hookviz.hooking import hooks
+from hookviz.hooking.edits import as_change
 from hookviz.hooking.hooks import Call
+from hookviz.hooking.nested_outputs import map_tensors
 from hookviz.hooking.selection import Layers, chosen_layers
 from hookviz.types import Model
 
@@ -76,7 +78,9 @@ def observe(
     seen: dict[str, Call] = {}
 
     def keep(call: Call) -> None:
-        seen[call.layer] = replace(call, output=_copied(call.output)) if copy else call
+        seen[call.layer] = (
+            replace(call, output=map_tensors(call.output, Tensor.clone)) if copy else call
+        )
 
     with (
         chosen_layers("observe", network, layers, exclude) as (module, chosen),
@@ -85,25 +89,11 @@ def observe(
         yield seen
 
 
-def _copied(output: Any) -> Any:
-    """Copy every tensor of an output, in tuples, lists and dictionaries too."""
-    if isinstance(output, Tensor):
-        return output.clone()
-    if isinstance(output, dict):
-        parts = {key: _copied(part) for key, part in output.items()}
-        return parts if type(output) is dict else type(output)(parts)
-    if isinstance(output, tuple | list):
-        several = [_copied(part) for part in output]
-        is_named = hasattr(output, "_fields")
-        return type(output)(*several) if is_named else type(output)(several)
-    return output
-
-
 @contextmanager
 def edit(
     network: nn.Module | Model,
-    layers: Layers,
-    change: Callable[[Call], Any],
+    layers: Layers | Mapping[Any, Any],
+    change: Any = None,
     *,
     exclude: Layers = (),
     always_call: bool = False,
@@ -111,32 +101,42 @@ def edit(
     """Replace the outputs of the chosen layers, in a block or a decorated function.
 
     What `change` returns takes the place of the layer's output; where it returns None, that stays.
+    In place of a function there can be a value of `hookviz.edits`, such as ``zero``, ``scale(2)``
+    or ``replace(cap["layer3"])``; of an output of several tensors it changes the first.
     Everything else is as with `observe`, its arguments and errors too. Where blocks are nested,
     the inner one's `change` gets what the outer one's made. What activation checkpointing computes
     again is changed again, under the index of the first call.
 
     Args:
         network: as of `observe`.
-        layers: as of `observe`.
-        change: from a `Call` to the new output.
+        layers: as of `observe`; or a mapping from such layers to what is done there, in place of
+            `change`: of a layer that two of its rows choose, the later one gets what the earlier
+            one made.
+        change: from a `Call` to the new output, or a value of `hookviz.edits`.
         exclude: as of `observe`.
         always_call: call `change` after calls that fail too, without an output; the error is
             raised all the same.
 
     Raises:
         UnknownLayerError: no layer has such a name, or is of such a type.
-        SettingError: `layers` or `exclude` can't choose, or nothing is left.
+        SettingError: `layers` or `exclude` can't choose, or nothing is left; `change` is no edit;
+            or, from within the pass, it does not fit what the layer puts out.
         ModelError: `network` is no module, or a TorchScript program.
 
     >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
     >>> with hookviz.edit(network, torch.nn.Conv2d, lambda call: call.output * 0):
     ...     bool(network(torch.ones(1, 3, 8, 8)).any())  # (N, C, H, W)
     False
+    >>> with hookviz.edit(network, {"0": hookviz.edits.zero, "1": lambda call: call.output + 1}):
+    ...     bool((network(torch.ones(1, 3, 8, 8)) == 1).all())  # (N, C, H, W)
+    True
     """
-    with (
-        chosen_layers("edit", network, layers, exclude) as (module, chosen),
-        hooks.edit(module, chosen, change, always_call=always_call),
-    ):
+    changes = [*layers.items()] if isinstance(layers, Mapping) else [(layers, change)]
+    with ExitStack() as stack:
+        for selector, edited in changes:
+            module, chosen = stack.enter_context(chosen_layers("edit", network, selector, exclude))
+            hooked, react = as_change(module, chosen, edited)
+            stack.enter_context(hooks.edit(module, hooked, react, always_call=always_call))
         yield
 
 
