@@ -12,6 +12,8 @@ as imported.
 
 Each name is imported when it is first used: ``hookviz --help`` and ``hookviz doctor`` need no
 torch, and the latter can say so where torch is broken.
+
+Over 300 lines: a public name has a line for type checkers, one in `__all__` and one for its module.
 """
 
 import sys
@@ -57,6 +59,8 @@ if TYPE_CHECKING:
     from hookviz.explaining.known_attention import Attention
     from hookviz.explaining.linear_probe import LinearProbe, linear_probe
     from hookviz.explaining.mapped_network import NetworkMap, map_network
+    from hookviz.explaining.patched_shares import Patching, PatchRow
+    from hookviz.explaining.patching import patch
     from hookviz.explaining.pruned_network import prune
     from hookviz.explaining.smaller_network import Smaller, smaller
     from hookviz.exploring import explore
@@ -148,6 +152,8 @@ __all__ = [
     "Objective",
     "ObjectiveSum",
     "Output",
+    "PatchRow",
+    "Patching",
     "Preprocess",
     "SettingError",
     "Similarity",
@@ -187,6 +193,7 @@ __all__ = [
     "maximize",
     "observe",
     "on_gradients",
+    "patch",
     "pause_at",
     "prepare",
     "prune",
@@ -233,6 +240,8 @@ _HOMES = {
     "explaining.known_attention": ("Attention",),
     "explaining.linear_probe": ("LinearProbe", "linear_probe"),
     "explaining.mapped_network": ("NetworkMap", "map_network"),
+    "explaining.patched_shares": ("PatchRow", "Patching"),
+    "explaining.patching": ("patch",),
     "explaining.pruned_network": ("prune",),
     "explaining.smaller_network": ("Smaller", "smaller"),
     "exploring": ("explore",),

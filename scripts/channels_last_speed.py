@@ -15,7 +15,7 @@ import torch
 import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import input_trace
-from hookviz.explaining import channel_ablation, occlusion
+from hookviz.explaining import channel_ablation, occlusion, part_changes
 from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.hooking.channels_last import faster_model, lay_out, with_channels_last
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
@@ -61,7 +61,7 @@ def _gains(model: Model, model_input: ModelInput) -> list[float]:
 
     def ablated() -> object:
         passes = channel_ablation.ChannelAblation(model, model_input, info)
-        return passes.scores_without_each(before, ProgressReporter(None))
+        return passes.scores_with_each(before, ProgressReporter(None))
 
     def both_ways(work: Callable[[], object], module: object) -> Callable[[bool], None]:
         def run(faster: bool) -> None:
@@ -84,7 +84,7 @@ def _gains(model: Model, model_input: ModelInput) -> list[float]:
         lambda faster: bare(image, faster=faster),
         lambda faster: bare(many, faster=faster),
         both_ways(occluded, occlusion),
-        both_ways(ablated, channel_ablation),
+        both_ways(ablated, part_changes),
         step,
     ]
     gains = [_gain(work, turns) for work, turns in zip(works, _TURNS.values(), strict=True)]

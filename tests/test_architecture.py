@@ -193,6 +193,9 @@ SHOWN_ELSEWHERE = {
     ),
     "run on every kind of conv layer in lenses/test_kernels.py": "explaining/conv_kernels",
     "every method of it is run in lenses/test_prune_weights.py": "explaining/pruning_passes",
+    "channels are ablated in explaining/test_channel_ablation.py, and every part of a layer "
+    "patched in explaining/test_patching.py": "explaining/part_changes explaining/layer_parts "
+    "explaining/attribution_patching",
     "one call, which capturing/test_engine.py and lenses/test_verify.py count": (
         "hooking/forward_pass"
     ),

@@ -10,6 +10,9 @@ capturing, hooking and the top files.
   `receptive_reshape`, and is chosen in `receptive_rules`.
 - Ablation and pruning: `channel_ablation`, `channel_mask`; `pruning` chooses weights,
   `pruned_network` sets them to 0, `smaller_network` removes channels by `pruning_groups`.
+- Patching: `patching` puts activations of one image into a pass over another, part by part
+  (`layer_parts`), and `attribution_patching` estimates it; `part_changes` runs the passes, and
+  those of ablation.
 - One layer: `layer_recorder` and `cell_sum` (its arithmetic), `norm_call`, `layer_io`,
   `layer_facts`, `layer_description`, `layer_health`, `ranking` of its input channels,
   `linear_probe`.

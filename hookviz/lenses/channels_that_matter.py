@@ -95,9 +95,9 @@ def run(subject: Subject, *, layer: str, of: str, target: int, channel: int) -> 
                     last=len(maps) - 1,
                 )
             )
-        scored = [before, passes.scores_without(channel, reporter)]
+        scored = [before, passes.scores_with(channel, reporter)]
         return _of_channel(subject, info, channel, maps, scored)
-    after = passes.scores_without_each(before, reporter)
+    after = passes.scores_with_each(before, reporter)
     shares = reading.values(before)
     changes = _ScoreChanges(
         scores=(after[:, target] - before[target]).numpy(),

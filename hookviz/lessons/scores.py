@@ -102,7 +102,7 @@ def scores_without_each(scene: LessonScene, layer: LayerInfo) -> Floats:
 def _without_each(scene: LessonScene, layer: LayerInfo) -> Floats:
     before = own_scores(scene)
     passes = ChannelAblation(scene.model, scene.model_input, layer)
-    after: Floats = passes.scores_without_each(
+    after: Floats = passes.scores_with_each(
         torch.from_numpy(before.scores), ProgressReporter(None)
     ).numpy()
     return after

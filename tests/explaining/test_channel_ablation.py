@@ -87,11 +87,11 @@ def test_a_large_networks_scores_are_those_of_plain_passes_to_rounding_and_say_s
         before = network(image)[0]
     passes = channel_ablation.ChannelAblation(model, model_input, info)
     assert passes.how == ""
-    after = passes.scores_without_each(before.double(), ProgressReporter(None))
+    after = passes.scores_with_each(before.double(), ProgressReporter(None))
     assert "channels last" in passes.how
     expected = torch.cat([without(channel) for channel in range(96)])
     assert float((after - expected).abs().max()) <= 2e-5 * float(expected.abs().max())
     one = channel_ablation.ChannelAblation(model, model_input, info)
-    exact = one.scores_without(5, ProgressReporter(None))
+    exact = one.scores_with(5, ProgressReporter(None))
     assert torch.equal(exact.float(), expected[5])  # one alone runs plainly
     assert one.how == ""

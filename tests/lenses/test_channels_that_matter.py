@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.drawing.panels import ChartPanel, GridPanel, TablePanel, TextPanel
-from hookviz.explaining import channel_ablation
+from hookviz.explaining import part_changes
 from hookviz.types import Model
 from tests.codegen.script_cases import (
     RESNET,
@@ -205,7 +205,7 @@ def test_a_fresh_network_misses_each_channel(kind: type[Odd]) -> None:
 def test_a_small_room_makes_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     network, image = seeded(Block).eval(), random_input(3)
     whole = hookviz.run_lens("channels-that-matter", as_model(network), image, layer="conv")
-    monkeypatch.setattr(channel_ablation, "_MAX_BATCH_BYTES", 4 * 4 * (6 * 16 * 16 * 4))
+    monkeypatch.setattr(part_changes, "_MAX_BATCH_BYTES", 4 * 4 * (6 * 16 * 16 * 4))
     model = trace(network, image)
     Block.batches.clear()
     told: list[float] = []
