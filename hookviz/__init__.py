@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from hookviz.lenses.contract.running import list_lenses, run_lens
     from hookviz.models.catalog import list_models
     from hookviz.models.checkpoints.writing import save_weights
+    from hookviz.models.edited_model import edited
     from hookviz.models.loading import load_model
     from hookviz.models.wrapping import wrap
     from hookviz.outputs.declaration import Output
@@ -178,6 +179,7 @@ __all__ = [
     "clip_gradients",
     "compare",
     "edit",
+    "edited",
     "explore",
     "extract_features",
     "figure",
@@ -257,6 +259,7 @@ _HOMES = {
     "lenses.contract.running": ("list_lenses", "run_lens"),
     "models.catalog": ("list_models",),
     "models.checkpoints.writing": ("save_weights",),
+    "models.edited_model": ("edited",),
     "models.loading": ("load_model",),
     "models.wrapping": ("wrap",),
     "outputs.declaration": ("Output",),

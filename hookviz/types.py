@@ -201,6 +201,7 @@ class Model:
             `wrap`.
         output: what its output means.
         replaced: tensors that stand for parameters and buffers in its passes, by name.
+        edits: layers whose outputs are edited in each of its passes, and how; see `hookviz.edited`.
         weights_note: which weights were taken of a file that holds several, in one line.
         read: reads a path or bytes to a ``(C, H, W)`` float tensor, in place of `read_image` and
             `preprocess`; None where these do.
@@ -219,14 +220,15 @@ class Model:
     train: bool = False
     example: Any = field(default=None, repr=False)
     replaced: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
+    edits: tuple[tuple[tuple[str, ...], Any], ...] = field(default=(), repr=False)
     output: Output = field(default_factory=Output)
     read: Callable[[Any], Tensor] | None = None
     weights_note: str = field(default="", repr=False)
 
     @property
     def digest(self) -> str:
-        """Hash of every parameter and buffer, by name, as they are now."""
-        return self.fixed_digest or weights_digest(self.network, self.replaced)
+        """Hash of every parameter and buffer, by name, as they are now; with edits one's own."""
+        return f"{self.fixed_digest or weights_digest(self.network, self.replaced)}{self._edited}"
 
     def made(self, digest: str, name: str, weights: str) -> bool:
         """Return whether a file is of this network, given what it says of the one that made it.
@@ -241,14 +243,19 @@ class Model:
     def cache_key(self) -> str:
         """Key of what was computed with the weights as they are now, for this process; quick."""
         if self.fixed_digest:
-            return f"{self.fixed_digest}{self._output}"
+            return f"{self.fixed_digest}{self._edited}{self._output}"
         mode = "-train" if self.train else ""
         example = "" if self.example is None else f"-{self.example.key}"
-        return f"{fingerprint(self.network)}{mode}{example}{self._replacement}{self._output}"
+        changes = f"{self._replacement}{self._edited}"
+        return f"{fingerprint(self.network)}{mode}{example}{changes}{self._output}"
 
     @cached_property
     def _replacement(self) -> str:
         return f"-{secrets.token_hex(8)}" if self.replaced else ""
+
+    @cached_property
+    def _edited(self) -> str:
+        return f"-{secrets.token_hex(8)}" if self.edits else ""
 
     def label(self, index: int) -> str:
         """Return what a class, or a number of the output, is called in the language spoken."""

@@ -1,11 +1,12 @@
 """Edits of a layer's output as values: zero, scale, add, replace and keep.
 
-`hookviz.edit` takes them, by layer: ``{"layer3": hookviz.edits.scale(2)}``. Of a layer that puts
-out several tensors the first one is edited; the others stay. An edit goes for every call of its
-layer.
+`hookviz.edit` and `hookviz.edited` take them, by layer: ``{"layer3": hookviz.edits.scale(2)}``. Of
+a layer that puts out several tensors the first one is edited; the others stay. An edit goes for
+every call of its layer.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -148,6 +149,16 @@ def as_change(
             "keep([3])."
         )
     return layers, edit
+
+
+@contextmanager
+def edited_layers(network: nn.Module, edits: Iterable[tuple[Sequence[str], Any]]) -> Iterator[None]:
+    """Edit the named layers in the block, each row after those before it."""
+    with ExitStack() as stack:
+        for layers, change in edits:
+            hooked, react = as_change(network, layers, change)
+            stack.enter_context(hooks.edit(network, hooked, react))
+        yield
 
 
 def _numbers(values: Any, name: str) -> Tensor:

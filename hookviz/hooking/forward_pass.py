@@ -6,7 +6,7 @@
 """
 
 from collections.abc import Iterator, MutableMapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from threading import current_thread, main_thread
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ from torch.autograd.graph import GradientEdge
 
 from hookviz.errors import HookVizError, ModelError, shorten
 from hookviz.hooking import hooks, replicas
+from hookviz.hooking.edits import edited_layers
 from hookviz.hooking.failing_call import FailingCall, failing_call
 from hookviz.hooking.network_state import ByNetwork, is_shared
 from hookviz.hooking.own_network import own_network, replaced_tensors
@@ -79,10 +80,14 @@ def private_replica(model: Model) -> Iterator[nn.Module]:
         yield network
 
 
-def _lent(model: Model) -> AbstractContextManager[nn.Module]:
-    if is_shared(model.network):
-        return replicas.borrow(model.network)
-    return own_network(model)
+@contextmanager
+def _lent(model: Model) -> Iterator[nn.Module]:
+    if not is_shared(model.network):
+        with own_network(model) as network:
+            yield network
+        return
+    with replicas.borrow(model.network) as replica, edited_layers(replica, model.edits):
+        yield replica
 
 
 @contextmanager

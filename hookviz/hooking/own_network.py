@@ -2,7 +2,7 @@
 
 1. Take the network's lock: one thread at a time runs it, as hooks sit on the very modules.
 2. Keep the random generators and every buffer; let other weights stand for its own where asked.
-3. Put it into evaluation mode.
+3. Put it into evaluation mode, and edit the layers that the model edits.
 4. On every way out put back the flags, the weights, the buffers and the generators.
 
 What else a call of the network does, such as filling a cache of its code's, a look at it does too.
@@ -21,6 +21,7 @@ from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.hooking import hooks
+from hookviz.hooking.edits import edited_layers
 from hookviz.hooking.generators import same_generators
 from hookviz.hooking.modules import as_written, compiled_parts
 from hookviz.types import Model
@@ -60,8 +61,11 @@ def own_network(model: Model) -> Iterator[nn.Module]:
             if is_within_a_pass:  # which goes on from where it is
                 stack.enter_context(same_generators)
                 stack.enter_context(buffers_put_back(network, by_value=model.train))
+                stack.enter_context(edited_layers(network, model.edits))
             yield network
             return
+        if held.model is not None and held.model.edits is not model.edits:
+            stack.enter_context(hooks.silenced())  # those edits are not this model's
         stack.callback(setattr, held, "model", held.model)
         held.model = model
         stack.enter_context(same_generators)
@@ -73,6 +77,7 @@ def own_network(model: Model) -> Iterator[nn.Module]:
             stack.enter_context(as_written)
         if model.example is not None:
             stack.enter_context(_image_alone(network, model.example))
+        stack.enter_context(edited_layers(network, model.edits))
         yield network
 
 
@@ -80,6 +85,7 @@ def _is_prepared(held: Model, model: Model) -> bool:
     """Return whether a network that is held for one model is as another one of it wants it."""
     return (
         held.replaced is model.replaced
+        and held.edits is model.edits
         and held.example is model.example
         and held.train is model.train
     )
