@@ -30,6 +30,7 @@ def functions() -> dict[str, Any]:
         "Capture.likeliest": hookviz.Capture.likeliest,
         "Capture.predictions": hookviz.Capture.predictions,
         "Features.nearest": hookviz.Features.nearest,
+        "Grid.draw": hookviz.Grid.draw,
         "Grid.figure": hookviz.Grid.figure,
         "Grid.png": hookviz.Grid.png,
         **{f"edits.{name}": getattr(hookviz.edits, name) for name in EDITS},

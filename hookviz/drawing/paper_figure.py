@@ -56,8 +56,8 @@ def figure(
     >>> model = hookviz.load_model("shapesnet")
     >>> cap = hookviz.capture(model, "assets/samples/star.jpg")
     >>> paper = hookviz.figure(cap, "stem.first.conv", [3, 17], limits=(-5, 5))
-    >>> round(paper.get_figwidth() * 2.54, 3)  # paper.savefig("figure.pdf")
-    8.5
+    >>> [text.get_text() for text in paper.texts][:4]  # paper.savefig("figure.pdf")
+    ['stem.first.conv', 'input', 'channel 3', 'channel 17']
     """
     check_dpi(dpi)
     width = _checked_width(width_cm)

@@ -23,8 +23,8 @@ from torch import Tensor, nn
 
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
-from hookviz.capturing.recorded_pass import wanted_layers
 from hookviz.capturing.unsupported_outputs import check_can_intervene
+from hookviz.capturing.wanted_layers import wanted_layers
 from hookviz.errors import ModelError, SettingError, one_of
 from hookviz.explaining.attribution_patching import direct_effects
 from hookviz.explaining.attribution_target import AttributionTarget

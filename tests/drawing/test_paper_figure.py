@@ -34,7 +34,8 @@ def capture(tiny: hookviz.Model, **layers: NDArray[np.float32]) -> Capture:
         Activation(Address(name.replace("__", ".")), torch.from_numpy(values))
         for name, values in layers.items()
     )
-    return replace(hookviz.capture(tiny, picture), activations=activations)
+    cap: Capture = hookviz.capture(tiny, picture)
+    return replace(cap, activations=activations)
 
 
 def rendered(figure: Figure) -> NDArray[Any]:
@@ -64,7 +65,14 @@ def test_no_text_meets_another_or_a_picture_or_leaves_the_figure(
         with pytest.raises(SettingError, match=r"17 pictures .* numbers need"):
             hookviz.figure([cap] * rows, layers, channels)
         return
-    figure = hookviz.figure([cap] * rows, layers, channels, width_cm=width_cm, dpi=100)
+    figure = hookviz.figure(
+        [cap] * rows,
+        layers,
+        channels,
+        width_cm=width_cm,
+        limits=(-0.00123, 0.00117),  # long labels for the bar
+        dpi=100,
+    )
     rendered(figure)
     texts = [text for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
     boxes = {text.get_text() + str(index): text for index, text in enumerate(texts)}
@@ -80,6 +88,8 @@ def test_no_text_meets_another_or_a_picture_or_leaves_the_figure(
     assert len(tiles(figure)) == rows * (1 + len(channels) * len(layers))
     said = "".join(words(figure))
     assert all(name in said for name in layers)
+    heights = [text.get_position()[1] for text in texts if text.get_text() in LONG]
+    assert heights == sorted(heights, reverse=True)
 
 
 def test_cells_have_the_colours_of_the_one_bar(tiny: hookviz.Model) -> None:

@@ -39,7 +39,7 @@ def test_all_that_takes_a_model_takes_edits(make: Callable[[nn.Module], Model]) 
     plain = hookviz.capture(model, image[0])
     changed = hookviz.edited(model, EDITS)
     first, second, scores = plainly(image)
-    for cap in (hookviz.capture(changed, image[0]), *hookviz.capture_batch(changed, [image[0]])):
+    for cap in (hookviz.capture(changed, image[0]), *hookviz.capture(changed, [image[0]])):
         assert torch.equal(cap["conv1"].values, first)
         assert torch.equal(cap["conv2"].values, second)
     found = hookviz.capture(changed, image[0])
