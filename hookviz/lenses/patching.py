@@ -175,21 +175,25 @@ def score_of(images, layer, change):
 
 '''
 _SHARES = '''
+def patched_score(layer, clean, part):
+    """The score for this image, with a part of what the layer puts out for the other one."""
+    calls = iter(clean)  # a layer can run several times
+
+    def patch(output):
+        patched, numbers = output.flatten().clone(), part.flatten()
+        patched[numbers] = next(calls).flatten()[numbers]
+        return patched.reshape(output.shape)
+
+    return score_of(batch, layer, patch)
+
+
 def patched_scores(layer):
-    """The scores for this image, with parts of what the layer puts out for the other one."""
-    clean, scores = [], []
+    """The scores for this image, with each part of the layer in turn."""
+    clean = []
     score_of(other, layer, lambda output: clean.append(output.clone()))
     places = torch.arange(clean[0].numel()).reshape(clean[0].shape)
-    for part in {parts}:
-        calls = iter(clean)  # a layer can run several times
-
-        def patch(output):
-            patched, numbers = output.flatten().clone(), part.flatten()
-            patched[numbers] = next(calls).flatten()[numbers]
-            return patched.reshape(output.shape)
-
-        scores.append(score_of(batch, layer, patch))
-    return scores
+    parts = {parts}
+    return [patched_score(layer, clean, part) for part in parts]
 
 
 other = next(each for each in batches.values() if not torch.equal(each, batch))
