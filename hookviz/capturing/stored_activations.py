@@ -108,8 +108,8 @@ def _check_same(folder: Path, found: Mapping[str, Any], about: Mapping[str, Any]
     if other:
         raise SettingError(
             say(
-                "{folder!r} holds activations with {name}={earlier!r}, not {wanted!r}; give another "
-                "folder, or the same as before.",
+                "{folder!r} holds activations with {name}={earlier!r}, not {wanted!r}; give "
+                "another folder, or the same as before.",
                 folder=str(folder),
                 name=other[0],
                 earlier=found.get(other[0]),
