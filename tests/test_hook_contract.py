@@ -231,6 +231,11 @@ MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
     "save_page": [save_page],
     "similarity": [similar],
     "prune": [lambda model: hookviz.prune(model, 0.5)],
+    "patch": [
+        lambda model: hookviz.patch(
+            model, random_input(0, 8), random_input(1, 8), ["first", "second"], target=0
+        )
+    ],
 }
 """What is done to a model, on replicas of its network."""
 
@@ -244,7 +249,8 @@ TRY_AGAIN: dict[str, list[Callable[[hookviz.Model], Any]]] = {
 """Where many rows go through at once, and one by one where that fails."""
 
 RUN_NO_NETWORK = {
-    *("compare", "explore", "list_lenses", "list_models", "load_model", "make_grid", "prepare"),
+    *("compare", "edited", "explore", "figure", "list_lenses", "list_models", "load_model"),
+    *("make_grid", "prepare"),
     *("read_atlas", "read_image", "save_atlas_pages", "save_weights", "wrap"),
     "lightning_callback",  # whose trainer records, as `record` does
     "linear_probe",  # which has its features from extract_features, and runs nothing itself

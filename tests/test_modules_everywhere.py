@@ -97,6 +97,9 @@ def edited(network: Any, _folder: Path) -> object:
         return called(network)
 
 
+DOUBLED = {"conv2": hookviz.edits.scale(2)}
+
+
 def begun(network: Any, _folder: Path) -> object:
     with hookviz.before(network, "conv2", lambda call: call.inputs[0] * 2):
         return called(network)
@@ -167,6 +170,8 @@ CALLS: dict[str, Callee] = {
     "record": Callee(recorded),
     "replace_parameters": Callee(replaced),
     "verbose": Callee(lambda net, _: hookviz.verbose(net, IMAGE, file=io.StringIO()).detach()),
+    "edited": Callee(lambda net, _: hookviz.capture(hookviz.edited(net, DOUBLED), IMAGE)),
+    "patch": Callee(lambda net, _: hookviz.patch(net, IMAGE, IMAGE + 1, "conv2").shares),
     "attention": Callee(lambda net, _: hookviz.attention(net, IMAGE), vit),
     "capture": Callee(lambda net, _: hookviz.capture(net, IMAGE)),
     "stream": Callee(lambda net, _: list(hookviz.stream(net, {"a": IMAGE}))),
