@@ -16,7 +16,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, repeat
 
@@ -32,34 +31,11 @@ from torchvision.models.feature_extraction import create_feature_extractor
 import hookviz
 from hookviz.machine.allocator import keep_freed_memory
 from hookviz.machine.memory import own_memory
-from scripts import atlas_speed, bench_pictures
+from scripts import atlas_speed, batch_speed, bench_pictures
 from scripts.screen_speed import measure_screen
+from scripts.timing import Row, median_times
 
 ROUNDS = 15
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table: what was measured, its time, and what it is compared with."""
-
-    what: str
-    milliseconds: float
-    beside: str
-    ratio: float
-    aim: str = ""
-
-
-def median_times(contestants: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Return each contestant's median milliseconds, taking turns, after one turn to warm up."""
-    for contestant in contestants.values():
-        contestant()
-    times: dict[str, list[float]] = {name: [] for name in contestants}
-    for _ in range(rounds):
-        for name, contestant in contestants.items():
-            started = time.perf_counter()
-            contestant()
-            times[name].append((time.perf_counter() - started) * 1000)
-    return {name: statistics.median(taken) for name, taken in times.items()}
 
 
 def one_layer(name: str, image: Tensor) -> Iterable[Row]:
@@ -298,6 +274,7 @@ def main() -> None:
     rows = [
         *captures(image),
         *own_networks(image),
+        *batch_speed.rows(),
         *(drawing(*size) for size in ((64, 112), (256, 56), (512, 28), (2048, 7))),
         *map(recorded_training, (1, 10)),
     ]
