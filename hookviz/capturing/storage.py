@@ -27,7 +27,7 @@ class Storage:
     detach: bool = True
 
     def __post_init__(self) -> None:
-        if self.device != SAME:
+        if self.device not in ("cpu", SAME):
             try:
                 torch.empty(0, device=self.device)
             except (RuntimeError, TypeError, AssertionError) as error:
