@@ -10,7 +10,9 @@ from torch import Tensor, nn
 
 from hookviz.hooking.forward_pass import stated_shape
 from hookviz.images.arrays import is_picture
-from hookviz.images.urls import ImageUrl
+from hookviz.images.listing import expand
+from hookviz.images.urls import ImageUrl, is_url
+from hookviz.paths import path_of
 from hookviz.types import InputImage, Model, ModelInput
 
 
@@ -21,15 +23,15 @@ class Indexed(Protocol):
     def __getitem__(self, index: int, /) -> Any: ...
 
 
-Images = Mapping[str, Any] | Iterable[Any] | Indexed
-"""Several images, by name or one after another."""
+Images = Mapping[str, Any] | Iterable[Any] | Indexed | os.PathLike[str]
+"""Several images, by name or one after another, or a folder."""
 
 ONE_IMAGE = (str, bytes, os.PathLike, Image.Image, InputImage, ModelInput, ImageUrl)
 """What is one image, whatever it can be gone through by."""
 
 
 def is_batch(model: Model, images: Any) -> bool:
-    """Return whether `images` are several for `capture`, be it a list of one."""
+    """Return whether `images` are several for `capture`, be it a list of one or a folder."""
     if isinstance(images, Mapping):
         values = images.get("pixel_values")
         return isinstance(values, list | tuple | Tensor | np.ndarray) and (
@@ -37,7 +39,9 @@ def is_batch(model: Model, images: Any) -> bool:
         )
     if isinstance(images, Tensor | np.ndarray):
         return _has_rows(model, images) and len(images) != 1
-    return not isinstance(images, ONE_IMAGE) and _items(images) is not None
+    if isinstance(images, ONE_IMAGE):
+        return model.read is None and _is_folder(images)
+    return _items(images) is not None
 
 
 def images_of(model: Model, images: Any) -> Iterator[Any]:
@@ -46,6 +50,9 @@ def images_of(model: Model, images: Any) -> Iterator[Any]:
     Of a dataset's and a loader's items ``(x, y)`` the first part is taken, of a loader's batches
     every row.
     """
+    if isinstance(images, str | os.PathLike):
+        yield from expand([os.fspath(images)])
+        return
     if isinstance(images, Mapping):
         images = images["pixel_values"]
     if isinstance(images, Tensor | np.ndarray):
@@ -59,6 +66,15 @@ def images_of(model: Model, images: Any) -> Iterator[Any]:
             yield from images_of(model, image)
         else:
             yield image
+
+
+def _is_folder(image: Any) -> bool:
+    if not isinstance(image, str | os.PathLike) or is_url(image):
+        return False
+    try:
+        return path_of(image).is_dir()
+    except (OSError, ValueError):  # too long a name, or a zero byte in it
+        return False
 
 
 def _has_rows(model: Model, images: Any) -> bool:

@@ -115,9 +115,9 @@ def capture(
 
     Args:
         model: from `load_model` or `wrap`, or a module of one's own.
-        image: anything that `prepare` takes; or several: a list of it, a float tensor or array of
-            ``(N, C, H, W)``, pictures of ``(N, H, W, 3)``, a dataset or a `DataLoader`, whose
-            items may be ``(x, y)``, or what a Hugging Face processor makes of several.
+        image: anything that `prepare` takes; or several: a list of it, a folder, a float tensor or
+            array of ``(N, C, H, W)``, pictures of ``(N, H, W, 3)``, a dataset or a `DataLoader`,
+            whose items may be ``(x, y)``, or what a Hugging Face processor makes of several.
         layers: by name, pattern (``"layer3.*.conv?"``), compiled expression, type
             (`torch.nn.Conv2d`), module or predicate of name and module, as `observe` takes them, or
             several of those; or None for every conv layer. A name may be that of a function that

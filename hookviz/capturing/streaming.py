@@ -102,8 +102,8 @@ def stream(
 
     Args:
         model: from `load_model` or `wrap`, or a module of one's own.
-        images: anything that `capture` takes for several images; as a mapping where they have
-            names.
+        images: anything that `capture` takes for several images, such as a folder or a loader; as
+            a mapping where they have names.
         layers: as of `capture`.
         then: what is made of each capture where it is made, so that the activations need not come
             from a worker's machine to this one; it is sent there. Not with `to`.
@@ -145,7 +145,9 @@ def stream(
     if engine != LOCAL:
         named = list(named)
         needs = needs_of([model], [image for _, image in named])
-    total = len(images) if isinstance(images, Sized) else 0
+    # A loader has the length of its batches, and a folder none.
+    is_counted = hasattr(images, "__getitem__") and not isinstance(images, str | bytes)
+    total = len(images) if is_counted and isinstance(images, Sized) else 0
 
     def tell(done: float, _left_out: int) -> None:
         if total:

@@ -85,6 +85,10 @@ def as_float32(activation: object) -> NDArray[np.float32]:
         return tensor
     if not isinstance(values, np.ndarray):
         kind = type(values).__name__
+        if hasattr(values, "raw"):
+            raise HookVizError(
+                say("A grid is of one image; this is a {kind} of several: [0] is one.", kind=kind)
+            )
         raise HookVizError(
             say("A grid needs an activation, a tensor or an array; this is a {kind}.", kind=kind)
         )

@@ -68,8 +68,17 @@ def model_of(capture: Capture) -> Model:
     """Return the model that made a capture: who keeps it, or the catalog's with the same weights.
 
     Raises:
-        HookVizError: nobody keeps it, and it is none of the catalog that is on this machine.
+        HookVizError: nobody keeps it, and it is none of the catalog that is on this machine; or it
+            is no capture of one image.
     """
+    if not isinstance(capture, Capture):
+        raise HookVizError(
+            say(
+                "A {kind} is no capture of one image; capture(model, image) gives one, and so does "
+                "batch[0] of several.",
+                kind=type(capture).__name__,
+            )
+        )
     model = None if capture.made_by is None else capture.made_by()
     if model is not None:
         return model

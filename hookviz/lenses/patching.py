@@ -47,7 +47,8 @@ def run(
         ModelError: the network puts out no class scores, or the layer has no channels or cells.
     """
     name, other = _other(subject, images)
-    layers = [info.name for info in subject.trace.convs_and_linears] if by == "layers" else [layer]
+    listed = [info.name for info in subject.trace.convs_and_linears] if by == "layers" else []
+    layers = listed or [layer]
     found = patch_inputs(
         subject.model,
         *(other, subject.model_input, layers),

@@ -84,6 +84,23 @@ def test_together_each_capture_equals_that_of_single_passes(tiny: hookviz.Model)
             torch.testing.assert_close(cap.logits, alone.logits)
 
 
+def test_the_images_of_a_folder_are_captured(tiny: hookviz.Model, tmp_path: Path) -> None:
+    paths = save_folder(tmp_path, 3)
+    (tmp_path / "notes.txt").write_text("no image")
+    shares: list[float] = []
+    found = dict(hookviz.stream(tiny, str(tmp_path), "conv1", progress=shares.append))
+    assert shares == []  # how many there are is not known before
+    assert list(found) == [path.name for path in paths]
+    batch = hookviz.capture(tiny, tmp_path, "conv1")
+    assert batch["conv1"].raw.equal(hookviz.capture(tiny, paths, "conv1")["conv1"].raw)
+    assert hookviz.extract_features(tiny, tmp_path).names == tuple(found)
+    of_several: Any = batch
+    with pytest.raises(hookviz.HookVizError, match=r"of one image.*\[0\]"):
+        hookviz.make_grid(of_several["conv1"])
+    with pytest.raises(hookviz.HookVizError, match=r"of one image.*batch\[0\]"):
+        hookviz.save_page(of_several, tmp_path / "page.html")
+
+
 def test_a_folder_holds_what_capture_gives(tiny: hookviz.Model, tmp_path: Path) -> None:
     images = [random_input(seed) for seed in range(5)]
     given = {**{str(number): image for number, image in enumerate(images)}, "bad": b"nothing"}

@@ -93,8 +93,8 @@ def test_a_region_of_the_maps_is_clicked_and_moved_by_keys(shown: Callable[[str]
 def test_a_box_is_clicked(shown: Callable[[str], Page]) -> None:
     page = shown("boxes")
     stage = page.locator(".region .stage")
+    at_rest(page)  # a detector takes its time on a busy machine
     expect(stage).to_be_visible()
-    at_rest(page)
     box = settled_box(page, stage)
     page.mouse.click(box["x"] + 0.5 * box["width"], box["y"] + 0.5 * box["height"])
     answer(page, "Asked about the box that overlaps the region the most:")
