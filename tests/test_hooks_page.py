@@ -1,13 +1,17 @@
-"""The recipes of docs/hooks.md run, one after the other, and each finds equal numbers.
+"""The recipes of docs/hooks.md and docs/cookbook.md run in order, and each finds equal numbers.
 
-With ResNet-34 they run as in their notebook, whose first cell gives them what they need.
+With ResNet-34 those on hooks run as in their notebook, whose first cell gives them what they need.
+The cookbook's first block makes what its recipes need.
 """
 
 import copy
 import io
 import json
+import os
 import re
+import tempfile
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +27,13 @@ from tests.networks import hook_count
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "hooks.md"
 CHINESE = ROOT / "docs" / "hooks.zh.md"
+COOKBOOK = ROOT / "docs" / "cookbook.md"
 
 
-def blocks() -> list[tuple[str, str]]:
-    """Headings and programs of the page, one after the other."""
-    text = PAGE.read_text("utf-8")
-    return re.findall(r"^## (.+?)\n|^```python\n(.*?)^```", text, re.S | re.M)
+def blocks(page: Path = PAGE) -> list[tuple[str, str]]:
+    """Headings and programs of a page, one after the other."""
+    text = page.read_text("utf-8")
+    return re.findall(r"^###? (.+?)\n|^```python\n(.*?)^```", text, re.S | re.M)
 
 
 class Own(nn.Module):
@@ -63,27 +68,51 @@ def names_of_ones_own() -> dict[str, Any]:
     return namespace | {"torch": torch, "hookviz": hookviz, "copy": copy, "io": io, "prune": prune}
 
 
-@pytest.mark.parametrize("given", [names_of_the_notebook, names_of_ones_own])
+def names_of_the_cookbook() -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    os.chdir(ROOT)
+    exec(next(code for _, code in blocks(COOKBOOK) if code), names)  # noqa: S102
+    return names
+
+
+@pytest.mark.parametrize(
+    ("page", "given"),
+    [
+        (PAGE, names_of_the_notebook),
+        (PAGE, names_of_ones_own),
+        (COOKBOOK, names_of_the_cookbook),
+    ],
+)
 @pytest.mark.filterwarnings("ignore:Using a non-full backward hook")
 def test_every_recipe_finds_what_plain_pytorch_finds(
-    given: Callable[[], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+    page: Path,
+    given: Callable[[], dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(ROOT / "examples")  # where the notebook runs; it goes to the checkout
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with torch.random.fork_rng(devices=[]):
         names = given()
-        network: nn.Module = names["network"]
-        before = copy.deepcopy(network.state_dict())
+        before = copy.deepcopy(names["network"].state_dict())
         recipe, run = "", 0
-        for heading, code in blocks():
+        for heading, code in blocks(page):
             recipe = heading or recipe
-            if code:
+            if code and ("transformers" not in code or find_spec("transformers")):
                 assert "assert " in code, recipe
-                exec(compile(code, f"docs/hooks.md, {recipe}", "exec"), names)  # noqa: S102
+                exec(compile(code, f"{page.name}, {recipe}", "exec"), names)  # noqa: S102
                 run += 1
-                assert hook_count(network) == 0, recipe
+                assert hook_count(names["network"]) == 0, recipe
     assert run >= 15
-    for name, values in network.state_dict().items():
+    for name, values in names["network"].state_dict().items():
         assert torch.equal(values, before[name]), name
+
+
+def test_the_cookbook_has_a_program_for_each_recipe() -> None:
+    text = COOKBOOK.read_text("utf-8")
+    recipes = re.split(r"^### ", text, flags=re.MULTILINE)[1:]
+    assert len(recipes) >= 30
+    assert all(recipe.count("```python") == 1 for recipe in recipes)
 
 
 def test_every_recipe_that_was_promised_is_there() -> None:
