@@ -27,7 +27,7 @@ from hookviz.engines.choosing import LOCAL, engine_of
 from hookviz.engines.engine import Engine, Needs, ReportImages
 from hookviz.errors import HookVizError, ImageError, SettingError, UnknownNameError, one_of
 from hookviz.hooking.forward_pass import ProgressReporter
-from hookviz.hooking.selection import Layers, several
+from hookviz.hooking.selection import Layers, select, several
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
 from hookviz.paths import path_of
@@ -163,12 +163,9 @@ def stream(
         raise SettingError(say("then= makes something of captures that to= does not keep."))
     if pool is not None:
         one_of(say("pool"), pool, POOLS)
-    options: dict[str, Any] = {
-        "layers": [repr(each) for each in chosen or ()],
-        "size": size,
-        "whole": whole,
-    }
-    options |= {"pool": pool, "dtype": str(dtype), "batch_size": batch_size}
+    names = [each if isinstance(each, str) else select(model, each) for each in chosen or ()]
+    options: dict[str, Any] = {"layers": names, "size": size, "whole": whole, "pool": pool}
+    options |= {"dtype": str(dtype), "batch_size": batch_size}
     writer = ShardWriter(path_of(to), model, options)
     shards = writer.missing(image_shards(named, batch_size))
     work = CaptureWork(

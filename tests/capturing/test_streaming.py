@@ -123,6 +123,15 @@ def test_a_folder_holds_what_capture_gives(tiny: hookviz.Model, tmp_path: Path) 
     torch.testing.assert_close(halved["conv1"][2], stored["conv1"][2].half())
 
 
+def test_a_run_goes_on_whatever_chose_its_layers(tiny: hookviz.Model, tmp_path: Path) -> None:
+    for last in (2, 4):
+        images = [random_input(seed) for seed in range(last)]
+        chosen: list[Any] = [lambda name, _module: name == "conv1", tiny.network.conv2]
+        stored = hookviz.stream(tiny, images, chosen, to=tmp_path / "maps", batch_size=2)
+        assert list(stored) == ["conv1", "conv2"]
+        assert len(stored["conv1"]) == last
+
+
 def test_a_folder_of_another_run_is_refused(tiny: hookviz.Model, tmp_path: Path) -> None:
     images = [random_input(seed) for seed in range(3)]
     folder = tmp_path / "maps"
