@@ -207,9 +207,10 @@ def _layers_for(
             if not asked:
                 return (last_conv(model, shape),)
             run = layer_trace(model, shape).calls
-            return tuple(name for name in asked if asked[name] or name in run)
         except HookVizError:  # it is told in its turn
             continue
+        # Of none that runs each image tells why it has none.
+        return tuple(name for name in asked if asked[name] or name in run) or tuple(asked)
     return tuple(asked)
 
 

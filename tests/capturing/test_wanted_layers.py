@@ -64,6 +64,13 @@ def test_what_chooses_nothing_is_refused(layers: Any, error: type[Exception], sa
         hookviz.capture(seeded(Unused), torch.rand(3, 16, 16), layers)
 
 
+def test_features_of_layers_that_never_run_say_so() -> None:
+    network, image = seeded(Unused), torch.rand(3, 16, 16)
+    for layer in (["unused"], ["unuse?"], lambda name, _module: name == "unused"):
+        with pytest.raises(ModelError, match=r"'unused' of .* is not run"):
+            hookviz.extract_features(network, [image], layer)
+
+
 def test_features_of_several_layers_want_a_list() -> None:
     with pytest.raises(SettingError, match=r"layer='conv\?' chooses 2 layers.*in a list"):
         hookviz.extract_features(seeded(Tiny), [torch.rand(3, 16, 16)], "conv?")
