@@ -86,7 +86,7 @@ def iter_target_values(
             values = gradient_pass.target_values(replica, images)
         return values.detach().cpu().double(), torch.empty(0)
 
-    reporter = _monotonic(progress)
+    reporter = rising(progress)
     plan = _plan_batches(model, model_input, target, count, reporter, gradients=False)
     yield from _iter_batches(run, inputs, count, plan, reporter)
 
@@ -113,7 +113,7 @@ def iter_target_gradients(
             raise no_gradient_error(model, model_input, INPUT, target)
         return gradient_pass.values.double(), gradients.detach().cpu()
 
-    reporter = _monotonic(progress)
+    reporter = rising(progress)
     plan = _plan_batches(model, model_input, target, count, reporter, gradients=True)
     yield from _iter_batches(run, inputs, count, plan, reporter)
 
@@ -133,7 +133,7 @@ def _iter_batches(
     start, rows, checked = 0, plan.rows, False
     while start < count:
         images = inputs(start, min(count, start + rows))
-        batch_progress = _batch_progress(reporter, start, len(images), count)
+        batch_progress = progress_of_part(reporter, start, len(images), count)
         try:
             values, gradients = run(images, batch_progress)
         except ModelError as error:
@@ -159,7 +159,7 @@ def _gradients_agree(alone: Tensor, together: Tensor) -> bool:
     return bool((together - alone).norm() <= 1e-2 * alone.norm())
 
 
-def _monotonic(progress: Progress) -> ProgressReporter:
+def rising(progress: Progress) -> ProgressReporter:
     """Make a reporter of shares that never fall, as a run one by one starts again from 0."""
     highest = 0.0
 
@@ -171,8 +171,8 @@ def _monotonic(progress: Progress) -> ProgressReporter:
     return ProgressReporter(report)
 
 
-def _batch_progress(reporter: ProgressReporter, start: int, size: int, count: int) -> Progress:
-    """Scale the share of one batch to that of all inputs."""
+def progress_of_part(reporter: ProgressReporter, start: int, size: int, count: int) -> Progress:
+    """Scale the share done of `size` steps from `start` on to that of all `count`."""
     return lambda share: reporter.share((start + size * share) / count)
 
 

@@ -11,15 +11,14 @@ from torch import Tensor
 
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import ModelError
-from hookviz.explaining.part_changes import PartChanges, work_behind
+from hookviz.explaining.batched_passes import progress_of_part, rising
+from hookviz.explaining.part_changes import MAX_WORK, PartChanges, work_behind
 from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, private_replica
 from hookviz.language.saying import say
 from hookviz.types import LayerInfo, Model, ModelInput, Progress, ignore
 from hookviz.wording import number
-
-_MAX_WORK = 1e13  # multiply-adds: minutes on a few cores
 
 
 class ChannelAblation(PartChanges):
@@ -56,7 +55,7 @@ def channel_effects(
     infos = [info for info in trace.layers if info.name in set(layers)]
     work = sum(info.output_shape[0] * work_behind(trace, info.name) for info in infos)
     channels = sum(info.output_shape[0] for info in infos)
-    if work > _MAX_WORK:
+    if work > MAX_WORK:
         raise ModelError(
             say(
                 "To switch {channels:,} channels of {model} off one by one takes {multiply_adds} "
@@ -65,23 +64,16 @@ def channel_effects(
                 channels=channels,
                 model=model.title,
                 multiply_adds=number(work),
-                limit=number(_MAX_WORK),
+                limit=number(MAX_WORK),
             )
         )
-    effects, done, highest = {}, 0, 0.0
-
-    def report(share: float) -> None:
-        nonlocal highest  # a simpler strategy starts again from 0
-        highest = max(highest, (done + share * count) / channels)
-        progress(highest)
-
+    effects, done, reporter = {}, 0, rising(progress)
     with private_replica(model) as replica:
         before = class_scores(model, replica, model_input.tensor).values[0].cpu().double()
     for info in infos:
         count = info.output_shape[0]
-        after = ChannelAblation(model, model_input, info).scores_with_each(
-            before, ProgressReporter(report)
-        )
+        within = ProgressReporter(progress_of_part(reporter, done, count, channels))
+        after = ChannelAblation(model, model_input, info).scores_with_each(before, within)
         effects[info.name] = (after - before).norm(dim=1)
         done += count
     return effects

@@ -33,6 +33,9 @@ from hookviz.hooking.nested_outputs import map_tensors
 from hookviz.hooking.rows import GrowingRows
 from hookviz.types import TOKENS, UNKNOWN, WINDOWS, Address, LayerInfo, Model, ModelInput
 
+MAX_WORK = 1e13
+"""Multiply-adds of all parts one by one beyond which it is refused: minutes on a few cores."""
+
 _MAX_BATCH_BYTES = 256 << 20  # of activations
 _MAX_ROWS = 128
 

@@ -14,7 +14,6 @@ pass: the gradient of the target at the corrupted image's activation, times what
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -28,9 +27,10 @@ from hookviz.capturing.wanted_layers import wanted_layers
 from hookviz.errors import ModelError, SettingError, one_of
 from hookviz.explaining.attribution_patching import direct_effects
 from hookviz.explaining.attribution_target import AttributionTarget
+from hookviz.explaining.batched_passes import progress_of_part, rising
 from hookviz.explaining.layer_parts import PARTS, LayerParts
 from hookviz.explaining.named_class import class_number
-from hookviz.explaining.part_changes import PartChanges, work_behind
+from hookviz.explaining.part_changes import MAX_WORK, PartChanges, work_behind
 from hookviz.explaining.patched_shares import Patching, Shares
 from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks
@@ -43,7 +43,6 @@ from hookviz.outputs.declaration import NUMBER, Output
 from hookviz.types import Address, LayerInfo, Model, ModelInput, Progress, ignore
 from hookviz.wording import number, times
 
-_MAX_WORK = 1e13  # multiply-adds: minutes on a few cores
 _SAME = 1e-6  # share of a target below which a difference is rounding
 
 
@@ -124,20 +123,14 @@ def patch_inputs(
     ]
     _check_work(model, trace, parts)
     total = 1 + sum(each.count for each in parts)
-    done, highest = 0, 0.0
-
-    def report(share: float, steps: int = 1) -> None:
-        nonlocal highest  # a simpler strategy starts again from 0
-        highest = max(highest, (done + share * steps) / total)
-        progress(highest)
-
+    done, reporter = 1, rising(progress)
     quantity = AttributionTarget(index)
-    direct, note = direct_effects(model, corrupted, quantity, parts, report)
+    gradients = progress_of_part(reporter, 0, 1, total)
+    direct, note = direct_effects(model, corrupted, quantity, parts, gradients)
     changes: dict[str, Tensor] = {}
-    done = 1
     for each in parts:
-        reporter = ProgressReporter(partial(report, steps=each.count))
-        after = _PatchedPasses(model, corrupted, each).scores_with_each(before, reporter)
+        within = ProgressReporter(progress_of_part(reporter, done, each.count, total))
+        after = _PatchedPasses(model, corrupted, each).scores_with_each(before, within)
         changes[each.info.name] = after[:, index] - before[index]
         done += each.count
     shares, estimates = (
@@ -256,7 +249,7 @@ def _check_differs(clean: float, corrupted: float, title: str) -> None:
 def _check_work(model: Model, trace: LayerTrace, parts: Sequence[LayerParts]) -> None:
     """Refuse what would take hours."""
     work = sum(each.count * work_behind(trace, each.info.name) for each in parts)
-    if work > _MAX_WORK:
+    if work > MAX_WORK:
         raise ModelError(
             say(
                 "To patch {count:,} parts of {model} one by one takes {multiply_adds} "
@@ -265,6 +258,6 @@ def _check_work(model: Model, trace: LayerTrace, parts: Sequence[LayerParts]) ->
                 count=sum(each.count for each in parts),
                 model=model.title,
                 multiply_adds=number(work),
-                limit=number(_MAX_WORK),
+                limit=number(MAX_WORK),
             )
         )

@@ -54,7 +54,7 @@ def test_each_channel_is_missed_by_a_fresh_network(kind: type[Odd]) -> None:
 def test_what_would_take_hours_is_refused_before_it_begins(
     tiny: Model, noise: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(channel_ablation, "_MAX_WORK", 1e4)
+    monkeypatch.setattr(channel_ablation, "MAX_WORK", 1e4)
     with pytest.raises(hookviz.ModelError, match=r"10 channels of Tiny.*Choose one layer alone"):
         channel_effects(tiny, inputs.prepare(tiny, noise), ["conv1", "conv2"])
 

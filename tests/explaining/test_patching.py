@@ -197,6 +197,6 @@ def test_what_can_not_be_patched_is_refused(
 
 
 def test_what_would_take_hours_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patching, "_MAX_WORK", 1e4)
+    monkeypatch.setattr(patching, "MAX_WORK", 1e4)
     with pytest.raises(ModelError, match="10 parts of Tiny one by one"):
         hookviz.patch(as_model(seeded(Tiny)), random_input(0)[0], random_input(1)[0], by="channel")
