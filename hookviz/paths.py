@@ -1,4 +1,4 @@
-"""Read paths as people write them, and tell what is wrong with one."""
+"""Read paths as people write them, tell what is wrong with one, and write files whole."""
 
 import os
 from pathlib import Path
@@ -70,3 +70,36 @@ def fault_of(path: Path) -> str:
     if path.exists():
         return say("no ordinary file but a pipe, a socket or a device")
     return say("a link to a file that isn't there") if path.is_symlink() else ""
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file that is there as a whole or not at all, and is on the disk.
+
+    Raises:
+        OSError: the disk is full, and what was there before is still there.
+    """
+    new = path.with_name(f"{path.name}.new")
+    try:
+        with new.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise
+    new.replace(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a file's new name in a folder last through a power cut, where the system can."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:  # some file systems can't
+        pass
+    finally:
+        os.close(handle)

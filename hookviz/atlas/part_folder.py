@@ -5,7 +5,6 @@ on it. Nobody else works on it meanwhile.
 """
 
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from safetensors.numpy import save
 from hookviz.atlas.plan import Plan, differences
 from hookviz.atlas.tally import SUMS, Tally
 from hookviz.errors import HookVizError, shorten
+from hookviz.paths import sync_folder, write_whole
 
 try:
     import fcntl
@@ -98,17 +98,7 @@ class PartFolder:
         Raises:
             OSError: the disk is full, and what was there before is still there.
         """
-        new = self.folder / f"{name}.new"
-        try:
-            with new.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError:
-            new.unlink(missing_ok=True)
-            raise
-        new.replace(self.folder / name)
-        _sync_folder(self.folder)
+        write_whole(self.folder / name, data)
 
     def write_tally(self, tally: Tally, shards: int) -> None:
         """Write down the tally of the first `shards` shards."""
@@ -150,7 +140,7 @@ class PartFolder:
                 f"The atlas is complete in {str(self.folder)!r}, but can't be called "
                 f"{self.target.name!r}: {error.strerror or error}."
             ) from error
-        _sync_folder(self.target.parent)
+        sync_folder(self.target.parent)
         for name in LEFTOVERS:
             (self.target / name).unlink(missing_ok=True)
 
@@ -198,17 +188,3 @@ def _fill(tally: Tally, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, 
     tally.left_out = {int(index): reason for index, reason in json.loads(about["left_out"]).items()}
     for name in _COUNTS:
         setattr(tally, name, int(about[name]))
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a file's new name in a folder last through a power cut, where the system can."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    except OSError:  # some file systems can't
-        pass
-    finally:
-        os.close(handle)

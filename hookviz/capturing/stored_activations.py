@@ -8,10 +8,11 @@ names of its images and why others are left out. A file is there whole or not at
 import json
 import os
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from torch import Tensor
 from hookviz.capturing.image_shards import ImageShard
 from hookviz.errors import HookVizError, SettingError, UnknownNameError
 from hookviz.language.saying import say
-from hookviz.paths import path_of
+from hookviz.paths import path_of, write_whole
 from hookviz.types import Model
 from hookviz.wording import times
 
@@ -51,9 +52,8 @@ class ShardWriter:
                 say("{folder!r} holds other files; give an empty folder.", folder=str(folder))
             )
         folder.mkdir(parents=True, exist_ok=True)
-        _write(file, json.dumps(about, indent=1).encode())
-        self._next = 0
-        self._to_write: list[int] = []
+        write_whole(file, json.dumps(about, indent=1).encode())
+        self._to_write = deque[int]()  # numbers of the shards that are being captured
 
     def missing(self, shards: Iterable[ImageShard]) -> Iterator[ImageShard]:
         """Yield the shards that are not written yet.
@@ -92,8 +92,7 @@ class ShardWriter:
         }
         # Under one key: safetensors writes several in an order of chance.
         about = {"images": json.dumps({"names": names, "failed": failed})}
-        _write(self._path(self._to_write[self._next]), save(tensors, about))
-        self._next += 1
+        write_whole(self._path(self._to_write.popleft()), save(tensors, about))
 
     def finish(self) -> "StoredActivations":
         """Return what was written."""
@@ -130,13 +129,6 @@ def _stacked(address: str, parts: list[Tensor]) -> Tensor:
             )
         )
     return torch.stack(parts)
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file that is there whole or not at all."""
-    begun = path.with_name(f"{path.name}.part")
-    begun.write_bytes(data)
-    begun.replace(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,13 +195,13 @@ class StoredActivations(Mapping[str, "StoredLayer"]):
         Raises:
             UnknownNameError: there is none at that address.
         """
-        if address not in list(self):
-            raise UnknownNameError(say("stored layer"), address, list(self))
         shards = [shard for shard in self._shards if shard.names]
+        if not shards or address not in shards[0].shapes:
+            raise UnknownNameError(say("stored layer"), address, list(self))
         return StoredLayer(address, shards)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(next((shard.shapes for shard in self._shards if shard.shapes), {}))
+        return iter(next((shard.shapes for shard in self._shards if shard.names), {}))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
@@ -242,19 +234,18 @@ class StoredLayer:
         """
         if isinstance(index, slice):
             rows = range(len(self))[index]
-            return (
-                torch.stack([self[row] for row in rows])
-                if rows
-                else torch.empty(0, *self.shape[1:])
-            )
-        row = range(len(self))[index]
-        number = bisect_right(self._ends, row)
-        begin = self._ends[number - 1] if number else 0
-        with safe_open(self._shards[number].path, "pt") as file:
-            tensor: Tensor = file.get_slice(self.address)[row - begin : row - begin + 1][0]
+            return torch.stack(list(self._read(rows))) if rows else self[:1][:0]
+        [tensor] = self._read([range(len(self))[index]])
         return tensor
 
     def __iter__(self) -> Iterator[Tensor]:
-        for shard in self._shards:
-            with safe_open(shard.path, "pt") as file:
-                yield from file.get_tensor(self.address)
+        return self._read(range(len(self)))
+
+    def _read(self, rows: Iterable[int]) -> Iterator[Tensor]:
+        """Read rows one by one, with one look into each file for those that follow each other."""
+        for number, own in groupby(rows, lambda row: bisect_right(self._ends, row)):
+            begin = self._ends[number - 1] if number else 0
+            with safe_open(self._shards[number].path, "pt") as file:
+                part = file.get_slice(self.address)
+                for row in own:
+                    yield part[row - begin : row - begin + 1][0]
