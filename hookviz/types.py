@@ -253,6 +253,11 @@ class Model:
     def _replacement(self) -> str:
         return f"-{secrets.token_hex(8)}" if self.replaced else ""
 
+    @property
+    def unedited(self) -> "Model":
+        """The model without its edits."""
+        return replace(self, edits=()) if self.edits else self
+
     @cached_property
     def _edited(self) -> str:
         return f"-{secrets.token_hex(8)}" if self.edits else ""

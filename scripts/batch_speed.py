@@ -22,8 +22,8 @@ LAYER = "layer4.1.conv2"
 ROUNDS = 7
 
 
-def kept(network: nn.Module, layers: Iterable[str], images: Tensor) -> dict[str, Tensor]:
-    """Run a pass with hooks that copy what the layers put out."""
+def keep_copies(network: nn.Module, layers: Iterable[str], images: Tensor) -> dict[str, Tensor]:
+    """Run a pass with hooks that copy the outputs, as a tutorial has them."""
     outputs: dict[str, Tensor] = {}
 
     def hook(name: str) -> Callable[..., None]:
@@ -47,7 +47,7 @@ def batches(network: nn.Module, images: Tensor) -> Iterable[Row]:
     convs = [name for name, part in network.named_modules() if isinstance(part, nn.Conv2d)]
     for layers, aim in (([LAYER], "≤ 1.15"), (convs, "≤ 1.15")):
         contestants: dict[str, Callable[[], object]] = {
-            "hooks": partial(kept, network, layers, images),
+            "hooks": partial(keep_copies, network, layers, images),
             "hookviz": partial(hookviz.capture, network, images, layers),
             "one by one": partial(one_by_one, network, layers, images),
         }
@@ -91,7 +91,7 @@ def streams(network: nn.Module, images: Tensor) -> Iterable[Row]:
 
         def by_hand() -> None:
             for batch in many:
-                save_file(kept(network, [LAYER], batch), Path(folder, f"{next(counts)}.own"))
+                save_file(keep_copies(network, [LAYER], batch), Path(folder, f"{next(counts)}.own"))
 
         def ours() -> None:
             rows = chain.from_iterable(many)

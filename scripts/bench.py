@@ -130,7 +130,7 @@ def own_networks(image: Tensor) -> Iterable[Row]:
         convs = [name for name, part in network.named_modules() if isinstance(part, nn.Conv2d)]
         with torch.no_grad():
             contestants: dict[str, Callable[[], object]] = {
-                "plain": partial(_keep_copies, network, convs, given),
+                "plain": partial(batch_speed.keep_copies, network, convs, given),
                 "wrap": partial(hookviz.wrap, network),
                 "a later capture": partial(hookviz.capture, network, given),
             }
@@ -154,21 +154,6 @@ def _first_capture(build: Callable[[], nn.Module], image: Tensor) -> float:
     started = time.perf_counter()
     hookviz.capture(network, image)
     return (time.perf_counter() - started) * 1000
-
-
-def _keep_copies(network: nn.Module, layers: list[str], image: Tensor) -> list[Tensor]:
-    """Run a pass with hooks that copy the outputs, as a tutorial has them."""
-    kept: list[Tensor] = []
-    handles = [
-        network.get_submodule(layer).register_forward_hook(
-            lambda *call: kept.append(call[2].clone())
-        )
-        for layer in layers
-    ]
-    network(image)
-    for handle in handles:
-        handle.remove()
-    return kept
 
 
 def recorded_training(every: int) -> Row:

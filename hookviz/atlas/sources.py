@@ -7,17 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
-
+from hookviz.capturing.batch_images import ONE_IMAGE
 from hookviz.capturing.image_names import named
 from hookviz.errors import HookVizError
 from hookviz.images.listing import expand
 from hookviz.images.urls import ImageUrl, expand_url, is_url
 from hookviz.language.saying import say
 from hookviz.paths import path_of
-from hookviz.types import InputImage, ModelInput
-
-_ONE = (str, bytes, os.PathLike, Image.Image, InputImage, ModelInput, ImageUrl)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +55,7 @@ def sources(images: Mapping[str, Any] | Iterable[Any] | str | os.PathLike[str]) 
     if isinstance(images, Mapping):
         listed = [Source(name, image, _first_folder(name)) for name, image in images.items()]
     else:
-        if isinstance(images, _ONE):
+        if isinstance(images, ONE_IMAGE):
             images = [images]
         listed = list(_listed(images))
     if not listed:

@@ -8,10 +8,11 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import groupby, islice
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -80,8 +81,8 @@ def capture_images(
     captured = []
     for own in passes:
         within = None if progress is None else reporter.within
-        passes_of = partial(_Passes, inputs=inputs, logits=logits, progress=within, storage=storage)
-        captured.append(_captured(model, own, layers, passes_of))
+        options: dict[str, Any] = {"inputs": inputs, "logits": logits, "storage": storage}
+        captured.append(_captured(model, own, layers, progress=within, **options))
         reporter.step()
     return CaptureBatch(captured)
 
@@ -96,9 +97,9 @@ def _captured(
     model: Model,
     model_inputs: Sequence[ModelInput],
     layers: Layers,
-    passes_of: "Callable[[Model, ModelInput, LayerTrace, tuple[str, ...]], _Passes]",
+    **options: Any,
 ) -> ImagesOfPass:
-    """Capture inputs of one size in one pass, and in others that tell where the images are."""
+    """Capture inputs of one size, with the `options` of `_Passes`."""
     started = time.perf_counter()
     batch = ModelInput(
         torch.cat([each.tensor for each in model_inputs]),
@@ -108,7 +109,7 @@ def _captured(
     )
     seen = input_trace(model, batch)
     wanted = wanted_layers(model, seen, layers)
-    passes = passes_of(model, batch, seen, wanted)
+    passes = _Passes(model, batch, seen, wanted, **options)
     every = [part for name in wanted for part in passes.recording.by_layer[name]]
     activations = passes.by_image(in_order(seen, every))
     taken = passes.by_image(in_order(seen, passes.recording.inputs), of_inputs=True)

@@ -10,7 +10,15 @@ from torch import Tensor
 
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
-from hookviz.types import UNKNOWN, Activation, Address, Capture, Layout, MissingAddressError
+from hookviz.types import (
+    UNKNOWN,
+    WINDOWS,
+    Activation,
+    Address,
+    Capture,
+    Layout,
+    MissingAddressError,
+)
 from hookviz.wording import times
 
 
@@ -31,7 +39,8 @@ class BatchActivation:
     @property
     def values(self) -> Tensor:
         """The maps, ``(N, C, H, W)``; `raw` where rows and columns are not known."""
-        return torch.stack([image.values for image in self])
+        raw = self.raw.flatten(0, 1) if self.layout.order == WINDOWS else self.raw
+        return self.layout.batch_maps(raw)
 
     def __len__(self) -> int:
         return len(self.raw)

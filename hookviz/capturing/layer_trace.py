@@ -223,7 +223,7 @@ def layer_trace(model: Model, shape: tuple[int, ...]) -> LayerTrace:
     Raises:
         ModelError: the network can't take an input of that shape.
     """
-    model, network = replace(model, edits=()), original(model.network)  # edits change no shapes
+    model, network = model.unedited, original(model.network)  # edits change no shapes
     known = _traces.of(network)
     key = shape, model.train, model.example
     trace = known.get(key)
@@ -261,7 +261,7 @@ def input_trace(model: Model, model_input: ModelInput) -> LayerTrace:
     Raises:
         ModelError: the network can't take this input.
     """
-    images, model = model_input.tensor, replace(model, edits=())
+    images, model = model_input.tensor, model.unedited
     network, shape = original(model.network), tuple(images.shape[1:])
     known = _traces.of(network)
     by_shape = shape, model.train, model.example

@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 
 from hookviz.capturing.layer_trace import LayerTrace
-from hookviz.errors import ModelError, SettingError, UnknownLayerError, shorten
+from hookviz.errors import HookVizError, ModelError, SettingError, UnknownLayerError, shorten
 from hookviz.hooking.modules import named_modules
 from hookviz.hooking.selection import PATTERN, Layers, select, several
 from hookviz.language.saying import say
@@ -32,22 +32,19 @@ def wanted_layers(model: Model, seen: LayerTrace, layers: Layers) -> tuple[str, 
         return tuple(layer.name for layer in seen.convs)
     asked = set[str]()
     for selector in several(layers):
-        if isinstance(selector, str) and _is_name(selector, seen):
-            asked.add(_named(model, seen, selector))
+        if isinstance(selector, str) and selector in seen.recordable:
+            asked.add(selector)
+        elif isinstance(selector, str) and not PATTERN & set(selector):
+            raise _not_run(model, seen, selector)
         else:
             asked |= _chosen(model, seen, selector)
     return tuple(name for name in seen.recordable if name in asked)
 
 
-def _is_name(text: str, seen: LayerTrace) -> bool:
-    return text in seen.recordable or not PATTERN & set(text)
-
-
-def _named(model: Model, seen: LayerTrace, name: str) -> str:
-    if name in seen.recordable:
-        return name
+def _not_run(model: Model, seen: LayerTrace, name: str) -> HookVizError:
+    """Return the error for a name that no layer that runs has."""
     if name in dict(named_modules(model.network, remove_duplicate=False)):
-        raise ModelError(
+        return ModelError(
             say(
                 "Layer {name!r} of {model} is not run by a forward pass, or it goes by "
                 "another name there.",
@@ -55,7 +52,7 @@ def _named(model: Model, seen: LayerTrace, name: str) -> str:
                 model=model.title,
             )
         )
-    raise UnknownLayerError(say("layer in {model}", model=model.title), name, seen.recordable)
+    return UnknownLayerError(say("layer in {model}", model=model.title), name, seen.recordable)
 
 
 def _chosen(model: Model, seen: LayerTrace, selector: Any) -> set[str]:
