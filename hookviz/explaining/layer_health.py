@@ -194,12 +194,8 @@ def count_units(values: Tensor, axis: int) -> tuple[int, int]:
 
 def largest_of(tensor: Tensor) -> float:
     """Return max |x| of the finite values; 0 without any."""
-    size = tensor.abs()
-    largest = float(size.max()) if size.numel() else 0.0
-    if not np.isfinite(largest):
-        finite = size[torch.isfinite(size)]
-        largest = float(finite.max()) if finite.numel() else 0.0
-    return largest
+    size = tensor.abs().nan_to_num(0.0, posinf=0.0)
+    return float(size.max()) if size.numel() else 0.0
 
 
 def share_saturated(module: nn.Module, values: Tensor) -> float:

@@ -1,7 +1,7 @@
 """Find which axis of a layer's output counts channels, as far as the modules of a pass tell."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor, nn
 from torch.nn.modules import pooling
@@ -9,7 +9,6 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.instancenorm import _InstanceNorm
-from torchvision.ops.misc import Permute
 
 from hookviz.hooking import hooks
 from hookviz.hooking.torch_functions import TensorMarks
@@ -21,6 +20,7 @@ _PER_NUMBER = (
     *(nn.Tanhshrink, nn.Identity, _DropoutNd),
 )
 _SEVERAL = (nn.RNNBase, nn.MultiheadAttention)  # whose first output alone is of units
+_PERMUTE = "<class 'torchvision.ops.misc.Permute'>"  # importing it would import torch's compiler
 _Place = tuple[int, int | None]
 
 
@@ -38,9 +38,10 @@ class ChannelAxes:
 
         By the module: convolutions, pools and norms have channels before rows and columns, linear
         layers, layer norms and recurrent layers last. An activation, or a container that passes on
-        what a part of it put out, has them where its tensor has them. Any other module's output
-        has them as the last layer's, where it has that shape and no axis but that of images is as
-        long: a transposed one can't be taken for it. A tensor of two axes is a batch of vectors.
+        what a part of it put out, has them where its tensor has them; torchvision's `Permute`
+        where it puts them. Any other module's output has them as the last layer's, where it has
+        that shape and no axis but that of images is as long: a transposed one can't be taken for
+        it. A tensor of two axes is a batch of vectors.
         """
         if isinstance(module, _SEVERAL) and path[:1] not in ((), ("0",)):
             return None
@@ -48,14 +49,13 @@ class ChannelAxes:
         axis = _own_axis(module, output)
         if axis is None:
             axis = self._marks.get(output)
-        if axis is None and isinstance(module, Permute):
-            first_input = call.inputs[0] if call.inputs else None
-            before = self._marks.get(first_input) if isinstance(first_input, Tensor) else None
-            axis = None if before is None else list(module.dims).index(before)
-        if axis is None and isinstance(module, _PER_NUMBER):
-            first_input = call.inputs[0] if call.inputs else None
-            if isinstance(first_input, Tensor) and tuple(first_input.shape) == shape:
-                axis = self._marks.get(first_input)
+        first_input = next(iter(call.inputs), None)
+        if axis is None and isinstance(first_input, Tensor):
+            axis = self._marks.get(first_input)
+            if axis is not None and str(type(module)) == _PERMUTE:
+                axis = list(cast(Any, module).dims).index(axis)
+            elif not isinstance(module, _PER_NUMBER) or tuple(first_input.shape) != shape:
+                axis = None
         if axis is None and self._last is not None:
             last, at = self._last
             beside = shape[1:] if at else shape  # no code puts channels where images were
