@@ -46,8 +46,11 @@ def update_link(**changes: str | None) -> None:
 
     However many messages that takes, it is one step of the browser's history (`history.js`). What a
     widget of the page writes by ``bind="query-params"`` is not for this: Streamlit lets nobody else
-    do it.
+    do it. A step of the browser's history is about the link alone: what a widget's callback asks
+    for then is left.
     """
+    if streamlit_internals.is_callback_at_history_step():
+        return
     if not streamlit_internals.is_from_history():
         restore_reverted()
     before = {name: st.query_params.get(name) for name in HELD & changes.keys()}

@@ -163,6 +163,16 @@ def is_from_history() -> bool:
     return context is not None and context.is_history_navigation
 
 
+def is_callback_at_history_step() -> bool:
+    """Return whether a widget's callback runs for the browser's Back or Forward, not for a person.
+
+    The browser sends its widgets' values along. A run before may have taken one of them off the
+    page, so that its value is new to the session, and Streamlit calls what is to follow a change.
+    """
+    context = get_script_run_ctx(suppress_warning=True)
+    return is_from_history() and context is not None and not context.has_script_started
+
+
 def registered_widgets() -> list[Any]:
     """Return the two sets by which Streamlit refuses a widget that comes twice in one run.
 

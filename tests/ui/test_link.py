@@ -1,7 +1,9 @@
 """What the session writes into the link, where a click comes with the link before."""
 
+from functools import partial
+
 import pytest
-from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1 import AppTest, local_script_runner
 
 from hookviz.ui.link import HELD
 from tests.ui.link_parameters import bound
@@ -76,3 +78,25 @@ def test_what_a_widget_may_bind_is_not_held(page: AppTest) -> None:
     assert not HELD & bound()
     assert click(page, "three steps", channel="3") == {"channel": "3", "dream-steps": "3"}
     assert click(page, "star", channel="3") == {"channel": "3", "sample": "star"}
+
+
+NAMED = """
+import streamlit as st
+from hookviz.ui.link import update_link
+
+def note():
+    update_link(named=st.session_state["word"])
+
+if "named" not in st.query_params:
+    st.text_input("Word", "5", key="word", on_change=note)
+"""
+
+
+def test_back_writes_nothing_of_a_widget_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its value comes along from the browser, and is new to a session that has dropped it."""
+    page = AppTest.from_string(NAMED, default_timeout=60).run()
+    back = partial(local_script_runner.RerunData, is_history_navigation=True)
+    monkeypatch.setattr(local_script_runner, "RerunData", back)
+    page.query_params["named"] = "0, 3"
+    page.text_input(key="word").set_value("12").run()
+    assert dict(page.query_params) == {"named": "0, 3"}

@@ -150,6 +150,7 @@ def test_what_is_imported_is_there(module: str, name: str) -> None:
         ("memory_uploaded_file_manager.MemoryUploadedFileManager", "file_storage"),
         ("memory_uploaded_file_manager.MemoryUploadedFileManager", "get_files"),
         ("memory_uploaded_file_manager.MemoryUploadedFileManager", "remove_file"),
+        ("scriptrunner.ScriptRunContext", "has_script_started"),
         ("scriptrunner.ScriptRunContext", "is_history_navigation"),
         ("scriptrunner.ScriptRunContext", "session_id"),
         ("scriptrunner.ScriptRunContext", "shared"),
