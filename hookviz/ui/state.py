@@ -30,11 +30,19 @@ def shows_sample() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Image on the screen and what it shows, in words; its file where it is a sample."""
+    """Image on the screen and what it shows, in words.
+
+    Attributes:
+        image: the image.
+        alt: what it shows, in words.
+        file: where it is a sample.
+        upload: its name in a link, where it is one of the session's own.
+    """
 
     image: InputImage
     alt: str
     file: Path | None = None
+    upload: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,6 +251,8 @@ def test_own_photograph_is_a_as_long_as_the_session_has_it(
     file = tmp_path / "mine.png"
     file.write_bytes(encoded(picture(3), "PNG"))
     page.get_by_label("An image file").locator("input").set_input_files(file)
+    expect(page).to_have_url(re.compile("upload="))  # until then it is a sample that is shown
+    at_rest(page)
     before = wait_for_grid(page)
     page.get_by_role("button", name="Compare").click()
     expect_caption(page, "A is what you look at")

@@ -14,7 +14,7 @@ from hookviz.ui.link import update_link
 from hookviz.ui.recent_images import find_recent, read_recent
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.explorer_sessions import PinnedScene
-from hookviz.ui.state import WEIGHTS, ModelChoice, Shown, choose, chosen_upload
+from hookviz.ui.state import WEIGHTS, ModelChoice, Shown, choose
 
 PIN = "a"
 """What the link calls the pinned view."""
@@ -26,7 +26,7 @@ _LONGEST = 1000  # letters of a pinned view in a link
 def pin(shown: Shown, choice: ModelChoice, step: Address, *, size: int | None, whole: bool) -> None:
     """Keep what is on the screen as A; uploaded weights stay with the session."""
     sample = next((each.name for each in samples() if each.path == shown.file), None)
-    image = {"sample": sample} if sample else {"upload": chosen_upload() or ""}
+    image = {"sample": sample} if sample else {"upload": shown.upload}
     file = choice.checkpoint  # told from others by Streamlit's name for it
     link = urlencode(
         {
@@ -128,11 +128,8 @@ def _image(parts: dict[str, str]) -> Shown:
                 "another view."
             )
         )
-    title = recent.thumbnail.title
-    return Shown(
-        read_recent(recent),
-        say("Your image {title}", title=title),
-    )
+    name, title = recent.thumbnail.name, recent.thumbnail.title
+    return Shown(read_recent(recent), say("Your image {title}", title=title), upload=name)
 
 
 def _choice(link: str, parts: dict[str, str]) -> ModelChoice:

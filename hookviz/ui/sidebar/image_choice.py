@@ -95,7 +95,8 @@ def pick_image() -> Shown:
             image = read_recent(chosen)
         if image.note:
             st.caption(plain(image.note))
-        return Shown(image, say("Your image {name}", name=name))
+        own = chosen.thumbnail.name
+        return Shown(image, say("Your image {name}", name=name), upload=own)
     st.session_state[_STANDS_IN] = chosen_upload() is not None or (
         arrived_with == origin and not recent_images()
     )

@@ -99,3 +99,12 @@ def test_a_link_to_a_view_that_is_not_here_says_so(
     page = opened(model="ShapesNet", a=link)
     assert says in asked(page, "tiles")["compare"]["warning"]
     assert not page.error
+
+
+OWN = PIN_TWICE.replace(", sample.path)", ', upload="0a1b2c3d")')
+
+
+def test_ones_own_image_is_pinned_as_it_is_shown_whatever_the_link_says_yet() -> None:
+    app = AppTest.from_string(OWN).run(timeout=30)
+    assert not app.exception
+    assert parse_qs(app.session_state["links"][0])["upload"] == ["0a1b2c3d"]
