@@ -56,21 +56,21 @@ if TYPE_CHECKING:
         WeightsError,
     )
     from hookviz.explaining.attention import attention
+    from hookviz.explaining.compacted_model import CompactedModel, remove_pruned_channels
     from hookviz.explaining.known_attention import Attention
     from hookviz.explaining.linear_probe import LinearProbe, linear_probe
     from hookviz.explaining.mapped_network import NetworkMap, map_network
     from hookviz.explaining.patched_shares import Patching, PatchRow
     from hookviz.explaining.patching import patch
     from hookviz.explaining.pruned_network import prune
-    from hookviz.explaining.smaller_network import Smaller, smaller
     from hookviz.exploring import explore
     from hookviz.hooking import edits as edits
     from hookviz.hooking.gradients import Gradient, LayerGradients, on_gradients
     from hookviz.hooking.hooks import Call
-    from hookviz.hooking.observe_and_edit import before, edit, observe
+    from hookviz.hooking.observe_and_edit import edit, edit_inputs, observe
     from hookviz.hooking.pausing import pause_at
     from hookviz.hooking.replace_parameters import replace_parameters
-    from hookviz.hooking.verbose_pass import verbose
+    from hookviz.hooking.summary import summary
     from hookviz.images.reading import read as read_image
     from hookviz.lenses.contract.lens import Lens
     from hookviz.lenses.contract.result import LensResult
@@ -95,7 +95,7 @@ if TYPE_CHECKING:
     from hookviz.training.watching import BadTensor, BadTensorError, watch
     from hookviz.types import (
         Activation,
-        Address,
+        ActivationKey,
         Capture,
         Crop,
         InputImage,
@@ -111,7 +111,7 @@ __version__ = "1.0.0"
 
 __all__ = [
     "Activation",
-    "Address",
+    "ActivationKey",
     "Atlas",
     "AtlasImage",
     "AtlasProgress",
@@ -126,6 +126,7 @@ __all__ = [
     "ChannelComparison",
     "ChannelMatches",
     "ClassMaps",
+    "CompactedModel",
     "Comparison",
     "Crop",
     "EngineError",
@@ -158,7 +159,6 @@ __all__ = [
     "Preprocess",
     "SettingError",
     "Similarity",
-    "Smaller",
     "StoredActivations",
     "StoredLayer",
     "Synthesis",
@@ -173,12 +173,12 @@ __all__ = [
     "WeightsError",
     "__version__",
     "attention",
-    "before",
     "capture",
     "class_maps",
     "clip_gradients",
     "compare",
     "edit",
+    "edit_inputs",
     "edited",
     "explore",
     "extract_features",
@@ -202,6 +202,7 @@ __all__ = [
     "read_atlas",
     "read_image",
     "record",
+    "remove_pruned_channels",
     "replace_parameters",
     "run_lens",
     "save_atlas_pages",
@@ -209,9 +210,8 @@ __all__ = [
     "save_script",
     "save_weights",
     "similarity",
-    "smaller",
     "stream",
-    "verbose",
+    "summary",
     "watch",
     "wrap",
 ]
@@ -245,14 +245,14 @@ _HOMES = {
     "explaining.patched_shares": ("PatchRow", "Patching"),
     "explaining.patching": ("patch",),
     "explaining.pruned_network": ("prune",),
-    "explaining.smaller_network": ("Smaller", "smaller"),
+    "explaining.compacted_model": ("CompactedModel", "remove_pruned_channels"),
     "exploring": ("explore",),
     "hooking.gradients": ("Gradient", "LayerGradients", "on_gradients"),
     "hooking.hooks": ("Call",),
-    "hooking.observe_and_edit": ("before", "edit", "observe"),
+    "hooking.observe_and_edit": ("edit_inputs", "edit", "observe"),
     "hooking.pausing": ("pause_at",),
     "hooking.replace_parameters": ("replace_parameters",),
-    "hooking.verbose_pass": ("verbose",),
+    "hooking.summary": ("summary",),
     "images.reading": ("read_image",),
     "lenses.contract.lens": ("Lens",),
     "lenses.contract.result": ("LensResult",),
@@ -277,7 +277,7 @@ _HOMES = {
     "training.watching": ("BadTensor", "BadTensorError", "watch"),
     "ui.serving.local_app": ("Explorer",),
     "types": (
-        *("Activation", "Address", "Capture", "Crop", "InputImage", "LayerInfo"),
+        *("Activation", "ActivationKey", "Capture", "Crop", "InputImage", "LayerInfo"),
         *("Model", "ModelInput", "ModelSpec", "Preprocess"),
     ),
     "errors": tuple(
@@ -286,7 +286,14 @@ _HOMES = {
 }
 _MODULES = {name: module for module, names in _HOMES.items() for name in names}
 _OTHER_NAMES = {"extract_features": "features", "read_image": "read"}  # in their own module
-_RENAMED = {"Excitation": "TopActivation"}  # old name → new one, for one version
+_RENAMED = {  # old name → new one, for one version
+    "Address": "ActivationKey",
+    "Excitation": "TopActivation",
+    "Smaller": "CompactedModel",
+    "before": "edit_inputs",
+    "smaller": "remove_pruned_channels",
+    "verbose": "summary",
+}
 _OLD_FUNCTIONS = ("capture_batch", "capture_each")  # which warn when they are called
 
 

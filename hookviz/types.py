@@ -288,8 +288,8 @@ def _differs_in_training(module: nn.Module) -> bool:
 
 
 @dataclass(frozen=True, order=True, slots=True)
-class Address:
-    r"""Address of an activation: which layer, which of its calls, which of its outputs.
+class ActivationKey:
+    r"""Key of an activation: which layer, which of its calls, which of its outputs.
 
     Written ``layer``, ``layer#1`` for the second call, and ``layer[0]`` or ``layer#1[mask]`` for
     one part of a tuple, list or dict. A ``#``, ``[``, ``]`` or ``\`` in a name itself is written
@@ -310,8 +310,8 @@ class Address:
     def in_words(self) -> str:
         """The address as people read it, its calls counted from 1.
 
-        >>> from hookviz.types import Address
-        >>> Address("relu").in_words, Address("relu", 1, ("mask",)).in_words
+        >>> from hookviz.types import ActivationKey
+        >>> ActivationKey("relu").in_words, ActivationKey("relu", 1, ("mask",)).in_words
         ('relu', 'relu, call 2[mask]')
         """
         if not self.call:
@@ -322,12 +322,12 @@ class Address:
         )
 
     @classmethod
-    def read(cls, text: str) -> "Address":
+    def read(cls, text: str) -> "ActivationKey":
         """Read a written address; any other text stands for the layer of that name.
 
-        >>> from hookviz.types import Address
-        >>> Address.read("layer#1[mask]")
-        Address(layer='layer', call=1, path=('mask',))
+        >>> from hookviz.types import ActivationKey
+        >>> ActivationKey.read("layer#1[mask]")
+        ActivationKey(layer='layer', call=1, path=('mask',))
         """
         written = _ADDRESS.fullmatch(text)
         if written is None:
@@ -550,7 +550,7 @@ class Activation:
         layout: how that lies.
     """
 
-    address: Address
+    address: ActivationKey
     raw: Tensor = field(repr=False)
     layout: Layout = UNKNOWN
 
@@ -643,7 +643,9 @@ class Capture(Mapping[str, Activation]):
             UnknownLayerError: nothing was recorded there; also a `KeyError`, so that ``in`` and
                 ``get`` work as on any mapping.
         """
-        activation = self._by_address.get(address, self._by_address.get(str(Address(str(address)))))
+        activation = self._by_address.get(
+            address, self._by_address.get(str(ActivationKey(str(address))))
+        )
         if activation is None:
             raise MissingAddressError(say("captured layer"), address, self._by_address)
         return activation
@@ -755,7 +757,7 @@ class MissingAddressError(UnknownLayerError, KeyError):
         super().__init__(kind, name, known)
         several = next(filter(_is_later_call, (*self.nearest, *known)), None)
         if several is not None and _is_later_call(self.name):
-            read = Address.read(several)
+            read = ActivationKey.read(several)
             told = say(
                 "An address counts calls from 0: {address!r} is {words}.",
                 address=several,
@@ -768,4 +770,4 @@ class MissingAddressError(UnknownLayerError, KeyError):
 
 
 def _is_later_call(address: str) -> bool:
-    return Address.read(address).call > 0
+    return ActivationKey.read(address).call > 0

@@ -31,17 +31,33 @@ def test_the_old_names_go_in_the_next_minor_version() -> None:
     assert now < [int(part) for part in deprecated.REMOVED_IN.split(".")]
 
 
-def test_a_class_by_its_old_name() -> None:
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Address", "ActivationKey"),
+        ("Excitation", "TopActivation"),
+        ("Smaller", "CompactedModel"),
+        ("before", "edit_inputs"),
+        ("smaller", "remove_pruned_channels"),
+        ("verbose", "summary"),
+    ],
+)
+def test_a_public_name_by_its_old_one(old: str, new: str) -> None:
+    message = f"hookviz.{old} is now called hookviz.{new}; the old name goes in HookViz 2.0."
+    for _ in range(2):  # each use warns
+        with warns_here(message):
+            found = getattr(hookviz, old)
+    assert found is getattr(hookviz, new)
+    assert old not in dir(hookviz)
+
+
+def test_an_old_name_that_is_imported() -> None:
     message = (
         "hookviz.Excitation is now called hookviz.TopActivation; the old name goes in HookViz 2.0."
     )
-    for _ in range(2):  # each use warns
-        with warns_here(message):
-            old = hookviz.Excitation  # type: ignore[attr-defined]
     with warns_here(message):
         from hookviz import Excitation  # type: ignore[attr-defined]  # noqa: PLC0415
-    assert old is Excitation is hookviz.TopActivation
-    assert "Excitation" not in dir(hookviz)
+    assert Excitation is hookviz.TopActivation
 
 
 @pytest.fixture(scope="module")

@@ -126,7 +126,9 @@ OWN: dict[str, list[Callable[[nn.Module], Any]]] = {
         block(lambda net: hookviz.observe(net, None)),
     ],
     "edit": [block(lambda net: hookviz.edit(net, "*", lambda call: call.output * 2))],
-    "before": [block(lambda net: hookviz.before(net, Layer, lambda call: call.inputs[0] + 1))],
+    "edit_inputs": [
+        block(lambda net: hookviz.edit_inputs(net, Layer, lambda call: call.inputs[0] + 1))
+    ],
     "on_gradients": [
         block(hookviz.on_gradients),
         decorated(lambda net: hookviz.on_gradients(net, None, lambda each: each.value * 2)),
@@ -144,7 +146,7 @@ OWN: dict[str, list[Callable[[nn.Module], Any]]] = {
     ],
     "record": [block(hookviz.record)],
     "watch": [block(hookviz.watch)],
-    "verbose": [lambda net: hookviz.verbose(net, random_input(0, 8), file=io.StringIO())],
+    "summary": [lambda net: hookviz.summary(net, random_input(0, 8), file=io.StringIO())],
 }
 """What people do to a network of their own."""
 
@@ -254,7 +256,7 @@ RUN_NO_NETWORK = {
     *("read_atlas", "read_image", "save_atlas_pages", "save_weights", "wrap"),
     "lightning_callback",  # whose trainer records, as `record` does
     "linear_probe",  # which has its features from extract_features, and runs nothing itself
-    "smaller",  # whose code is followed; held to the same in explaining/test_smaller_network.py
+    "remove_pruned_channels",  # held to the same in explaining/test_compacted_model.py
 }
 
 

@@ -101,7 +101,7 @@ DOUBLED = {"conv2": hookviz.edits.scale(2)}
 
 
 def begun(network: Any, _folder: Path) -> object:
-    with hookviz.before(network, "conv2", lambda call: call.inputs[0] * 2):
+    with hookviz.edit_inputs(network, "conv2", lambda call: call.inputs[0] * 2):
         return called(network)
 
 
@@ -161,7 +161,7 @@ CALLS: dict[str, Callee] = {
     "Objective.says_alone": Callee(lambda net, _: CLASS.says_alone(net)),
     "ObjectiveSum.check": Callee(lambda net, _: (2 * CLASS).check(net, (5, 1, 1))),
     "ObjectiveSum.says": Callee(lambda net, _: (2 * CLASS).says(net)),
-    "before": Callee(begun),
+    "edit_inputs": Callee(begun),
     "clip_gradients": Callee(clipped),
     "edit": Callee(edited),
     "observe": Callee(seen),
@@ -169,7 +169,7 @@ CALLS: dict[str, Callee] = {
     "pause_at": Callee(paused),
     "record": Callee(recorded),
     "replace_parameters": Callee(replaced),
-    "verbose": Callee(lambda net, _: hookviz.verbose(net, IMAGE, file=io.StringIO()).detach()),
+    "summary": Callee(lambda net, _: hookviz.summary(net, IMAGE, file=io.StringIO()).detach()),
     "edited": Callee(lambda net, _: hookviz.capture(hookviz.edited(net, DOUBLED), IMAGE)),
     "patch": Callee(lambda net, _: hookviz.patch(net, IMAGE, IMAGE + 1, "conv2").shares),
     "attention": Callee(lambda net, _: hookviz.attention(net, IMAGE), vit),
@@ -196,7 +196,9 @@ CALLS: dict[str, Callee] = {
         lambda net, at: load_file(hookviz.save_weights(net, at / "weights.safetensors"))
     ),
     "similarity": Callee(lambda net, at: hookviz.similarity(net, net, files(at)).cka),
-    "smaller": Callee(lambda net, _: hookviz.smaller(net, IMAGE).removed),
+    "remove_pruned_channels": Callee(
+        lambda net, _: hookviz.remove_pruned_channels(net, IMAGE).removed
+    ),
     "watch": Callee(watched),
     "wrap": Callee(lambda net, _: hookviz.capture(hookviz.wrap(net), IMAGE)),
 }
@@ -247,7 +249,7 @@ def comparable(value: object) -> object:
 def test_a_module_gives_what_its_model_gives(name: str, tmp_path: Path) -> None:
     call, build, _looks = CALLS[name]
     network = seeded(build)
-    if name == "smaller":
+    if name == "remove_pruned_channels":
         prunes = [network.get_parameter(f"conv1.{kind}") for kind in ("weight", "bias")]
         with torch.no_grad():
             for each in prunes:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.codegen.wording import as_maps
 from hookviz.language.speaking import speaking
-from hookviz.types import Address, Layout, MissingAddressError
+from hookviz.types import ActivationKey, Layout, MissingAddressError
 from tests.networks import Tiny, as_model, random_input, seeded
 
 NAMES = ("c", "c#1", "c[0]", "c[0]#1", "c]", "c\\", "c\\#1", "#", "layer1.0.conv1", "")
@@ -21,30 +21,30 @@ PATHS: tuple[tuple[str, ...], ...] = ((), ("0",), ("0", "1"), ("0][1",), ("a#1",
 
 
 def test_every_address_is_written_in_a_way_of_its_own_and_read_back() -> None:
-    every = [Address(*each) for each in itertools.product(NAMES, (0, 1, 12), PATHS)]
+    every = [ActivationKey(*each) for each in itertools.product(NAMES, (0, 1, 12), PATHS)]
     assert len({str(address) for address in every}) == len(every)
     for address in every:
-        assert Address.read(str(address)) == address
+        assert ActivationKey.read(str(address)) == address
 
 
 @pytest.mark.parametrize(
     ("address", "written"),
     [
-        (Address("layer1.0.conv1"), "layer1.0.conv1"),
-        (Address("relu", 1), "relu#1"),
-        (Address("lstm", 0, ("1", "0")), "lstm[1][0]"),
-        (Address("block", 2, ("mask",)), "block#2[mask]"),
-        (Address("c#1"), "c\\#1"),
-        (Address("t[0]", 1, ("0",)), "t\\[0\\]#1[0]"),
+        (ActivationKey("layer1.0.conv1"), "layer1.0.conv1"),
+        (ActivationKey("relu", 1), "relu#1"),
+        (ActivationKey("lstm", 0, ("1", "0")), "lstm[1][0]"),
+        (ActivationKey("block", 2, ("mask",)), "block#2[mask]"),
+        (ActivationKey("c#1"), "c\\#1"),
+        (ActivationKey("t[0]", 1, ("0",)), "t\\[0\\]#1[0]"),
     ],
 )
-def test_the_written_form(address: Address, written: str) -> None:
+def test_the_written_form(address: ActivationKey, written: str) -> None:
     assert str(address) == written
 
 
 @pytest.mark.parametrize("text", ["c#", "c#x", "c[0", "c]0[", "c\\"])
 def test_text_that_nobody_writes_is_a_name(text: str) -> None:
-    assert Address.read(text) == Address(text)
+    assert ActivationKey.read(text) == ActivationKey(text)
 
 
 class _Colliding(nn.Module):
@@ -140,13 +140,15 @@ def test_windows_are_put_back_of_one_image_and_of_several(
 @pytest.mark.parametrize(
     ("address", "english", "chinese"),
     [
-        (Address("relu"), "relu", "relu"),
-        (Address("relu", 1), "relu, call 2", "relu（第 2 次调用）"),
-        (Address("b", 11, ("mask",)), "b, call 12[mask]", "b（第 12 次调用）[mask]"),
-        (Address("c#1", 1), "c\\#1, call 2", "c\\#1（第 2 次调用）"),
+        (ActivationKey("relu"), "relu", "relu"),
+        (ActivationKey("relu", 1), "relu, call 2", "relu（第 2 次调用）"),
+        (ActivationKey("b", 11, ("mask",)), "b, call 12[mask]", "b（第 12 次调用）[mask]"),
+        (ActivationKey("c#1", 1), "c\\#1, call 2", "c\\#1（第 2 次调用）"),
     ],
 )
-def test_people_read_calls_counted_from_one(address: Address, english: str, chinese: str) -> None:
+def test_people_read_calls_counted_from_one(
+    address: ActivationKey, english: str, chinese: str
+) -> None:
     assert address.in_words == english
     with speaking("zh_CN"):
         assert address.in_words == chinese

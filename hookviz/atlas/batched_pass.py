@@ -20,7 +20,7 @@ from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.network_state import is_shared, share
 from hookviz.models.copying import copied_network
-from hookviz.types import Address, Model
+from hookviz.types import ActivationKey, Model
 from hookviz.wording import times
 
 _SAMPLED = 3  # rows and columns of each map whose cells are in the histogram
@@ -83,7 +83,7 @@ class BatchedPass:
 
         def see(call: hooks.Call) -> None:
             for path, tensor in hooks.tensors_in(call.output):
-                layer = self.table.by_address.get(str(Address(call.layer, call.index, path)))
+                layer = self.table.by_address.get(str(ActivationKey(call.layer, call.index, path)))
                 if layer is None:
                     continue
                 try:

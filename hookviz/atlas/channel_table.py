@@ -10,7 +10,7 @@ from hookviz.capturing.own_input import own_shape
 from hookviz.capturing.wanted_layers import wanted_layers
 from hookviz.errors import ModelError, SettingError
 from hookviz.language.saying import say
-from hookviz.types import UNKNOWN, Address, Layout, Model
+from hookviz.types import UNKNOWN, ActivationKey, Layout, Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class LayerChannels:
     @property
     def name(self) -> str:
         """Name of the layer, without the call."""
-        return Address.read(self.address).layer
+        return ActivationKey.read(self.address).layer
 
     @property
     def rows(self) -> slice:
@@ -94,7 +94,7 @@ def channel_table(
     return ChannelTable(tuple(layers), input_shape)
 
 
-def _outputs(trace: LayerTrace, name: str) -> tuple[Address, ...]:
+def _outputs(trace: LayerTrace, name: str) -> tuple[ActivationKey, ...]:
     """Return where a layer puts out maps, or lines; a volume is neither."""
     found = trace.map_outputs.get(name, ())
     return tuple(address for address in found if len(trace.shapes[address]) in (2, 3))

@@ -23,7 +23,7 @@ from hookviz.capturing.other_sizes import (
     grown_axes,
 )
 from hookviz.capturing.returned_call import Path, ReturnedCall, Shape
-from hookviz.types import FIRST, LAST, UNKNOWN, VECTORS, Address, Layout, Model
+from hookviz.types import FIRST, LAST, UNKNOWN, VECTORS, ActivationKey, Layout, Model
 
 
 def arranged(model: Model, shape: Shape, calls: Sequence[ReturnedCall]) -> tuple[ReturnedCall, ...]:
@@ -79,13 +79,15 @@ def _stretch(shape: Shape, grid: Shape) -> float:
 
 
 def laid_out(
-    calls: Sequence[ReturnedCall], layouts: Mapping[Address, Layout]
+    calls: Sequence[ReturnedCall], layouts: Mapping[ActivationKey, Layout]
 ) -> tuple[ReturnedCall, ...]:
     """Return the calls of a pass over a certain input, which lie as those of a general one do."""
     settled = []
     counts = Counter[str]()
     for call in calls:
-        places = {path: Address(call.layer, counts[call.layer], path) for path in call.layouts}
+        places = {
+            path: ActivationKey(call.layer, counts[call.layer], path) for path in call.layouts
+        }
         counts[call.layer] += 1
         found = {path: layouts.get(places[path], each) for path, each in call.layouts.items()}
         settled.append(_settled(call, found, call.taken_layout))

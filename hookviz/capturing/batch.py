@@ -34,7 +34,7 @@ from hookviz.types import (
     LAST,
     TOKENS,
     Activation,
-    Address,
+    ActivationKey,
     Capture,
     Layout,
     Model,
@@ -196,7 +196,7 @@ class _Passes:
         Raises:
             ModelError: something has no part for each.
         """
-        found: dict[Address, tuple[Layout, Tensor | tuple[Tensor, ...]]] = {}
+        found: dict[ActivationKey, tuple[Layout, Tensor | tuple[Tensor, ...]]] = {}
         for part in parts:
             if self._are_rows(part):
                 layout = part.layout.of(tuple(part.raw.shape[1:]))
@@ -286,7 +286,7 @@ class _Passes:
             return None
 
 
-def _at(recording: Recording | None, address: Address, of_inputs: bool) -> Tensor | None:
+def _at(recording: Recording | None, address: ActivationKey, of_inputs: bool) -> Tensor | None:
     """Return what a pass recorded at an address; None where it did not come there."""
     if recording is None:
         return None

@@ -14,7 +14,7 @@ from hookviz.types import (
     UNKNOWN,
     WINDOWS,
     Activation,
-    Address,
+    ActivationKey,
     Capture,
     Layout,
     MissingAddressError,
@@ -32,7 +32,7 @@ class BatchActivation:
         layout: how the part of one image lies.
     """
 
-    address: Address
+    address: ActivationKey
     raw: Tensor = field(repr=False)
     layout: Layout = UNKNOWN
 
@@ -53,7 +53,7 @@ class BatchActivation:
         return (self[image] for image in range(len(self)))
 
 
-Parts = Mapping[Address, tuple[Layout, Tensor | tuple[Tensor, ...]]]
+Parts = Mapping[ActivationKey, tuple[Layout, Tensor | tuple[Tensor, ...]]]
 """By address how one image's part lies, and the parts: rows of a tensor, or tensors."""
 
 
@@ -150,7 +150,7 @@ class CaptureBatch(Sequence[Capture]):
 
     def _of_all(self, text: str) -> BatchActivation:
         known = {str(address): address for address in self._passes[0].activations}
-        address = known.get(text, known.get(str(Address(text))))
+        address = known.get(text, known.get(str(ActivationKey(text))))
         if address is None or not all(address in own.activations for own in self._passes):
             raise MissingAddressError(say("captured layer"), text, self.layers)
         each = [own.activations[address][1] for own in self._passes]

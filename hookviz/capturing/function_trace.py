@@ -23,7 +23,7 @@ from hookviz.capturing.returned_call import (
 )
 from hookviz.hooking import hooks
 from hookviz.hooking.function_calls import kind_of_function
-from hookviz.types import Address, LayerInfo, Layout
+from hookviz.types import ActivationKey, LayerInfo, Layout
 
 
 class FunctionCall(NamedTuple):
@@ -48,10 +48,10 @@ class FunctionTrace:
     maps: tuple[LayerInfo, ...]
     calls: Mapping[str, int]
     nbytes: Mapping[str, int]
-    map_outputs: Mapping[str, tuple[Address, ...]]
-    layouts: Mapping[Address, Layout]
-    shapes: Mapping[Address, Shape]
-    taken: Mapping[Address, Layout]
+    map_outputs: Mapping[str, tuple[ActivationKey, ...]]
+    layouts: Mapping[ActivationKey, Layout]
+    shapes: Mapping[ActivationKey, Shape]
+    taken: Mapping[ActivationKey, Layout]
     order: tuple[tuple[str, int], ...]
 
     @property

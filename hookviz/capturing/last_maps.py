@@ -3,7 +3,7 @@
 from collections.abc import Container
 
 from hookviz.capturing.layer_trace import LayerTrace
-from hookviz.types import TOKENS, Address
+from hookviz.types import TOKENS, ActivationKey
 
 IDLE = ("Dropout", "Dropout2d", "Identity")
 """Kinds of layers that pass on what they are given, outside of training."""
@@ -50,7 +50,9 @@ def last_maps(trace: LayerTrace, among: Container[str]) -> str | None:
     named = [
         name
         for name in same
-        if name in among and trace.map_outputs.get(name) == (Address(name),) and name not in idle
+        if name in among
+        and trace.map_outputs.get(name) == (ActivationKey(name),)
+        and name not in idle
     ]
     return named[-1] if named else None
 

@@ -11,7 +11,7 @@ from hookviz.capturing import layers
 from hookviz.capturing.function_trace import FunctionTrace
 from hookviz.capturing.returned_call import CallTables, ReturnedCall, Shape, described
 from hookviz.hooking.modules import named_modules
-from hookviz.types import Address, LayerInfo, Layout
+from hookviz.types import ActivationKey, LayerInfo, Layout
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,10 +23,10 @@ class Listing:
     convs_and_linears: tuple[LayerInfo, ...]
     maps: tuple[LayerInfo, ...]
     every: tuple[LayerInfo, ...]
-    map_outputs: Mapping[str, tuple[Address, ...]]
-    layouts: Mapping[Address, Layout]
-    shapes: Mapping[Address, Shape]
-    taken: Mapping[Address, Layout]
+    map_outputs: Mapping[str, tuple[ActivationKey, ...]]
+    layouts: Mapping[ActivationKey, Layout]
+    shapes: Mapping[ActivationKey, Shape]
+    taken: Mapping[ActivationKey, Layout]
     scores: int
     functions: FunctionTrace
 
@@ -41,7 +41,7 @@ class Listing:
         return self.functions.among(self.layers, self.functions.layers, blocks=False)
 
     @cached_property
-    def shown_outputs(self) -> Mapping[str, tuple[Address, ...]]:
+    def shown_outputs(self) -> Mapping[str, tuple[ActivationKey, ...]]:
         """`map_outputs` of `shown`."""
         return {**self.map_outputs, **self.functions.map_outputs}
 

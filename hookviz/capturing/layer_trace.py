@@ -23,7 +23,7 @@ from hookviz.hooking.findings import Findings
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.network_state import is_shared
 from hookviz.hooking.shape_pass import find_dtype, pass_without_data
-from hookviz.types import UNKNOWN, Address, LayerInfo, Layout, Model, ModelInput, Preprocess
+from hookviz.types import UNKNOWN, ActivationKey, LayerInfo, Layout, Model, ModelInput, Preprocess
 from hookviz.weights_digest import fingerprint
 
 _MOST_TRACES = 8  # input shapes, and inputs, per network that are remembered
@@ -138,21 +138,21 @@ class LayerTrace:
         return self._list(laid_out(self._watched.calls, {}))
 
     @cached_property
-    def _sure(self) -> frozenset[Address]:
+    def _sure(self) -> frozenset[ActivationKey]:
         """Outputs of which the pass alone tells how they lie."""
         if self._is_refolded:
             return frozenset()
         calls = zip(self._watched.calls, self.turns, strict=True)
-        outputs = (Address(*turn, path) for call, turn in calls for path in call.sure)
+        outputs = (ActivationKey(*turn, path) for call, turn in calls for path in call.sure)
         return frozenset((*outputs, *self.functions.layouts))
 
     @cached_property
-    def _sure_taken(self) -> frozenset[Address]:
+    def _sure_taken(self) -> frozenset[ActivationKey]:
         """Calls of which the pass alone tells how the first tensor lay that they were given."""
         if self._is_refolded:
             return frozenset()
         calls = zip(self._watched.calls, self.turns, strict=True)
-        given = (Address(*turn) for call, turn in calls if call.is_taken_sure)
+        given = (ActivationKey(*turn) for call, turn in calls if call.is_taken_sure)
         return frozenset((*given, *self.functions.taken))
 
     def _list(self, calls: Calls) -> Listing:
@@ -170,17 +170,17 @@ class LayerTrace:
         weighted = sum(self._modules.parameters[name] > 0 for name in self._modules.leaves)
         return self.convs if 5 * len(self.convs) >= weighted else self.listing.usual
 
-    def address(self, layer: str) -> Address:
+    def address(self, layer: str) -> ActivationKey:
         """Return the call that a layer's name, or a written address such as ``relu#1``, is of."""
-        return Address(layer) if layer in self.calls else Address.read(layer)
+        return ActivationKey(layer) if layer in self.calls else ActivationKey.read(layer)
 
-    def layout_of(self, address: Address) -> Layout:
+    def layout_of(self, address: ActivationKey) -> Layout:
         """Return how one output lies, by more passes only where its layer does not tell."""
         if self._listing is None and address in self._sure:
             return self._as_watched.layouts[address]
         return self.layouts.get(address, UNKNOWN)
 
-    def taken_layout_of(self, address: Address) -> Layout:
+    def taken_layout_of(self, address: ActivationKey) -> Layout:
         """Return how the first tensor lay that a call was given, as `layout_of`."""
         if self._listing is None and address in self._sure_taken:
             return self._as_watched.taken[address]

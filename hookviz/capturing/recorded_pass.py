@@ -23,7 +23,7 @@ from hookviz.hooking.recorder import Recorded, Recorder
 from hookviz.language.saying import say
 from hookviz.outputs.answer import Scores
 from hookviz.outputs.reading import no_scores, read_scores
-from hookviz.types import UNKNOWN, Activation, Address, Model, ModelInput, Progress
+from hookviz.types import UNKNOWN, Activation, ActivationKey, Model, ModelInput, Progress
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -131,7 +131,9 @@ def activation_of(seen: LayerTrace, record: Recorded) -> Activation | None:
     return _activation(seen, record.address, HOST.keep([record.tensor])[0], whole=False)
 
 
-def _activation(seen: LayerTrace, address: Address, values: Tensor, *, whole: bool) -> Activation:
+def _activation(
+    seen: LayerTrace, address: ActivationKey, values: Tensor, *, whole: bool
+) -> Activation:
     layout = seen.layout_of(address)
     if not whole and layout.batch:
         values = without_batch(values)
@@ -148,7 +150,7 @@ def _taken(
     whole: bool,
 ) -> Iterator[Activation]:
     """Yield what the layers were given; how it lies is known of the first tensor of each call."""
-    told = set[Address]()
+    told = set[ActivationKey]()
     modules: dict[str, nn.Module] = {}
     for record, tensor in zip(records, tensors, strict=True):
         values = tensor

@@ -21,7 +21,7 @@ from hookviz.types import (
     UNKNOWN,
     VECTORS,
     WINDOWS,
-    Address,
+    ActivationKey,
     LayerInfo,
     Layout,
 )
@@ -120,22 +120,22 @@ class CallTables:
     def __init__(self, calls: Iterable[ReturnedCall], dimensions: int) -> None:
         """List calls of a pass whose input has so many axes, its batch included."""
         self.counts, self.nbytes = Counter[str](), Counter[str]()
-        self.layouts, self.taken = dict[Address, Layout](), dict[Address, Layout]()
-        self.shapes = dict[Address, Shape]()
-        self.map_outputs: dict[str, tuple[Address, ...]] = {}
+        self.layouts, self.taken = dict[ActivationKey, Layout](), dict[ActivationKey, Layout]()
+        self.shapes = dict[ActivationKey, Shape]()
+        self.map_outputs: dict[str, tuple[ActivationKey, ...]] = {}
         self.first: dict[str, ReturnedCall] = {}
         self.first_maps: dict[str, tuple[ReturnedCall, Path]] = {}
         for call in calls:
             name, number = call.layer, self.counts[call.layer]
             self.counts[name] += 1
             self.nbytes[name] += call.nbytes
-            self.taken[Address(name, number)] = call.taken_layout
+            self.taken[ActivationKey(name, number)] = call.taken_layout
             self.first.setdefault(name, call)
             for path, layout in call.layouts.items():
-                self.layouts[Address(name, number, path)] = layout
-                self.shapes[Address(name, number, path)] = call.map_shape(path)
+                self.layouts[ActivationKey(name, number, path)] = layout
+                self.shapes[ActivationKey(name, number, path)] = call.map_shape(path)
             for path in call.maps(dimensions):
-                address = Address(name, number, path)
+                address = ActivationKey(name, number, path)
                 self.map_outputs[name] = (*self.map_outputs.get(name, ()), address)
                 self.first_maps.setdefault(name, (call, path))
 

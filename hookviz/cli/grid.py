@@ -15,7 +15,7 @@ from hookviz.drawing.grid import make_grid
 from hookviz.drawing.scales import SCALES
 from hookviz.drawing.statistics import SORTS
 from hookviz.errors import ModelError
-from hookviz.types import Activation, Address, Model
+from hookviz.types import Activation, ActivationKey, Model
 
 _SUFFIXES = (".png", ".pdf", ".svg")
 
@@ -103,5 +103,7 @@ def _activation(
     model: Model, picture: ImageFile, layer: str, *, size: int | None, whole: bool
 ) -> Activation:
     """Capture a layer's output for a picture; `layer` may name a call and a part: ``relu#1[0]``."""
-    name = layer if layer in dict(model.network.named_modules()) else Address.read(layer).layer
+    name = (
+        layer if layer in dict(model.network.named_modules()) else ActivationKey.read(layer).layer
+    )
     return capture(model, picture, name, size=size, whole=whole, logits=False)[layer]

@@ -9,7 +9,7 @@ from hookviz.models import architectures
 from hookviz.models.bundled import BUNDLED
 from hookviz.models.model_source import ModelSource, ScriptCalls
 from hookviz.models.sources import find_source
-from hookviz.types import UNKNOWN, Address, Layout, Model, Preprocess
+from hookviz.types import UNKNOWN, ActivationKey, Layout, Model, Preprocess
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,7 +93,7 @@ class PictureFacts(NetworkFacts):
         channel: the one that is drawn alone as well, if any.
     """
 
-    address: Address
+    address: ActivationKey
     layout: Layout = UNKNOWN
     depth: int | None = None
     sort: str = "index"

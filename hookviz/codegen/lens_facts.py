@@ -12,7 +12,7 @@ from hookviz.capturing.layers import leaf_names
 from hookviz.codegen.facts import NetworkFacts, network_facts
 from hookviz.hooking.findings import Findings
 from hookviz.outputs.declaration import Output
-from hookviz.types import UNKNOWN, Address, Layout, Model
+from hookviz.types import UNKNOWN, ActivationKey, Layout, Model
 
 LensCode = tuple[str, dict[str, str]]
 """What a lens's ``script`` returns: lines of code, and for each value the expression that has it.
@@ -123,8 +123,8 @@ def lens_facts_of(
 
 def _layouts(model: Model, shape: tuple[int, ...]) -> dict[str, Layout]:
     trace = layer_trace(model, shape)
-    shown = {str(address): address for address in (Address(*turn) for turn in trace.turns)}
-    shown |= {name: trace.map_outputs.get(name, (Address(name),))[0] for name in trace.calls}
+    shown = {str(address): address for address in (ActivationKey(*turn) for turn in trace.turns)}
+    shown |= {name: trace.map_outputs.get(name, (ActivationKey(name),))[0] for name in trace.calls}
     return {name: trace.layouts.get(address, UNKNOWN) for name, address in shown.items()}
 
 

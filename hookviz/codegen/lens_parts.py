@@ -7,7 +7,7 @@ from hookviz.codegen.lens_facts import LensFacts
 from hookviz.codegen.wording import as_maps, quoted
 from hookviz.explaining.baselines import LEVELS, blurred
 from hookviz.images.samples import samples
-from hookviz.types import Address
+from hookviz.types import ActivationKey
 
 
 def in_order(*chunks: str) -> str:
@@ -175,7 +175,7 @@ _FORWARD_OF_CALLS = _HOLDING.format(
 
 def forward(facts: LensFacts) -> str:
     """Write ``forward(images, *names)``, of the calls of layers that the lens is about."""
-    asked = (Address.read(str(facts.chosen.get(name))) for name in ("layer", "of"))
+    asked = (ActivationKey.read(str(facts.chosen.get(name))) for name in ("layer", "of"))
     return _FORWARD_OF_CALLS if any(address.call for address in asked) else FORWARD
 
 

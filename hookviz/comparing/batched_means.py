@@ -11,7 +11,7 @@ from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.wanted_layers import wanted_layers
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
-from hookviz.types import UNKNOWN, VECTORS, Address, Layout, Model
+from hookviz.types import UNKNOWN, VECTORS, ActivationKey, Layout, Model
 
 _FAR = 1e-5  # of a layer's largest mean: rounding is less, what another image changes is more
 
@@ -32,13 +32,13 @@ def batched_means(
     seen = layer_trace(model, tuple(images.shape[1:]))
     wanted = wanted_layers(model, seen, layers)
     to_come = sum(seen.calls[name] for name in wanted)
-    means: dict[Address, NDArray[np.float32] | None] = {}
+    means: dict[ActivationKey, NDArray[np.float32] | None] = {}
 
     def see(call: hooks.Call) -> None:
         nonlocal to_come
         reporter.within(0)  # whoever waits may end the pass here
         for path, tensor in hooks.plain_tensors_in(call.output):
-            address = Address(call.layer, call.index, path)
+            address = ActivationKey(call.layer, call.index, path)
             shape = len(images), *seen.shapes.get(address, ())
             layout = seen.layouts.get(address, UNKNOWN)
             means[address] = _means(tensor.detach(), layout, shape)

@@ -25,7 +25,7 @@ from hookviz.drawing.scales import Limits, held, quantise
 from hookviz.drawing.statistics import CHOSEN, ChannelStats, Levels, channel_stats, chosen, order
 from hookviz.errors import HookVizError, SettingError, one_of
 from hookviz.language.saying import say, say_count, sentences
-from hookviz.types import UNKNOWN, Activation, Address, Layout, Pixels
+from hookviz.types import UNKNOWN, Activation, ActivationKey, Layout, Pixels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +57,7 @@ class Grid:
         depth: which slice of a volume it shows, or frame of video; None of what has none.
     """
 
-    address: Address | None
+    address: ActivationKey | None
     title: str
     shape: tuple[int, int, int]
     sort: str

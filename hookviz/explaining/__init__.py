@@ -9,7 +9,7 @@ capturing, hooking and the top files.
 - Receptive fields: `receptive_field`; the rule of a torch function is in `receptive_conv_pool` or
   `receptive_reshape`, and is chosen in `receptive_rules`.
 - Ablation and pruning: `channel_ablation`, `channel_mask`; `pruning` chooses weights,
-  `pruned_network` sets them to 0, `smaller_network` removes channels by `pruning_groups`.
+  `pruned_network` sets them to 0, `compacted_model` removes channels by `pruning_groups`.
 - Patching: `patching` puts activations of one image into a pass over another, part by part
   (`layer_parts`), and `attribution_patching` estimates it; `part_changes` runs the passes, and
   those of ablation.

@@ -23,7 +23,7 @@ from hookviz.hooking.precision import device_and_dtype
 from hookviz.language.saying import joined, say
 from hookviz.models.wrapping import as_model
 from hookviz.outputs.reading import read_scores
-from hookviz.types import Address, Model, ModelInput
+from hookviz.types import ActivationKey, Model, ModelInput
 
 _MOST_NAMED = 3  # layers in a message
 
@@ -124,7 +124,7 @@ def _by_address(
     kept = {}
     for call, tensor in zip(found, tensors, strict=True):
         if tensor is not None:
-            kept[str(Address(call.layer, times_of[call.layer]))] = _by_head(tensor)
+            kept[str(ActivationKey(call.layer, times_of[call.layer]))] = _by_head(tensor)
         times_of[call.layer] += 1
     return kept
 

@@ -20,7 +20,7 @@ from hookviz.hooking import hooks
 from hookviz.hooking.attention_factors import AttentionFactors, Factors
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import forward_pass, private_replica
-from hookviz.types import FIRST, UNKNOWN, VECTORS, Address, Layout, Model, ModelInput
+from hookviz.types import FIRST, UNKNOWN, VECTORS, ActivationKey, Layout, Model, ModelInput
 
 NOWHERE = -1
 """Stands for the cell of a query or key that lies on none."""
@@ -104,7 +104,8 @@ def attention_places(
     ((4, 4), [-1, 0, 1], 0)
     """
     address = next(
-        (each for each in _addresses(model, model_input) if str(each) == layer), Address(layer)
+        (each for each in _addresses(model, model_input) if str(each) == layer),
+        ActivationKey(layer),
     )
     trace = input_trace(model, model_input)
     around = _around(trace, address.layer)
@@ -116,17 +117,19 @@ def attention_places(
     return None if codes is None else _placed(model, run.grid, codes, weights)
 
 
-def _addresses(model: Model, model_input: ModelInput) -> list[Address]:
+def _addresses(model: Model, model_input: ModelInput) -> list[ActivationKey]:
     """Return the addresses of all calls of modules."""
     trace = input_trace(model, model_input)
-    return [Address(name, call) for name, calls in trace.calls.items() for call in range(calls)]
+    return [
+        ActivationKey(name, call) for name, calls in trace.calls.items() for call in range(calls)
+    ]
 
 
 def _around(trace: LayerTrace, layer: str) -> tuple[str, Layout] | None:
     """Return the innermost module around the attention that is given maps or tokens, once."""
     name = layer
     while name:
-        layout = trace.taken.get(Address(name), UNKNOWN)
+        layout = trace.taken.get(ActivationKey(name), UNKNOWN)
         if layout.batch and layout.order not in {"", VECTORS} and trace.calls.get(name) == 1:
             return name, layout
         name = name.rpartition(".")[0]
@@ -156,7 +159,7 @@ class _Run:
         noise = torch.randn(maps.shape, generator=draws).to(maps)
         self._noise = noise * (1 + maps.abs().max()) if maps.numel() else noise
 
-    def codes(self, address: Address) -> tuple[Tensor, Tensor] | None:
+    def codes(self, address: ActivationKey) -> tuple[Tensor, Tensor] | None:
         """Return the cells of queries and keys, ``(…, queries)`` and ``(…, keys)``."""
         cells = self.grid[0] * self.grid[1]
         if not cells:
@@ -195,7 +198,7 @@ class _Run:
             return False
         return self._layout.order != FIRST or len(shape) == 4
 
-    def _factors(self, chosen: Tensor | None, address: Address) -> Factors | None:
+    def _factors(self, chosen: Tensor | None, address: ActivationKey) -> Factors | None:
         """Run the module with the chosen cells changed, and return queries and keys there."""
         first = self._positional[0]
         given = first.clone()

@@ -20,7 +20,7 @@ from hookviz.explaining.gradient_pass import INPUT, GradientPass
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import private_replica
 from hookviz.language.saying import say
-from hookviz.types import Address, Model, ModelInput, Progress, ignore
+from hookviz.types import ActivationKey, Model, ModelInput, Progress, ignore
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -155,7 +155,7 @@ def last_layer_with_gradient(
     trace = input_trace(model, model_input)
     names = [layer.name for layer in trace.convs]
     last = last_maps(trace, {layer.name for layer in trace.every})
-    if last is not None and trace.layouts[Address(last)].last:
+    if last is not None and trace.layouts[ActivationKey(last)].last:
         names.append(last)
     run = GradientPass(model, model_input, target, names, ignore)
     gradients = run.run(model_input.tensor)

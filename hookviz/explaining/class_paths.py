@@ -26,7 +26,7 @@ from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, differentiable
 from hookviz.hooking.precision import device_and_dtype
 from hookviz.language.saying import say
-from hookviz.types import Address, Model, ModelInput, Progress, ignore
+from hookviz.types import ActivationKey, Model, ModelInput, Progress, ignore
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -47,7 +47,7 @@ class ClassPaths:
     trace: ExecutionTrace
     score: float
     steps: Mapping[int, Tensor]
-    blocks: Mapping[Address, Tensor]
+    blocks: Mapping[ActivationKey, Tensor]
     lines: Mapping[tuple[int, int | None], float]
     ways: tuple[Way, ...]
 
@@ -111,13 +111,13 @@ def class_paths(
             trace,
             float(score.detach()),
             {at: each for at, each in passed.items() if isinstance(at, int) and at != IMAGE},
-            {at: each for at, each in passed.items() if isinstance(at, Address)},
+            {at: each for at, each in passed.items() if isinstance(at, ActivationKey)},
             _lines(steps, passed),
             strongest_ways(steps, score, ways),
         )
 
 
-_Place = int | Address | tuple[int, int]
+_Place = int | ActivationKey | tuple[int, int]
 """A step, a block's call, or what a step took in: its number, and which of its uses."""
 
 

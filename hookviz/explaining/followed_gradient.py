@@ -17,7 +17,7 @@ from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.hooking.plain_tensors import kind_of
 from hookviz.hooking.torch_functions import TensorMarks, not_followed
-from hookviz.types import Address
+from hookviz.types import ActivationKey
 
 
 class Held(NamedTuple):
@@ -48,7 +48,7 @@ class GradientTracer(ProvenanceTracer):
     ) -> None:
         super().__init__(network, reporter, joins=True)
         self.outputs: dict[int, Held] = {}
-        self.block_outputs: dict[Address, Held] = {}
+        self.block_outputs: dict[ActivationKey, Held] = {}
         self.uses: dict[int, list[Use]] = {}
         self._held = TensorMarks[Held](while_unwritten=True)
         self._entered: list[list[Use]] = []
@@ -106,7 +106,7 @@ class GradientTracer(ProvenanceTracer):
         self._entered.pop()
         with not_followed():
             outputs = [tensor for _, tensor in hooks.tensors_in(call.output)]
-            self._hold(outputs, self.block_outputs, Address(call.layer, call.index))
+            self._hold(outputs, self.block_outputs, ActivationKey(call.layer, call.index))
 
     def _as_one_step(self, block: BlockCall, call: hooks.Call, outputs: Sequence[Tensor]) -> None:
         for number in range(block.first, len(self.steps) + 1):  # joins that it takes the place of

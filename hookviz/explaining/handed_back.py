@@ -10,7 +10,7 @@ from hookviz.explaining.followed_gradient import GradientTracer, Held, Use
 from hookviz.explaining.followed_pass import ExecutionTrace
 from hookviz.explaining.provenance import IMAGE
 from hookviz.hooking.forward_pass import ProgressReporter, backward_pass
-from hookviz.types import Address, Layout, Model, ModelInput
+from hookviz.types import ActivationKey, Layout, Model, ModelInput
 
 
 class BackwardSteps:
@@ -40,11 +40,11 @@ class BackwardSteps:
             if number != IMAGE:
                 self._axes[number] = self._axis_of_step(number, held.values)
 
-    def axis_of(self, of: int | Address | Use) -> int:
+    def axis_of(self, of: int | ActivationKey | Use) -> int:
         """Return which axis of a step's output, of a block's or of a use are the channels."""
         if isinstance(of, Use):
             return self._axis_of_source(of.sources, of.held.values)
-        if isinstance(of, Address):
+        if isinstance(of, ActivationKey):
             return _axis(self.blocks[of].values, self._layouts.get(of))
         return self._axes[of]
 

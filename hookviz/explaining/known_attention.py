@@ -8,7 +8,7 @@ from torch import Tensor
 
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
-from hookviz.types import Address, MissingAddressError, ModelInput
+from hookviz.types import ActivationKey, MissingAddressError, ModelInput
 from hookviz.wording import times
 
 
@@ -52,7 +52,7 @@ class Attention(Mapping[str, Tensor]):
             UnknownLayerError: there are none; also a `KeyError`, so that ``in`` and ``get`` work as
                 on any mapping.
         """
-        found = self.weights.get(address, self.weights.get(str(Address(str(address)))))
+        found = self.weights.get(address, self.weights.get(str(ActivationKey(str(address)))))
         if found is None:
             raise MissingAddressError(say("layer that attends"), address, self.weights)
         return found

@@ -16,7 +16,7 @@ from hookviz.hooking import hooks
 from hookviz.hooking.channel_axes import ChannelAxes
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.hooking.layer_warnings import numbers
-from hookviz.types import Address, Model, ModelInput, Progress, ignore
+from hookviz.types import ActivationKey, Model, ModelInput, Progress, ignore
 
 EXPLODING = 1e4
 """Times the largest |x| of the network's input (1 at least)."""
@@ -51,7 +51,7 @@ class OutputHealth:
         bad_parameters: names of the module's own parameters and buffers that hold some.
     """
 
-    address: Address
+    address: ActivationKey
     kind: str
     count: int
     nan: int
@@ -154,7 +154,7 @@ class _HealthRecorder:
                 units, dead = count_units(values, axis)
             largest = largest_of(values)
             output = OutputHealth(
-                address=Address(call.layer, call.index, path),
+                address=ActivationKey(call.layer, call.index, path),
                 kind=type(module).__name__,
                 count=values.numel(),
                 nan=int(torch.isnan(values).sum()),

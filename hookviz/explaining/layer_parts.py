@@ -10,12 +10,12 @@ from hookviz.capturing.layer_trace import LayerTrace
 from hookviz.capturing.unsupported_outputs import no_cells_error
 from hookviz.errors import ModelError
 from hookviz.language.saying import say
-from hookviz.types import FIRST, WINDOWS, Address, LayerInfo, Model
+from hookviz.types import FIRST, WINDOWS, ActivationKey, LayerInfo, Model
 from hookviz.wording import times
 
 PARTS = ("layer", "channel", "cell")
 
-Outputs = Mapping[Address, Tensor]
+Outputs = Mapping[ActivationKey, Tensor]
 """What one layer puts out, by its calls."""
 
 
@@ -65,7 +65,7 @@ class LayerParts:
 
 
 def _numbered(
-    model: Model, trace: LayerTrace, address: Address, output: Tensor, by: str
+    model: Model, trace: LayerTrace, address: ActivationKey, output: Tensor, by: str
 ) -> tuple[Tensor, tuple[int, ...]]:
     """Return the part that each number of an output belongs to, and the shape of the parts."""
     places = torch.arange(output.numel()).reshape(output.shape)

@@ -38,7 +38,7 @@ from hookviz.hooking.torch_functions import (
     version,
 )
 from hookviz.language.saying import say
-from hookviz.types import FIRST, LAST, TOKENS, UNKNOWN, Address, Layout, Model, ModelInput
+from hookviz.types import FIRST, LAST, TOKENS, UNKNOWN, ActivationKey, Layout, Model, ModelInput
 
 _CONV2D = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
 _LINEAR = ("input", "weight", "bias")
@@ -109,7 +109,7 @@ def _check_layer(model: Model, model_input: ModelInput, layer: str, call: int) -
     check_range(layer, "call", call, run.calls[layer])
     if isinstance(modules[layer], nn.Conv2d):
         return CONVOLUTIONS
-    layout = run.layouts.get(Address(layer, call), UNKNOWN)
+    layout = run.layouts.get(ActivationKey(layer, call), UNKNOWN)
     if layout.frames:
         raise _no_sum(model, layer, say("works on the frames of a clip"))
     if layout.order not in {LAST, TOKENS}:
@@ -230,14 +230,14 @@ class _CallRecorder(EveryFunction):
         if layer_input.ndim == 4 and layer_input.shape[0] != 1:
             self.problem = say("is run on {shape} images at once", shape=layer_input.shape[0])
             return
-        address = str(Address(call.layer, call.index))
+        address = str(ActivationKey(call.layer, call.index))
         self.record = layer_call(address, self._conv, pads, layer_input, call.output)
 
     def _record_linear(self, call: hooks.Call) -> None:
         done = self._linear
         if not done or call.output is not done["output"] or call.inputs[0] is not done["input"]:
             return
-        address = str(Address(call.layer, call.index))
+        address = str(ActivationKey(call.layer, call.index))
         self.record = linear_call(address, done, self._layout, call.output)
 
     def _follow_output(

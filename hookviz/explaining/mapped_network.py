@@ -20,7 +20,7 @@ from hookviz.explaining.strongest_maps import CHANNELS, small_size, strongest_ma
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
-from hookviz.types import Address, Model, Pixels, Progress, ignore
+from hookviz.types import ActivationKey, Model, Pixels, Progress, ignore
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -136,7 +136,7 @@ def map_network(
     found = strongest_maps(
         model, model_input, count=CHANNELS, size=size_of_each, progress=reporter.within
     )
-    strongest = {Address(at.layer, at.call): each for at, each in reversed(found.items())}
+    strongest = {ActivationKey(at.layer, at.call): each for at, each in reversed(found.items())}
     part = _closed(network_map(trace, type(model.network).__name__), depth)
     at_step = {each.step: each.address for each in part.leaves() if not each.is_join}
     sides = {step: strongest[at].shape[1] for step, at in at_step.items() if at in strongest}
@@ -208,7 +208,7 @@ def _corner(placed: PlacedPart, left: float, top: float) -> Point:
 
 def _cards(
     placed: PlacedPart,
-    pictures: Mapping[Address, tuple[Pixels, ...]],
+    pictures: Mapping[ActivationKey, tuple[Pixels, ...]],
     corner: Point = (0.0, 0.0),
     level: int = 1,
 ) -> Iterator[Card]:

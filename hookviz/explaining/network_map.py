@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from hookviz.explaining.followed_pass import ExecutionTrace
 from hookviz.explaining.provenance import IMAGE, BlockCall, LayerStep
-from hookviz.types import Address
+from hookviz.types import ActivationKey
 
 ENTRY, EXIT = -1, -2
 """Where a part's lines come in, and where they go out, among the numbers of its parts."""
@@ -29,7 +29,7 @@ class Part:
         lines: between the parts by their numbers, from 0; `ENTRY` and `EXIT` are its borders.
     """
 
-    address: Address
+    address: ActivationKey
     kind: str
     step: int
     shape: str
@@ -60,12 +60,12 @@ def network_map(trace: ExecutionTrace, network: str = "", least: int = 6) -> Par
         network: its class.
         least: how many parts it has at least, as long as any of them is a block.
 
-    >>> steps = [LayerStep(Address("a"), "Conv2d", 0, frozenset((IMAGE,)), "", "1×2×4×4")]
+    >>> steps = [LayerStep(ActivationKey("a"), "Conv2d", 0, frozenset((IMAGE,)), "", "1×2×4×4")]
     >>> network_map(ExecutionTrace(tuple(steps), (), frozenset((1,)))).lines
     ((-1, 0), (0, -2))
     """
     steps = trace.steps
-    root = BlockCall(Address(""), network, -1, 1, "", len(steps))
+    root = BlockCall(ActivationKey(""), network, -1, 1, "", len(steps))
     ran = [block for block in trace.blocks if block.first <= block.last]
     whole = _Box(root, ran, steps)
     while len(whole.inside) < least and (largest := whole.largest()) is not None:
@@ -81,7 +81,7 @@ def network_map(trace: ExecutionTrace, network: str = "", least: int = 6) -> Par
 
 def shares_along(
     part: Part, lines: Mapping[tuple[int, int | None], float]
-) -> dict[Address, dict[tuple[int, int], float]]:
+) -> dict[ActivationKey, dict[tuple[int, int], float]]:
     """Return what goes along each line of a map, by the block that it is drawn in.
 
     Args:
@@ -89,7 +89,7 @@ def shares_along(
         lines: the share that goes from a step to a step, from `IMAGE`, or to None, the network's
             output, as `hookviz.explaining.class_paths.ClassPaths` has them.
     """
-    found: dict[Address, dict[tuple[int, int], float]] = {}
+    found: dict[ActivationKey, dict[tuple[int, int], float]] = {}
     place = {leaf.step: number for number, each in enumerate(part.parts) for leaf in each.leaves()}
     inner: dict[int, dict[tuple[int, int | None], float]] = {}
     here = found.setdefault(part.address, {})

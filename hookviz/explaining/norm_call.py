@@ -24,7 +24,7 @@ from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.torch_functions import EveryFunction, function_name, not_followed
 from hookviz.language.saying import say
-from hookviz.types import FIRST, LAST, TOKENS, UNKNOWN, Address, Layout, Model
+from hookviz.types import FIRST, LAST, TOKENS, UNKNOWN, ActivationKey, Layout, Model
 
 _LAYER_NORM = ("input", "normalized_shape", "weight", "bias", "eps")
 _DEFAULTS = {"weight": None, "bias": None, "eps": 1e-5}
@@ -158,7 +158,7 @@ def record_norm_call(model: Model, image: Any, layer: str, call: int = 0) -> Nor
         )
     run = input_trace(model, model_input)
     check_range(layer, "call", call, run.calls.get(layer, 0))
-    layout = run.layouts.get(Address(layer, call), UNKNOWN)
+    layout = run.layouts.get(ActivationKey(layer, call), UNKNOWN)
     problem = say("puts out no maps, or its rows and columns are not known")
     if layout.frames:
         problem = say("works on the frames of a clip")
@@ -227,7 +227,7 @@ class _Recorder(EveryFunction):
             return map_of(tensor.expand(wide.shape).permute(order), self._layout)
 
         return NormCall(
-            layer=str(Address(call.layer, call.index)),
+            layer=str(ActivationKey(call.layer, call.index)),
             given=float_copy(map_of(given, self._layout)),
             output=float_copy(map_of(output, self._layout)),
             mean=maps(mean),

@@ -31,7 +31,7 @@ from hookviz.hooking.channels_last import faster_model, how, lay_out
 from hookviz.hooking.forward_pass import ProgressReporter, private_replica
 from hookviz.hooking.nested_outputs import map_tensors
 from hookviz.hooking.rows import GrowingRows
-from hookviz.types import TOKENS, UNKNOWN, WINDOWS, Address, LayerInfo, Model, ModelInput
+from hookviz.types import TOKENS, UNKNOWN, WINDOWS, ActivationKey, LayerInfo, Model, ModelInput
 
 MAX_WORK = 1e13
 """Multiply-adds of all parts one by one beyond which it is refused: minutes on a few cores."""
@@ -173,7 +173,7 @@ class PartChanges(ABC):
             path, tensor = next(hooks.tensors_in(call.output), ((), None))
             if call.layer != self._layer.name or tensor is None:
                 return None
-            rows = self._as_rows(Address(call.layer, call.index, path), tensor, count)
+            rows = self._as_rows(ActivationKey(call.layer, call.index, path), tensor, count)
             for row, parts in zip(rows, changed, strict=True):
                 self.change(row, call, parts)
             output = rows.reshape(-1, *tensor.shape[1:])
@@ -192,7 +192,7 @@ class PartChanges(ABC):
             scores = class_scores(self._passes, replica, batch, reporter, count=count).values
         return scores.cpu().double()
 
-    def _as_rows(self, address: Address, output: Tensor, count: int) -> Tensor:
+    def _as_rows(self, address: ActivationKey, output: Tensor, count: int) -> Tensor:
         """Copy what the layer put out as a row for each image, one of which is repeated."""
         if count == 1:
             return output.clone()[None]

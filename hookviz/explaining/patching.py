@@ -40,7 +40,7 @@ from hookviz.hooking.function_calls import is_function, nearest_module, no_modul
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
 from hookviz.outputs.declaration import NUMBER, Output
-from hookviz.types import Address, LayerInfo, Model, ModelInput, Progress, ignore
+from hookviz.types import ActivationKey, LayerInfo, Model, ModelInput, Progress, ignore
 from hookviz.wording import number, times
 
 _SAME = 1e-6  # share of a target below which a difference is rounding
@@ -169,13 +169,15 @@ class _PatchedPasses(PartChanges):
 
 def _run(
     model: Model, model_input: ModelInput, infos: Sequence[LayerInfo]
-) -> tuple[dict[str, dict[Address, Tensor]], Tensor]:
+) -> tuple[dict[str, dict[ActivationKey, Tensor]], Tensor]:
     """Return what the layers put out, by layer and call, and the scores, float64 ``(classes,)``."""
-    outputs: dict[str, dict[Address, Tensor]] = {info.name: {} for info in infos}
+    outputs: dict[str, dict[ActivationKey, Tensor]] = {info.name: {} for info in infos}
 
     def keep(call: hooks.Call) -> None:
         for path, output in islice(hooks.tensors_in(call.output), 1):
-            outputs[call.layer][Address(call.layer, call.index, path)] = output.detach().clone()
+            outputs[call.layer][ActivationKey(call.layer, call.index, path)] = (
+                output.detach().clone()
+            )
 
     with private_replica(model) as replica, hooks.observe(replica, outputs, keep):
         scores = class_scores(model, replica, model_input.tensor).values

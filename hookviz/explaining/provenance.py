@@ -24,7 +24,7 @@ from hookviz.hooking.torch_functions import (
     version,
 )
 from hookviz.language.saying import joined, say
-from hookviz.types import Address
+from hookviz.types import ActivationKey
 from hookviz.wording import times
 
 IMAGE = 0
@@ -46,7 +46,7 @@ class LayerStep:
             another one is part of that.
     """
 
-    address: Address
+    address: ActivationKey
     kind: str
     depth: int
     sources: frozenset[int]
@@ -69,7 +69,7 @@ class BlockCall:
         input_shapes, output_shapes: of its tensors, the batch included, as people write them.
     """
 
-    address: Address
+    address: ActivationKey
     kind: str
     depth: int
     first: int
@@ -151,7 +151,7 @@ class ProvenanceTracer(EveryFunction):
         """Make a step of a function that joins branches, and return what comes from it."""
         assert self._joins is not None
         name = function_name(func)
-        address = Address(name, self._joins[name])
+        address = ActivationKey(name, self._joins[name])
         self._joins[name] += 1
         with not_followed():
             taken, put_out = _shapes(operands), _shapes(made)
@@ -163,7 +163,7 @@ class ProvenanceTracer(EveryFunction):
         """Open a step for a layer call that is about to run."""
         with not_followed():
             inputs = [tensor for _, tensor in hooks.tensors_in(call.inputs)]
-            address, kind = Address(call.layer, call.index), self._kinds[call.layer]
+            address, kind = ActivationKey(call.layer, call.index), self._kinds[call.layer]
             sources, depth = self.sources_of(inputs), len(self._open_blocks)
             self.steps.append(LayerStep(address, kind, depth, sources, _shapes(inputs)))
             self._open.append((len(self.steps), [version(tensor) for tensor in inputs]))
@@ -193,7 +193,7 @@ class ProvenanceTracer(EveryFunction):
         """Open a block call that is about to run."""
         with not_followed():
             shapes = _shapes([tensor for _, tensor in hooks.tensors_in(call.inputs)])
-            address, kind = Address(call.layer, call.index), self._kinds[call.layer]
+            address, kind = ActivationKey(call.layer, call.index), self._kinds[call.layer]
             block = BlockCall(address, kind, len(self._open_blocks), len(self.steps) + 1, shapes)
             self.blocks.append(block)
             self._open_blocks.append(block)

@@ -3,7 +3,7 @@
 `torch.nn.utils.prune` sets a channel's kernel to 0 and leaves its bias, and the batch norm behind
 it makes a constant of that. Here a pruned channel puts out 0: its bias becomes 0 too, and so do the
 scale and shift of a batch norm that takes in the convolution's output, and no other layer's. Such a
-channel can be taken out (see `hookviz.explaining.smaller_network`), but for those of linear layers
+channel can be taken out (see `hookviz.explaining.compacted_model`), but for those of linear layers
 over tokens or maps: these stay, with zeros.
 """
 
@@ -56,7 +56,7 @@ def prune(
     one by one, ``ln_structured`` and ``random_structured`` along dimension 0 for whole channels.
     The original model stays as it is; tensors that are not pruned are shared. Of a network of one's
     own ``replaced`` has the changed tensors, which stand for its own in each pass. `save_weights`
-    keeps the result, and `smaller` takes the pruned channels out of it.
+    keeps the result, and `remove_pruned_channels` takes the pruned channels out of it.
 
     Args:
         model: from `load_model` or `wrap`, or a module of one's own.

@@ -24,7 +24,7 @@ from hookviz.hooking.torch_functions import (
     not_followed,
 )
 from hookviz.language.saying import say
-from hookviz.types import Address, Model
+from hookviz.types import ActivationKey, Model
 
 _POOLS = frozenset(
     f"{kind}_pool2d" for kind in ("max", "avg", "lp", "adaptive_max", "adaptive_avg")
@@ -139,8 +139,8 @@ class _SourceTracer(EveryFunction):
 
     def __init__(self) -> None:
         super().__init__()
-        self.sources_by_layer: dict[str, set[Address | None]] = {}
-        self._sources = TensorMarks[Address](while_unwritten=True)
+        self.sources_by_layer: dict[str, set[ActivationKey | None]] = {}
+        self._sources = TensorMarks[ActivationKey](while_unwritten=True)
 
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -165,12 +165,12 @@ class _SourceTracer(EveryFunction):
             source = None if layer_input is None else self._sources.get(layer_input)
             self.sources_by_layer.setdefault(call.layer, set()).add(source)
             if output is not None:
-                self._sources[output] = Address(call.layer, call.index)
+                self._sources[output] = ActivationKey(call.layer, call.index)
 
 
 def _source_kept(
-    name: str, operands: list[tuple[torch.Size, Address | None]], result: torch.Size
-) -> Address | None:
+    name: str, operands: list[tuple[torch.Size, ActivationKey | None]], result: torch.Size
+) -> ActivationKey | None:
     """Return the source whose channels a function's output keeps, from its operands."""
     if not operands or len(result) < 3:
         return None

@@ -41,7 +41,7 @@ from hookviz.hooking.network_state import unchanged
 from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.hooking.torch_functions import not_followed
 from hookviz.language.saying import say
-from hookviz.types import LAST, TOKENS, UNKNOWN, Address, Layout, Model, ModelInput
+from hookviz.types import LAST, TOKENS, UNKNOWN, ActivationKey, Layout, Model, ModelInput
 from hookviz.types import WINDOWS as IN_WINDOWS
 
 Box = tuple[int, int, int, int]
@@ -171,7 +171,7 @@ def trace_fields(
     network: nn.Module,
     image: Tensor,
     budget: Budget | None = None,
-    layouts: Mapping[Address, Layout] = MappingProxyType({}),
+    layouts: Mapping[ActivationKey, Layout] = MappingProxyType({}),
     run: Callable[[Tensor], object] | None = None,
 ) -> dict[str, ReceptiveField]:
     """Trace one pass for the field of every tensor that each call of a module puts out.
@@ -192,7 +192,7 @@ def trace_fields(
             for path, tensor in hooks.tensors_in(call.output):
                 with suppress(RuntimeError):  # a nested tensor has no shape
                     extent, shape = tracer.extent(tensor), tuple(tensor.shape)
-                    address = Address(call.layer, call.index, path)
+                    address = ActivationKey(call.layer, call.index, path)
                     layout = layouts.get(address, UNKNOWN)
                     if layout.order == IN_WINDOWS:
                         continue  # whose rows and columns are not those of the map that is shown

@@ -34,7 +34,7 @@ from hookviz.hooking.generators import generators, put_generators_back
 from hookviz.hooking.own_network import buffers_put_back
 from hookviz.hooking.plain_tensors import kind_of
 from hookviz.language.saying import mark, say
-from hookviz.types import Address, Model, ModelInput
+from hookviz.types import ActivationKey, Model, ModelInput
 
 
 @dataclass(slots=True)
@@ -151,7 +151,7 @@ class _Recomputation:
         module = self._modules[call.layer]
         check = self.checks.setdefault(call.layer, LayerCheck(type(module).__name__))
         output = _numbers_in(call.output)
-        self._compare_with_record(check, Address(call.layer, index), output)
+        self._compare_with_record(check, ActivationKey(call.layer, index), output)
         if call.layer in self._hooked:
             pass  # such a hook may change the output; the layer alone does not
         elif arguments is None:
@@ -164,14 +164,16 @@ class _Recomputation:
     def report_missing_calls(self) -> None:
         """Report recorded calls that this pass did not make."""
         for address in self._record:
-            layer = Address.read(address).layer
+            layer = ActivationKey.read(address).layer
             check = self.checks.setdefault(layer, LayerCheck(type(self._modules[layer]).__name__))
             check.agrees, check.difference = False, math.inf
             check.problem = say(
                 "was recorded as {address}, and a second pass does not run that", address=address
             )
 
-    def _compare_with_record(self, check: LayerCheck, call: Address, output: "Tensors") -> None:
+    def _compare_with_record(
+        self, check: LayerCheck, call: ActivationKey, output: "Tensors"
+    ) -> None:
         for path, tensor in output:
             recorded = self._record.pop(str(replace(call, path=path)), None)
             if recorded is None:

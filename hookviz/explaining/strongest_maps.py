@@ -13,7 +13,7 @@ from hookviz.drawing.dimensions import middle_maps
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.hooking.recorder import Recorder
-from hookviz.types import Address, Model, ModelInput, Progress, ignore
+from hookviz.types import ActivationKey, Model, ModelInput, Progress, ignore
 
 CHANNELS = 3
 """How many small maps each layer has on a network's map."""
@@ -50,9 +50,9 @@ def strongest_maps(
     *,
     count: int = 3,
     size: tuple[int, int] = (32, 32),
-    rank: Callable[[Address, Tensor], Tensor] | None = None,
+    rank: Callable[[ActivationKey, Tensor], Tensor] | None = None,
     progress: Progress = ignore,
-) -> dict[Address, StrongestMaps]:
+) -> dict[ActivationKey, StrongestMaps]:
     """Return the channels with the highest values of every layer and block that puts out maps.
 
     They are made small as each layer returns, so that no more than one layer's activations are

@@ -17,7 +17,7 @@ from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import AUTOMATIC, View
 from hookviz.language.naming import class_label
 from hookviz.language.saying import say
-from hookviz.types import Address, LayerInfo
+from hookviz.types import ActivationKey, LayerInfo
 
 _Options = list[dict[str, str]]
 
@@ -75,7 +75,7 @@ def class_names(subject: Subject, layer: LayerInfo) -> list[str]:
     return [class_label(number, categories) for number in range(len(categories))]
 
 
-def _step_choice(steps: Steps, chosen: Address) -> dict[str, Any] | None:
+def _step_choice(steps: Steps, chosen: ActivationKey) -> dict[str, Any] | None:
     """Describe what can be shown of the layer; None where that is one thing."""
     if len(steps.outputs) < 2:
         return None

@@ -17,7 +17,7 @@ from hookviz.errors import HookVizError, nearest_names, shorten
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.language.saying import joined, say
-from hookviz.types import Activation, Address, Capture, LayerInfo, Model
+from hookviz.types import Activation, ActivationKey, Capture, LayerInfo, Model
 from hookviz.wording import times
 
 Listed = Literal["conv", "maps"]
@@ -37,7 +37,7 @@ class Looked(NamedTuple):
     """
 
     layer: LayerInfo
-    step: Address
+    step: ActivationKey
     listed: Listed | None
     layers: Sequence[LayerInfo]
     warning: str = ""
@@ -53,7 +53,7 @@ class Steps(NamedTuple):
     """
 
     word: Literal["after", "output"]
-    outputs: Mapping[str, Address]
+    outputs: Mapping[str, ActivationKey]
 
 
 def resolve(subject: Subject, view: View) -> Looked:
@@ -74,7 +74,7 @@ def resolve(subject: Subject, view: View) -> Looked:
     name = before(asked, tuple(trace.recordable), by_name) or subject.begins_at or layers[0].name
     if offered:
         warning = "" if asked in trace.recordable else why_another(asked, trace, by_name)
-        return Looked(by_name[name], Address(name), listed, layers, warning, view.frame)
+        return Looked(by_name[name], ActivationKey(name), listed, layers, warning, view.frame)
     steps = steps_of(trace, by_name[name])
     chosen = view.after if steps.word == "after" else view.output
     step = steps.outputs.get(chosen or "", next(iter(steps.outputs.values())))
@@ -112,7 +112,7 @@ def steps_of(trace: LayerTrace, layer: LayerInfo) -> Steps:
         outputs = trace.shown_outputs[layer.name]
         return Steps("output", {call_words(address): address for address in outputs})
     kinds = {info.name: info.kind for info in trace.listed}
-    steps = {layer.kind: Address(layer.name)}
+    steps = {layer.kind: ActivationKey(layer.name)}
     for address in steps_after(trace, layer.name):
         steps[_unique(kinds[address.layer], steps)] = address
     return Steps("after", steps)
@@ -192,7 +192,7 @@ def maps(subject: Subject, looked: Looked) -> torch.Tensor:
     return middle_maps(recorded(subject, looked).values, looked.frame)
 
 
-def call_words(address: Address) -> str:
+def call_words(address: ActivationKey) -> str:
     """Name a call, counted from 1, and a part of what it returned, in few signs."""
     return " ".join((f"call {address.call + 1}", *address.path))
 

@@ -18,7 +18,7 @@ from hookviz.explorer.question import Answer, Report
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import Cell, View
 from hookviz.language.saying import say
-from hookviz.types import Address, LayerInfo, Model, ModelInput
+from hookviz.types import ActivationKey, LayerInfo, Model, ModelInput
 
 _Call = TypeVar("_Call", LayerCall, NormCall)
 
@@ -138,7 +138,7 @@ def upstream_of(subject: Subject, layer: LayerInfo) -> str | None:
     if not layer.kernel_size:
         return None
     source = ranking.source_of(subject.model, layer.name)
-    return None if source is None else Address.read(source).layer
+    return None if source is None else ActivationKey.read(source).layer
 
 
 def unexplained(text: str) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def pinned_pair(
 
     Args:
         subject: what is looked at.
-        step: whose output that is, an `Address` as text.
+        step: whose output that is, an `ActivationKey` as text.
         maps: of B, ``(C, H, W)``.
         frame: which frame of video they are; A's is the same one, where it has that.
 

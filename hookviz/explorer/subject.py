@@ -81,7 +81,7 @@ class Pinned:
         digest: of its network and input, which with the link tells one from another.
         image: what its image is called.
         title: of its network, with its weights where those are not the pretrained ones.
-        step: whose output it is, an `Address` as text.
+        step: whose output it is, an `ActivationKey` as text.
         read: computes its maps, ``(C, H, W)``; raises a `HookVizError` where they can't be had.
         run: the run that they are of, with the classes; raises likewise. None where there is none.
     """

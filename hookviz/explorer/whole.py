@@ -24,14 +24,14 @@ from hookviz.explorer.question import Answer, Report
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.hooking.forward_pass import ProgressReporter
-from hookviz.types import Address
+from hookviz.types import ActivationKey
 from hookviz.wording import times
 
 
 class Shown(NamedTuple):
     """A call's first maps: their address, the strongest of them, and the first one's place."""
 
-    address: Address
+    address: ActivationKey
     strongest: StrongestMaps
     tile: int
 
@@ -83,17 +83,17 @@ def _computed(subject: Subject) -> Answer:
 
 
 def pictured(
-    subject: Subject, found: Mapping[Address, StrongestMaps]
-) -> tuple[Mapping[Address, Shown], dict[str, Any] | None, bytes]:
+    subject: Subject, found: Mapping[ActivationKey, StrongestMaps]
+) -> tuple[Mapping[ActivationKey, Shown], dict[str, Any] | None, bytes]:
     """Draw the small maps of all layers into one picture.
 
     Returns:
         Each call's maps, with its first one's place; how the picture is divided; and the picture.
     """
-    maps: dict[Address, Shown] = {}
+    maps: dict[ActivationKey, Shown] = {}
     pictures: list[NDArray[np.float32]] = []
     for at, strongest in found.items():
-        call = Address(at.layer, at.call)
+        call = ActivationKey(at.layer, at.call)
         if call not in maps:  # of a call that puts out several the first
             maps[call] = Shown(at, strongest, len(pictures))
             pictures.extend(on_one_scale(strongest.small))
@@ -103,7 +103,7 @@ def pictured(
     return maps, geometry_facts(grid.sprite_geometry), grid.sprite
 
 
-def _facts_of(placed: PlacedPart, maps: Mapping[Address, Shown]) -> dict[str, Any]:
+def _facts_of(placed: PlacedPart, maps: Mapping[ActivationKey, Shown]) -> dict[str, Any]:
     part = placed.part
     facts: dict[str, Any] = {
         "name": str(part.address),

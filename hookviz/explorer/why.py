@@ -19,7 +19,7 @@ from hookviz.explorer.view import View
 from hookviz.explorer.whole import pictured
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import say
-from hookviz.types import Address
+from hookviz.types import ActivationKey
 from hookviz.wording import number, percent
 
 _MOST = 12  # channels of a layer that are told with their shares
@@ -112,15 +112,15 @@ def _computed(subject: Subject, index: int, label: str) -> Answer:
     )
 
 
-def _shares(paths: ClassPaths) -> Mapping[Address, Tensor]:
+def _shares(paths: ClassPaths) -> Mapping[ActivationKey, Tensor]:
     """Return each channel's share by the call of its layer or block."""
     steps = paths.trace.steps
     calls = {steps[at - 1].address: each for at, each in paths.steps.items() if steps[at - 1].kind}
     return {at: shares_of(each) for at, each in (*paths.blocks.items(), *calls.items())}
 
 
-def _of(shares: Mapping[Address, Tensor], at: Address, count: int) -> Tensor:
-    found = shares.get(Address(at.layer, at.call))
+def _of(shares: Mapping[ActivationKey, Tensor], at: ActivationKey, count: int) -> Tensor:
+    found = shares.get(ActivationKey(at.layer, at.call))
     return torch.zeros(count) if found is None or len(found) != count else found
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from hookviz.hooking import hooks
 from hookviz.hooking.attention_calls import AttentionCalls, Running
 from hookviz.hooking.plain_tensors import kind_of
-from hookviz.types import Address
+from hookviz.types import ActivationKey
 
 Factors = tuple[Tensor, Tensor]
 """Queries ``(…, queries, numbers)`` and keys ``(…, keys, numbers)``, of memory of their own."""
@@ -29,7 +29,7 @@ class AttentionFactors(AttentionCalls):
         factors: queries and keys of that call; None before, and where they can't be told.
     """
 
-    def __init__(self, replica: nn.Module, wanted: Address) -> None:
+    def __init__(self, replica: nn.Module, wanted: ActivationKey) -> None:
         super().__init__(replica, frozenset())  # nobody looks at weights
         self.factors: Factors | None = None
         self._wanted = wanted

@@ -13,7 +13,7 @@ from hookviz.hooking.graph_hooks import GraphHooks
 from hookviz.hooking.layer_warnings import LayerWarnings, shortened, unwrapped, warn
 from hookviz.hooking.recomputed_calls import is_in_checkpoint
 from hookviz.hooking.selection import Layers, chosen_layers
-from hookviz.types import Address, Model
+from hookviz.types import ActivationKey, Model
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -154,7 +154,7 @@ class _Watcher:
             return
         if is_reentrant:
             self._reentrant[call.layer] = is_recomputed or self._reentrant.get(call.layer, False)
-        gradients, address = LayerGradients(), str(Address(call.layer, call.index))
+        gradients, address = LayerGradients(), str(ActivationKey(call.layer, call.index))
         if is_recomputed:
             gradients = self.recorded.get(address, gradients)
         # A call that fails returns nowhere, so its own output is what the last one that began has.

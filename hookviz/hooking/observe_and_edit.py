@@ -141,7 +141,7 @@ def edit(
 
 
 @contextmanager
-def before(
+def edit_inputs(
     network: nn.Module | Model,
     layers: Layers,
     change: Callable[[Call], Any],
@@ -168,12 +168,12 @@ def before(
         ModelError: `network` is no module, or a TorchScript program.
 
     >>> network = torch.nn.Sequential(torch.nn.ReLU(inplace=True), torch.nn.Flatten())
-    >>> with hookviz.before(network, "0", lambda call: call.inputs[0] + 1):
+    >>> with hookviz.edit_inputs(network, "0", lambda call: call.inputs[0] + 1):
     ...     network(torch.zeros(1, 2))  # (N, C)
     tensor([[1., 1.]])
     """
     with (
-        chosen_layers("before", network, layers, exclude) as (module, chosen),
+        chosen_layers("edit_inputs", network, layers, exclude) as (module, chosen),
         hooks.before(module, chosen, change, recomputed=True),
     ):
         yield

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from hookviz.hooking.hooks import Call, plain_tensors_in
 from hookviz.hooking.torch_functions import counter
-from hookviz.types import Address
+from hookviz.types import ActivationKey
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -21,7 +21,7 @@ class Recorded:
             which has none.
     """
 
-    address: Address
+    address: ActivationKey
     tensor: Tensor
     version: int
 
@@ -52,7 +52,7 @@ class Recorder:
             kept = tensor.detach() if self._detach else tensor
             if (call.layer in self._copy and not is_last) or counter(kept) is None:
                 kept = kept.clone()
-            address, written = Address(call.layer, call.index, path), counter(kept)
+            address, written = ActivationKey(call.layer, call.index, path), counter(kept)
             self.records.append(Recorded(address, kept, -1 if written is None else written))
 
     def overwritten_layers(self) -> frozenset[str]:

@@ -32,7 +32,7 @@ from hookviz.hooking.forward_pass import private_replica
 from hookviz.language.saying import joined, mark, say, say_count
 from hookviz.lenses.contract.lens import WHAT_IF, ChannelQuestion, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import Channels, ClassChoice, LayerChoice, OneOf, RealNumber
-from hookviz.types import UNKNOWN, Activation, Address, LayerInfo
+from hookviz.types import UNKNOWN, Activation, ActivationKey, LayerInfo
 from hookviz.wording import number
 
 Map = NDArray[np.float32]
@@ -132,7 +132,7 @@ def run(
     for name in names:
         check_can_intervene(subject.model, subject.trace, name)
     whole = subject.capture(names, logits=True)
-    found = {name: whole[str(Address(name))] for name in names}
+    found = {name: whole[str(ActivationKey(name))] for name in names}
     before = {name: each.values.numpy() for name, each in found.items()}
     if before[layer].ndim != 3:
         raise HookVizError(

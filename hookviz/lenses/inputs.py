@@ -25,7 +25,7 @@ from hookviz.hooking.forward_pass import private_replica
 from hookviz.language.saying import joined, mark, say, sentences
 from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, RealNumber, WholeNumber
-from hookviz.types import UNKNOWN, Address, LayerInfo, Layout
+from hookviz.types import UNKNOWN, ActivationKey, LayerInfo, Layout
 from hookviz.wording import number, times
 
 _CHANGES: dict[str, Callable[..., Tensor]] = {mark("plus"): torch.add, mark("times"): torch.mul}
@@ -83,12 +83,13 @@ def run(
     module = subject.model.network.get_submodule(layer)
     known = subject.trace.layouts
     layouts = {
-        path: known.get(Address(layer, call - 1, path), UNKNOWN) for path, _ in tensors.outputs
+        path: known.get(ActivationKey(layer, call - 1, path), UNKNOWN)
+        for path, _ in tensors.outputs
     }
     by_shape = {tuple(tensor.shape): layouts[path] for path, tensor in tensors.outputs}
     if tensors.inputs:
         first = tuple(tensors.inputs[0][1].shape)
-        by_shape[first] = subject.trace.taken.get(Address(layer, call - 1), UNKNOWN)
+        by_shape[first] = subject.trace.taken.get(ActivationKey(layer, call - 1), UNKNOWN)
     input_layouts = {
         path: by_shape.get(tuple(each.shape), UNKNOWN) for path, each in tensors.inputs
     }

@@ -24,6 +24,7 @@ from hookviz.codegen.wording import as_maps
 from hookviz.drawing.before_after import before_and_after
 from hookviz.drawing.panels import ChartPanel, FilePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError
+from hookviz.explaining.compacted_model import remove_pruned_channels
 from hookviz.explaining.pruned_network import PruningPlan, plan_pruning
 from hookviz.explaining.pruning import (
     METHODS,
@@ -36,7 +37,6 @@ from hookviz.explaining.pruning import (
     without_smallest_channels,
 )
 from hookviz.explaining.pruning_passes import PruningPasses, Values
-from hookviz.explaining.smaller_network import smaller
 from hookviz.language.saying import localised, mark, say, say_count
 from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, RealNumber, WholeNumber
@@ -173,7 +173,7 @@ def _size_table(
 ) -> tuple[Panel, Values]:
     """Make the network without its removed channels; return a table of sizes, or why not."""
     try:
-        small = smaller(
+        small = remove_pruned_channels(
             pruned,
             subject.model_input,
             progress=lambda done: subject.progress(begun + (1 - begun) * done),

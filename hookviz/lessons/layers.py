@@ -12,7 +12,7 @@ from hookviz.errors import HookVizError, UnknownLayerError
 from hookviz.explaining.receptive_field import ReceptiveField, receptive_fields
 from hookviz.language.saying import say
 from hookviz.lessons.part import LessonScene
-from hookviz.types import Activation, Address, LayerInfo, Model, ModelInput
+from hookviz.types import Activation, ActivationKey, LayerInfo, Model, ModelInput
 
 PLACES = ("first", "second", "early", "middle", "late", "last")
 """What a lesson can say instead of a conv layer's name: its place in order of execution."""
@@ -61,12 +61,12 @@ def activation_of(scene: LessonScene, layer: LayerInfo) -> str:
     relus = (
         str(step) for step in steps_after(scene.trace, layer.name) if "ReLU" in kinds[step.layer]
     )
-    return next(relus, str(Address(layer.name)))
+    return next(relus, str(ActivationKey(layer.name)))
 
 
 def capture_at(model: Model, model_input: ModelInput, address: str) -> Activation:
     """Capture the activation at an address, in a pass that ends there."""
-    layer = Address.read(address).layer
+    layer = ActivationKey.read(address).layer
     return capture(model, model_input, layer, logits=False)[address]
 
 

@@ -12,7 +12,7 @@ from hookviz.drawing.statistics import channel_stats, order
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.lessons.part import LessonScene
-from hookviz.types import Address, ModelInput
+from hookviz.types import ActivationKey, ModelInput
 
 Map = NDArray[np.float32]
 
@@ -20,13 +20,13 @@ STRONGEST = "strongest"
 """What a lesson writes for the channel with the highest value of all."""
 
 
-def maps_of(scene: LessonScene, address: Address | str) -> Map:
+def maps_of(scene: LessonScene, address: ActivationKey | str) -> Map:
     """Return a layer's maps of the lesson's image, ``(C, H, W)``; of a volume its middle slice.
 
     Raises:
         HookVizError: it puts out no maps.
     """
-    layer = Address(str(address)).layer if isinstance(address, str) else address.layer
+    layer = ActivationKey(str(address)).layer if isinstance(address, str) else address.layer
     capture = engine.capture(scene.model, scene.model_input, layer, cache=scene.cache)
     maps = middle_maps(capture[str(address)].values)
     if maps.ndim != 3:

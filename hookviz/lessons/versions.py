@@ -16,7 +16,7 @@ from hookviz.lessons.layers import activation_of
 from hookviz.lessons.part import LessonScene
 from hookviz.lessons.picture_changes import brightened, noisy, shifted, turned
 from hookviz.lessons.scores import own_scores
-from hookviz.types import Address, LayerInfo, Pixels
+from hookviz.types import ActivationKey, LayerInfo, Pixels
 
 Floats = NDArray[np.float64]
 
@@ -84,7 +84,7 @@ def _versions(scene: LessonScene, layer: LayerInfo) -> Versions:
     scores, means = [], []
     for version in pictures_of(picture):
         model_input = repainted(scene.model, scene.model_input, version)
-        recorded = capture(scene.model, model_input, Address.read(address).layer)
+        recorded = capture(scene.model, model_input, ActivationKey.read(address).layer)
         assert recorded.logits is not None  # the scene's own image has class scores
         scores.append(float(recorded.logits[target]))
         means.append(recorded[address].values.double().flatten(1).mean(1).numpy())

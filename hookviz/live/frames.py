@@ -32,7 +32,7 @@ from hookviz.hooking.channels_last import faster_model, lay_out
 from hookviz.images import formats, reading
 from hookviz.language.saying import say
 from hookviz.live.stream_options import Subject
-from hookviz.types import Address, Capture, InputImage, Model, ModelInput, Progress
+from hookviz.types import ActivationKey, Capture, InputImage, Model, ModelInput, Progress
 
 CAMERA_WIDTH = 640
 """Pixels that the browser asks a camera for; networks see less."""
@@ -112,7 +112,7 @@ def draw(
     with timer.measure("shrink"):
         model_input = prepare(model, image, size=subject.size, whole=subject.whole)
     with timer.measure("pass"):
-        layer = Address.read(subject.step).layer
+        layer = ActivationKey.read(subject.step).layer
         input_trace(model, model_input)  # tells whether a pass does more than compute
         passed = faster_model(model, model_input.tensor)
         capture = _capture(model, passed, model_input, layer, check)

@@ -24,7 +24,7 @@ class Subject:
         use_model: borrows the model for a block; called in other threads than the page's.
         size: side of the input in pixels, as `hookviz.prepare` has it; None for the model's own.
         whole: whether the input is the whole frame instead of its centre crop.
-        step: the `Address`, as text, whose output is drawn.
+        step: the `ActivationKey`, as text, whose output is drawn.
         look: how it is drawn.
         language: in which the frames are described.
     """

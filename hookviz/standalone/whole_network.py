@@ -16,9 +16,9 @@ from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.standalone.packing import deflated, packed
 from hookviz.standalone.recording import in_every_language
-from hookviz.types import Address
+from hookviz.types import ActivationKey
 
-_FIRST = call_words(Address(""))  # a page keeps what that one put out
+_FIRST = call_words(ActivationKey(""))  # a page keeps what that one put out
 
 
 def record_whole(subject: Subject, names: Collection[str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from hookviz.explaining.scoring import scores_in
 from hookviz.language.saying import mark, say, say_count
 from hookviz.models.wrapping import as_model
 from hookviz.synthesis.composing import Composable
-from hookviz.types import UNKNOWN, Address, Model
+from hookviz.types import UNKNOWN, ActivationKey, Model
 from hookviz.wording import times
 
 
@@ -226,7 +226,7 @@ def by_picture(
     if isinstance(output, Tensor) and output.is_meta:
         raise meta_output_error(model, layer)
     if isinstance(output, Tensor) and output.is_floating_point():
-        layout = layer_trace(model, shape).layouts.get(Address(layer), UNKNOWN)
+        layout = layer_trace(model, shape).layouts.get(ActivationKey(layer), UNKNOWN)
         if layout.last:
             output = layout.batch_maps(output)
         if output.ndim == 3 and count == 1:  # a convolution may put out maps without a batch

@@ -16,7 +16,7 @@ from hookviz.hooking.layer_warnings import LayerWarnings, numbers, unseen_layers
 from hookviz.hooking.modules import compiled_parts, is_within, named_modules, network_of, plain_name
 from hookviz.hooking.recomputed_calls import is_in_checkpoint
 from hookviz.hooking.torch_functions import EveryFunction, version
-from hookviz.types import Address, Model
+from hookviz.types import ActivationKey, Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class _Watcher:
             for path, tensor in hooks.tensors_in(call.output):
                 if not _can_be_bad(tensor) or self._was_last(tensor):
                     continue
-                address = Address(call.layer, call.index, path)
+                address = ActivationKey(call.layer, call.index, path)
                 if not is_recomputed:
                     self._check(address, "forward", _part(path), tensor)
                 if tensor.requires_grad and not (is_recomputed and tensor.is_leaf):
@@ -190,16 +190,16 @@ class _Watcher:
         with self.warnings.kept_out(""):
             for _, loss in hooks.tensors_in(losses):
                 if _can_be_bad(loss):
-                    self._check(Address("", self._backward_passes), "loss", "loss", loss)
+                    self._check(ActivationKey("", self._backward_passes), "loss", "loss", loss)
         self._backward_passes += 1
 
     def see_parameter(self, name: str, gradient: Tensor) -> None:
         layer, _, parameter = name.rpartition(".")
         count = self._gradients.get(name, 0)
         self._gradients[name] = count + 1
-        self._see_gradient(Address(layer, count), gradient, parameter)
+        self._see_gradient(ActivationKey(layer, count), gradient, parameter)
 
-    def _see_gradient(self, address: Address, gradient: Tensor, name: str = "") -> None:
+    def _see_gradient(self, address: ActivationKey, gradient: Tensor, name: str = "") -> None:
         with self.warnings.kept_out(address.layer):
             if _can_be_bad(gradient):
                 self._check(address, "backward", name or _part(address.path), gradient)
@@ -213,7 +213,7 @@ class _Watcher:
         self._last = ref(tensor), version(tensor)
         return same
 
-    def _check(self, address: Address, phase: str, name: str, tensor: Tensor) -> None:
+    def _check(self, address: ActivationKey, phase: str, name: str, tensor: Tensor) -> None:
         # Of the gradient of an embedding, most is zeros that are not stored.
         values = tensor.detach()._values() if tensor.is_sparse else numbers(tensor)
         kind = _kind(values)

@@ -46,8 +46,8 @@ def update_link(**changes: str | None) -> None:
 
     However many messages that takes, it is one step of the browser's history (`history.js`). What a
     widget of the page writes by ``bind="query-params"`` is not for this: Streamlit lets nobody else
-    do it. A step of the browser's history is about the link alone: what a widget's callback asks
-    for then is left.
+    do it. Nothing is written by the callback of a widget whose value came with a step of the
+    browser's history: a run before has taken it off the page, so that it only looks changed.
     """
     if streamlit_internals.is_callback_at_history_step():
         return

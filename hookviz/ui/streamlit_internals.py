@@ -164,11 +164,7 @@ def is_from_history() -> bool:
 
 
 def is_callback_at_history_step() -> bool:
-    """Return whether a widget's callback runs for the browser's Back or Forward, not for a person.
-
-    The browser sends its widgets' values along. A run before may have taken one of them off the
-    page, so that its value is new to the session, and Streamlit calls what is to follow a change.
-    """
+    """Return whether a widget's callback runs for the browser's Back or Forward."""
     context = get_script_run_ctx(suppress_warning=True)
     return is_from_history() and context is not None and not context.has_script_started
 
@@ -186,11 +182,7 @@ def registered_widgets() -> list[Any]:
 
 
 def request_rerun(session: str) -> None:
-    """Run the script of a session again, if a page is connected to it.
-
-    Streamlit has no public way to ask for a run from outside of one; this is its own way after a
-    change of the script's file.
-    """
+    """Run the script of a session again, as after a change of its file, if a page is connected."""
     app_session = get_instance().get_app_session(session)
     if app_session is not None:
         app_session.request_rerun(app_session._client_state)

@@ -12,7 +12,7 @@ from torchvision.models.vision_transformer import VisionTransformer
 
 import hookviz
 from hookviz.capturing.layer_trace import layer_trace
-from hookviz.types import Address, Preprocess
+from hookviz.types import ActivationKey, Preprocess
 from tests.networks import as_model, random_input, seeded
 from tests.plain_hooks import every_output
 
@@ -394,9 +394,9 @@ def test_a_module_that_turns_a_square_is_no_map() -> None:
 def test_layouts_stand_by_address() -> None:
     model = as_model(seeded(Turned))
     trace = layer_trace(model, (3, 16, 16))
-    assert trace.layouts[Address("act")].order == "channels last"
-    assert trace.taken[Address("widen")].order == "channels last"
-    assert trace.taken[Address("conv")].batch
+    assert trace.layouts[ActivationKey("act")].order == "channels last"
+    assert trace.taken[ActivationKey("widen")].order == "channels last"
+    assert trace.taken[ActivationKey("conv")].batch
 
 
 def test_what_a_layer_was_given_lies_as_it_was_put_out() -> None:

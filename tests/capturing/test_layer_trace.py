@@ -13,7 +13,7 @@ from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.own_input import own_shape
 from hookviz.capturing.steps import steps_after
 from hookviz.hooking.forward_pass import private_replica
-from hookviz.types import FIRST, LAST, Address, Layout, Model
+from hookviz.types import FIRST, LAST, ActivationKey, Layout, Model
 from tests.networks import Tiny, as_model, seeded
 
 
@@ -167,11 +167,15 @@ def test_what_layers_tell_takes_one_pass_and_the_rest_two_more() -> None:
     trace = layer_trace(model, shape)
     assert [layer.name for layer in trace.convs] == ["conv", "last"]
     assert [layer.name for layer in trace.usual] == ["conv", "last"]
-    assert trace.layout_of(Address("act")) == trace.layout_of(Address("conv")) == Layout(FIRST)
-    assert trace.taken_layout_of(Address("last")) == Layout(FIRST)
+    assert (
+        trace.layout_of(ActivationKey("act"))
+        == trace.layout_of(ActivationKey("conv"))
+        == Layout(FIRST)
+    )
+    assert trace.taken_layout_of(ActivationKey("last")) == Layout(FIRST)
     assert trace.leaf_calls == dict.fromkeys(("conv", "act", "mix", "last"), 1)
     assert network.passes == [(1, *shape)]
-    assert trace.layout_of(Address("mix")) == Layout(LAST)
+    assert trace.layout_of(ActivationKey("mix")) == Layout(LAST)
     assert [layer.layout for layer in trace.maps] == [FIRST, FIRST, LAST, FIRST]
     assert network.passes == [(1, *shape), (1, 3, 80, 144)]
     hookviz.list_layers(model, input_shape=shape, kind="all")

@@ -10,7 +10,7 @@ from torchvision import models
 import hookviz
 from hookviz.capturing.cache import Budget
 from hookviz.capturing.layer_trace import layer_trace
-from hookviz.types import Address, Model
+from hookviz.types import ActivationKey, Model
 from tests.networks import as_model, random_input, seeded
 from tests.plain_hooks import every_output
 
@@ -68,10 +68,10 @@ def test_blocks_stand_before_their_parts_and_vectors_are_left_out(odd: Model) ->
 
 def test_a_survey_knows_where_the_maps_are(odd: Model) -> None:
     places = layer_trace(odd, (3, 16, 16)).map_outputs
-    assert places["block"] == (Address("block"), Address("block", 1))
+    assert places["block"] == (ActivationKey("block"), ActivationKey("block", 1))
     assert places["pair"] == (
-        Address("pair", 0, ("maps", "0")),
-        Address("pair", 0, ("maps", "1")),
+        ActivationKey("pair", 0, ("maps", "0")),
+        ActivationKey("pair", 0, ("maps", "1")),
     )
 
 

@@ -17,7 +17,7 @@ from hookviz.capturing.layouts import Layouts
 from hookviz.capturing.steps import steps_after
 from hookviz.drawing.panels import GridPanel
 from hookviz.explaining.layer_health import network_health
-from hookviz.types import Address, Layout, Preprocess
+from hookviz.types import ActivationKey, Layout, Preprocess
 from tests.networks import as_model, random_input, seeded
 from tests.odd_networks import ODD, ChannelsLast, Unbatched
 from tests.plain_hooks import every_output, plain_hooks
@@ -251,7 +251,7 @@ def test_what_follows_one_channel_without_a_batch_is_one_channel_too() -> None:
     assert torch.equal(cap["relu"].values, cap["conv"].values.clamp(min=0))
     assert cap["pool"].values.shape == (1, 7, 7)
     assert steps_after(layer_trace(model, (3, 16, 16)), "conv") == (
-        Address("relu"),
-        Address("pool"),
+        ActivationKey("relu"),
+        ActivationKey("pool"),
     )
     assert hookviz.run_lens("verify", model, image).values["agrees"].all()

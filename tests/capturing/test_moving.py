@@ -10,7 +10,7 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.moving import Found, Place, proven
-from hookviz.types import Address, Layout
+from hookviz.types import ActivationKey, Layout
 from tests.networks import as_model, hook_count, seeded
 from tests.random_operations import WIDTH
 from tests.random_tokens import ORDERS, SHARED, Arranged, TwoOrders, are_where_they_lie
@@ -162,7 +162,7 @@ def test_what_is_mixed_is_put_back_where_it_lies(order: str, attention: int) -> 
 def test_tokens_turned_around_behind_attention_are_no_maps() -> None:
     network = seeded(lambda: Network(Arranged("rows", 2, turns=True)))
     trace = layer_trace(hookviz.wrap(network, example=(torch.zeros(1, 3, 9, 14),)), (3, 9, 14))
-    layouts = {name: trace.layouts[Address(f"block.{name}")].word for name in ("qkv", "up")}
+    layouts = {name: trace.layouts[ActivationKey(f"block.{name}")].word for name in ("qkv", "up")}
     assert layouts == {"qkv": "tokens", "up": "unknown"}
 
 

@@ -6,12 +6,12 @@ import torch
 
 import hookviz
 from hookviz.drawing.dimensions import as_maps, middle_maps, middle_slice
-from hookviz.types import FIRST, Activation, Address, Layout
+from hookviz.types import FIRST, Activation, ActivationKey, Layout
 
 
 def activation(*shape: int) -> Activation:
     values = torch.arange(float(np.prod(shape))).reshape(shape)
-    return Activation(Address("conv"), values, Layout(FIRST))
+    return Activation(ActivationKey("conv"), values, Layout(FIRST))
 
 
 def test_sound_is_a_strip_for_each_channel() -> None:
@@ -71,7 +71,7 @@ def test_what_is_shown_of_an_activation_are_maps() -> None:
 
 @pytest.mark.parametrize("shape", [(2, 17, 8), (17, 8)])
 def test_what_has_no_known_rows_and_columns_is_drawn_and_says_so(shape: tuple[int, ...]) -> None:
-    grid = hookviz.make_grid(Activation(Address("q_norm"), torch.rand(shape)))
+    grid = hookviz.make_grid(Activation(ActivationKey("q_norm"), torch.rand(shape)))
     assert grid.shape[0] == shape[0]
     assert grid.legend.startswith(f"This is no map: of {'×'.join(map(str, shape))} nobody knows")
     assert "no map" not in hookviz.make_grid(activation(*shape)).legend

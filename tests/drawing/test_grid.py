@@ -17,7 +17,7 @@ from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.layout import mosaic
 from hookviz.drawing.palette import coloured
 from hookviz.errors import HookVizError, SettingError
-from hookviz.types import Activation, Address
+from hookviz.types import Activation, ActivationKey
 
 
 def maps(count: int, height: int = 6, width: int = 5, seed: int = 0) -> NDArray[np.float32]:
@@ -137,9 +137,12 @@ def test_activations_tensors_and_arrays_give_the_same_picture() -> None:
     assert make_grid(values.astype(np.float64)).png() == wanted
     strided = tensor.permute(1, 2, 0).contiguous().permute(2, 0, 1)
     assert make_grid(strided).png() == wanted
-    grid = make_grid(Activation(Address("layer1.0.conv1", call=1), tensor))
+    grid = make_grid(Activation(ActivationKey("layer1.0.conv1", call=1), tensor))
     assert grid.png() == wanted
-    assert (grid.title, grid.address) == ("layer1.0.conv1#1", Address("layer1.0.conv1", call=1))
+    assert (grid.title, grid.address) == (
+        "layer1.0.conv1#1",
+        ActivationKey("layer1.0.conv1", call=1),
+    )
     assert make_grid(values).title == ""
     assert make_grid(values, title="mine").title == "mine"
 

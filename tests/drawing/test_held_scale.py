@@ -5,13 +5,13 @@ import torch
 from hookviz.drawing.colormaps import COLORMAPS
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.held_scale import Held, draw_on_scale, scale_of
-from hookviz.types import FIRST, Activation, Address, Layout
+from hookviz.types import FIRST, Activation, ActivationKey, Layout
 from tests.networks import Tiny, as_model
 
 
 def activation(*shape: int, low: float = 0.0) -> Activation:
     values = torch.linspace(low, 1.0, int(np.prod(shape))).reshape(shape)
-    return Activation(Address("conv"), values, Layout(FIRST))
+    return Activation(ActivationKey("conv"), values, Layout(FIRST))
 
 
 def drawn(of: Activation, held: Held | None = None, signed: str | None = "RdBu_r") -> Grid:
@@ -54,6 +54,6 @@ def test_another_layer_shape_or_policy_is_another_scale() -> None:
     model, of = as_model(Tiny()), activation(4, 5, 6)
     alike = Activation(of.address, of.values * 2)
     assert scale_of(model, of, "layer") == scale_of(model, alike, "layer")
-    for other in (activation(4, 6, 5), Activation(Address("relu"), of.values)):
+    for other in (activation(4, 6, 5), Activation(ActivationKey("relu"), of.values)):
         assert scale_of(model, other, "layer") != scale_of(model, of, "layer")
     assert scale_of(model, of, "channel") != scale_of(model, of, "layer")

@@ -18,7 +18,7 @@ import hookviz
 from hookviz.drawing.colormaps import LEVELS
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError
 from hookviz.language.speaking import speaking
-from hookviz.types import Activation, Address, Capture
+from hookviz.types import Activation, ActivationKey, Capture
 
 LONG = "backbone.denseblock4.denselayer16.a_convolution_with_a_long_name"
 
@@ -31,7 +31,7 @@ def capture(tiny: hookviz.Model, **layers: NDArray[np.float32]) -> Capture:
     """A capture of a picture whose layers put out what a test wants; ``__`` is a dot."""
     picture = np.random.default_rng(1).integers(0, 255, (40, 40, 3), np.uint8)
     activations = tuple(
-        Activation(Address(name.replace("__", ".")), torch.from_numpy(values))
+        Activation(ActivationKey(name.replace("__", ".")), torch.from_numpy(values))
         for name, values in layers.items()
     )
     cap: Capture = hookviz.capture(tiny, picture)

@@ -9,7 +9,7 @@ from hookviz.errors import ModelError
 from hookviz.explaining.class_paths import ClassPaths, class_paths, shares_of
 from hookviz.explaining.network_map import network_map, shares_along
 from hookviz.explaining.provenance import IMAGE
-from hookviz.types import Address, Model
+from hookviz.types import ActivationKey, Model
 from tests.networks import as_model, seeded
 
 
@@ -103,7 +103,7 @@ def test_channels_have_their_gradient_times_value(
     for step, name in names.items():
         found = paths.steps[number_of(paths, step)]
         torch.testing.assert_close(found, passed(known, name), rtol=1e-6, atol=1e-12)
-    torch.testing.assert_close(paths.blocks[Address("block")], passed(known, "conv"))
+    torch.testing.assert_close(paths.blocks[ActivationKey("block")], passed(known, "conv"))
     assert float(shares_of(found).sum()) == pytest.approx(1)
     assert not bool(shares_of(-found.abs()).any())
 
@@ -146,7 +146,7 @@ def test_the_map_s_lines_have_what_goes_along_them(paths: ClassPaths) -> None:
     stem, block, side = (names.index(name) for name in ("stem", "block", "side"))
     out = {end: share for (begin, end), share in drawn[whole.address].items() if begin == stem}
     assert sum(out.values()) == pytest.approx(1)
-    inside = drawn[Address("block")]
+    inside = drawn[ActivationKey("block")]
     assert [*inside.values()] == pytest.approx([out[block]] * 4)
     assert out[side] == pytest.approx(
         paths.lines[number_of(paths, "stem"), number_of(paths, "side")]

@@ -9,7 +9,7 @@ from hookviz.capturing.inputs import prepare
 from hookviz.explaining.followed_pass import follow_pass
 from hookviz.explaining.map_layout import PlacedPart, Point, in_a_tall_window, lay_out
 from hookviz.explaining.network_map import Part, network_map
-from hookviz.types import Address
+from hookviz.types import ActivationKey
 from tests.networks import as_model
 
 
@@ -70,9 +70,11 @@ def test_no_card_lies_over_another_and_lines_lead_forward(name: str) -> None:
 
 
 def chain(count: int, lines: tuple[tuple[int, int], ...] = ()) -> Part:
-    parts = tuple(Part(Address(f"conv{at}"), "Conv2d", at + 1, "1×4×8×8") for at in range(count))
+    parts = tuple(
+        Part(ActivationKey(f"conv{at}"), "Conv2d", at + 1, "1×4×8×8") for at in range(count)
+    )
     through = tuple((at, at + 1) for at in range(-1, count - 1))
-    return Part(Address(""), "", 0, "", parts, (*through, (count - 1, -2), *lines))
+    return Part(ActivationKey(""), "", 0, "", parts, (*through, (count - 1, -2), *lines))
 
 
 def test_a_thousand_layers_in_a_row_are_drawn() -> None:

@@ -10,7 +10,7 @@ from hookviz.capturing.layer_trace import layer_trace
 from hookviz.errors import SettingError
 from hookviz.explaining.layer_facts import field_text
 from hookviz.explaining.receptive_field import receptive_fields
-from hookviz.types import Address, Preprocess
+from hookviz.types import ActivationKey, Preprocess
 from tests.every_network import IN_EVERY_NETWORK
 from tests.explaining.test_receptive_rules import check
 from tests.networks import Tiny, as_model, random_input, seeded
@@ -192,9 +192,9 @@ def test_what_a_cell_behind_attention_sees_is_what_its_gradient_is_of(name: str)
     fields = receptive_fields(model, (3, *case.size))
     trace = layer_trace(model, (3, *case.size))
     seen: dict[str, Tensor] = {}
-    for at in {*trace.layouts} & {Address(info.name) for info in trace.maps}:
+    for at in {*trace.layouts} & {ActivationKey(info.name) for info in trace.maps}:
 
-        def keep(_module: nn.Module, _given: Any, output: Tensor, at: Address = at) -> None:
+        def keep(_module: nn.Module, _given: Any, output: Tensor, at: ActivationKey = at) -> None:
             seen[at.layer] = trace.layouts[at].batch_maps(output)[0]
 
         model.network.get_submodule(at.layer).register_forward_hook(keep)
@@ -203,7 +203,7 @@ def test_what_a_cell_behind_attention_sees_is_what_its_gradient_is_of(name: str)
     words = set()
     for layer, maps in seen.items():
         if layer not in fields:
-            assert trace.layouts[Address(layer)].word == "windows"
+            assert trace.layouts[ActivationKey(layer)].word == "windows"
             continue
         rows, columns = maps.shape[1:]
         for row, column in {(0, 0), (rows // 2, columns - 1)}:

@@ -7,7 +7,7 @@ from torch import Tensor
 import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.explaining.strongest_maps import on_one_scale, strongest_maps
-from hookviz.types import Address, Model
+from hookviz.types import ActivationKey, Model
 
 
 def test_every_layer_has_its_strongest(tiny: Model, noise: Tensor) -> None:
@@ -29,7 +29,7 @@ def test_channels_are_ranked_by_what_is_asked(tiny: Model, noise: Tensor) -> Non
     )
     values = hookviz.capture(tiny, noise, "conv1")["conv1"].values
     lowest = values.flatten(1).amax(1).argsort()[:2]
-    assert list(found[Address("conv1")].channels) == lowest.tolist()
+    assert list(found[ActivationKey("conv1")].channels) == lowest.tolist()
 
 
 def test_one_scale_has_the_greatest_distance_from_zero_as_one() -> None:
@@ -41,6 +41,6 @@ def test_one_scale_has_the_greatest_distance_from_zero_as_one() -> None:
 def test_a_map_of_few_cells_keeps_their_values(tiny: Model, noise: Tensor) -> None:
     found = strongest_maps(tiny, prepare(tiny, noise), count=1, size=(64, 64))
     values = hookviz.capture(tiny, noise, "conv1")["conv1"].values
-    strongest = found[Address("conv1")]
+    strongest = found[ActivationKey("conv1")]
     expected = values[strongest.channels[0]].flatten().tolist()
     assert set(strongest.small.flatten().tolist()) == set(expected)

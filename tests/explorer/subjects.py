@@ -13,7 +13,7 @@ from hookviz.explorer.subject import Pinned, Run, Subject, at_once
 from hookviz.explorer.view import View
 from hookviz.images.reading import read
 from hookviz.images.samples import samples
-from hookviz.types import Address, Model
+from hookviz.types import ActivationKey, Model
 
 MEGABYTE = 1 << 20
 
@@ -58,7 +58,7 @@ def pinned(subject: Subject, step: str, **names: str) -> Pinned:
         "title": subject.model_title,
         "step": step,
     }
-    layer = Address.read(step).layer
+    layer = ActivationKey.read(step).layer
     return Pinned(
         **(facts | names),
         read=lambda: hookviz.capture(subject.model, subject.model_input, layer)[step].values,

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from hookviz.hooking import hooks
 from hookviz.hooking.attention_factors import AttentionFactors
-from hookviz.types import Address
+from hookviz.types import ActivationKey
 from tests.networks import seeded
 
 Mix = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -43,7 +43,7 @@ WRITTEN: dict[str, Mix] = {
 def found(mix: Mix, call: int) -> tuple[AttentionFactors, Tensor, Layer]:
     layer = seeded(lambda: Layer(mix))
     tokens = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0))
-    calls = AttentionFactors(layer, Address("", call))
+    calls = AttentionFactors(layer, ActivationKey("", call))
     with torch.no_grad(), calls.watching(), pytest.raises(hooks.StopForward):
         layer(tokens)
     return calls, tokens, layer

@@ -188,7 +188,7 @@ def test_whatever_runs_the_network_says_where_it_fails(case: str) -> None:
         "capture_batch": lambda: hookviz.capture(model, [image]),
         "list_layers": lambda: hookviz.list_layers(model),
         "extract_features": lambda: hookviz.extract_features(model, [image]),
-        "verbose": lambda: hookviz.verbose(
+        "summary": lambda: hookviz.summary(
             network, hookviz.prepare(model, image).tensor, file=io.StringIO()
         ),
     }

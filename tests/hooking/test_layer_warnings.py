@@ -23,7 +23,7 @@ INSTRUMENTS: dict[str, Callable[[nn.Module], AbstractContextManager[Any]]] = {
     "on_gradients": hookviz.on_gradients,
     "observe": lambda network: hookviz.observe(network, None, lambda _call: None),
     "edit": lambda network: hookviz.edit(network, None, lambda _call: None),
-    "before": lambda network: hookviz.before(network, None, lambda _call: None),
+    "edit_inputs": lambda network: hookviz.edit_inputs(network, None, lambda _call: None),
 }
 GIVEN = torch.tensor([[1.0, -2.0], [0.5, 3.0], [0.0, 0.25]])
 
@@ -179,7 +179,7 @@ def test_what_cannot_be_looked_at_is_said_once_and_the_training_goes_on(
         assert why[kind] in text
 
 
-@pytest.mark.parametrize("instrument", ["on_gradients", "observe", "edit", "before"])
+@pytest.mark.parametrize("instrument", ["on_gradients", "observe", "edit", "edit_inputs"])
 @pytest.mark.parametrize("kind", ["meta", "unread"])
 def test_tensors_that_nothing_is_asked_of_are_no_trouble(instrument: str, kind: str) -> None:
     network = odd(UNSEEN[kind])
@@ -488,7 +488,7 @@ def test_the_callers_own_errors_are_not_ours() -> None:
     for block in (
         hookviz.observe(network, "0", fails),
         hookviz.edit(network, "0", fails),
-        hookviz.before(network, "0", fails),
+        hookviz.edit_inputs(network, "0", fails),
         hookviz.on_gradients(network, "0", fails),
     ):
         with block, pytest.raises(ValueError, match="my own"):
@@ -550,7 +550,7 @@ ATTENTION = "attention.out_proj: torch.nn.MultiheadAttention uses its weights wi
 RIGHT = "right.0, right.1, right.2 and 2 more: the passes in the block did not call it."
 
 
-@pytest.mark.parametrize("instrument", ["observe", "edit", "before", "on_gradients", "record"])
+@pytest.mark.parametrize("instrument", ["observe", "edit", "edit_inputs", "on_gradients", "record"])
 def test_layers_that_did_not_run_are_named_once_with_the_reason(instrument: str) -> None:
     network = Paths()
     with pytest.warns(RuntimeWarning) as said, INSTRUMENTS[instrument](network):

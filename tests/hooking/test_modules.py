@@ -152,7 +152,7 @@ def test_instruments_look_into_every_wrapper(wrapper: str) -> None:
     assert torch.equal(seen["head"].output, expected)
     with hookviz.edit(given, name, lambda call: call.output * 0):
         assert not torch.equal(run(), expected)
-    with hookviz.before(given, "head", lambda call: call.inputs[0] * 0):
+    with hookviz.edit_inputs(given, "head", lambda call: call.inputs[0] * 0):
         assert torch.equal(run()[0], network.head.bias)
     with hookviz.pause_at(given, name, lambda call: seen.update(paused=call)):
         run()

@@ -87,7 +87,7 @@ def test_edit_and_before_change_what_a_network_computes(network: Tiny) -> None:
         expected = network.head(by_hand.mean((2, 3)))
         with (
             hookviz.edit(network, "conv1", lambda call: call.output * 3),
-            hookviz.before(
+            hookviz.edit_inputs(
                 network, "relu", lambda call: call.inputs[0] + 1 if call.index == 1 else None
             ),
         ):
@@ -101,15 +101,15 @@ def test_keyword_arguments_are_seen_and_replaced() -> None:
     with hookviz.observe(network, "both", calls.append):
         assert network(image).tolist() == [[3, 3]]
     assert calls[0].arguments == ((image,), {"scale": 2.0, "shift": image})
-    with hookviz.before(network, "both", lambda call: (call.inputs[0], 5.0, image * 0)):
+    with hookviz.edit_inputs(network, "both", lambda call: (call.inputs[0], 5.0, image * 0)):
         assert network(image).tolist() == [[5, 5]]
-    with hookviz.before(network, "both", lambda call: call.inputs[0] * 10):
+    with hookviz.edit_inputs(network, "both", lambda call: call.inputs[0] * 10):
         assert network(image).tolist() == [[21, 21]]
     with hookviz.edit(network, "both", lambda call: (call.output[0] * 0, 1)):
         assert network(image).tolist() == [[0, 0]]
     with (
         pytest.raises(SettingError, match="2 inputs are given for both, which was called with 3"),
-        hookviz.before(network, "both", lambda call: (image, 1)),
+        hookviz.edit_inputs(network, "both", lambda call: (image, 1)),
     ):
         network(image)
     assert hook_count(network) == 0
@@ -133,7 +133,7 @@ def test_an_input_that_is_a_tuple_goes_into_one() -> None:
             return found
 
     stateful = Stateful()
-    with torch.no_grad(), hookviz.before(stateful, "lstm", with_state):
+    with torch.no_grad(), hookviz.edit_inputs(stateful, "lstm", with_state):
         found = stateful(given)
         expected = network[0](given, state)[0]
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
@@ -223,12 +223,12 @@ def test_a_program_that_is_made_in_a_block_keeps_nothing_of_it(
     with (
         pytest.warns(RuntimeWarning) as said,
         hookviz.edit(network, None, calls.append, always_call=True),
-        hookviz.before(compiled, None, calls.append),  # type: ignore[arg-type]
+        hookviz.edit_inputs(compiled, None, calls.append),  # type: ignore[arg-type]
     ):
         found = compiled(random_input(0))
     texts = [str(each.message) for each in said]
     assert texts[0].startswith(
-        "before saw no call of conv1, relu, conv2 and 1 more: a program that"
+        "edit_inputs saw no call of conv1, relu, conv2 and 1 more: a program that"
     )
     assert texts[1].startswith("edit saw nothing: the block ran no passes of this Tiny.")
     assert torch.equal(found, expected)
@@ -241,7 +241,7 @@ def test_a_program_that_is_made_in_a_block_keeps_nothing_of_it(
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, GeneratorExit])
-@pytest.mark.parametrize("block", [hookviz.observe, hookviz.edit, hookviz.before])
+@pytest.mark.parametrize("block", [hookviz.observe, hookviz.edit, hookviz.edit_inputs])
 def test_hooks_are_gone_whatever_is_raised(
     network: Tiny, block: Any, error: type[BaseException]
 ) -> None:

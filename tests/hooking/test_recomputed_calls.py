@@ -113,7 +113,7 @@ def test_an_edit_is_made_again_at_the_call_that_is_repeated(
         with (
             set_checkpoint_early_stop(early_stop),
             hookviz.edit(network, "tanh", lambda call: scaled(call.output, call)),
-            hookviz.before(network, "drop", lambda call: scaled(call.inputs[0], call)),
+            hookviz.edit_inputs(network, "drop", lambda call: scaled(call.inputs[0], call)),
         ):
             found.append(trained(network))
         assert hook_count(network) == 0

@@ -15,7 +15,7 @@ from hookviz.errors import HookVizError, ImageError
 from hookviz.hooking.channels_last import ROUNDING
 from hookviz.live.frames import MOST_PIXELS, DrawnFrame, FrameTimer, draw
 from hookviz.live.stream_options import Subject
-from hookviz.types import Address, Model, Progress, ignore
+from hookviz.types import ActivationKey, Model, Progress, ignore
 from tests.live.subjects import frame, shapesnet, subject_of
 from tests.networks import Tiny, all_hooks, as_model, as_shared, seeded
 from tests.pictures import encoded, picture
@@ -49,7 +49,7 @@ def test_a_frame_is_drawn_as_capture_and_make_grid_draw_it(
     subject = subject_of(model, **chosen)
     result = drawn(data, model, subject)
     capture = hookviz.capture(
-        model, data, Address.read(subject.step).layer, size=subject.size, whole=subject.whole
+        model, data, ActivationKey.read(subject.step).layer, size=subject.size, whole=subject.whole
     )
     recorded = capture[subject.step]
     signed, look = bool((recorded.values < 0).any()), subject.look
@@ -75,7 +75,7 @@ def test_a_step_is_a_call_of_a_layer_that_runs_more_than_once() -> None:
     data = encoded(picture(1, 16, 16))
     for step in ("relu", "relu#1", "conv2"):
         result = drawn(data, model, subject_of(model, step=step))
-        capture = hookviz.capture(model, data, Address.read(step).layer)
+        capture = hookviz.capture(model, data, ActivationKey.read(step).layer)
         assert torch.equal(result.maps, capture[step].values)
 
 

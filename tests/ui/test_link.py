@@ -3,6 +3,7 @@
 from functools import partial
 
 import pytest
+from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.testing.v1 import AppTest, local_script_runner
 
 from hookviz.ui.link import HELD
@@ -95,7 +96,7 @@ if "named" not in st.query_params:
 def test_back_writes_nothing_of_a_widget_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its value comes along from the browser, and is new to a session that has dropped it."""
     page = AppTest.from_string(NAMED, default_timeout=60).run()
-    back = partial(local_script_runner.RerunData, is_history_navigation=True)
+    back = partial(RerunData, is_history_navigation=True)
     monkeypatch.setattr(local_script_runner, "RerunData", back)
     page.query_params["named"] = "0, 3"
     page.text_input(key="word").set_value("12").run()

@@ -22,7 +22,7 @@ from hookviz.explaining.named_class import class_number
 from hookviz.hooking.function_calls import no_module
 from hookviz.images.samples import samples
 from hookviz.language.saying import joined, mark, say
-from hookviz.types import TOKENS, Address, Capture, LayerInfo, Model
+from hookviz.types import TOKENS, ActivationKey, Capture, LayerInfo, Model
 from hookviz.wording import read_numbers, times
 
 _MOST_CHANNELS = 100_000  # that are asked for in one go
@@ -148,7 +148,7 @@ class LayerChoice(Parameter):
         """Return all that `resolve` takes of a network: the layers, and later calls of them."""
         calls = trace.calls if self.of_calls else {}
         return [
-            str(Address(layer.name, call)) if call else layer.name
+            str(ActivationKey(layer.name, call)) if call else layer.name
             for layer in self.choices(trace)
             for call in range(calls.get(layer.name, 1))
         ]
@@ -214,14 +214,14 @@ class LayerChoice(Parameter):
             before = [name for name in order[: order.index(value)] if name in names]
             nearest = before[-1] if before else names[0]
             raise no_module(value, subject.model.title, nearest)
-        address = Address.read(str(value))
+        address = ActivationKey.read(str(value))
         if address.call and not address.path and address.layer in names:
             return self._call(address, subject)
         kind = "layer"
         shapes = {layer.name: layer.output_shape for layer in self.choices(subject.trace)}
         if self.kind in {"maps", "any"}:  # of one cell there is little to see
             outputs = subject.trace.map_outputs
-            maps = [name for name in names if outputs.get(name, ())[:1] == (Address(name),)]
+            maps = [name for name in names if outputs.get(name, ())[:1] == (ActivationKey(name),)]
             names = [name for name in maps if prod(shapes[name][1:]) > 1] or names
         self._check_kind(value, subject, names)
         if self.kind in {"conv", "conv or linear"}:
@@ -230,12 +230,12 @@ class LayerChoice(Parameter):
             say("{kind} in {model}", kind=kind, model=subject.model.title), str(value), names
         )
 
-    def _call(self, address: Address, subject: LensSubject) -> str:
+    def _call(self, address: ActivationKey, subject: LensSubject) -> str:
         """Return the address of a later call of a layer that can be chosen, or refuse it."""
         calls = subject.trace.calls[address.layer]
         if self.of_calls and address.call < calls:
             return str(address)
-        last = Address(address.layer, calls - 1 if self.of_calls else 0)
+        last = ActivationKey(address.layer, calls - 1 if self.of_calls else 0)
         raise SettingError(
             say(
                 "{name}={value} is call {number} of layer {layer!r}, which runs {calls} times in a "

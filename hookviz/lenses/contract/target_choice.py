@@ -11,7 +11,7 @@ from hookviz.lenses.contract.parameters import (
     Parameter,
     WholeNumber,
 )
-from hookviz.types import Address
+from hookviz.types import ActivationKey
 
 
 def cell_choice(
@@ -125,7 +125,7 @@ def call_notes(subject: Subject, *layers: str | None) -> list[str]:
         asked = subject.trace.address(layer)
         calls = subject.trace.calls[asked.layer]
         if calls > 1:
-            other = Address(asked.layer, (asked.call + 1) % calls)
+            other = ActivationKey(asked.layer, (asked.call + 1) % calls)
             notes.append(
                 say(
                     "{name} runs {calls} times in a pass; this is about call {number}. The layer "

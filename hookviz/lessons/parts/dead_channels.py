@@ -15,7 +15,7 @@ from hookviz.images.samples import Sample, samples
 from hookviz.language.saying import mark
 from hookviz.lessons.layers import activation_of, capture_at, layer_of
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
-from hookviz.types import Activation, Address, InputImage, LayerInfo
+from hookviz.types import Activation, ActivationKey, InputImage, LayerInfo
 
 MOST = "most"
 """Stands for the layer with the most channels that are 0 everywhere on the scene's image."""
@@ -73,7 +73,7 @@ def _named(scene: LessonScene, asked: str) -> str:
 
 def _most_dead(scene: LessonScene) -> str:
     behind = {info.name: activation_of(scene, info) for info in scene.trace.convs}
-    layers = {Address.read(address).layer for address in behind.values()}
+    layers = {ActivationKey.read(address).layer for address in behind.values()}
     recorded = capture(scene.model, scene.model_input, layers, logits=False)
     counts = {name: int(_silent(recorded[address]).sum()) for name, address in behind.items()}
     return max(counts, key=counts.__getitem__)

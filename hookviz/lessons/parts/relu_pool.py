@@ -13,7 +13,7 @@ from hookviz.language.saying import mark, say
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.maps import STRONGEST, Map, channel_of, check_channel, maps_of
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice, whole_number
-from hookviz.types import Address
+from hookviz.types import ActivationKey
 from hookviz.wording import number
 
 POOLS = {"max": mark("Largest"), "average": mark("Average")}
@@ -101,10 +101,10 @@ def picked_or_first(of_map: Stages, text: str) -> tuple[int, int]:
     return min(int(parts[0]), rows - 1), min(int(parts[1]), columns - 1)
 
 
-def before_relu(scene: LessonScene, layer: str) -> Address:
+def before_relu(scene: LessonScene, layer: str) -> ActivationKey:
     """Return the address of what a conv layer's ReLU is given: its norm's output, else its own."""
     kinds = {info.name: info.kind for info in scene.trace.listed}
-    address = Address(layer)
+    address = ActivationKey(layer)
     for step in steps_after(scene.trace, layer):
         if "Norm" not in kinds[step.layer]:
             break

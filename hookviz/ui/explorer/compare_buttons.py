@@ -8,7 +8,7 @@ from hookviz.errors import HookVizError
 from hookviz.explaining.channel_mask import ChannelMask, copied_bytes
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.result import LensResult
-from hookviz.types import Address, Model
+from hookviz.types import ActivationKey, Model
 from hookviz.ui.explorer.pinned_view import pin
 from hookviz.ui.explorer.scene import ExplorerScene, step_now
 from hookviz.ui.link import update_link
@@ -83,7 +83,7 @@ def _why_not(scene: ExplorerScene, mask: ChannelMask, model: Model) -> str:
 
 
 def _compare(scene: ExplorerScene, mask: ChannelMask, layer: str) -> None:
-    pin(scene.shown, scene.choice, Address(layer), size=scene.size, whole=scene.whole)
+    pin(scene.shown, scene.choice, ActivationKey(layer), size=scene.size, whole=scene.whole)
     choose(layer=layer)
     with resources.use_model(scene.choice) as model:
         convs = input_trace(model, scene.model_input).convs

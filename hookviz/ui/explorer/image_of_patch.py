@@ -11,7 +11,7 @@ from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.language.saying import say
 from hookviz.settings import MEGABYTE, settings
-from hookviz.types import Address
+from hookviz.types import ActivationKey
 from hookviz.ui.explorer.atlas_choice import own_file
 from hookviz.ui.link import update_link
 from hookviz.ui.recent_images import queue_for_next_run
@@ -26,7 +26,7 @@ def sample_names() -> Mapping[str, str]:
 
 def look_at(
     atlas: Atlas | None,
-    step: Callable[[], Address],
+    step: Callable[[], ActivationKey],
     channel: int,
     rank: int,
     link: Mapping[str, str],

@@ -9,7 +9,7 @@ from hookviz.explaining.channel_mask import ChannelMask, read_channel_mask
 from hookviz.images.samples import samples
 from hookviz.language.saying import say
 from hookviz.models import catalog, user_models
-from hookviz.types import Address, ModelSpec
+from hookviz.types import ActivationKey, ModelSpec
 from hookviz.ui.link import update_link
 from hookviz.ui.recent_images import find_recent, read_recent
 from hookviz.ui.serving import resources
@@ -23,7 +23,9 @@ _CHOICE = "_pinned-model"  # a key of session_state that no widget has can't be 
 _LONGEST = 1000  # letters of a pinned view in a link
 
 
-def pin(shown: Shown, choice: ModelChoice, step: Address, *, size: int | None, whole: bool) -> None:
+def pin(
+    shown: Shown, choice: ModelChoice, step: ActivationKey, *, size: int | None, whole: bool
+) -> None:
     """Keep what is on the screen as A; uploaded weights stay with the session."""
     sample = next((each.name for each in samples() if each.path == shown.file), None)
     image = {"sample": sample} if sample else {"upload": shown.upload}

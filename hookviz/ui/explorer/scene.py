@@ -15,7 +15,7 @@ from hookviz.explorer.view import View
 from hookviz.language.saying import say
 from hookviz.serving.memory_needs import pass_need
 from hookviz.serving.watched_run import WatchedRun
-from hookviz.types import Address, LayerInfo, Model, ModelInput, Progress
+from hookviz.types import ActivationKey, LayerInfo, Model, ModelInput, Progress
 from hookviz.ui.explorer.atlas_choice import atlas_words, shown_atlas
 from hookviz.ui.explorer.image_of_patch import sample_names
 from hookviz.ui.explorer.pinned_view import image_title, model_title, pinned_scene
@@ -90,7 +90,7 @@ def view_in_link() -> View:
     return View.of_link(dict(st.query_params.items()))
 
 
-def step_now(scene: ExplorerScene) -> Address:
+def step_now(scene: ExplorerScene) -> ActivationKey:
     """Return whose output the explorer shows now; no pass is run for it.
 
     Raises:

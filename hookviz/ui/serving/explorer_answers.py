@@ -28,7 +28,7 @@ from hookviz.serving.memory_needs import pass_need
 from hookviz.serving.memory_reservations import OutOfMemoryError
 from hookviz.serving.shutdown import shutdown
 from hookviz.serving.watched_run import WatchedRun
-from hookviz.types import Address, Capture, Model, ModelInput
+from hookviz.types import ActivationKey, Capture, Model, ModelInput
 from hookviz.ui.serving.explorer_messages import (
     Message,
     message,
@@ -279,7 +279,7 @@ def _pinned(scene: Scene, pinned: PinnedScene, take_turn: TakeTurnFor) -> Pinned
             # Nothing of it for the class: its image can be somebody's own.
             take = partial(take_turn, model, model_input)
             subject = Subject(model, model_input, scene.image, scene.cache, take_turn=take)
-            layer = Address.read(pinned.step).layer
+            layer = ActivationKey.read(pinned.step).layer
             return capture_layer(subject, layer)
 
     def read() -> torch.Tensor:

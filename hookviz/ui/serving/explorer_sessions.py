@@ -33,7 +33,7 @@ class PinnedScene:
         link: as a view's `pinned` has it.
         image: what its image is called.
         title: of its network, with its weights.
-        step: whose output it is, an `Address` as text.
+        step: whose output it is, an `ActivationKey` as text.
         choice: its network; None where A can't be had.
         model_digest: of the network.
         model_input: what its network is given, likewise.

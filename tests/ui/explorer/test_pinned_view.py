@@ -15,7 +15,7 @@ import streamlit as st
 from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.models import catalog
-from hookviz.types import Address
+from hookviz.types import ActivationKey
 from hookviz.ui.explorer.pinned_view import PIN, model_title, pin
 from hookviz.ui.state import ModelChoice, Shown
 
@@ -25,7 +25,7 @@ links = []
 for number in (1, 2):
     file = SimpleNamespace(file_id=f"file {number}")
     choice = ModelChoice(catalog.described_models()[0], "yours", file)
-    pin(shown, choice, Address("conv", 1, ("mask",)), size=96, whole=True)
+    pin(shown, choice, ActivationKey("conv", 1, ("mask",)), size=96, whole=True)
     links.append(st.query_params[PIN])
     st.text(model_title(choice.spec.title, choice.weights, choice.mask))
 st.session_state["links"] = links

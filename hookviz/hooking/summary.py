@@ -19,7 +19,7 @@ from hookviz.types import Model
 from hookviz.wording import byte_size, times
 
 
-def verbose(
+def summary(
     network: nn.Module | Model,
     example: Any,
     *,
@@ -50,7 +50,7 @@ def verbose(
         SettingError: `depth` is no number from 1 on, or the network has no layers.
 
     >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(inplace=True))
-    >>> _ = hookviz.verbose(network, torch.ones(2, 3, 8, 8))  # doctest: +ELLIPSIS
+    >>> _ = hookviz.summary(network, torch.ones(2, 3, 8, 8))  # doctest: +ELLIPSIS
     0  Conv2d ... ms    1.2 kB  2×3×8×8 → 2×4×6×6
     1  ReLU   ... ms   0 bytes  2×4×6×6 → 2×4×6×6
     """

@@ -13,7 +13,7 @@ from tests.networks import Tiny, hook_count, random_input, seeded
 def printed(network: nn.Module, example: Any, **options: Any) -> tuple[Any, list[list[str]]]:
     """What the network put out, and the columns of each line."""
     file = io.StringIO()
-    output = hookviz.verbose(network, example, file=file, **options)
+    output = hookviz.summary(network, example, file=file, **options)
     return output, [re.split(r"\s{2,}", line) for line in file.getvalue().splitlines()]
 
 
@@ -47,7 +47,7 @@ def test_depth_tells_children_from_their_parts() -> None:
         assert [line[0] for line in printed(network, given, depth=depth)[1]] == names
     for wrong in (0, True, "1"):
         with pytest.raises(hookviz.SettingError, match="depth="):
-            hookviz.verbose(network, given, depth=wrong)  # type: ignore[arg-type]
+            hookviz.summary(network, given, depth=wrong)  # type: ignore[arg-type]
 
 
 class Pair(nn.Module):
@@ -77,7 +77,7 @@ def test_a_pass_that_fails_says_where_and_runs_once() -> None:
     theirs = network.register_forward_pre_hook(lambda *_: runs.append(1))
     file = io.StringIO()
     with pytest.raises(hookviz.ModelError) as caught:
-        hookviz.verbose(network, random_input(0), file=file)
+        hookviz.summary(network, random_input(0), file=file)
     assert str(caught.value).startswith(
         "This Tiny can't take the example: head (Linear), which takes 7 numbers along the last "
         "dimension, fails on 1×6, after relu, conv2, relu and 1 before: "
@@ -104,4 +104,4 @@ def test_compiled_parts_are_printed_layer_by_layer() -> None:
     ):
         network(given)  # as it was compiled, like before
     with pytest.raises(hookviz.ModelError, match="not function"):
-        hookviz.verbose(printed, given)  # type: ignore[arg-type]
+        hookviz.summary(printed, given)  # type: ignore[arg-type]

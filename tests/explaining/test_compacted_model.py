@@ -11,7 +11,7 @@ from torch.nn.utils import prune as theirs
 from torchvision import models
 
 import hookviz
-from hookviz.explaining import smaller_network
+from hookviz.explaining import compacted_model
 from hookviz.models import user_models
 from hookviz.types import Model
 from tests.networks import Tiny, as_model, hook_count, plain_network, random_input, seeded
@@ -19,7 +19,7 @@ from tests.odd_batches import OnePass
 from tests.test_hook_contract import condition
 
 
-def same_in_double(pruned: Model, small: hookviz.Smaller, image: Tensor) -> None:
+def same_in_double(pruned: Model, small: hookviz.CompactedModel, image: Tensor) -> None:
     """In 64 bits nothing but the order of sums is left, which is 1e-16 or so of them."""
     one, other = (plain_network(each).double()(image.double()) for each in (pruned, small.model))
     torch.testing.assert_close(other, one, rtol=1e-9, atol=1e-12 * float(one.abs().max()) + 1e-15)
@@ -61,7 +61,7 @@ def test_networks_of_the_catalog(name: str, removed: set[str], side: int) -> Non
         model = hookviz.wrap(network)
     pruned = hookviz.prune(model, 0.5, "channels by L1 norm")
     image = random_input(1, side)
-    small = hookviz.smaller(pruned, image)
+    small = hookviz.remove_pruned_channels(pruned, image)
     assert small.removed.keys() == removed
     for layer, count in small.removed.items():
         assert small.model.network.get_submodule(layer).out_channels == count  # half of them
@@ -79,7 +79,9 @@ def test_networks_of_the_catalog(name: str, removed: set[str], side: int) -> Non
 def test_a_bottleneck_is_narrowed_inside() -> None:
     block = models.resnet.Bottleneck(16, 4)
     network = seeded(lambda: mixed_norms(nn.Sequential(nn.Conv2d(3, 16, 1), block)))
-    small = hookviz.smaller(hookviz.prune(as_model(network), 0.5, "channels by L2 norm"))
+    small = hookviz.remove_pruned_channels(
+        hookviz.prune(as_model(network), 0.5, "channels by L2 norm")
+    )
     assert small.removed == {"1.conv1": 2, "1.conv2": 2}
     assert small.whole.keys() == {"0", "1.conv3"}
     assert small.whole["1.conv3"] == "add puts it together with something else"
@@ -122,7 +124,7 @@ def test_any_sequential_network(seed: int) -> None:
     method = ("channels by L1 norm", "random channels")[seed % 2]
     pruned = hookviz.prune(model, (0.3, 0.6, 1)[seed % 3], method, seed=seed)
     try:
-        small = hookviz.smaller(pruned)
+        small = hookviz.remove_pruned_channels(pruned)
     except hookviz.ModelError as error:
         convs = [m for m in pruned.network.modules() if isinstance(m, nn.Conv2d)]
         assert len(convs) == 1 or all(conv.out_channels < 3 for conv in convs[:-1])  # rounds to 0
@@ -150,7 +152,7 @@ class Branch(nn.Module):
 def test_a_branch_is_refused_by_name() -> None:
     pruned = hookviz.prune(as_model(seeded(Branch)), 0.5, "channels by L1 norm")
     with pytest.raises(hookviz.ModelError) as caught:
-        hookviz.smaller(pruned)
+        hookviz.remove_pruned_channels(pruned)
     assert "conv: add puts it together with something else" in str(caught.value)
     assert "stem: add puts it together with something else" in str(caught.value)
 
@@ -164,15 +166,15 @@ def test_depthwise_convolutions_are_refused() -> None:
 
     pruned = hookviz.prune(as_model(seeded(build)), 0.5, "channels by L1 norm")
     with pytest.raises(hookviz.ModelError, match=r"0: 1 \(Conv2d\) has 4 groups of channels"):
-        hookviz.smaller(pruned)
+        hookviz.remove_pruned_channels(pruned)
 
 
 def test_channels_that_still_put_out_a_constant_stay(tiny: Model) -> None:
     half = hookviz.prune(tiny, 0.5, "channels by L1 norm", keep_biases=True)
     with pytest.raises(hookviz.ModelError, match="the bias of conv1 makes a constant"):
-        hookviz.smaller(half)
+        hookviz.remove_pruned_channels(half)
     with pytest.raises(hookviz.ModelError, match="no channel to take out"):
-        hookviz.smaller(tiny)
+        hookviz.remove_pruned_channels(tiny)
 
 
 def test_what_torch_pruned_itself_can_be_made_smaller() -> None:
@@ -184,14 +186,14 @@ def test_what_torch_pruned_itself_can_be_made_smaller() -> None:
     )
     theirs.ln_structured(network[0], "weight", 0.25, 1, 0)  # type: ignore[no-untyped-call]
     theirs.remove(network[0], "weight")  # type: ignore[no-untyped-call]
-    assert hookviz.smaller(as_model(network)).removed == {"0": 2}
+    assert hookviz.remove_pruned_channels(as_model(network)).removed == {"0": 2}
 
 
 def test_the_model_is_as_it_was(tiny: Model) -> None:
     pruned = hookviz.prune(tiny, 0.5, "channels by L1 norm")
     before = condition(pruned.network)
     shares: list[float] = []
-    hookviz.smaller(pruned, progress=shares.append)
+    hookviz.remove_pruned_channels(pruned, progress=shares.append)
     assert condition(pruned.network) == before
     assert shares == sorted(shares)
 
@@ -199,7 +201,7 @@ def test_the_model_is_as_it_was(tiny: Model) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        hookviz.smaller(pruned, progress=cancel)
+        hookviz.remove_pruned_channels(pruned, progress=cancel)
     assert condition(pruned.network) == before
     assert hook_count(pruned.network) == 0
 
@@ -208,20 +210,20 @@ def test_a_network_that_computes_something_else_is_not_handed_out(
     tiny: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pruned = hookviz.prune(tiny, 0.5, "channels by L1 norm")
-    right = smaller_network._kernels_of_zeros
-    monkeypatch.setattr(smaller_network, "_kernels_of_zeros", lambda conv: ~right(conv))
+    right = compacted_model._kernels_of_zeros
+    monkeypatch.setattr(compacted_model, "_kernels_of_zeros", lambda conv: ~right(conv))
     monkeypatch.setattr(
-        smaller_network,
+        compacted_model,
         "_stays_zero",
         lambda network, group: right(network.get_submodule(group.conv)) < 2,
     )
     with pytest.raises(hookviz.ModelError, match="puts out something else"):
-        hookviz.smaller(pruned)
+        hookviz.remove_pruned_channels(pruned)
 
 
 @pytest.mark.filterwarnings("ignore")  # torch's own, of what is about to go
 def test_it_can_be_kept_as_a_program(tmp_path: Path, tiny: Model) -> None:
-    small = hookviz.smaller(hookviz.prune(tiny, 0.5, "channels by L1 norm"))
+    small = hookviz.remove_pruned_channels(hookviz.prune(tiny, 0.5, "channels by L1 norm"))
     path = small.save(tmp_path / "small.pt2")
     again = user_models.build(str(path))
     assert [layer.output_shape for layer in hookviz.list_layers(again)] == [
@@ -245,7 +247,7 @@ class WornOut(OnePass):
 
 def test_each_pass_of_both_is_a_fresh_networks() -> None:
     pruned = hookviz.prune(as_model(seeded(WornOut)), 0.5, "channels by L1 norm", layers="conv1")
-    small = hookviz.smaller(pruned, random_input(0))
+    small = hookviz.remove_pruned_channels(pruned, random_input(0))
     assert small.removed == {"conv1": 3}
     assert small.difference < 1e-6
 
@@ -253,7 +255,7 @@ def test_each_pass_of_both_is_a_fresh_networks() -> None:
 def test_a_network_that_can_not_be_copied_is_refused(tiny: Model) -> None:
     tiny.network.lock = threading.Lock()  # type: ignore[assignment]
     with pytest.raises(hookviz.ModelError, match=r"Tiny can't be copied: cannot pickle"):
-        hookviz.smaller(hookviz.prune(tiny, 0.5, "channels by L1 norm"))
+        hookviz.remove_pruned_channels(hookviz.prune(tiny, 0.5, "channels by L1 norm"))
 
 
 def test_several_inputs_go_with_the_smaller_network_too() -> None:
@@ -263,7 +265,7 @@ def test_several_inputs_go_with_the_smaller_network_too() -> None:
 
     model = hookviz.wrap(seeded(Two), example=(random_input(0), torch.tensor(2.0)))
     pruned = hookviz.prune(model, 0.5, "channels by L1 norm")
-    small = hookviz.smaller(pruned, random_input(1))
+    small = hookviz.remove_pruned_channels(pruned, random_input(1))
     assert small.removed == {"conv1": 2, "conv2": 3}
     scores = [hookviz.capture(each, random_input(1)).logits for each in (pruned, small.model)]
     torch.testing.assert_close(*scores)

@@ -42,7 +42,7 @@ _MIN_ROUNDS = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Smaller:
+class CompactedModel:
     """Smaller network without the channels that put out 0, compared with the original.
 
     Attributes:
@@ -100,7 +100,9 @@ class Smaller:
         return file
 
 
-def smaller(model: Model | nn.Module, image: Any = None, *, progress: Progress = ignore) -> Smaller:
+def remove_pruned_channels(
+    model: Model | nn.Module, image: Any = None, *, progress: Progress = ignore
+) -> CompactedModel:
     """Remove the channels that put out 0 for any image, where that is possible.
 
     Such channels are what `prune` leaves of whole channels; any other model with kernels, biases
@@ -111,17 +113,15 @@ def smaller(model: Model | nn.Module, image: Any = None, *, progress: Progress =
 
     Args:
         model: from `prune`, `load_model` or `wrap`, or a module of one's own.
-        image: both networks are compared and timed with it: anything that `capture` takes; noise
-            of the model's own size by default.
+        image: with which both are compared and timed: as `capture` takes it; noise by default.
         progress: called with the share done; what it raises ends the run.
 
     Raises:
         ModelError: no channel can be removed, and why; or the network's code can't be followed,
-            or it can't take the image; or the smaller network computes something else by more than
-            0.001 of the largest output, as none should.
+            or it can't take the image; or the outputs differ by more than 0.001 of the largest.
 
     >>> pruned = hookviz.prune(hookviz.load_model("shapesnet"), 0.5, "channels by L1 norm")
-    >>> small = hookviz.smaller(pruned)
+    >>> small = hookviz.remove_pruned_channels(pruned)
     >>> small.parameters
     (444436, 229044)
     >>> small.removed["stage1.first.conv"], small.whole["stage1.second.conv"]
@@ -234,7 +234,7 @@ def _compare(
     removed: Mapping[str, int],
     whole: Mapping[str, str],
     progress: Progress,
-) -> Smaller:
+) -> CompactedModel:
     """Compare and time the smaller network, the second, with the first."""
     reporter = ProgressReporter(progress, 2 * (1 + _MAX_ROUNDS))
     images = model_input.tensor
@@ -259,7 +259,7 @@ def _compare(
     traces = [input_trace(model, model_input).layers for model in models]
     parameters = [sum(map(Tensor.numel, nn.Module.parameters(each.network))) for each in models]
     work = [sum(layer.multiply_adds * layer.calls for layer in layers) for layers in traces]
-    return Smaller(
+    return CompactedModel(
         model=models[1],
         removed=removed,
         whole=whole,
