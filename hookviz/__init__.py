@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from hookviz.comparing.matches import ChannelMatches
     from hookviz.comparing.similarity import Similarity, similarity
     from hookviz.drawing.grid import Grid, make_grid
+    from hookviz.drawing.heatmap import Heatmap
     from hookviz.drawing.paper_figure import figure
     from hookviz.errors import (
         EngineError,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from hookviz.explaining.patching import patch
     from hookviz.explaining.pruned_network import prune
     from hookviz.exploring import explore
+    from hookviz.heatmaps import grad_cam, integrated_gradients, occlusion, saliency
     from hookviz.hooking import edits as edits
     from hookviz.hooking.gradients import Gradient, LayerGradients, on_gradients
     from hookviz.hooking.hooks import Call
@@ -136,6 +138,7 @@ __all__ = [
     "FunctionObjective",
     "Gradient",
     "Grid",
+    "Heatmap",
     "HookVizError",
     "ImageError",
     "InputImage",
@@ -183,6 +186,8 @@ __all__ = [
     "explore",
     "extract_features",
     "figure",
+    "grad_cam",
+    "integrated_gradients",
     "lightning_callback",
     "linear_probe",
     "list_layers",
@@ -194,6 +199,7 @@ __all__ = [
     "map_network",
     "maximize",
     "observe",
+    "occlusion",
     "on_gradients",
     "patch",
     "pause_at",
@@ -205,6 +211,7 @@ __all__ = [
     "remove_pruned_channels",
     "replace_parameters",
     "run_lens",
+    "saliency",
     "save_atlas_pages",
     "save_page",
     "save_script",
@@ -237,6 +244,7 @@ _HOMES = {
     "comparing.matches": ("ChannelMatches",),
     "comparing.similarity": ("Similarity", "similarity"),
     "drawing.grid": ("Grid", "make_grid"),
+    "drawing.heatmap": ("Heatmap",),
     "drawing.paper_figure": ("figure",),
     "explaining.attention": ("attention",),
     "explaining.known_attention": ("Attention",),
@@ -247,6 +255,7 @@ _HOMES = {
     "explaining.pruned_network": ("prune",),
     "explaining.compacted_model": ("CompactedModel", "remove_pruned_channels"),
     "exploring": ("explore",),
+    "heatmaps": ("grad_cam", "integrated_gradients", "occlusion", "saliency"),
     "hooking.gradients": ("Gradient", "LayerGradients", "on_gradients"),
     "hooking.hooks": ("Call",),
     "hooking.observe_and_edit": ("edit_inputs", "edit", "observe"),

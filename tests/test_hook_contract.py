@@ -217,6 +217,12 @@ MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
     "stream": [stream],
     "extract_features": [lambda model: hookviz.extract_features(model, [random_input(0, 8)])],
     "list_layers": [lambda model: hookviz.list_layers(model, input_shape=(3, 8, 8))],
+    "grad_cam": [lambda model: hookviz.grad_cam(model, random_input(0, 8))],
+    "saliency": [lambda model: hookviz.saliency(model, random_input(0, 8))],
+    "integrated_gradients": [
+        lambda model: hookviz.integrated_gradients(model, random_input(0, 8), steps=2)
+    ],
+    "occlusion": [lambda model: hookviz.occlusion(model, random_input(0, 8), window=4, stride=4)],
     "run_lens": [
         lambda model: hookviz.run_lens("grad-cam", model, random_input(0, 8)),
         lambda model: hookviz.run_lens("verify", model, random_input(0, 8)),

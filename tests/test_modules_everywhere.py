@@ -189,6 +189,12 @@ CALLS: dict[str, Callee] = {
     ),
     "prepare": Callee(lambda net, _: hookviz.prepare(net, picture()).tensor),
     "prune": Callee(lambda net, _: hookviz.capture(hookviz.prune(net, 0.5), IMAGE)["conv2"].values),
+    "grad_cam": Callee(lambda net, _: hookviz.grad_cam(net, IMAGE, layer="conv2").values),
+    "saliency": Callee(lambda net, _: hookviz.saliency(net, IMAGE).values),
+    "integrated_gradients": Callee(
+        lambda net, _: hookviz.integrated_gradients(net, IMAGE, steps=3).values
+    ),
+    "occlusion": Callee(lambda net, _: hookviz.occlusion(net, IMAGE, window=8).values),
     "run_lens": Callee(
         lambda net, _: hookviz.run_lens("grad-cam", net, IMAGE, layer="conv2", target=1).values
     ),

@@ -54,7 +54,7 @@ _CHART = 16  # channels that the chart shows
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Cam:
+class ClassActivation:
     """Map before its ReLU, ``(H, W)``, and the channels' weights where the method has them."""
 
     signed: Numbers = field(repr=False)
@@ -62,14 +62,17 @@ class _Cam:
     notes: tuple[str, ...] = ()
 
 
-def _cam(subject: Subject, method: str, layer: str, target: int | None, top: int) -> _Cam:
+def class_activation(
+    subject: Subject, method: str, layer: str, target: int | None, top: int
+) -> ClassActivation:
+    """Weigh a layer's channels by a method and add them up, before the ReLU; see `run`."""
     if target is None and method != _EIGEN:
         subject.scored  # noqa: B018 - says why there is no class to ask about
     if method in (_EIGEN, "Score-CAM"):
         activation = _activation(subject, method, layer, target)
         channels = len(activation)
         if method == _EIGEN or target is None:
-            return _Cam(*eigen_cam(activation))
+            return ClassActivation(*eigen_cam(activation))
         tried = say(
             "Tried: the {top:,} of {channels:,} channels with the largest mean |value|.",
             top=top,
@@ -83,7 +86,7 @@ def _cam(subject: Subject, method: str, layer: str, target: int | None, top: int
             top=top,
             progress=subject.progress,
         )
-        return _Cam(signed, weights, (tried,) if top < channels else ())
+        return ClassActivation(signed, weights, (tried,) if top < channels else ())
     quantity = AttributionTarget(target)
     gradient = layer_gradient(subject.model, subject.model_input, layer, quantity, subject.progress)
     notes: tuple[str, ...] = ()
@@ -94,7 +97,7 @@ def _cam(subject: Subject, method: str, layer: str, target: int | None, top: int
     cells = gradient.output.shape[1:]  # of an image rows and columns
     flat = [each.reshape(len(each), 1, -1) for each in (gradient.output, gradient.gradient)]
     if method == "LayerCAM":
-        return _Cam(layer_cam(*flat).reshape(cells), None, notes)
+        return ClassActivation(layer_cam(*flat).reshape(cells), None, notes)
     formula = grad_cam if method == "Grad-CAM" else grad_cam_plus_plus
     signed, weights = formula(*flat)
     signed = signed.reshape(cells)
@@ -108,7 +111,7 @@ def _cam(subject: Subject, method: str, layer: str, target: int | None, top: int
                 weight_count=len(weights),
             ),
         )
-    return _Cam(signed, weights, notes)
+    return ClassActivation(signed, weights, notes)
 
 
 def _activation(subject: Subject, method: str, layer: str, target: int | None) -> Numbers:
@@ -167,7 +170,7 @@ def run(
         HookVizError: the score has no gradient at this layer, or the layer puts out no maps.
         ModelError: the network puts out no class scores, or can't be differentiated.
     """
-    cam = _cam(subject, method, layer, target, top)
+    cam = class_activation(subject, method, layer, target, top)
     positive = np.maximum(cam.signed, 0)
     others: Numbers | None = None
     if beside == "another class":
@@ -175,7 +178,9 @@ def run(
     else:
         method_beside, target_beside = other_method, target
     if beside != "nothing":
-        others = np.maximum(_cam(subject, method_beside, layer, target_beside, top).signed, 0)
+        others = np.maximum(
+            class_activation(subject, method_beside, layer, target_beside, top).signed, 0
+        )
     label = say("no class") if target is None else subject.label(target)
     about = sentences(
         _score(subject, label, target),
@@ -254,7 +259,7 @@ def _score(subject: Subject, label: str, target: int | None) -> str:
 
 
 def _without_image(
-    subject: Subject, layer: str, cam: _Cam, others: Numbers | None, about: str
+    subject: Subject, layer: str, cam: ClassActivation, others: Numbers | None, about: str
 ) -> LensOutput:
     """Show the map of sound, a volume or a clip by itself."""
     positive = np.maximum(cam.signed, 0)
@@ -369,7 +374,7 @@ _FORMULAS: dict[str, tuple[tuple[Callable[..., Any], ...], str]] = {
     "Score-CAM": ((strongest, masked_by, weighed_by), _SCORES),
 }
 
-_METHODS = (
+METHODS = (
     mark("Grad-CAM"),
     mark("Grad-CAM++"),
     mark("LayerCAM"),
@@ -391,7 +396,7 @@ LENS = Lens(
         OneOf(
             name="method",
             label=mark("Method"),
-            choices=_METHODS,
+            choices=METHODS,
             help=mark(
                 "How the channels are weighed: by gradients, by their variation, or by trying."
             ),
@@ -419,7 +424,7 @@ LENS = Lens(
         OneOf(
             name="other_method",
             label=mark("The other method"),
-            choices=(*_METHODS[1:], _METHODS[0]),
+            choices=(*METHODS[1:], METHODS[0]),
             matters_for=("beside", ("another method",)),
             help=mark("Of the same layer and class."),
         ),

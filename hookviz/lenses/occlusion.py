@@ -82,7 +82,7 @@ def run(
             colour can't be had.
         ModelError: no layer is chosen and the network puts out no class scores.
     """
-    windows = _windows(subject, window, stride)
+    windows = windows_on(subject, window, stride)
     quantity = chosen_target(
         subject, target=target, layer=layer, channel=channel, row=row, column=column
     )
@@ -98,7 +98,12 @@ def run(
     return _panels(subject, quantity, windows, result), values
 
 
-def _windows(subject: Subject, window: int, stride: int) -> Windows:
+def windows_on(subject: Subject, window: int, stride: int) -> Windows:
+    """Return where the box stands on a subject's input.
+
+    Raises:
+        SettingError: it is larger than the input.
+    """
     shorter = min(subject.shape[1:])
     if window > shorter:
         raise SettingError(

@@ -44,6 +44,7 @@ _MEANS = {
     "SmoothGrad": mark("how strongly it reacts to each pixel, on average over noisy copies"),
     mark("guided backpropagation"): mark("which pixels excite it, with what inhibits left out"),
 }
+METHODS = tuple(_MEANS)
 
 
 def run(
@@ -78,19 +79,8 @@ def run(
     if layer is None and target is None:
         subject.scored  # noqa: B018 - says that there are no scores
     quantity = AttributionTarget(target, layer, channel) if layer else AttributionTarget(target)
-    if method == "SmoothGrad":
-        result = _smooth(subject, quantity, samples, noise)
-    else:
-        result = input_gradient(
-            subject.model,
-            subject.model_input,
-            quantity,
-            guided=method == "guided backpropagation",
-            progress=subject.progress,
-        )
-    signed = method == "input × gradient"
-    parts = result.gradient * result.output if signed else result.gradient
-    shown = parts.sum(0) if signed else np.abs(parts).max(0)
+    result, parts, shown = pixel_map(subject, quantity, method, samples, noise)
+    signed = method == _SIGNED
     what = quantity.describe(subject.model)
     words = say("{method} of {quantity}", method=say(method), quantity=what)
     panels: list[Panel] = [
@@ -111,6 +101,26 @@ def run(
     ]
     values = {"map": shown, "attribution": parts, "value": np.array(result.value)}
     return tuple(panels), values
+
+
+def pixel_map(
+    subject: Subject, quantity: AttributionTarget, method: str, samples: int, noise: float
+) -> tuple[Gradient, Numbers, Numbers]:
+    """Return a method's gradient, its attribution ``(C, H, W)`` and map ``(H, W)``; see `run`."""
+    if method == "SmoothGrad":
+        result = _smooth(subject, quantity, samples, noise)
+    else:
+        result = input_gradient(
+            subject.model,
+            subject.model_input,
+            quantity,
+            guided=method == "guided backpropagation",
+            progress=subject.progress,
+        )
+    if method == _SIGNED:
+        parts = result.gradient * result.output
+        return result, parts, parts.sum(0)
+    return result, result.gradient, np.abs(result.gradient).max(0)
 
 
 def _on_image(
@@ -256,7 +266,7 @@ LENS = Lens(
         OneOf(
             name="method",
             label=mark("Method"),
-            choices=tuple(_MEANS),
+            choices=METHODS,
             help=mark("How the gradient at the input is taken and shown."),
         ),
         TARGET_CLASS,

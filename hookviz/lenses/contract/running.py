@@ -2,7 +2,7 @@
 
 import pkgutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -116,6 +116,27 @@ def run_lens(
     lens = find_lens(slug)
     check_names(lens, parameters)
     started = time.perf_counter()
+    subject = _subject_of(
+        model, image, parameters, size=size, whole=whole, cache=cache, progress=progress
+    )
+    return look(lens, subject, parameters, started, partial)
+
+
+def _subject_of(
+    model: Model | nn.Module,
+    image: Any,
+    parameters: dict[str, Any],
+    *,
+    size: int | None = None,
+    whole: bool = False,
+    cache: ByteCache | None = None,
+    progress: Progress = ignore,
+) -> Subject:
+    """Return the model and the image that a lens is to look at, as `run_lens` takes them.
+
+    A target that is a function, and what an embedding is compared with, become part of the subject:
+    `parameters` has a number and an input in their place afterwards.
+    """
     model = as_model(model)
     source = inputs.open_source(model, image)
     target = parameters.get("target")
@@ -129,14 +150,13 @@ def run_lens(
             parameters[LIKE] = inputs.prepare(model, other, size=size, whole=whole)
         else:
             parameters[LIKE] = vector
-    subject = Subject(
+    return Subject(
         model=model,
         model_input=inputs.prepare(model, source, size=size, whole=whole),
         image=source if isinstance(source, InputImage) else None,
         cache=cache,
         progress=progress,
     )
-    return look(lens, subject, parameters, started, partial)
 
 
 def check_names(lens: Lens, names: Iterable[str]) -> None:
@@ -181,13 +201,7 @@ def look(
     """
     started = time.perf_counter() if started is None else started
     chosen: dict[str, Any] = {}
-    asked = {
-        name: parameters[name] for name in parts_of_answer(lens) if parameters.get(name) is not None
-    }
-    if REGION in asked:
-        subject, asked[REGION] = asked_within(subject, asked[REGION])
-    if LIKE in asked:
-        subject = asked_like(subject, asked[LIKE])
+    subject, asked = _asked_part(lens, subject, parameters)
 
     def result(output: LensOutput) -> LensResult:
         panels, values = output
@@ -200,11 +214,63 @@ def look(
     with torch.inference_mode(mode=False):  # the caller's; a lens may want gradients
         if lens.of_images:
             _check_image(subject)
-        # Classes first: where there are none, no layer helps.
-        order = sorted(lens.parameters, key=lambda each: not isinstance(each, ClassChoice))
-        resolved = {each.name: each.resolve(parameters.get(each.name), subject) for each in order}
-        chosen.update((each.name, resolved[each.name]) for each in lens.parameters)
+        chosen.update(_resolved(lens, subject, parameters))
         return result(run_beside_random(lens, subject, chosen))
+
+
+def asked(
+    slug: str,
+    model: Model | nn.Module,
+    image: Any,
+    settings: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> tuple[Subject, dict[str, Any]]:
+    """Return what a lens would look at, and its settings with defaults filled in.
+
+    Args:
+        slug: of the lens.
+        model: as `run_lens` takes it.
+        image: likewise.
+        settings: what the lens declares.
+        options: of `run_lens`, and the part of the answer that is asked about.
+    """
+    around = {"size", "whole", "progress"}
+    parameters = {**settings, **{key: options[key] for key in options.keys() - around}}
+    lens = find_lens(slug)
+    check_names(lens, parameters)
+    given = {key: options[key] for key in options.keys() & around}
+    subject = _subject_of(model, image, parameters, **given)
+    subject, _ = _asked_part(lens, subject, parameters)
+    if lens.of_images:
+        _check_image(subject)
+    return subject, _resolved(lens, subject, parameters)
+
+
+def _asked_part(
+    lens: Lens, subject: Subject, parameters: Mapping[str, Any]
+) -> tuple[Subject, dict[str, Any]]:
+    """Return the subject asked about a part of its answer, and that part, if any."""
+    asked = {
+        name: parameters[name] for name in parts_of_answer(lens) if parameters.get(name) is not None
+    }
+    if REGION in asked:
+        subject, asked[REGION] = asked_within(subject, asked[REGION])
+    if LIKE in asked:
+        subject = asked_like(subject, asked[LIKE])
+    return subject, asked
+
+
+def _resolved(lens: Lens, subject: Subject, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a lens's parameters as its ``run`` takes them, defaults filled in.
+
+    Raises:
+        SettingError: one has a value that means nothing.
+        HookVizError: the network has none of what it asks for, such as classes.
+    """
+    # Classes first: where there are none, no layer helps.
+    order = sorted(lens.parameters, key=lambda each: not isinstance(each, ClassChoice))
+    values = {each.name: each.resolve(parameters.get(each.name), subject) for each in order}
+    return {each.name: values[each.name] for each in lens.parameters}
 
 
 def _check_image(subject: Subject) -> None:

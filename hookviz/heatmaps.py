@@ -1,0 +1,300 @@
+"""Compute heat maps as typed functions: Grad-CAM, saliency, integrated gradients and occlusion.
+
+The lenses of these names show the same numbers, with words and more pictures.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypedDict, Unpack
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hookviz.drawing.heatmap import Heatmap
+from hookviz.errors import one_of
+from hookviz.explaining.attribution_target import AttributionTarget
+from hookviz.explaining.baselines import baseline_of
+from hookviz.explaining.cam_formulas import Numbers
+from hookviz.explaining.integrated_gradients import integrated_gradients as integrate
+from hookviz.explaining.occlusion import occlusion as occlude
+from hookviz.hooking.default_device import with_numbers
+from hookviz.language.saying import say
+from hookviz.lenses import grad_cam as cams
+from hookviz.lenses import occlusion as occlusions
+from hookviz.lenses import saliency as gradients
+from hookviz.lenses.contract.lens import Subject
+from hookviz.lenses.contract.running import asked
+from hookviz.types import Model, Progress
+
+CamMethod = Literal["grad-cam", "grad-cam++", "layercam", "eigen-cam", "score-cam"]
+SaliencyMethod = Literal["gradient", "input x gradient", "smoothgrad", "guided backpropagation"]
+Baseline = Literal["zero", "grey", "black", "blurred"]
+Network = Model | nn.Module
+Target = int | str | Callable[[Any], Tensor] | None
+_BRIGHT = 99  # percentile of a map of pixels with the end colour: a few would darken all others
+
+
+class Options(TypedDict, total=False):
+    """What every heat map takes beside its own settings.
+
+    Attributes:
+        target: a class by number or name, or a function of what the network puts out for one image,
+            batch included, that returns one number; the likeliest class by default.
+        region: a part of maps, or the box that overlaps it the most: a `Region`,
+            ``"rect:0.2,0.2,0.5,0.5"`` or a mask ``(H, W)``.
+        like: of an embedding: another image, or a vector, to whose embedding it is compared.
+        size: side of the input in pixels, in place of the model's own.
+        whole: take in the whole image instead of its centre crop.
+        progress: called with the share done, 0…1; what it raises ends it.
+    """
+
+    target: Target
+    region: Any
+    like: Any
+    size: int | None
+    whole: bool
+    progress: Progress
+
+
+@with_numbers
+@torch.inference_mode(mode=False)  # the caller's; these want gradients
+def grad_cam(
+    model: Network,
+    image: Any,
+    *,
+    layer: str | None = None,
+    method: CamMethod = "grad-cam",
+    channels_to_try: int = 128,
+    **options: Unpack[Options],
+) -> Heatmap:
+    """Map where a layer speaks for a class: ``max(0, Σ_k w_k A_k)``, A being the layer's output.
+
+    Formulas and their sources are in `hookviz.explaining.cam_formulas` and `score_cam`.
+
+    Args:
+        model: from `load_model` or `wrap`, or a module of one's own.
+        image: anything that `capture` takes, one of it.
+        layer: whose maps are weighed; ``relu#1`` for its second call; the last with maps by
+            default.
+        method: how channels are weighed. ``"eigen-cam"`` asks for no class.
+        channels_to_try: of ``"score-cam"``, which runs the network for each.
+        options: `Options`: ``target``, ``region``, ``like``, ``size``, ``whole``, ``progress``.
+
+    Returns:
+        `values` from zero up, ``(H, W)`` of the layer; `signed` before what is below was cut.
+
+    Raises:
+        SettingError: there is no such method, layer or class.
+        HookVizError: the score has no gradient at this layer, or the layer puts out no maps.
+        ModelError: the network puts out no class scores, or can't be differentiated.
+
+    >>> model = hookviz.load_model("shapesnet")
+    >>> cam = hookviz.grad_cam(model, "assets/samples/star.jpg", target="star")
+    >>> cam.values.shape, cam.title
+    ((8, 8), 'Grad-CAM of stage3.relu_out for star')
+    >>> cam.overlay().size  # cam.figure().savefig("star.pdf")
+    (640, 640)
+    """
+    name = _method(method, cams.METHODS)
+
+    settings: dict[str, Any] = {"layer": layer, "method": name, "top": channels_to_try}
+    subject, chosen = asked("grad-cam", model, image, settings, options)
+    layer, target = str(chosen["layer"]), chosen["target"]
+    cam = cams.class_activation(subject, name, layer, target, channels_to_try)
+    label = say("no class") if target is None else subject.label(target)
+    title = say("{method} of {layer} for {label}", method=say(name), layer=layer, label=label)
+    return _heatmap(np.maximum(cam.signed, 0), cam.signed, title, (subject, chosen))
+
+
+@with_numbers
+@torch.inference_mode(mode=False)  # the caller's; these want gradients
+def saliency(
+    model: Network,
+    image: Any,
+    *,
+    method: SaliencyMethod = "gradient",
+    layer: str | None = None,
+    channel: int = 0,
+    samples: int = 20,
+    noise: float = 0.15,
+    **options: Unpack[Options],
+) -> Heatmap:
+    """Map on which pixels a score, or the mean of a layer's channel, depends most.
+
+    Formulas and their sources are at the lens, `hookviz.lenses.saliency.run`.
+
+    Args:
+        model: from `load_model` or `wrap`, or a module of one's own.
+        image: anything that `capture` takes, one of it.
+        method: ``max_c |∂q/∂x|``, ``Σ_c x · ∂q/∂x``, the first on average over noisy copies, or
+            with negative gradients cut at every ReLU.
+        layer: ask about a channel of this layer in place of a class.
+        channel: its number.
+        samples: noisy copies of ``"smoothgrad"``.
+        noise: their deviation as a share of the input's range.
+        options: `Options`: ``target``, ``region``, ``like``, ``size``, ``whole``, ``progress``.
+
+    Returns:
+        `values`, ``(H, W)`` of the input; `signed`, the sum over the input's channels.
+
+    Raises:
+        SettingError: there is no such method, layer, channel or class.
+        HookVizError: no gradient gets to the input.
+        ModelError: the network puts out no class scores.
+
+    >>> model = hookviz.load_model("shapesnet")
+    >>> hookviz.saliency(model, "assets/samples/star.jpg", method="smoothgrad").values.shape
+    (128, 128)
+    """
+    name = _method(method, gradients.METHODS)
+
+    settings: dict[str, Any] = {"method": name, "layer": layer, "channel": channel}
+    settings |= {"samples": samples, "noise": noise}
+    subject, chosen = asked("saliency", model, image, settings, options)
+    quantity = _quantity(subject, chosen)
+    _, parts, shown = gradients.pixel_map(subject, quantity, name, samples, noise)
+    what = quantity.describe(subject.model)
+    title = say("{method} of {quantity}", method=say(name), quantity=what)
+    return _heatmap(shown, parts.sum(0), title, (subject, chosen), parts)
+
+
+@with_numbers
+@torch.inference_mode(mode=False)  # the caller's; these want gradients
+def integrated_gradients(
+    model: Network,
+    image: Any,
+    *,
+    baseline: Baseline = "zero",
+    steps: int = 50,
+    layer: str | None = None,
+    channel: int = 0,
+    cell: tuple[int, int] | None = None,
+    **options: Unpack[Options],
+) -> Heatmap:
+    """Map what each pixel adds to a score on the way from a baseline (Sundararajan et al., 2017).
+
+    Args:
+        model: from `load_model` or `wrap`, or a module of one's own.
+        image: anything that `capture` takes, one of it.
+        baseline: where the way begins.
+        steps: points of the Gauss-Legendre rule.
+        layer: ask about a channel of this layer in place of a class.
+        channel: its number.
+        cell: row and column of one cell of it; its mean by default.
+        options: `Options`: ``target``, ``region``, ``like``, ``size``, ``whole``, ``progress``.
+
+    Returns:
+        `values`, ``(H, W)`` of the input, summed over its channels; `signed` is the same.
+
+    Raises:
+        SettingError: there is no such layer, channel, cell, class or colour.
+        HookVizError: no gradient gets to the input, or the baseline needs an image.
+        ModelError: the network puts out no class scores.
+
+    >>> model = hookviz.load_model("shapesnet")
+    >>> found = hookviz.integrated_gradients(model, "assets/samples/star.jpg", target="star")
+    >>> found.title
+    'Integrated gradients of the score of star'
+    """
+    settings: dict[str, Any] = {
+        "baseline": baseline,
+        "steps": steps,
+        "layer": layer,
+        "channel": channel,
+    }
+    subject, chosen = asked("integrated-gradients", model, image, settings, options)
+    quantity = _quantity(subject, chosen, cell)
+    start = baseline_of(subject.model, subject.model_input, baseline)
+    about = (subject.model, subject.model_input, quantity, start)
+    found = integrate(*about, steps=chosen["steps"], progress=subject.progress)
+    what = quantity.describe(subject.model)
+    title = say("Integrated gradients of {quantity}", quantity=what)
+    shown = found.attribution.sum(0)
+    return _heatmap(shown, shown, title, (subject, chosen), found.attribution)
+
+
+@with_numbers
+@torch.inference_mode(mode=False)  # the caller's; these want gradients
+def occlusion(
+    model: Network,
+    image: Any,
+    *,
+    window: int | None = None,
+    stride: int | None = None,
+    baseline: Baseline = "zero",
+    layer: str | None = None,
+    channel: int = 0,
+    cell: tuple[int, int] | None = None,
+    **options: Unpack[Options],
+) -> Heatmap:
+    """Map how much a score falls where a square hides the image (Zeiler and Fergus, 2014).
+
+    Args:
+        model: from `load_model` or `wrap`, or a module of one's own.
+        image: anything that `capture` takes, one of it.
+        window: side of the square in pixels; a seventh of the shorter side by default.
+        stride: pixels from one to the next; a tenth of the shorter side by default.
+        baseline: what takes its place.
+        layer: ask about a channel of this layer in place of a class.
+        channel: its number.
+        cell: row and column of one cell of it; its mean by default.
+        options: `Options`: ``target``, ``region``, ``like``, ``size``, ``whole``, ``progress``.
+
+    Returns:
+        `values`, the mean fall over all squares that hide a pixel, ``(H, W)``; `signed` is the
+        same.
+
+    Raises:
+        SettingError: the square is larger than the input, or there is no such layer, channel, cell,
+            class or colour.
+        ModelError: the network puts out no class scores.
+
+    >>> model = hookviz.load_model("shapesnet")
+    >>> hookviz.occlusion(model, "assets/samples/star.jpg", window=64, stride=64).values.shape
+    (128, 128)
+    """
+    settings: dict[str, Any] = {"window": window, "stride": stride, "baseline": baseline}
+    settings |= {"layer": layer, "channel": channel}
+    subject, chosen = asked("occlusion", model, image, settings, options)
+    windows = occlusions.windows_on(subject, chosen["window"], chosen["stride"])
+    quantity = _quantity(subject, chosen, cell)
+    start = baseline_of(subject.model, subject.model_input, baseline)
+    about = (subject.model, subject.model_input, quantity, start)
+    found = occlude(*about, windows=windows, progress=subject.progress)
+    title = say("Occlusion of {quantity}", quantity=quantity.describe(subject.model))
+    return _heatmap(found.map, found.map, title, (subject, chosen))
+
+
+def _method(name: str, known: Sequence[str]) -> str:
+    """Return the lens's word for a method, which is written in any case.
+
+    Raises:
+        SettingError: there is none of that name.
+    """
+    words = {each.casefold().replace("×", "x"): each for each in known}
+    return words[one_of(say("method"), str(name).casefold().replace("×", "x"), words)]
+
+
+def _quantity(
+    subject: Subject, chosen: Mapping[str, Any], cell: tuple[int, int] | None = None
+) -> AttributionTarget:
+    """Return what the map is of: a class's score, a channel of a layer, or one cell of it."""
+    target, layer, channel = (chosen[name] for name in ("target", "layer", "channel"))
+    if layer is not None:
+        return AttributionTarget(None, layer, channel, cell)
+    if target is None:
+        subject.scored  # noqa: B018 - says that there are no scores
+    return AttributionTarget(target)
+
+
+def _heatmap(
+    values: Numbers,
+    signed: Numbers,
+    title: str,
+    asked_for: tuple[Subject, Mapping[str, Any]],
+    attribution: Numbers | None = None,
+) -> Heatmap:
+    subject, chosen = asked_for
+    brightest = 100 if attribution is None else _BRIGHT
+    around = (subject.model_input, subject.image, brightest, attribution)
+    return Heatmap(values, signed, title, chosen, *around)
