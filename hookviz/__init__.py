@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from hookviz.lenses.contract.lens import Lens
     from hookviz.lenses.contract.result import LensResult
     from hookviz.lenses.contract.running import list_lenses, run_lens
+    from hookviz.lenses.contract.streaming import stream_lens
     from hookviz.models.catalog import list_models
     from hookviz.models.checkpoints.writing import save_weights
     from hookviz.models.edited_model import edited
@@ -218,6 +219,7 @@ __all__ = [
     "save_weights",
     "similarity",
     "stream",
+    "stream_lens",
     "summary",
     "watch",
     "wrap",
@@ -266,6 +268,7 @@ _HOMES = {
     "lenses.contract.lens": ("Lens",),
     "lenses.contract.result": ("LensResult",),
     "lenses.contract.running": ("list_lenses", "run_lens"),
+    "lenses.contract.streaming": ("stream_lens",),
     "models.catalog": ("list_models",),
     "models.checkpoints.writing": ("save_weights",),
     "models.edited_model": ("edited",),

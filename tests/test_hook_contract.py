@@ -218,6 +218,9 @@ MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
     "extract_features": [lambda model: hookviz.extract_features(model, [random_input(0, 8)])],
     "list_layers": [lambda model: hookviz.list_layers(model, input_shape=(3, 8, 8))],
     "grad_cam": [lambda model: hookviz.grad_cam(model, random_input(0, 8))],
+    "stream_lens": [
+        lambda model: list(hookviz.stream_lens("saliency", model, [random_input(0, 8)]))
+    ],
     "saliency": [lambda model: hookviz.saliency(model, random_input(0, 8))],
     "integrated_gradients": [
         lambda model: hookviz.integrated_gradients(model, random_input(0, 8), steps=2)

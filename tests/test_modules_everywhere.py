@@ -112,6 +112,12 @@ def paused(network: Any, _folder: Path) -> object:
     return layers
 
 
+def looked_at(net: Any, _at: Path) -> Any:
+    ((_, result),) = hookviz.stream_lens("saliency", net, [IMAGE])
+    assert isinstance(result, hookviz.LensResult)
+    return result.values
+
+
 def after_a_step(network: Any) -> list[Tensor | None]:
     """The gradients of a step of training."""
     inner: nn.Module = network.network if isinstance(network, Model) else network
@@ -190,6 +196,7 @@ CALLS: dict[str, Callee] = {
     "prepare": Callee(lambda net, _: hookviz.prepare(net, picture()).tensor),
     "prune": Callee(lambda net, _: hookviz.capture(hookviz.prune(net, 0.5), IMAGE)["conv2"].values),
     "grad_cam": Callee(lambda net, _: hookviz.grad_cam(net, IMAGE, layer="conv2").values),
+    "stream_lens": Callee(looked_at),
     "saliency": Callee(lambda net, _: hookviz.saliency(net, IMAGE).values),
     "integrated_gradients": Callee(
         lambda net, _: hookviz.integrated_gradients(net, IMAGE, steps=3).values

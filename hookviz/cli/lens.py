@@ -1,22 +1,27 @@
 """``hookviz lens``: look at an image through a lens, as text and as files."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
+from hookviz.capturing.batch_images import is_batch
 from hookviz.capturing.inputs import prepare
+from hookviz.cli.input_files import expand
+from hookviz.cli.messages import MISTAKE, complain
 from hookviz.cli.options import input_options, load, model_options
 from hookviz.cli.progress import progress_bar
 from hookviz.cli.tables import echo_json
 from hookviz.codegen.lens_script import lens_facts_of, lens_script
-from hookviz.errors import SettingError
+from hookviz.errors import HookVizError, SettingError
 from hookviz.lenses.contract.asked_part import parts_of_answer
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lenses.contract.parameters import OneOf, Parameter
-from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.result import LensResult, save_result
 from hookviz.lenses.contract.running import find_lens, list_lenses, run_lens
+from hookviz.lenses.contract.streaming import stream_lens
 from hookviz.paths import path_of
 from hookviz.types import Model
 from hookviz.wording import text_table
@@ -38,7 +43,7 @@ class _WithChoices(click.Command):
 
 @click.command(cls=_WithChoices)
 @click.argument("name", required=False)
-@click.argument("image", required=False)
+@click.argument("images", metavar="[IMAGE]...", nargs=-1)
 @click.option(
     "--set",
     "arguments",
@@ -54,7 +59,7 @@ class _WithChoices(click.Command):
 def lens(
     *,
     name: str | None,
-    image: str | None,
+    images: tuple[str, ...],
     arguments: tuple[str, ...],
     out: str | None,
     as_json: bool,
@@ -68,17 +73,16 @@ def lens(
 
     Tables and sentences are printed; -o writes every panel and the numbers (values.npz). With
     --code a script in plain PyTorch is printed in their place, which computes the same numbers.
+
+    Of several images, or a folder of them, -o gets a folder for each. What is there already is not
+    computed again, so that a run that was stopped goes on.
     """
     if name is None:
-        if as_json:
-            echo_json([_as_data(known) for known in list_lenses()])
-            return
-        rows = [(known.slug, known.question, known.sentence) for known in list_lenses()]
-        click.echo(text_table(("lens", "question", "what it shows"), rows))
+        _list(as_json=as_json)
         return
     chosen = find_lens(name)
     parameters: dict[str, Any] = dict(map(_parameter, arguments))
-    if image is None:
+    if not images:
         if as_json:
             echo_json(_as_data(chosen))
         else:
@@ -87,18 +91,51 @@ def lens(
     if out is not None and not out.strip():
         raise SettingError(f"-o {out!r} names no folder; give one, such as '.'.")
     loaded = load(model, **loading)
+    if len(images) > 1 or is_batch(loaded, images[0]):
+        if code or as_json or out is None:
+            raise SettingError(
+                f"{', '.join(images)}: several images go into a folder, as with -o {name}; --json "
+                "and --code are for one image."
+            )
+        with progress_bar(chosen.title) as report:
+            options = {"size": size, "whole": whole, "progress": report, **parameters}
+            pictures = expand(images, inside=True)
+            written = stream_lens(name, loaded, pictures, to=out, **options)
+        _tell(written)
+        return
+    (image,) = images
     with progress_bar(chosen.title) as report:
         result = run_lens(
             name, loaded, image, size=size, whole=whole, progress=report, **parameters
         )
     if out is not None:
-        written = _write(result, path_of(out), loaded)
+        files = save_result(result, path_of(out), loaded)
     if code:
         click.echo(_script(result, loaded, image, size=size, whole=whole), nl=False)
         return
     _echo(result, as_json=as_json)
     if out is not None and not as_json:
-        click.echo("\n".join(map(str, written)))
+        click.echo("\n".join(map(str, files)))
+
+
+def _list(*, as_json: bool) -> None:
+    """Print what lenses there are."""
+    if as_json:
+        echo_json([_as_data(known) for known in list_lenses()])
+        return
+    rows = [(known.slug, known.question, known.sentence) for known in list_lenses()]
+    click.echo(text_table(("lens", "question", "what it shows"), rows))
+
+
+def _tell(written: Mapping[str, Path | HookVizError]) -> None:
+    """Print where each image's result is, and complain of those that have none."""
+    for name, found in written.items():
+        if isinstance(found, HookVizError):
+            complain(f"{name}: {found}")
+        else:
+            click.echo(found)
+    if any(isinstance(found, HookVizError) for found in written.values()):
+        click.get_current_context().exit(MISTAKE)
 
 
 def _echo(result: LensResult, *, as_json: bool) -> None:
@@ -159,17 +196,3 @@ def _as_data(lens: Lens) -> dict[str, Any]:
             **parts_of_answer(lens),
         },
     }
-
-
-def _write(result: LensResult, folder: Path, model: Model) -> list[Path]:
-    """Write every panel as a file, and the numbers; return the paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for number, panel in enumerate(result.panels, 1):
-        file = panel.file(f"{number}-{result.lens}", model)
-        if file is not None:
-            written.append(folder / file.name)
-            written[-1].write_bytes(file.data)
-    numbers = folder / "values.npz"
-    numbers.write_bytes(result.npz())
-    return [*written, numbers]

@@ -102,6 +102,17 @@ def test_a_folder_without_a_name_is_refused(photo: Path) -> None:
     assert "names no folder" in mistake("lens", "summary", photo, "-o", "")
 
 
+def test_a_folder_of_images_goes_into_a_folder_each(photo: Path, tmp_path: Path) -> None:
+    photos, out = tmp_path / "photos", tmp_path / "out"
+    photos.mkdir()
+    picture(1).save(photos / "a.png")
+    picture(2).save(photos / "b.png")
+    said = output_of("lens", "saliency", photos, photo, "--size", 64, "-o", out)
+    assert said.splitlines() == [str(out / name) for name in ("a.png", "b.png", "photo.png")]
+    assert all((Path(line) / "values.npz").exists() for line in said.splitlines())
+    assert "several images go into a folder" in mistake("lens", "saliency", photos)
+
+
 def test_a_lens_as_a_script(photo: Path) -> None:
     choices = ("--set", "layer=stage1.first.conv", "--set", "method=LayerCAM")
     said = output_of("lens", "grad-cam", photo, "--code", "--size", 64, *choices)
