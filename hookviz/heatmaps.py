@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from hookviz.drawing.heatmap import Heatmap
 from hookviz.errors import one_of
-from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.baselines import baseline_of
 from hookviz.explaining.cam_formulas import Numbers
 from hookviz.explaining.integrated_gradients import integrated_gradients as integrate
@@ -23,7 +22,8 @@ from hookviz.lenses import grad_cam as cams
 from hookviz.lenses import occlusion as occlusions
 from hookviz.lenses import saliency as gradients
 from hookviz.lenses.contract.lens import Subject
-from hookviz.lenses.contract.running import asked
+from hookviz.lenses.contract.running import resolve_subject
+from hookviz.lenses.contract.target_choice import cell_settings, target_of
 from hookviz.types import Model, Progress
 
 CamMethod = Literal["grad-cam", "grad-cam++", "layercam", "eigen-cam", "score-cam"]
@@ -98,9 +98,9 @@ def grad_cam(
     name = _method(method, cams.METHODS)
 
     settings: dict[str, Any] = {"layer": layer, "method": name, "top": channels_to_try}
-    subject, chosen = asked("grad-cam", model, image, settings, options)
+    subject, chosen = resolve_subject("grad-cam", model, image, settings, options)
     layer, target = str(chosen["layer"]), chosen["target"]
-    cam = cams.class_activation(subject, name, layer, target, channels_to_try)
+    cam = cams.class_activation(subject, name, layer, target, chosen["top"])
     label = say("no class") if target is None else subject.label(target)
     title = say("{method} of {layer} for {label}", method=say(name), layer=layer, label=label)
     return _heatmap(np.maximum(cam.signed, 0), cam.signed, title, (subject, chosen))
@@ -150,12 +150,16 @@ def saliency(
 
     settings: dict[str, Any] = {"method": name, "layer": layer, "channel": channel}
     settings |= {"samples": samples, "noise": noise}
-    subject, chosen = asked("saliency", model, image, settings, options)
-    quantity = _quantity(subject, chosen)
-    _, parts, shown = gradients.pixel_map(subject, quantity, name, samples, noise)
+    subject, chosen = resolve_subject("saliency", model, image, settings, options)
+    quantity = target_of(subject, chosen)
+    _, parts, shown = gradients.pixel_map(
+        *(subject, quantity, name, chosen["samples"], chosen["noise"])
+    )
     what = quantity.describe(subject.model)
     title = say("{method} of {quantity}", method=say(name), quantity=what)
-    return _heatmap(shown, parts.sum(0), title, (subject, chosen), parts)
+    return _heatmap(
+        shown, shown if name == gradients.SIGNED else parts.sum(0), title, (subject, chosen), parts
+    )
 
 
 @with_numbers
@@ -202,9 +206,10 @@ def integrated_gradients(
         "layer": layer,
         "channel": channel,
     }
-    subject, chosen = asked("integrated-gradients", model, image, settings, options)
-    quantity = _quantity(subject, chosen, cell)
-    start = baseline_of(subject.model, subject.model_input, baseline)
+    settings |= cell_settings(cell, layer)
+    subject, chosen = resolve_subject("integrated-gradients", model, image, settings, options)
+    quantity = target_of(subject, chosen)
+    start = baseline_of(subject.model, subject.model_input, chosen["baseline"])
     about = (subject.model, subject.model_input, quantity, start)
     found = integrate(*about, steps=chosen["steps"], progress=subject.progress)
     what = quantity.describe(subject.model)
@@ -254,11 +259,11 @@ def occlusion(
     (128, 128)
     """
     settings: dict[str, Any] = {"window": window, "stride": stride, "baseline": baseline}
-    settings |= {"layer": layer, "channel": channel}
-    subject, chosen = asked("occlusion", model, image, settings, options)
+    settings |= {"layer": layer, "channel": channel, **cell_settings(cell, layer)}
+    subject, chosen = resolve_subject("occlusion", model, image, settings, options)
     windows = occlusions.windows_on(subject, chosen["window"], chosen["stride"])
-    quantity = _quantity(subject, chosen, cell)
-    start = baseline_of(subject.model, subject.model_input, baseline)
+    quantity = target_of(subject, chosen)
+    start = baseline_of(subject.model, subject.model_input, chosen["baseline"])
     about = (subject.model, subject.model_input, quantity, start)
     found = occlude(*about, windows=windows, progress=subject.progress)
     title = say("Occlusion of {quantity}", quantity=quantity.describe(subject.model))
@@ -275,26 +280,15 @@ def _method(name: str, known: Sequence[str]) -> str:
     return words[one_of(say("method"), str(name).casefold().replace("×", "x"), words)]
 
 
-def _quantity(
-    subject: Subject, chosen: Mapping[str, Any], cell: tuple[int, int] | None = None
-) -> AttributionTarget:
-    """Return what the map is of: a class's score, a channel of a layer, or one cell of it."""
-    target, layer, channel = (chosen[name] for name in ("target", "layer", "channel"))
-    if layer is not None:
-        return AttributionTarget(None, layer, channel, cell)
-    if target is None:
-        subject.scored  # noqa: B018 - says that there are no scores
-    return AttributionTarget(target)
-
-
 def _heatmap(
     values: Numbers,
     signed: Numbers,
     title: str,
-    asked_for: tuple[Subject, Mapping[str, Any]],
+    resolved: tuple[Subject, Mapping[str, Any]],
     attribution: Numbers | None = None,
 ) -> Heatmap:
-    subject, chosen = asked_for
+    subject, chosen = resolved
+    is_signed = values is signed
     brightest = 100 if attribution is None else _BRIGHT
-    around = (subject.model_input, subject.image, brightest, attribution)
+    around = (subject.model_input, subject.image, is_signed, brightest, attribution)
     return Heatmap(values, signed, title, chosen, *around)

@@ -35,7 +35,7 @@ class FeatureIndex:
     >>> index = hookviz.FeatureIndex(hookviz.extract_features(model, paths))
     >>> [(name, round(alike, 2)) for name, alike in
     ...  index.nearest(model, "assets/samples/dots.jpg", 2)]
-    [('dots.jpg', 1.0), ('checks.jpg', 0.84)]
+    [('dots.jpg', 1.0), ('cat.jpg', 0.51)]
     """
 
     features: Features

@@ -110,7 +110,7 @@ class Features:
         >>> paths = [f"assets/samples/{name}.jpg" for name in ("cat", "checks", "dots", "star")]
         >>> [(name, round(alike, 2)) for name, alike in
         ...  hookviz.extract_features(model, paths).nearest()["dots.jpg"]]
-        [('checks.jpg', 0.84)]
+        [('cat.jpg', 0.51)]
         """
         if count < 1:
             raise HookVizError(say("count={count} is not a whole number above 0.", count=count))

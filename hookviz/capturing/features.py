@@ -16,7 +16,7 @@ from hookviz.capturing.feature_vectors import POOLS, Features
 from hookviz.capturing.image_names import name_images
 from hookviz.capturing.image_shards import image_shards, needs_of
 from hookviz.capturing.layer_trace import layer_trace
-from hookviz.capturing.vector_work import VectorWork, last_conv
+from hookviz.capturing.vector_work import VectorWork, usual_layer
 from hookviz.engines.choosing import engine_of
 from hookviz.engines.engine import Engine
 from hookviz.errors import HookVizError, SettingError, one_of, shorten
@@ -78,8 +78,8 @@ def features(
     Args:
         model: from `load_model` or `wrap`, or a module of one's own.
         images: anything that `capture` takes, several of it; as a mapping where they have names.
-        layer: whose output; the last conv layer by default. A list of names, or of what else
-            `capture` chooses layers by, gives features of each.
+        layer: whose output; the last maps by default, and `Features.layer` says whose. A list of
+            names, or of what else `capture` chooses layers by, gives features of each.
         pool: one of `POOLS`.
         size: side of the inputs in pixels, in place of the model's own.
         whole: take in the whole images instead of their centre crops.
@@ -196,7 +196,7 @@ def _layers_for(
 ) -> tuple[str, ...]:
     """Return the layers asked for by name, and of the others those that the first image runs.
 
-    Where none is asked for, it is the last conv layer that the first readable image shows.
+    Where none is asked for, it is the last with maps that the first readable image shows.
     """
     if asked and all(asked.values()):
         return tuple(asked)
@@ -205,7 +205,7 @@ def _layers_for(
             model_input = inputs.prepare(model, image, size=size, whole=whole)
             shape = tuple(model_input.tensor.shape[1:])
             if not asked:
-                return (last_conv(model, shape),)
+                return (usual_layer(model, shape),)
             run = layer_trace(model, shape).calls
         except HookVizError:  # it is told in its turn
             continue

@@ -45,6 +45,18 @@ def name_images(model: Model, images: Any) -> Iterator[tuple[str, Any]]:
     yield from _with_names(each)
 
 
+def image_count(model: Model, images: Any) -> int:
+    """Return how many images `name_images` yields; 0 where only going through them tells."""
+    if isinstance(images, Mapping):
+        return 0 if "pixel_values" in images else len(images)
+    if not is_batch(model, images):
+        return 1
+    if isinstance(images, list | tuple) and any(is_batch(model, each) for each in images):
+        return 0  # batches, or images and their labels
+    is_counted = hasattr(images, "__getitem__") and hasattr(images, "__len__")
+    return len(images) if is_counted and not isinstance(images, str) else 0
+
+
 def named(images: Iterable[Any]) -> dict[str, Any]:
     """Return images by their names; a name's second use gets a number."""
     return dict(_with_names(images))

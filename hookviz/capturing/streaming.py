@@ -6,7 +6,7 @@
 """
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Sized
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, overload
@@ -18,7 +18,7 @@ from hookviz.capturing.batch import capture_images
 from hookviz.capturing.batch_images import Images
 from hookviz.capturing.engine import capture
 from hookviz.capturing.feature_vectors import POOLS, vector
-from hookviz.capturing.image_names import name_images
+from hookviz.capturing.image_names import image_count, name_images
 from hookviz.capturing.image_shards import ImageShard, image_shards, needs_of
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.storage import Storage
@@ -145,9 +145,7 @@ def stream(
     if engine != LOCAL:
         named = list(named)
         needs = needs_of([model], [image for _, image in named])
-    # A loader has the length of its batches, and a folder none.
-    is_counted = hasattr(images, "__getitem__") and not isinstance(images, str | bytes)
-    total = len(images) if is_counted and isinstance(images, Sized) else 0
+    total = image_count(model, images)
 
     def tell(done: float, _left_out: int) -> None:
         if total:

@@ -10,6 +10,7 @@ from hookviz.capturing import engine as capturing
 from hookviz.capturing import inputs
 from hookviz.capturing.feature_vectors import vector
 from hookviz.capturing.image_shards import ImageShard, outcome_of_each
+from hookviz.capturing.last_maps import last_maps
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.engines.engine import Needs, ReportImages
 from hookviz.errors import HookVizError
@@ -53,17 +54,24 @@ class VectorWork:
     ) -> tuple[NDArray[np.float32], ...]:
         model_input = inputs.prepare(self.model, image, size=self.size, whole=self.whole)
         shape = model_input.tensor.shape
-        layers = self.layers or (last_conv(self.model, tuple(shape[1:])),)
+        layers = self.layers or (usual_layer(self.model, tuple(shape[1:])),)
         captured = capturing.capture(
             self.model, model_input, layers, logits=False, progress=reporter.within
         )
         return tuple(vector(captured.calls(layer)[0], self.pool) for layer in layers)
 
 
-def last_conv(model: Model, shape: tuple[int, ...]) -> str:
-    """Return the last conv layer that a pass over ``(C, H, W)`` runs, or else the last layer."""
+def usual_layer(model: Model, shape: tuple[int, ...]) -> str:
+    """Return the layer whose output stands for an input ``(C, H, W)`` where none is chosen.
+
+    That is the last module that puts out maps, such as ``layer4.1`` of a ResNet, whose mean is what
+    the classes are read off; without such, the last conv layer or the last layer.
+    """
     trace = layer_trace(model, shape)
     layers = trace.convs or trace.layers
+    last = last_maps(trace, {layer.name for layer in trace.every})
+    if last is not None:
+        return last
     if not layers:
         raise HookVizError(
             say("{model} has no layer whose output could be a vector.", model=model.title)

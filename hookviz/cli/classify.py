@@ -16,7 +16,7 @@ from hookviz.wording import percent, text_table
 @click.command()
 @click.argument("folder")
 @model_options
-@click.option("--layer", help="A layer or a block; the last convolution by default.")
+@click.option("--layer", help="A layer or a block; the last maps by default.")
 @click.option("--pool", type=click.Choice(list(POOLS)), default="mean", show_default=True)
 @click.option("--folds", type=click.IntRange(2, 100), default=5, show_default=True)
 @input_options

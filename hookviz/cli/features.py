@@ -19,7 +19,7 @@ from hookviz.wording import text_table
 @click.command()
 @click.argument("image", nargs=-1, required=True)
 @model_options
-@click.option("--layer", help="Whose output; the last convolution by default.")
+@click.option("--layer", help="Whose output; the last maps by default.")
 @click.option("--pool", type=click.Choice(list(POOLS)), default="mean", show_default=True)
 @input_options
 @out_option(".npz", "A .parquet file, which `hookviz similar` can be asked, or an .npz file.")

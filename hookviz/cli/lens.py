@@ -16,6 +16,7 @@ from hookviz.cli.progress import progress_bar
 from hookviz.cli.tables import echo_json
 from hookviz.codegen.lens_script import lens_facts_of, lens_script
 from hookviz.errors import HookVizError, SettingError
+from hookviz.images.urls import is_url
 from hookviz.lenses.contract.asked_part import parts_of_answer
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lenses.contract.parameters import OneOf, Parameter
@@ -91,7 +92,8 @@ def lens(
     if out is not None and not out.strip():
         raise SettingError(f"-o {out!r} names no folder; give one, such as '.'.")
     loaded = load(model, **loading)
-    if len(images) > 1 or is_batch(loaded, images[0]):
+    pictures = expand(images, inside=True) if loaded.read is None else images
+    if len(pictures) > 1 or is_batch(loaded, images[0]):
         if code or as_json or out is None:
             raise SettingError(
                 f"{', '.join(images)}: several images go into a folder, as with -o {name}; --json "
@@ -99,11 +101,10 @@ def lens(
             )
         with progress_bar(chosen.title) as report:
             options = {"size": size, "whole": whole, "progress": report, **parameters}
-            pictures = expand(images, inside=True)
             written = stream_lens(name, loaded, pictures, to=out, **options)
         _tell(written)
         return
-    (image,) = images
+    image = images[0] if is_url(images[0]) else str(pictures[0])
     with progress_bar(chosen.title) as report:
         result = run_lens(
             name, loaded, image, size=size, whole=whole, progress=report, **parameters

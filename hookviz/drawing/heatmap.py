@@ -32,11 +32,13 @@ class Heatmap:
     Attributes:
         values: the map, ``(H, W)`` of the layer or of the input; of sound, a volume or a clip with
             every axis but the channels.
-        signed: the same before what is below zero was cut, or its sign taken away.
+        signed: what it is made of, with its sign: a class activation map before its ReLU, and of a
+            map of pixels the sum over the input's channels.
         title: what it shows, in words.
         chosen: the settings that it was computed with, defaults filled in.
         model_input: what the network got.
         image: the image that it was made from; None where the caller gave a tensor.
+        is_signed: whether `values` below zero have a meaning.
         percentile: of ``|values|``, which has the end colour.
         attribution: of a map of pixels the same before the input's channels were put together,
             ``(C, H, W)``; else None.
@@ -48,19 +50,20 @@ class Heatmap:
     chosen: Mapping[str, Any] = field(repr=False)
     model_input: ModelInput = field(repr=False)
     image: InputImage | None = field(default=None, repr=False)
+    is_signed: bool = False
     percentile: float = 100
     attribution: NDArray[np.floating[Any]] | None = field(default=None, repr=False)
 
     @property
     def colormap(self) -> str:
-        """``"RdBu_r"`` where values are below zero, else ``"inferno"``."""
-        return "RdBu_r" if (self.values < 0).any() else "inferno"
+        """``"RdBu_r"`` where numbers below zero have a meaning, else ``"inferno"``."""
+        return "RdBu_r" if self.is_signed else "inferno"
 
     @property
     def limits(self) -> tuple[float, float]:
         """Values of the end colours: 0, or as far below zero as above."""
         end = color_limit(self.values, self.percentile)
-        return (-end if (self.values < 0).any() else 0.0), end
+        return (-end if self.is_signed else 0.0), end
 
     def overlay(self, *, opacity: float = 0.6) -> Image.Image:
         """Lay the map over the image, cell by cell, where the network saw it.

@@ -101,7 +101,7 @@ def linear_probe(
         model: from `load_model` or `wrap`, or a module of one's own.
         folder: with a folder for each class, such as ``photos/cats`` and ``photos/dogs``, whose
             images can be in folders again.
-        layer: a layer or a block; the last conv layer by default.
+        layer: a layer or a block; the last with maps by default.
         pool: how its output becomes a vector, as `extract_features` has it.
         folds: into how many parts the images are split.
         size: side of the inputs in pixels, in place of the model's own.

@@ -52,8 +52,8 @@ class ChannelAxes:
         first_input = next(iter(call.inputs), None)
         if axis is None and isinstance(first_input, Tensor):
             axis = self._marks.get(first_input)
-            if axis is not None and str(type(module)) == _PERMUTE:
-                axis = list(cast(Any, module).dims).index(axis)
+            if axis is not None and _PERMUTE in map(str, type(module).__mro__):
+                axis = [at % output.ndim for at in cast(Any, module).dims].index(axis)
             elif not isinstance(module, _PER_NUMBER) or tuple(first_input.shape) != shape:
                 axis = None
         if axis is None and self._last is not None:

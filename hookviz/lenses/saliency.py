@@ -29,11 +29,7 @@ from hookviz.lenses.contract.parameters import (
     RealNumber,
     WholeNumber,
 )
-from hookviz.lenses.contract.target_choice import (
-    TARGET_CHANNEL,
-    TARGET_CLASS,
-    call_notes,
-)
+from hookviz.lenses.contract.target_choice import TARGET_CHANNEL, TARGET_CLASS, call_notes
 from hookviz.wording import number
 
 _BRIGHT = 99  # percentile that has the brightest colour; a few pixels would darken all others
@@ -80,7 +76,7 @@ def run(
         subject.scored  # noqa: B018 - says that there are no scores
     quantity = AttributionTarget(target, layer, channel) if layer else AttributionTarget(target)
     result, parts, shown = pixel_map(subject, quantity, method, samples, noise)
-    signed = method == _SIGNED
+    signed = method == SIGNED
     what = quantity.describe(subject.model)
     words = say("{method} of {quantity}", method=say(method), quantity=what)
     panels: list[Panel] = [
@@ -117,7 +113,7 @@ def pixel_map(
             guided=method == "guided backpropagation",
             progress=subject.progress,
         )
-    if method == _SIGNED:
+    if method == SIGNED:
         parts = result.gradient * result.output
         return result, parts, parts.sum(0)
     return result, result.gradient, np.abs(result.gradient).max(0)
@@ -214,7 +210,7 @@ def script(facts: LensFacts) -> LensCode:
     method = str(facts.chosen["method"])
     function = source_of(smooth_gradient) if method == "SmoothGrad" else ""
     code = _METHODS[method].format(**facts.chosen)
-    shown = "attribution.sum(0)" if method == _SIGNED else "np.abs(attribution).max(0)"
+    shown = "attribution.sum(0)" if method == SIGNED else "np.abs(attribution).max(0)"
     return in_order(*value_of(facts), GRADIENT_AT, function, code), {
         "map": shown,
         "attribution": "attribution",
@@ -222,11 +218,11 @@ def script(facts: LensFacts) -> LensCode:
     }
 
 
-_SIGNED = "input × gradient"
+SIGNED = "input × gradient"
 _METHODS = {
     "gradient": """
 attribution, value = gradient_at(batch)  # (C, H, W)""",
-    _SIGNED: """
+    SIGNED: """
 # To first order, what each number of the input adds to the value (Shrikumar et al., 2016).
 gradient, value = gradient_at(batch)
 attribution = gradient * batch[0].numpy()  # (C, H, W)""",
@@ -271,6 +267,7 @@ LENS = Lens(
         ),
         TARGET_CLASS,
         LayerChoice(
+            kind="any",
             of_calls=True,
             label=mark("Ask about layer"),
             default="none",

@@ -34,10 +34,24 @@ def test_mean_and_flat_are_those_of_the_layers_output(tiny: Model) -> None:
         flat.vectors[0, 0] = 1
 
 
-def test_by_default_it_is_the_last_conv_layer_and_a_linear_layer_is_there_too(tiny: Model) -> None:
+def test_by_default_it_is_the_last_maps_and_a_linear_layer_is_there_too(tiny: Model) -> None:
     assert features(tiny, [picture()]).layer == "conv2"
     head = features(tiny, [picture()], "head")
     np.testing.assert_array_equal(head.vectors[0], hookviz.capture(tiny, picture()).logits)
+
+
+@pytest.mark.parametrize(("name", "classifier"), [("resnet18", "fc"), ("shapesnet", "head")])
+def test_by_default_the_mean_is_what_the_classes_are_read_off(name: str, classifier: str) -> None:
+    model = hookviz.load_model(name, "random")
+    image = random_input(0, 64)
+    read: list[Tensor] = []
+    layer = model.network.get_submodule(classifier)
+    hook = layer.register_forward_pre_hook(lambda _layer, inputs: read.extend(inputs))
+    with torch.no_grad():
+        model.network(image)
+    hook.remove()
+    found = features(model, [image])
+    np.testing.assert_allclose(found.vectors, read[0].numpy(), rtol=1e-4, atol=1e-5)
 
 
 def test_a_resnets_pooled_features_are_what_its_own_pooling_gives() -> None:

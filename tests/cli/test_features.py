@@ -19,15 +19,15 @@ def photos(tmp_path: Path) -> list[Path]:
 def test_a_folder_becomes_vectors_and_the_nearest_are_told(photos: list[Path]) -> None:
     out = photos[0].parent / "out" / "vectors.npz"
     said = output_of("features", photos[0].parent, "--size", 64, "-o", out)
-    assert said.startswith("stage3.shortcut.conv: 128 numbers for each image")
+    assert said.startswith("stage3.relu_out: 128 numbers for each image")
     first = next(line for line in said.splitlines() if line.startswith(str(photos[0])))
     assert first.split() == [str(photos[0]), str(photos[2]), "1.0000"]
     model = hookviz.load_model("shapesnet")
     with np.load(out) as saved:
         assert saved["names"].tolist() == list(map(str, photos))
         for path, vector in zip(photos, saved["vectors"], strict=True):
-            cap = hookviz.capture(model, path, "stage3.shortcut.conv", size=64)
-            expected = cap["stage3.shortcut.conv"].values.mean((1, 2))
+            cap = hookviz.capture(model, path, "stage3.relu_out", size=64)
+            expected = cap["stage3.relu_out"].values.mean((1, 2))
             np.testing.assert_allclose(vector, expected, rtol=1e-5, atol=1e-6)
 
 

@@ -13,7 +13,13 @@ from torch import nn
 
 from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
-from hookviz.errors import HookVizError, SettingError, UnknownNameError, nearest_names
+from hookviz.errors import (
+    HookVizError,
+    SettingError,
+    UnknownNameError,
+    nearest_names,
+    one_of,
+)
 from hookviz.hooking.default_device import with_numbers
 from hookviz.language.saying import joined, say
 from hookviz.lenses.contract.asked_part import (
@@ -218,32 +224,35 @@ def look(
         return result(run_beside_random(lens, subject, chosen))
 
 
-def asked(
+def resolve_subject(
     slug: str,
     model: Model | nn.Module,
     image: Any,
     settings: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> tuple[Subject, dict[str, Any]]:
-    """Return what a lens would look at, and its settings with defaults filled in.
+    """Return what a lens would look at, and the settings that count, defaults filled in.
 
     Args:
         slug: of the lens.
         model: as `run_lens` takes it.
         image: likewise.
-        settings: what the lens declares.
-        options: of `run_lens`, and the part of the answer that is asked about.
+        settings: of the lens.
+        options: a class, the part of the answer that is asked about, and options of `run_lens`.
     """
-    around = {"size", "whole", "progress"}
-    parameters = {**settings, **{key: options[key] for key in options.keys() - around}}
     lens = find_lens(slug)
-    check_names(lens, parameters)
+    around = {"size", "whole", "progress"}
+    names = around | {"target", *parts_of_answer(lens)}
+    for name in options:
+        one_of(say("option"), name, sorted(names))
+    parameters = {**settings, **{key: options[key] for key in options.keys() - around}}
     given = {key: options[key] for key in options.keys() & around}
     subject = _subject_of(model, image, parameters, **given)
-    subject, _ = _asked_part(lens, subject, parameters)
+    subject, part = _asked_part(lens, subject, parameters)
     if lens.of_images:
         _check_image(subject)
-    return subject, _resolved(lens, subject, parameters)
+    values = _resolved(lens, subject, parameters)
+    return subject, {key: values[key] for key in ("target", *settings)} | part
 
 
 def _asked_part(

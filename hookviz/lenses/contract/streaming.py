@@ -1,27 +1,28 @@
 """Look at any number of images through a lens, one after another or to files on a disk."""
 
-import json
+import hashlib
 import os
-from collections.abc import Callable, Generator, Mapping, Sized
-from itertools import chain
+import pickle
+import re
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any, overload
-from urllib.parse import quote
 
-from torch import nn
+from torch import Tensor, nn
 
 from hookviz.capturing.batch_images import Images
-from hookviz.capturing.image_names import name_images
-from hookviz.errors import HookVizError, SettingError, UnknownNameError, shorten
+from hookviz.capturing.image_names import image_count, name_images
+from hookviz.capturing.inputs import prepare
+from hookviz.errors import HookVizError, SettingError, UnknownNameError
 from hookviz.hooking.forward_pass import ProgressReporter
-from hookviz.language.saying import say
 from hookviz.lenses.contract.result import NUMBERS, LensResult, save_result
 from hookviz.lenses.contract.running import check_names, find_lens, run_lens
 from hookviz.models.wrapping import as_model
-from hookviz.paths import path_of, write_whole
+from hookviz.paths import path_of
 from hookviz.types import Model, Progress, ignore
 
-_ABOUT = "hookviz-lens.json"
+_KEY = "hookviz-key.txt"
+_LONGEST = 200  # bytes of a folder's name; most systems take 255
 
 
 @overload
@@ -63,14 +64,15 @@ def stream_lens(
     progress: Progress = ignore,
     **parameters: Any,
 ) -> Generator[tuple[str, LensResult | HookVizError], None, None] | dict[str, Path | HookVizError]:
-    """Look at each of several images through a lens; one result is in memory at a time.
+    """Look at each of several images through a lens, with as many in memory as you keep.
 
     Without `to` you get an iterator of pairs: each image's name with its `LensResult`, or with a
     `HookVizError` where the image can't be read or the lens can't work on it.
 
     With `to` each result goes into a folder of its own in that folder, its panels as files and its
     numbers as ``values.npz``, and you get these folders by the images' names, or why there is none.
-    What is there already is not computed again: a run that was stopped goes on.
+    A result that is there from the same input, network and settings is not computed again: a run
+    that was stopped goes on. With a lambda as target nothing is known to be the same.
 
     Args:
         slug: one of `list_lenses`.
@@ -86,8 +88,8 @@ def stream_lens(
 
     Raises:
         UnknownNameError: there is no such lens.
-        SettingError: a parameter is not one of the lens's, or has a value that means nothing; or
-            the folder holds results of another run.
+        SettingError: a parameter is not one of the lens's, or has a value that means nothing.
+        OSError: the folder can't be written.
 
     >>> model = hookviz.load_model("shapesnet")
     >>> paths = ["assets/samples/star.jpg", "assets/samples/heart.jpg"]
@@ -98,87 +100,91 @@ def stream_lens(
     """
     check_names(find_lens(slug), parameters)
     model = as_model(model)
-    asked = {"size": size, "whole": whole, **parameters}
+    options = {"size": size, "whole": whole}
     if to is None:
-        return _results(slug, model, images, asked, progress)
+        looks = _looks(slug, model, images, {**options, **parameters}, progress)
+        return ((name, look()) for name, _, look in looks)
     folder = path_of(to)
-    _begin(folder, slug, model, asked)
-
-    def is_there(name: str) -> bool:
-        return (folder / _as_folder(name) / NUMBERS).exists()
-
     written: dict[str, Path | HookVizError] = {}
-    for name, result in _results(slug, model, images, asked, progress, is_there=is_there):
-        written[name] = folder / _as_folder(name)
-        if isinstance(result, HookVizError):
-            written[name] = result
-        elif not is_there(name):
-            save_result(result, folder / _as_folder(name), model)
+    for name, image, look in _looks(slug, model, images, {**options, **parameters}, progress):
+        place = folder / _as_folder(name)
+        key = _key(slug, model, image, options, parameters)
+        if key and (place / NUMBERS).exists() and _read(place / _KEY) == key:
+            written[name] = place
+            continue
+        result = look()
+        written[name] = result if isinstance(result, HookVizError) else place
+        if isinstance(result, LensResult):
+            (place / NUMBERS).unlink(missing_ok=True)
+            for stale in place.glob(f"[0-9]*-{slug}.*"):
+                stale.unlink()
+            place.mkdir(parents=True, exist_ok=True)
+            (place / _KEY).write_text(key)
+            save_result(result, place, model)
     return written
 
 
-def _results(
-    slug: str,
-    model: Model,
-    images: Images,
-    asked: Mapping[str, Any],
-    progress: Progress,
-    *,
-    is_there: Callable[[str], bool] = lambda _name: False,
-) -> Generator[tuple[str, Any], None, None]:
-    """Yield each image's name with its result, or why there is none; None for what is there."""
-    is_counted = hasattr(images, "__getitem__") and not isinstance(images, str | bytes)
-    total = len(images) if is_counted and isinstance(images, Sized) else 0
+def _looks(
+    slug: str, model: Model, images: Images, asked: Mapping[str, Any], progress: Progress
+) -> Generator[tuple[str, Any, Callable[[], LensResult | HookVizError]], None, None]:
+    """Yield each image with its name, and what looks at it: a result, or why there is none.
+
+    A mistake of the call is raised, as long as no image has shown that it is none.
+    """
+    total = image_count(model, images)
     reporter = ProgressReporter(progress if total else ignore, total or 1)
+    fits = False
     for name, image in name_images(model, images):
-        try:
+
+        def look(image: Any = image) -> LensResult | HookVizError:
+            nonlocal fits
             within = reporter.within if total else ignore
-            found = (
-                None if is_there(name) else run_lens(slug, model, image, progress=within, **asked)
-            )
-        except (SettingError, UnknownNameError):  # of the call: every image would fail alike
-            raise
-        except HookVizError as error:
-            if reporter.was_ended_by(error):
-                raise
-            yield name, error
-        else:
-            yield name, found
+            try:
+                result = run_lens(slug, model, image, progress=within, **asked)
+            except HookVizError as error:
+                is_mistake = isinstance(error, SettingError | UnknownNameError) and not fits
+                if is_mistake or reporter.was_ended_by(error):
+                    raise
+                return error
+            fits = True
+            return result
+
+        yield str(name), image, look
         if total:
             reporter.step()
 
 
-def _as_folder(name: str) -> str:
-    """Return a folder's name for an image's, which may have a ``/`` in it or be ``..``."""
-    plain = quote(name, safe=" ()+,;=@")
-    return plain if plain.strip(". ") else plain.replace(".", "%2E").replace(" ", "%20")
+def _key(
+    slug: str, model: Model, image: Any, options: Mapping[str, Any], parameters: Mapping[str, Any]
+) -> str:
+    """Return what tells a result from any other: a digest of input, network and settings.
 
-
-def _begin(folder: Path, slug: str, model: Model, settings: Mapping[str, Any]) -> None:
-    """Make the folder, or go on with the one that the same call has begun.
-
-    Raises:
-        SettingError: it holds something else.
+    It is empty where something has no bytes to be known by, such as a lambda, or can't be read.
     """
-    about = {"lens": slug, "model": model.name, "weights": model.weights, "digest": model.digest}
-    about |= {name: shorten(repr(value), 1000) for name, value in sorted(settings.items())}
-    file = folder / _ABOUT
-    found = json.loads(file.read_text("utf-8")) if file.exists() else None
-    if found is None and folder.exists() and any(folder.iterdir()):
-        raise SettingError(
-            say("{folder!r} holds other files; give an empty folder.", folder=str(folder))
-        )
-    for name in dict.fromkeys(chain(about, found or ())):
-        if found is not None and found.get(name) != about.get(name):
-            raise SettingError(
-                say(
-                    "{folder!r} holds results with {name}={earlier}, not {wanted}; give another "
-                    "folder.",
-                    folder=str(folder),
-                    name=name,
-                    earlier=found.get(name),
-                    wanted=about.get(name),
-                )
-            )
-    folder.mkdir(parents=True, exist_ok=True)
-    write_whole(file, json.dumps(about, indent=1).encode())
+    arrays = {
+        name: value.detach().cpu().numpy() if isinstance(value, Tensor) else value
+        for name, value in parameters.items()
+    }
+    try:
+        tensor = prepare(model, image, **options).tensor.detach().cpu()
+        bare = (tuple(tensor.shape), str(tensor.dtype), tensor.float().numpy().tobytes())
+        known = pickle.dumps((slug, model.digest, model.output, sorted(arrays.items()), bare))
+    except (HookVizError, pickle.PicklingError, AttributeError, TypeError):
+        return ""
+    return hashlib.sha256(known).hexdigest()
+
+
+def _read(file: Path) -> str:
+    return file.read_text() if file.exists() else ""
+
+
+def _as_folder(name: str) -> str:
+    """Return a folder's name for an image's, which may have a ``/`` in it, be ``..`` or long."""
+    escaped = re.sub(r"""[%/\\:*?"<>|\x00-\x1f]|^[. ]+$""", _escaped, name) or "%"
+    if len(escaped.encode()) <= _LONGEST:
+        return escaped
+    return f"{escaped[:40]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in match[0].encode())

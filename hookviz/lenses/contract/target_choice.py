@@ -1,5 +1,8 @@
 """Offer what a lens explains: a class's score, or a layer's channel in its place, or one cell."""
 
+from collections.abc import Mapping
+from typing import Any, cast
+
 from hookviz.errors import SettingError
 from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.language.saying import mark, say
@@ -99,6 +102,37 @@ def chosen_target(
             subject.scored  # noqa: B018 - says that there are no scores
         return AttributionTarget(target)
     return AttributionTarget(None, layer, channel, chosen_cell(row, column))
+
+
+def cell_settings(cell: object, layer: str | None) -> dict[str, int]:
+    """Return a cell's row and column as settings; none of no cell.
+
+    Raises:
+        SettingError: it is no pair of whole numbers from 0, or there is no layer that has it.
+    """
+    if cell is None:
+        return {}
+    if layer is None:
+        raise SettingError(say("cell={cell!r} is of a layer: give layer= too.", cell=cell))
+    try:
+        row, column = (range(1_000_000).index(at) for at in cast(Any, cell))
+    except (TypeError, ValueError):
+        raise SettingError(
+            say("cell={cell!r} is no row and column, such as (2, 3).", cell=cell)
+        ) from None
+    return {"row": row, "column": column}
+
+
+def target_of(subject: Subject, chosen: Mapping[str, Any]) -> AttributionTarget:
+    """Return the quantity that a lens's settings stand for, as `chosen_target` does."""
+    return chosen_target(
+        subject,
+        target=chosen["target"],
+        layer=chosen["layer"],
+        channel=chosen["channel"],
+        row=chosen.get("row", -1),
+        column=chosen.get("column", -1),
+    )
 
 
 def chosen_cell(row: int, column: int) -> tuple[int, int] | None:

@@ -1,6 +1,7 @@
 """A lens over many images: one after another, and into a folder that a stopped run goes on with."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,18 +74,66 @@ def test_a_run_that_was_stopped_goes_on(shapes: hookviz.Model, tmp_path: Path) -
             alone = hookviz.run_lens("saliency", shapes, path)
             assert np.array_equal(values["map"], alone.values["map"])
         assert list((folder / path.name).glob("*.png"))
-    with pytest.raises(SettingError, match=r"results with method=None, not 'SmoothGrad'"):
-        hookviz.stream_lens("saliency", shapes, PATHS, to=folder, method="SmoothGrad")
 
 
-def test_a_folder_of_something_else_is_left_alone(shapes: hookviz.Model, tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(SettingError, match="holds other files"):
-        hookviz.stream_lens("saliency", shapes, PATHS, to=tmp_path)
-    assert [each.name for each in tmp_path.iterdir()] == ["mine.txt"]
+def maps(written: dict[str, Path | HookVizError]) -> list[np.ndarray[Any, Any]]:
+    found = []
+    for part in written.values():
+        assert isinstance(part, Path)
+        with np.load(part / "values.npz") as values:
+            found.append(values["map"])
+    return found
 
 
-@pytest.mark.parametrize("name", ["..", ".", "a/b.jpg", "/etc/passwd", "../../up", " "])
+def test_what_is_there_counts_for_the_same_input_network_and_settings_alone(
+    shapes: hookviz.Model, tmp_path: Path
+) -> None:
+    one, other = torch.rand(3, 64, 64), torch.rand(3, 64, 64)
+    network = hookviz.load_model("shapesnet", "random")
+    runs: list[tuple[hookviz.Model, Any, dict[str, Any]]] = [
+        (shapes, one, {}),
+        (shapes, other, {}),  # of the same name, "image 1"
+        (network, other, {}),
+        (network, other, {"method": "input × gradient"}),
+        (network, other, {"target": lambda out: out[:, 2].sum()}),
+        (network, other, {"target": lambda out: out[:, 3].sum()}),
+    ]
+    for model, image, settings in runs:
+        for _ in range(2):
+            written = hookviz.stream_lens("saliency", model, [image], to=tmp_path, **settings)
+            alone = hookviz.run_lens("saliency", model, image, **settings)
+            assert np.array_equal(maps(written)[0], alone.values["map"])
+
+
+def test_a_mistake_is_mended_in_the_same_folder(shapes: hookviz.Model, tmp_path: Path) -> None:
+    with pytest.raises(hookviz.UnknownLayerError, match="stge2"):
+        hookviz.stream_lens("grad-cam", shapes, PATHS, to=tmp_path, layer="stge2")
+    written = hookviz.stream_lens("grad-cam", shapes, PATHS[:1], to=tmp_path, layer="stage2")
+    assert maps(written)[0].shape == (16, 16)
+
+
+def test_an_image_without_what_the_others_have_is_told(shapes: hookviz.Model) -> None:
+    settings: dict[str, Any] = {"layer": "stem.relu", "row": 2, "column": 24}
+    images = {"wide": torch.rand(3, 32, 64), "high": torch.rand(3, 64, 32)}
+    found = dict(hookviz.stream_lens("occlusion", shapes, images, window=32, **settings))
+    assert isinstance(found["wide"], hookviz.LensResult)
+    assert isinstance(found["high"], SettingError)
+
+
+@pytest.mark.parametrize("several", [list, lambda images: DataLoader(images, batch_size=2)])
+def test_progress_ends_with_the_last_image(several: Any, shapes: hookviz.Model) -> None:
+    shares: list[float] = []
+    images = [torch.rand(3, 64, 64) for _ in range(3)]
+    for _ in hookviz.stream_lens("saliency", shapes, several(images), progress=shares.append):
+        assert not shares or shares[-1] <= 1
+    assert shares == sorted(shares)
+    assert not shares or shares[-1] == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["..", ".", "a/b.jpg", "/etc/passwd", "../../up", " ", "", "很长的名字" * 30, "values.npz"],
+)
 def test_no_name_leads_out_of_the_folder(name: str, shapes: hookviz.Model, tmp_path: Path) -> None:
     folder = tmp_path / "maps"
     written = hookviz.stream_lens("saliency", shapes, {name: PATHS[0]}, to=folder)
