@@ -17,6 +17,7 @@ from hookviz.explaining.cam_formulas import Numbers
 from hookviz.explaining.integrated_gradients import integrated_gradients as integrate
 from hookviz.explaining.occlusion import occlusion as occlude
 from hookviz.hooking.default_device import with_numbers
+from hookviz.hooking.selection import Selector
 from hookviz.language.saying import say
 from hookviz.lenses import grad_cam as cams
 from hookviz.lenses import occlusion as occlusions
@@ -62,7 +63,7 @@ def grad_cam(
     model: Network,
     image: Any,
     *,
-    layer: str | None = None,
+    layer: Selector | None = None,
     method: CamMethod = "grad-cam",
     channels_to_try: int = 128,
     **options: Unpack[Options],
@@ -74,8 +75,8 @@ def grad_cam(
     Args:
         model: from `load_model` or `wrap`, or a module of one's own.
         image: anything that `capture` takes, one of it.
-        layer: whose maps are weighed; ``relu#1`` for its second call; the last with maps by
-            default.
+        layer: whose maps are weighed, by its name or what else `observe` takes that fits one;
+            ``relu#1`` for its second call; the last with maps by default.
         method: how channels are weighed. ``"eigen-cam"`` asks for no class.
         channels_to_try: of ``"score-cam"``, which runs the network for each.
         options: `Options`: ``target``, ``region``, ``like``, ``size``, ``whole``, ``progress``.
@@ -113,7 +114,7 @@ def saliency(
     image: Any,
     *,
     method: SaliencyMethod = "gradient",
-    layer: str | None = None,
+    layer: Selector | None = None,
     channel: int = 0,
     samples: int = 20,
     noise: float = 0.15,
@@ -170,7 +171,7 @@ def integrated_gradients(
     *,
     baseline: Baseline = "zero",
     steps: int = 50,
-    layer: str | None = None,
+    layer: Selector | None = None,
     channel: int = 0,
     cell: tuple[int, int] | None = None,
     **options: Unpack[Options],
@@ -227,7 +228,7 @@ def occlusion(
     window: int | None = None,
     stride: int | None = None,
     baseline: Baseline = "zero",
-    layer: str | None = None,
+    layer: Selector | None = None,
     channel: int = 0,
     cell: tuple[int, int] | None = None,
     **options: Unpack[Options],

@@ -25,7 +25,8 @@ def test_grad_cam_is_captums(shapes: hookviz.Model) -> None:
     layer = dict(named_modules(shapes.network))[LAYER]
     theirs = captum.attr.LayerGradCam(shapes.network, layer)
     expected = theirs.attribute(given.tensor.clone(), target=3)[0, 0].detach().numpy()
-    cam = hookviz.grad_cam(shapes.network, given.tensor, layer=LAYER, target=3)
+    cam = hookviz.grad_cam(shapes.network, given.tensor, layer=layer, target=3)
+    assert cam.chosen["layer"] == LAYER
     np.testing.assert_allclose(cam.signed, expected, rtol=1e-3, atol=1e-6)
     assert np.array_equal(cam.values, np.maximum(cam.signed, 0))
 

@@ -3,6 +3,7 @@
 Over 300 lines: one small class for each kind, and a front end has a control for each of them.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -20,6 +21,7 @@ from hookviz.errors import (
 )
 from hookviz.explaining.named_class import class_number
 from hookviz.hooking.function_calls import no_module
+from hookviz.hooking.selection import PATTERN, select
 from hookviz.images.samples import samples
 from hookviz.language.saying import joined, mark, say
 from hookviz.types import TOKENS, ActivationKey, Capture, LayerInfo, Model
@@ -112,9 +114,38 @@ class Parameter:
         )
 
 
+def _one_layer(model: Model, value: Any, names: Sequence[str]) -> str:
+    """Return the name of the one layer that a pattern, a module, a type or a predicate fits.
+
+    Raises:
+        SettingError: it fits none of the `names`, or several.
+    """
+    is_pattern = isinstance(value, str) and value not in names and not PATTERN.isdisjoint(value)
+    if not (is_pattern or isinstance(value, re.Pattern) or callable(value)):
+        return str(value)
+    try:
+        chosen = select(model, value)
+    except UnknownLayerError:
+        if isinstance(value, str):  # ``block[0]`` is an address, and told as one
+            return value
+        raise
+    fitting = [name for name in names if name in chosen]
+    if len(fitting) != 1:
+        raise SettingError(
+            say(
+                "layer={value} fits {count} of the layers that can be asked about, and one is "
+                "looked at. Choose from {names}.",
+                value=shorten(repr(value)),
+                count=len(fitting),
+                names=joined(map(repr, (fitting or names)[:6])),
+            )
+        )
+    return fitting[0]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LayerChoice(Parameter):
-    """Choice of a layer by its name.
+    """Choice of a layer by its name, or by whatever `observe` takes that fits one.
 
     Attributes:
         kind: ``"conv"`` for conv layers alone, ``"conv or linear"`` for these and linear layers
@@ -207,6 +238,7 @@ class LayerChoice(Parameter):
             )
         if value is None:
             return self.start(subject.trace)
+        value = _one_layer(subject.model, value, names)
         if value in names:
             return str(value)
         if value in subject.trace.functions.calls:

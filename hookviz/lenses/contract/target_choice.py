@@ -104,7 +104,7 @@ def chosen_target(
     return AttributionTarget(None, layer, channel, chosen_cell(row, column))
 
 
-def cell_settings(cell: object, layer: str | None) -> dict[str, int]:
+def cell_settings(cell: object, layer: object) -> dict[str, int]:
     """Return a cell's row and column as settings; none of no cell.
 
     Raises:

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from hookviz.lenses.contract.lens import Subject
 from hookviz.lenses.contract.parameters import OneOf, WholeNumber
 from hookviz.lenses.contract.running import list_lenses
 from hookviz.models.loading import load_model
-from hookviz.types import Model
+from hookviz.types import ActivationKey, Model
 from tests.capturing.test_function_trace import FUNCTIONS, IMAGE, article
 from tests.networks import as_model, random_input
 
@@ -33,6 +34,27 @@ def test_a_layer_has_a_default_and_must_exist(subject: Subject) -> None:
         parameters.LayerChoice().resolve("conv3", subject)
     with pytest.raises(SettingError, match=r"is a ReLU, and no convolution.* one is 'conv1'\."):
         parameters.LayerChoice().resolve("relu", subject)
+
+
+def test_a_layer_is_chosen_by_whatever_fits_one(subject: Subject) -> None:
+    takes = parameters.LayerChoice(kind="all")
+    conv = subject.model.network.get_submodule("conv2")
+    selectors: list[Any] = [
+        *("*2", re.compile("conv2"), conv, ActivationKey("conv2")),
+        lambda name, module: isinstance(module, nn.Conv2d) and name != "conv1",
+    ]
+    for selector in selectors:
+        assert takes.resolve(selector, subject) == "conv2"
+    assert takes.resolve(nn.ReLU, subject) == "relu"
+    with pytest.raises(SettingError, match=r"fits 2 of the layers.*Choose from 'conv1', 'conv2'"):
+        takes.resolve("conv*", subject)
+    with pytest.raises(SettingError, match=r"fits 0 of the layers.*Choose from 'conv1', 'conv2'"):
+        parameters.LayerChoice().resolve("rel*", subject)
+    for unknown in ("conv9*", "conv[9]", re.compile("conv9")):
+        with pytest.raises(UnknownLayerError, match="conv"):
+            takes.resolve(unknown, subject)
+    with pytest.raises(HookVizError, match="LSTM"):
+        takes.resolve(nn.LSTM, subject)
 
 
 def test_a_block_is_taken_where_the_lens_takes_any_layer() -> None:
