@@ -11,15 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.drawing.heatmap import Heatmap
+from hookviz.drawing.overlay import BRIGHT
 from hookviz.errors import one_of
-from hookviz.explaining.baselines import baseline_of
 from hookviz.explaining.cam_formulas import Numbers
-from hookviz.explaining.integrated_gradients import integrated_gradients as integrate
-from hookviz.explaining.occlusion import occlusion as occlude
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.selection import Selector
 from hookviz.language.saying import say
 from hookviz.lenses import grad_cam as cams
+from hookviz.lenses import integrated_gradients as paths
 from hookviz.lenses import occlusion as occlusions
 from hookviz.lenses import saliency as gradients
 from hookviz.lenses.contract.lens import Subject
@@ -32,7 +31,6 @@ SaliencyMethod = Literal["gradient", "input x gradient", "smoothgrad", "guided b
 Baseline = Literal["zero", "grey", "black", "blurred"]
 Network = Model | nn.Module
 Target = int | str | Callable[[Any], Tensor] | None
-_BRIGHT = 99  # percentile of a map of pixels with the end colour: a few would darken all others
 
 
 class Options(TypedDict, total=False):
@@ -97,14 +95,13 @@ def grad_cam(
     (640, 640)
     """
     name = _method(method, cams.METHODS)
-
     settings: dict[str, Any] = {"layer": layer, "method": name, "top": channels_to_try}
     subject, chosen = resolve_subject("grad-cam", model, image, settings, options)
     layer, target = str(chosen["layer"]), chosen["target"]
     cam = cams.class_activation(subject, name, layer, target, chosen["top"])
     label = say("no class") if target is None else subject.label(target)
     title = say("{method} of {layer} for {label}", method=say(name), layer=layer, label=label)
-    return _heatmap(np.maximum(cam.signed, 0), cam.signed, title, (subject, chosen))
+    return _heatmap(subject, chosen, title, np.maximum(cam.signed, 0), signed=cam.signed)
 
 
 @with_numbers
@@ -148,7 +145,6 @@ def saliency(
     (128, 128)
     """
     name = _method(method, gradients.METHODS)
-
     settings: dict[str, Any] = {"method": name, "layer": layer, "channel": channel}
     settings |= {"samples": samples, "noise": noise}
     subject, chosen = resolve_subject("saliency", model, image, settings, options)
@@ -158,9 +154,8 @@ def saliency(
     )
     what = quantity.describe(subject.model)
     title = say("{method} of {quantity}", method=say(name), quantity=what)
-    return _heatmap(
-        shown, shown if name == gradients.SIGNED else parts.sum(0), title, (subject, chosen), parts
-    )
+    signed = None if name == gradients.SIGNED else parts.sum(0)
+    return _heatmap(subject, chosen, title, shown, signed=signed, attribution=parts)
 
 
 @with_numbers
@@ -201,22 +196,14 @@ def integrated_gradients(
     >>> found.title
     'Integrated gradients of the score of star'
     """
-    settings: dict[str, Any] = {
-        "baseline": baseline,
-        "steps": steps,
-        "layer": layer,
-        "channel": channel,
-    }
-    settings |= cell_settings(cell, layer)
+    settings: dict[str, Any] = {"baseline": baseline, "steps": steps}
+    settings |= {"layer": layer, "channel": channel, **cell_settings(cell, layer)}
     subject, chosen = resolve_subject("integrated-gradients", model, image, settings, options)
     quantity = target_of(subject, chosen)
-    start = baseline_of(subject.model, subject.model_input, chosen["baseline"])
-    about = (subject.model, subject.model_input, quantity, start)
-    found = integrate(*about, steps=chosen["steps"], progress=subject.progress)
+    parts = paths.attribute(subject, quantity, chosen["baseline"], chosen["steps"]).attribution
     what = quantity.describe(subject.model)
     title = say("Integrated gradients of {quantity}", quantity=what)
-    shown = found.attribution.sum(0)
-    return _heatmap(shown, shown, title, (subject, chosen), found.attribution)
+    return _heatmap(subject, chosen, title, parts.sum(0), attribution=parts)
 
 
 @with_numbers
@@ -264,11 +251,9 @@ def occlusion(
     subject, chosen = resolve_subject("occlusion", model, image, settings, options)
     windows = occlusions.windows_on(subject, chosen["window"], chosen["stride"])
     quantity = target_of(subject, chosen)
-    start = baseline_of(subject.model, subject.model_input, chosen["baseline"])
-    about = (subject.model, subject.model_input, quantity, start)
-    found = occlude(*about, windows=windows, progress=subject.progress)
+    found = occlusions.hide(subject, quantity, windows, chosen["baseline"])
     title = say("Occlusion of {quantity}", quantity=quantity.describe(subject.model))
-    return _heatmap(found.map, found.map, title, (subject, chosen))
+    return _heatmap(subject, chosen, title, found.map)
 
 
 def _method(name: str, known: Sequence[str]) -> str:
@@ -282,14 +267,23 @@ def _method(name: str, known: Sequence[str]) -> str:
 
 
 def _heatmap(
-    values: Numbers,
-    signed: Numbers,
+    subject: Subject,
+    chosen: Mapping[str, Any],
     title: str,
-    resolved: tuple[Subject, Mapping[str, Any]],
+    values: Numbers,
+    *,
+    signed: Numbers | None = None,
     attribution: Numbers | None = None,
 ) -> Heatmap:
-    subject, chosen = resolved
-    is_signed = values is signed
-    brightest = 100 if attribution is None else _BRIGHT
-    around = (subject.model_input, subject.image, is_signed, brightest, attribution)
-    return Heatmap(values, signed, title, chosen, *around)
+    """Return the map of a subject; without `signed` its values have signs themselves."""
+    return Heatmap(
+        values,
+        values if signed is None else signed,
+        title,
+        chosen,
+        subject.model_input,
+        subject.image,
+        is_signed=signed is None,
+        percentile=100 if attribution is None else BRIGHT,
+        attribution=attribution,
+    )

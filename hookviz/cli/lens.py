@@ -9,14 +9,13 @@ import numpy as np
 
 from hookviz.capturing.batch_images import is_batch
 from hookviz.capturing.inputs import prepare
-from hookviz.cli.input_files import expand
+from hookviz.cli.input_files import ImageFile, expand
 from hookviz.cli.messages import MISTAKE, complain
 from hookviz.cli.options import input_options, load, model_options
 from hookviz.cli.progress import progress_bar
 from hookviz.cli.tables import echo_json
 from hookviz.codegen.lens_script import lens_facts_of, lens_script
 from hookviz.errors import HookVizError, SettingError
-from hookviz.images.urls import is_url
 from hookviz.lenses.contract.asked_part import parts_of_answer
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lenses.contract.parameters import OneOf, Parameter
@@ -92,7 +91,7 @@ def lens(
     if out is not None and not out.strip():
         raise SettingError(f"-o {out!r} names no folder; give one, such as '.'.")
     loaded = load(model, **loading)
-    pictures = expand(images, inside=True) if loaded.read is None else images
+    pictures = expand(images, inside=True) if loaded.read is None else tuple(map(path_of, images))
     if len(pictures) > 1 or is_batch(loaded, images[0]):
         if code or as_json or out is None:
             raise SettingError(
@@ -104,7 +103,7 @@ def lens(
             written = stream_lens(name, loaded, pictures, to=out, **options)
         _tell(written)
         return
-    image = images[0] if is_url(images[0]) else str(pictures[0])
+    (image,) = pictures
     with progress_bar(chosen.title) as report:
         result = run_lens(
             name, loaded, image, size=size, whole=whole, progress=report, **parameters
@@ -149,11 +148,13 @@ def _echo(result: LensResult, *, as_json: bool) -> None:
         click.echo(panel.printed())
 
 
-def _script(result: LensResult, model: Model, image: str, *, size: int | None, whole: bool) -> str:
+def _script(
+    result: LensResult, model: Model, image: ImageFile, *, size: int | None, whole: bool
+) -> str:
     """Write what the lens did as a script without HookViz."""
     model_input = prepare(model, image, size=size, whole=whole)
     facts = lens_facts_of(
-        *(model, path_of(image).name, result.lens, result.chosen, result.values),
+        *(model, image.name, result.lens, result.chosen, result.values),
         shape=tuple(model_input.tensor.shape[1:]),
         size=size,
         whole=whole,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from hookviz.drawing.fonts import readable
-from hookviz.errors import SettingError, one_of
+from hookviz.errors import SettingError, one_of, shorten
 from hookviz.language.saying import say
 
 if TYPE_CHECKING:
@@ -39,6 +39,22 @@ def check_dpi(dpi: int) -> None:
         raise SettingError(
             say("dpi={dpi!r} is not a whole number of dots per inch, 50 to 600.", dpi=dpi)
         )
+
+
+def width_in_points(width_cm: float) -> float:
+    """Return the width in points.
+
+    Raises:
+        SettingError: it is not from 6 to 60 cm.
+    """
+    if isinstance(width_cm, bool | str) or not 6 <= width_cm <= 60:
+        raise SettingError(
+            say(
+                "width_cm={width} is not a number of centimetres from 6 to 60; a column has 8.5.",
+                width=shorten(repr(width_cm)),
+            )
+        )
+    return width_cm / 2.54 * 72
 
 
 def figure_file(

@@ -1,6 +1,5 @@
 """Hold a map of numbers over an image, and draw it."""
 
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,10 +9,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from hookviz.drawing.any_grid import grid_of_any
-from hookviz.drawing.figures import check_dpi, new_figure
+from hookviz.drawing.figures import check_dpi, new_figure, width_in_points
 from hookviz.drawing.fonts import readable
 from hookviz.drawing.overlay import color_limit, over_image
 from hookviz.drawing.palette import coloured
+from hookviz.drawing.pictures import encode_png
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.types import InputImage, ModelInput, Pixels
@@ -86,7 +86,8 @@ class Heatmap:
         Of sound, a volume or a clip it is the map alone, as `Grid.figure` draws it.
 
         Raises:
-            SettingError: `dpi` is not from 50 to 600, or `opacity` not from 0 to 1.
+            SettingError: `width_cm` is not from 6 to 60, `dpi` not from 50 to 600, or `opacity` not
+                from 0 to 1.
         """
         from matplotlib.cm import ScalarMappable  # noqa: PLC0415 - see `figures.new_figure`
         from matplotlib.colors import Normalize  # noqa: PLC0415
@@ -95,7 +96,7 @@ class Heatmap:
         if self.values.ndim != 2:
             return grid_of_any(self.values[None], title=self.title).figure(dpi=dpi)
         picture = self._on_image(opacity)
-        width = width_cm / 2.54
+        width = width_in_points(width_cm) / 72
         height = width * 0.85 * picture.shape[0] / picture.shape[1] + 0.3
         figure = new_figure(figsize=(width, height), dpi=dpi, layout="constrained")
         axes = figure.add_subplot()
@@ -122,8 +123,4 @@ class Heatmap:
 
     def _repr_png_(self) -> bytes | None:
         """Return the overlay as PNG, for a notebook."""
-        if self.values.ndim != 2:
-            return None
-        file = io.BytesIO()
-        self.overlay().save(file, "PNG")
-        return file.getvalue()
+        return encode_png(self._on_image(0.6)) if self.values.ndim == 2 else None

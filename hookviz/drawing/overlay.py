@@ -27,6 +27,10 @@ def resized(values: Numbers, height: int, width: int) -> Numbers:
     return smooth
 
 
+BRIGHT = 99
+"""Percentile with the end colour of a map of pixels: a few would darken all others."""
+
+
 def color_limit(values: Numbers, percentile: float = 100) -> float:
     """Return what the end colour of a map stands for: a percentile of |values|, and never 0.
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from hookviz.drawing.figures import check_dpi
+from hookviz.drawing.figures import check_dpi, width_in_points
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.paper_sheet import Sheet
-from hookviz.errors import HookVizError, SettingError, shorten
+from hookviz.errors import HookVizError, SettingError
 from hookviz.language.saying import joined, say
 from hookviz.types import Capture
 
@@ -60,7 +60,7 @@ def figure(
     ['stem.first.conv', 'input', 'channel 3', 'channel 17']
     """
     check_dpi(dpi)
-    width = _checked_width(width_cm)
+    width = width_in_points(width_cm)
     rows = [captures] if isinstance(captures, Capture) else list(captures)
     names = [layers] if isinstance(layers, str) else [*map(str, layers)]
     if not rows or not names or not all(isinstance(each, Capture) for each in rows):
@@ -78,22 +78,6 @@ def figure(
 
     grids = grids_on(_shared_limits(grids_on(None)) if limits is None else limits)
     return Sheet([row.model_input.picture for row in rows], names, grids, width, dpi).draw()
-
-
-def _checked_width(width_cm: float) -> float:
-    """Return the width in points.
-
-    Raises:
-        SettingError: it is not from 6 to 60 cm.
-    """
-    if isinstance(width_cm, bool | str) or not 6 <= width_cm <= 60:
-        raise SettingError(
-            say(
-                "width_cm={width} is not a number of centimetres from 6 to 60; a column has 8.5.",
-                width=shorten(repr(width_cm)),
-            )
-        )
-    return width_cm / 2.54 * 72
 
 
 def _by_layer(channels: Channels, names: Sequence[str]) -> Mapping[str, Iterable[int]]:

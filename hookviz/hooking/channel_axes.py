@@ -51,11 +51,12 @@ class ChannelAxes:
             axis = self._marks.get(output)
         first_input = next(iter(call.inputs), None)
         if axis is None and isinstance(first_input, Tensor):
-            axis = self._marks.get(first_input)
-            if axis is not None and _PERMUTE in map(str, type(module).__mro__):
-                axis = [at % output.ndim for at in cast(Any, module).dims].index(axis)
-            elif not isinstance(module, _PER_NUMBER) or tuple(first_input.shape) != shape:
-                axis = None
+            if isinstance(module, _PER_NUMBER):
+                axis = self._marks.get(first_input) if tuple(first_input.shape) == shape else None
+            elif _PERMUTE in map(str, type(module).__mro__):
+                before = self._marks.get(first_input)
+                order = [at % output.ndim for at in cast(Any, module).dims]
+                axis = None if before is None else order.index(before)
         if axis is None and self._last is not None:
             last, at = self._last
             beside = shape[1:] if at else shape  # no code puts channels where images were

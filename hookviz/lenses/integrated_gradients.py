@@ -30,7 +30,6 @@ from hookviz.lenses.contract.target_choice import (
 )
 from hookviz.wording import number, percent
 
-_BRIGHT = 99  # percentile that has the end colour; a few pixels would make all others pale
 _MOST_STEPS = 1000
 _LIMITS = mark(
     "This divides the whole difference among the pixels. It does not show why a "
@@ -73,14 +72,7 @@ def run(
     quantity = chosen_target(
         subject, target=target, layer=layer, channel=channel, row=row, column=column
     )
-    result = integrated_gradients(
-        subject.model,
-        subject.model_input,
-        quantity,
-        baseline_of(subject.model, subject.model_input, baseline),
-        steps=steps,
-        progress=subject.progress,
-    )
+    result = attribute(subject, quantity, baseline, steps)
     shown = result.attribution.sum(0)
     values = {
         "map": shown,
@@ -110,11 +102,25 @@ def run(
     return panels, values
 
 
+def attribute(
+    subject: Subject, quantity: AttributionTarget, baseline: str, steps: int
+) -> IntegratedGradients:
+    """Compute what each pixel adds to a quantity; see `run`."""
+    return integrated_gradients(
+        subject.model,
+        subject.model_input,
+        quantity,
+        baseline_of(subject.model, subject.model_input, baseline),
+        steps=steps,
+        progress=subject.progress,
+    )
+
+
 def _on_image(
     subject: Subject, shown: NDArray[np.float64], words: str
 ) -> tuple[OverlayPanel, ImagePanel]:
     """Lay the map over the image, and draw it alone."""
-    end = overlay.color_limit(shown, _BRIGHT)
+    end = overlay.color_limit(shown, overlay.BRIGHT)
     colours = coloured(shown, "RdBu_r", low=-end, high=end)
     return (
         overlay_panel(

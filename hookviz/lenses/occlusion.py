@@ -86,7 +86,16 @@ def run(
     quantity = chosen_target(
         subject, target=target, layer=layer, channel=channel, row=row, column=column
     )
-    result = occlusion(
+    result = hide(subject, quantity, windows, baseline)
+    values = {"map": result.map, "drops": result.drops, "value": np.array(result.value)}
+    return _panels(subject, quantity, windows, result), values
+
+
+def hide(
+    subject: Subject, quantity: AttributionTarget, windows: Windows, baseline: str
+) -> Occlusion:
+    """Compute how much a quantity falls where each box hides the input; see `run`."""
+    return occlusion(
         subject.model,
         subject.model_input,
         quantity,
@@ -94,16 +103,10 @@ def run(
         windows=windows,
         progress=subject.progress,
     )
-    values = {"map": result.map, "drops": result.drops, "value": np.array(result.value)}
-    return _panels(subject, quantity, windows, result), values
 
 
 def windows_on(subject: Subject, window: int, stride: int) -> Windows:
-    """Return where the box stands on a subject's input.
-
-    Raises:
-        SettingError: it is larger than the input.
-    """
+    """Return where the box stands; refuse one that is larger than the subject's input."""
     shorter = min(subject.shape[1:])
     if window > shorter:
         raise SettingError(

@@ -32,8 +32,6 @@ from hookviz.lenses.contract.parameters import (
 from hookviz.lenses.contract.target_choice import TARGET_CHANNEL, TARGET_CLASS, call_notes
 from hookviz.wording import number
 
-_BRIGHT = 99  # percentile that has the brightest colour; a few pixels would darken all others
-
 _MEANS = {
     mark("gradient"): mark("how strongly it reacts to a small change of each pixel"),
     mark("input × gradient"): mark("what each pixel adds (red) or takes (blue), to first order"),
@@ -123,7 +121,7 @@ def _on_image(
     subject: Subject, shown: Numbers, words: str, *, signed: bool
 ) -> tuple[OverlayPanel, ImagePanel]:
     """Lay the map over the image, and draw it alone."""
-    end = overlay.color_limit(shown, _BRIGHT)
+    end = overlay.color_limit(shown, overlay.BRIGHT)
     colours = coloured(
         shown, "RdBu_r" if signed else "inferno", low=-end if signed else 0.0, high=end
     )

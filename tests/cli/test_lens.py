@@ -111,6 +111,10 @@ def test_a_folder_of_images_goes_into_a_folder_each(photo: Path, tmp_path: Path)
     assert said.splitlines() == [str(out / name) for name in ("a.png", "b.png", "photo.png")]
     assert all((Path(line) / "values.npz").exists() for line in said.splitlines())
     assert "several images go into a folder" in mistake("lens", "saliency", photos)
+    numbers = out / "a.png" / "values.npz"
+    before = numbers.stat().st_mtime_ns
+    again = process("lens", "saliency", photos, "--size", 64, "-o", out)  # as after a kill
+    assert (again.returncode, numbers.stat().st_mtime_ns) == (0, before)
 
 
 def test_a_lens_as_a_script(photo: Path) -> None:

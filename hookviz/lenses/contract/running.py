@@ -206,21 +206,18 @@ def look(
         HookVizError: as `run_lens` does.
     """
     started = time.perf_counter() if started is None else started
-    chosen: dict[str, Any] = {}
-    subject, asked = _asked_part(lens, subject, parameters)
-
-    def result(output: LensOutput) -> LensResult:
-        panels, values = output
-        if asked:
-            panels = (*panels[:1], part_panel(subject, chosen.get("target")), *panels[1:])
-        return LensResult(lens.slug, panels, values, chosen | asked, time.perf_counter() - started)
-
-    if partial is not None:
-        subject = replace(subject, partial=lambda output: partial(result(output)))
     with torch.inference_mode(mode=False):  # the caller's; a lens may want gradients
-        if lens.of_images:
-            _check_image(subject)
-        chosen.update(_resolved(lens, subject, parameters))
+        subject, part, chosen = _settled(lens, subject, parameters)
+
+        def result(output: LensOutput) -> LensResult:
+            panels, values = output
+            if part:
+                panels = (*panels[:1], part_panel(subject, chosen.get("target")), *panels[1:])
+            took = time.perf_counter() - started
+            return LensResult(lens.slug, panels, values, chosen | part, took)
+
+        if partial is not None:
+            subject = replace(subject, partial=lambda output: partial(result(output)))
         return result(run_beside_random(lens, subject, chosen))
 
 
@@ -248,38 +245,32 @@ def resolve_subject(
     parameters = {**settings, **{key: options[key] for key in options.keys() - around}}
     given = {key: options[key] for key in options.keys() & around}
     subject = _subject_of(model, image, parameters, **given)
-    subject, part = _asked_part(lens, subject, parameters)
-    if lens.of_images:
-        _check_image(subject)
-    values = _resolved(lens, subject, parameters)
+    subject, part, values = _settled(lens, subject, parameters)
     return subject, {key: values[key] for key in ("target", *settings)} | part
 
 
-def _asked_part(
+def _settled(
     lens: Lens, subject: Subject, parameters: Mapping[str, Any]
-) -> tuple[Subject, dict[str, Any]]:
-    """Return the subject asked about a part of its answer, and that part, if any."""
-    asked = {
-        name: parameters[name] for name in parts_of_answer(lens) if parameters.get(name) is not None
-    }
-    if REGION in asked:
-        subject, asked[REGION] = asked_within(subject, asked[REGION])
-    if LIKE in asked:
-        subject = asked_like(subject, asked[LIKE])
-    return subject, asked
-
-
-def _resolved(lens: Lens, subject: Subject, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a lens's parameters as its ``run`` takes them, defaults filled in.
+) -> tuple[Subject, dict[str, Any], dict[str, Any]]:
+    """Return the subject asked about a part of its answer, that part, and the lens's settings.
 
     Raises:
-        SettingError: one has a value that means nothing.
-        HookVizError: the network has none of what it asks for, such as classes.
+        SettingError: a parameter has a value that means nothing.
+        HookVizError: the input or the network has none of what the lens asks for, such as classes.
     """
+    part = {
+        name: parameters[name] for name in parts_of_answer(lens) if parameters.get(name) is not None
+    }
+    if REGION in part:
+        subject, part[REGION] = asked_within(subject, part[REGION])
+    if LIKE in part:
+        subject = asked_like(subject, part[LIKE])
+    if lens.of_images:
+        _check_image(subject)
     # Classes first: where there are none, no layer helps.
     order = sorted(lens.parameters, key=lambda each: not isinstance(each, ClassChoice))
     values = {each.name: each.resolve(parameters.get(each.name), subject) for each in order}
-    return {each.name: values[each.name] for each in lens.parameters}
+    return subject, part, {each.name: values[each.name] for each in lens.parameters}
 
 
 def _check_image(subject: Subject) -> None:

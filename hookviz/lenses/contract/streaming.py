@@ -12,14 +12,14 @@ from torch import Tensor, nn
 
 from hookviz.capturing.batch_images import Images
 from hookviz.capturing.image_names import image_count, name_images
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import open_source, prepare
 from hookviz.errors import HookVizError, SettingError, UnknownNameError
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.lenses.contract.result import NUMBERS, LensResult, save_result
 from hookviz.lenses.contract.running import check_names, find_lens, run_lens
 from hookviz.models.wrapping import as_model
 from hookviz.paths import path_of
-from hookviz.types import Model, Progress, ignore
+from hookviz.types import Model, ModelInput, Progress, ignore
 
 _KEY = "hookviz-key.txt"
 _LONGEST = 200  # bytes of a folder's name; most systems take 255
@@ -72,7 +72,8 @@ def stream_lens(
     With `to` each result goes into a folder of its own in that folder, its panels as files and its
     numbers as ``values.npz``, and you get these folders by the images' names, or why there is none.
     A result that is there from the same input, network and settings is not computed again: a run
-    that was stopped goes on. With a lambda as target nothing is known to be the same.
+    that was stopped goes on. Of a lambda as target, and of a network of several inputs, nobody can
+    tell: these are computed again.
 
     Args:
         slug: one of `list_lenses`.
@@ -100,82 +101,86 @@ def stream_lens(
     """
     check_names(find_lens(slug), parameters)
     model = as_model(model)
-    options = {"size": size, "whole": whole}
+    asked = {"size": size, "whole": whole, **parameters}
     if to is None:
-        looks = _looks(slug, model, images, {**options, **parameters}, progress)
-        return ((name, look()) for name, _, look in looks)
-    folder = path_of(to)
+        return _results(slug, model, images, asked, progress)
+    folder, keys = path_of(to), dict[str, str]()
+
+    def is_there(name: str, source: Any) -> bool:
+        model_input = prepare(model, source, size=size, whole=whole)
+        keys[name] = _key(slug, model, model_input, parameters)
+        numbers, key = (folder / _as_folder(name) / each for each in (NUMBERS, _KEY))
+        return numbers.exists() and key.exists() and key.read_text() == keys[name] != ""
+
     written: dict[str, Path | HookVizError] = {}
-    for name, image, look in _looks(slug, model, images, {**options, **parameters}, progress):
+    for name, result in _results(slug, model, images, asked, progress, is_there=is_there):
         place = folder / _as_folder(name)
-        key = _key(slug, model, image, options, parameters)
-        if key and (place / NUMBERS).exists() and _read(place / _KEY) == key:
-            written[name] = place
-            continue
-        result = look()
-        written[name] = result if isinstance(result, HookVizError) else place
         if isinstance(result, LensResult):
-            (place / NUMBERS).unlink(missing_ok=True)
-            for stale in place.glob(f"[0-9]*-{slug}.*"):
-                stale.unlink()
-            place.mkdir(parents=True, exist_ok=True)
-            (place / _KEY).write_text(key)
-            save_result(result, place, model)
+            _replace(place, keys[name], result, model)
+        written[name] = result if isinstance(result, HookVizError) else place
     return written
 
 
-def _looks(
-    slug: str, model: Model, images: Images, asked: Mapping[str, Any], progress: Progress
-) -> Generator[tuple[str, Any, Callable[[], LensResult | HookVizError]], None, None]:
-    """Yield each image with its name, and what looks at it: a result, or why there is none.
+def _results(
+    slug: str,
+    model: Model,
+    images: Images,
+    asked: Mapping[str, Any],
+    progress: Progress,
+    *,
+    is_there: Callable[[str, Any], bool] = lambda _name, _source: False,
+) -> Generator[tuple[str, Any], None, None]:
+    """Yield each image's name with its result, or why there is none; None where `is_there`.
 
     A mistake of the call is raised, as long as no image has shown that it is none.
     """
     total = image_count(model, images)
     reporter = ProgressReporter(progress if total else ignore, total or 1)
+    within = reporter.within if total else ignore
     fits = False
-    for name, image in name_images(model, images):
-
-        def look(image: Any = image) -> LensResult | HookVizError:
-            nonlocal fits
-            within = reporter.within if total else ignore
-            try:
-                result = run_lens(slug, model, image, progress=within, **asked)
-            except HookVizError as error:
-                is_mistake = isinstance(error, SettingError | UnknownNameError) and not fits
-                if is_mistake or reporter.was_ended_by(error):
-                    raise
-                return error
-            fits = True
-            return result
-
-        yield str(name), image, look
+    for key, image in name_images(model, images):
+        name, found = str(key), None
+        try:
+            source = open_source(model, image)
+            if not is_there(name, source):
+                found = run_lens(slug, model, source, progress=within, **asked)
+                fits = True
+        except HookVizError as error:
+            is_mistake = isinstance(error, SettingError | UnknownNameError) and not fits
+            if is_mistake or reporter.was_ended_by(error):
+                raise
+            yield name, error
+        else:
+            yield name, found
         if total:
             reporter.step()
 
 
-def _key(
-    slug: str, model: Model, image: Any, options: Mapping[str, Any], parameters: Mapping[str, Any]
-) -> str:
-    """Return what tells a result from any other: a digest of input, network and settings.
+def _replace(place: Path, key: str, result: LensResult, model: Model) -> None:
+    """Write a result into its folder, in place of another one; its numbers come last."""
+    place.mkdir(parents=True, exist_ok=True)
+    (place / NUMBERS).unlink(missing_ok=True)
+    for stale in place.glob(f"[0-9]*-{result.lens}.*"):
+        stale.unlink()
+    (place / _KEY).write_text(key)
+    save_result(result, place, model)
 
-    It is empty where something has no bytes to be known by, such as a lambda, or can't be read.
-    """
-    arrays = {
-        name: value.detach().cpu().numpy() if isinstance(value, Tensor) else value
-        for name, value in parameters.items()
-    }
-    try:
-        tensor = prepare(model, image, **options).tensor.detach().cpu()
-        bare = (tuple(tensor.shape), str(tensor.dtype), tensor.float().numpy().tobytes())
-        known = pickle.dumps((slug, model.digest, model.output, sorted(arrays.items()), bare))
-    except (HookVizError, pickle.PicklingError, AttributeError, TypeError):
+
+def _key(slug: str, model: Model, model_input: ModelInput, parameters: Mapping[str, Any]) -> str:
+    """Return a digest of input, network and settings; empty where something has no bytes."""
+    if model.example is not None:
         return ""
-    return hashlib.sha256(known).hexdigest()
-
-
-def _read(file: Path) -> str:
-    return file.read_text() if file.exists() else ""
+    output = model.output
+    parts: dict[str, Any] = {"train": model.train, **parameters}
+    parts |= {"output kind": output.kind, "output part": output.part, "output unit": output.unit}
+    found = hashlib.sha256(f"{slug} {model.digest} {model_input.digest}".encode())
+    for name, value in sorted(parts.items()):
+        bare = value.detach().cpu().numpy() if isinstance(value, Tensor) else value
+        try:
+            found.update(name.encode() + pickle.dumps(bare))
+        except (pickle.PicklingError, AttributeError, TypeError):
+            return ""
+    return found.hexdigest()
 
 
 def _as_folder(name: str) -> str:
