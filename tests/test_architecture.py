@@ -125,6 +125,7 @@ SHOWN_ELSEWHERE = {
     "reader/confinement reader/endings reader/fork_server reader/jobs reader/server_process",
     "a card's lines are broken and written in drawing/test_picture_card.py": "drawing/lettering",
     "what a trace lists is looked at in capturing/test_layer_trace.py": "capturing/layer_listing",
+    "parts are patched by hand in explaining/test_patching.py": "explaining/part_patching",
     "read back by another library in ui/presenting/test_class_link.py": "ui/qr_code",
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"
     "classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "

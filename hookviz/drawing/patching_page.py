@@ -55,6 +55,30 @@ def patching_figure(shares: Shares, direct: Shares, *, title: str = "") -> "Figu
     return figure
 
 
+def heads_figure(shares: Shares, *, title: str = "") -> "Figure":
+    """Draw the shares of attention heads as one map: a row for each layer, a column for each head.
+
+    Args:
+        shares: by layer, ``(heads,)``; layers may have different counts.
+        title: what stands above.
+    """
+    heads = max(len(each) for each in shares.values())
+    values = np.full((len(shares), heads), np.nan)
+    for row, each in zip(values, shares.values(), strict=True):
+        row[: len(each)] = each
+    top = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
+    size = (max(_LEAST, 2.4 + _BAR * heads), 1.4 + _BAR * len(shares))
+    figure = new_figure(figsize=size, layout="constrained")
+    axes = figure.add_subplot()
+    axes.imshow(values, cmap=_COLOURS, vmin=-top, vmax=top)
+    axes.set_yticks(range(len(shares)), [shorten(layer, _LONGEST) for layer in shares], fontsize=7)
+    axes.set_xticks(range(heads), [str(head) for head in range(heads)], fontsize=7)
+    axes.set_xlabel(say("attention head"))
+    _explain(figure, [axes])
+    figure.suptitle(title, fontsize=10, wrap=True)
+    return figure
+
+
 def _draw_layers(axes: "Axes", shares: Shares, direct: Shares) -> None:
     """Draw two bars for each layer, the first layer at the top."""
     places = np.arange(len(shares))

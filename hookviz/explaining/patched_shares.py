@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hookviz import markup
 from hookviz.drawing.figures import figure_file
-from hookviz.drawing.patching_page import patching_figure
+from hookviz.drawing.patching_page import heads_figure, patching_figure
 from hookviz.language.saying import say
 from hookviz.wording import number
 
@@ -25,7 +25,7 @@ class PatchRow(NamedTuple):
 
     Attributes:
         layer: the layer's name.
-        part: a channel's number, a cell as ``(row, column)``, or ``()`` for the whole layer.
+        part: ``(channel,)``, ``(head,)``, a cell as ``(row, column)``, or ``()`` for the layer.
         share: of the target's difference, that the part brings back.
         direct: the same, as the gradient estimates it.
     """
@@ -46,11 +46,11 @@ class Patching:
     Attributes:
         model: the network's title.
         target: what was measured, in words.
-        by: ``"layer"``, ``"channel"`` or ``"cell"``.
+        by: ``"layer"``, ``"channel"``, ``"cell"`` or ``"head"``.
         clean: the target for the clean image.
         corrupted: the target for the corrupted image.
         shares: by layer, in order of execution; float64 ``()`` of layers, ``(C,)`` of channels,
-            ``(H, W)`` of cells.
+            ``(H, W)`` of cells, ``(heads,)`` of heads.
         direct: the same by the gradient, in one pass for all parts (attribution patching); NaN
             where nothing can be gone back through.
         note: why numbers of `direct` are NaN; empty where none is.
@@ -76,7 +76,7 @@ class Patching:
                 yield PatchRow(layer, part, float(shares[part]), float(self.direct[layer][part]))
 
     def figure(self, *, title: str | None = None) -> "Figure":
-        """Draw the shares: a bar for each layer or channel, a map of cells for each layer."""
+        """Draw the shares: bars of layers or channels, a map of cells or of all heads."""
         own = say(
             "{model}: {target}, from {corrupted} to {clean}",
             target=self.target,
@@ -84,7 +84,10 @@ class Patching:
             corrupted=number(self.corrupted),
             clean=number(self.clean),
         )
-        return patching_figure(self.shares, self.direct, title=own if title is None else title)
+        heading = own if title is None else title
+        if self.by == "head":
+            return heads_figure(self.shares, title=heading)
+        return patching_figure(self.shares, self.direct, title=heading)
 
     def figure_bytes(self, format: str = "png", dpi: int = 150) -> bytes:  # noqa: A002 - as savefig
         """Return the `figure` as a file: ``"png"``, ``"pdf"`` or ``"svg"``.

@@ -5,19 +5,17 @@ et al., "Locating and Editing Factual Associations in GPT", 2022):
 
 1. Run the clean image and the corrupted one, and keep what the layers put out for each.
 2. Run the corrupted image with one part of one layer as it was for the clean image: the whole
-   layer, a channel or a cell. Every call of the layer gets its own.
+   layer, a channel, a cell or an attention head. Every call of the layer gets its own.
 3. The part's share is (patched − corrupted) / (clean − corrupted), of the target.
 
 Attribution patching (Nanda, "Attribution Patching", 2023) estimates all shares from one backward
 pass: the gradient of the target at the corrupted image's activation, times what the part changes.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from hookviz.capturing.inputs import prepare
@@ -25,22 +23,19 @@ from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.capturing.unsupported_outputs import check_can_intervene
 from hookviz.capturing.wanted_layers import wanted_layers
 from hookviz.errors import ModelError, SettingError, one_of
-from hookviz.explaining.attribution_patching import direct_effects
 from hookviz.explaining.attribution_target import AttributionTarget
-from hookviz.explaining.batched_passes import progress_of_part, rising
-from hookviz.explaining.layer_parts import PARTS, LayerParts
+from hookviz.explaining.batched_passes import rising
+from hookviz.explaining.head_patching import HeadPatching
+from hookviz.explaining.layer_parts import PARTS
 from hookviz.explaining.named_class import class_number
-from hookviz.explaining.part_changes import MAX_WORK, PartChanges, work_behind
-from hookviz.explaining.patched_shares import Patching, Shares
-from hookviz.explaining.scoring import class_scores
-from hookviz.hooking import hooks
+from hookviz.explaining.part_patching import PartPatching
+from hookviz.explaining.patched_shares import Patching
 from hookviz.hooking.default_device import with_numbers
-from hookviz.hooking.forward_pass import ProgressReporter, private_replica
 from hookviz.hooking.function_calls import is_function, nearest_module, no_module
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
 from hookviz.outputs.declaration import NUMBER, Output
-from hookviz.types import ActivationKey, LayerInfo, Model, ModelInput, Progress, ignore
+from hookviz.types import LayerInfo, Model, ModelInput, Progress, ignore
 from hookviz.wording import number, times
 
 _SAME = 1e-6  # share of a target below which a difference is rounding
@@ -71,8 +66,9 @@ def patch(
         layers: layers or blocks by name; None for the convolutions, or a transformer's blocks.
         target: number or name of a class, whose score it is, before any softmax; or a function of
             what the network puts out for one image; the clean image's likeliest class by default.
-        by: ``"layer"``; ``"channel"``, of all cells and tokens; or ``"cell"``, of all channels,
-            where tokens that stand for no cell, such as a class token, are left out.
+        by: ``"layer"``; ``"channel"``, of all cells and tokens; ``"cell"``, of all channels,
+            where tokens that stand for no cell, such as a class token, are left out; or ``"head"``,
+            each attention head in `layers`, by default of the whole network.
         size: side of the input in pixels, in place of the model's own.
         whole: take in the whole images instead of their centre crops.
         progress: called with the share done; what it raises ends the run.
@@ -80,7 +76,7 @@ def patch(
     Raises:
         UnknownLayerError: the model has no such layer.
         SettingError: the model has no such class, `by` means nothing, the target is the same for
-            both images, or their inputs have two shapes.
+            both images, their inputs have two shapes, or a layer has no heads.
         ModelError: a layer has no channels or cells that anybody knows, the network puts out no
             scores, or it would take more than 10¹³ multiply-adds.
 
@@ -109,84 +105,26 @@ def patch_inputs(
     progress: Progress,
 ) -> Patching:
     """Measure as `patch` does, between inputs that are made already; with its errors."""
-    one_of("by", by, PARTS)
+    one_of("by", by, (*PARTS, "head"))
     _check_shapes(clean, corrupted)
+    images, reporter = (clean, corrupted), rising(progress)
     trace = input_trace(model, clean)
-    infos = _patched_layers(model, trace, layers)
-    kept, scores = _run(model, clean, infos)
-    own, before = _run(model, corrupted, infos)
-    index = _class_of(model, target, scores)
-    high, low = float(scores[index]), float(before[index])
+    if by == "head":
+        names = wanted_layers(model, trace, layers) if layers is not None else [""]
+        run: HeadPatching | PartPatching = HeadPatching(model, images, names)
+    else:
+        run = PartPatching(model, images, _patched_layers(model, trace, layers), by)
+    index = _class_of(model, target, run.scores)
+    high, low = float(run.scores[index]), float(run.before[index])
     _check_differs(high, low, model.title)
-    parts = [
-        LayerParts(model, trace, info, (kept[info.name], own[info.name]), by) for info in infos
-    ]
-    _check_work(model, trace, parts)
-    total = 1 + sum(each.count for each in parts)
-    done, reporter = 1, rising(progress)
-    quantity = AttributionTarget(index)
-    gradients = progress_of_part(reporter, 0, 1, total)
-    direct, note = direct_effects(model, corrupted, quantity, parts, gradients)
-    changes: dict[str, Tensor] = {}
-    for each in parts:
-        within = ProgressReporter(progress_of_part(reporter, done, each.count, total))
-        after = _PatchedPasses(model, corrupted, each).scores_with_each(before, within)
-        changes[each.info.name] = after[:, index] - before[index]
-        done += each.count
+    direct, note = run.direct_effects(index, reporter)
+    changes = run.changes(index, reporter)
     shares, estimates = (
-        {each.info.name: _shares(found[each.info.name], high - low, each) for each in parts}
+        {layer: (each / (high - low)).numpy() for layer, each in found.items()}
         for found in (changes, direct)
     )
-    target_name = quantity.describe(model)
+    target_name = AttributionTarget(index).describe(model)
     return Patching(model.title, target_name, by, high, low, shares, estimates, note)
-
-
-class _PatchedPasses(PartChanges):
-    """Runs passes with parts of one layer as they were for the clean image."""
-
-    def __init__(self, model: Model, corrupted: ModelInput, parts: LayerParts) -> None:
-        super().__init__(model, corrupted, parts.info, parts.count)
-        self._clean = {at.call: (parts.numbers[at], parts.clean[at]) for at in parts.clean}
-
-    def change(self, row: Tensor, call: hooks.Call, parts: Sequence[int]) -> None:
-        """Write what the layer put out for the clean image; a call that it lacks stays."""
-        if call.index not in self._clean:
-            return
-        numbers, clean = self._clean[call.index]
-        if row.numel() != clean.numel():
-            raise ModelError(
-                say(
-                    "Layer {layer!r} puts out {shape} for one image and {other} for the other, so "
-                    "nothing of it can be patched. Choose another layer.",
-                    layer=call.layer,
-                    shape=times(clean.shape),
-                    other=times(row.shape),
-                )
-            )
-        chosen = torch.isin(numbers, torch.tensor(parts)).to(row.device)
-        row.copy_(torch.where(chosen.reshape(row.shape), clean.reshape(row.shape), row))
-
-
-def _run(
-    model: Model, model_input: ModelInput, infos: Sequence[LayerInfo]
-) -> tuple[dict[str, dict[ActivationKey, Tensor]], Tensor]:
-    """Return what the layers put out, by layer and call, and the scores, float64 ``(classes,)``."""
-    outputs: dict[str, dict[ActivationKey, Tensor]] = {info.name: {} for info in infos}
-
-    def keep(call: hooks.Call) -> None:
-        for path, output in islice(hooks.tensors_in(call.output), 1):
-            outputs[call.layer][ActivationKey(call.layer, call.index, path)] = (
-                output.detach().clone()
-            )
-
-    with private_replica(model) as replica, hooks.observe(replica, outputs, keep):
-        scores = class_scores(model, replica, model_input.tensor).values
-    return outputs, scores[0].detach().cpu().double()
-
-
-def _shares(changes: Tensor, difference: float, parts: LayerParts) -> Shares:
-    shares: Shares = (changes / difference).reshape(parts.shape).numpy()
-    return shares
 
 
 def _patched_layers(
@@ -244,22 +182,5 @@ def _check_differs(clean: float, corrupted: float, title: str) -> None:
                 "a part could bring back. Take another image, or another target.",
                 value=number(clean),
                 model=title,
-            )
-        )
-
-
-def _check_work(model: Model, trace: LayerTrace, parts: Sequence[LayerParts]) -> None:
-    """Refuse what would take hours."""
-    work = sum(each.count * work_behind(trace, each.info.name) for each in parts)
-    if work > MAX_WORK:
-        raise ModelError(
-            say(
-                "To patch {count:,} parts of {model} one by one takes {multiply_adds} "
-                "multiply-adds, more than {limit}. Choose fewer layers, a smaller input, or "
-                "by='layer'.",
-                count=sum(each.count for each in parts),
-                model=model.title,
-                multiply_adds=number(work),
-                limit=number(MAX_WORK),
             )
         )

@@ -3,10 +3,14 @@
 `hookviz.edit` and `hookviz.edited` take them, by layer: ``{"layer3": hookviz.edits.scale(2)}``. Of
 a layer that puts out several tensors the first one is edited; the others stay. An edit goes for
 every call of its layer.
+
+With ``heads=`` an edit is of attention heads within the layer, ``{"encoder.1": zero(heads=[3])}``:
+of what each makes of the values, ``(N, heads, queries, numbers)``, before the output projection.
+Such an edit sees the passes of the thread that it was made in.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -14,30 +18,38 @@ from torch import Tensor, nn
 
 from hookviz.errors import SettingError, shorten
 from hookviz.hooking import hooks
+from hookviz.hooking.attention_heads import HeadOutputs
 from hookviz.hooking.layer_edit import Edit, follow_edit
-from hookviz.types import Activation
+from hookviz.types import Activation, ActivationKey
 
 Cell = int | tuple[int, ...]
 """Place of a cell: row and column of a map, a token's number, and so on, from 0."""
 
 
-def zero(*, channels: Iterable[int] | None = None, cells: Iterable[Cell] | None = None) -> Edit:
+def zero(
+    *,
+    channels: Iterable[int] | None = None,
+    cells: Iterable[Cell] | None = None,
+    heads: Iterable[int] | None = None,
+) -> Edit:
     """Return the edit that puts 0 in place of a layer's output; ``zero`` itself means ``zero()``.
 
     Args:
         channels: of these alone, by number; along the axis that counts channels, the second of
             maps ``(N, C, H, W)`` and the last of tokens ``(N, T, C)``.
         cells: at these alone: ``(row, column)`` of maps, or a token's number.
+        heads: of these attention heads of the layer alone, by number.
 
     Raises:
-        SettingError: `channels` or `cells` are no numbers from 0.
+        SettingError: `channels`, `cells` or `heads` are no numbers from 0, or `heads` are given
+            with one of the others.
 
     >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3))
     >>> with hookviz.edit(network, {"0": hookviz.edits.zero(channels=[1, 2])}):
     ...     network(torch.ones(1, 3, 3, 3)).flatten() == 0  # (N, C, H, W)
     tensor([False,  True,  True, False])
     """
-    return Edit("zero", channels=_channels(channels), cells=_cells(cells))
+    return Edit("zero", **_places(channels, cells, heads))
 
 
 def scale(
@@ -45,13 +57,15 @@ def scale(
     *,
     channels: Iterable[int] | None = None,
     cells: Iterable[Cell] | None = None,
+    heads: Iterable[int] | None = None,
 ) -> Edit:
     """Return the edit that multiplies a layer's output.
 
     Args:
-        factor: a number, a number a channel, or a tensor of the output's shape.
+        factor: a number, a number a channel (or head), or a tensor of the output's shape.
         channels: as of `zero`.
         cells: as of `zero`.
+        heads: as of `zero`.
 
     Raises:
         SettingError: `factor` is no numbers; or as `zero`.
@@ -61,7 +75,7 @@ def scale(
     ...     network(torch.ones(1, 3))  # (N, C)
     tensor([[2., 2., 2.]])
     """
-    return Edit("scale", _numbers(factor, "factor"), _channels(channels), _cells(cells))
+    return Edit("scale", _numbers(factor, "factor"), **_places(channels, cells, heads))
 
 
 def add(
@@ -69,6 +83,7 @@ def add(
     *,
     channels: Iterable[int] | None = None,
     cells: Iterable[Cell] | None = None,
+    heads: Iterable[int] | None = None,
 ) -> Edit:
     """Return the edit that adds to a layer's output, such as a steering vector.
 
@@ -77,6 +92,7 @@ def add(
             without its batch. Gradients flow to it where it asks for them.
         channels: as of `zero`.
         cells: as of `zero`.
+        heads: as of `zero`.
 
     Raises:
         SettingError: `vector` is no numbers; or as `zero`.
@@ -86,7 +102,7 @@ def add(
     ...     network(torch.ones(1, 2))  # (N, C)
     tensor([[1., 2.]])
     """
-    return Edit("add", _numbers(vector, "vector"), _channels(channels), _cells(cells))
+    return Edit("add", _numbers(vector, "vector"), **_places(channels, cells, heads))
 
 
 def replace(
@@ -94,6 +110,7 @@ def replace(
     *,
     channels: Iterable[int] | None = None,
     cells: Iterable[Cell] | None = None,
+    heads: Iterable[int] | None = None,
 ) -> Edit:
     """Return the edit that puts something else in place of a layer's output.
 
@@ -101,6 +118,7 @@ def replace(
         activation: what a capture has of the layer, ``cap["layer3"]``; or what `add` takes.
         channels: as of `zero`: the activation's own channels of these numbers are put there.
         cells: as of `zero`: the activation's own cells.
+        heads: as of `zero`: the numbers are then of what the heads put out.
 
     Raises:
         SettingError: `activation` is no numbers; or as `zero`.
@@ -114,41 +132,62 @@ def replace(
     'star'
     """
     values = activation.raw if isinstance(activation, Activation) else activation
-    return Edit("replace", _numbers(values, "activation"), _channels(channels), _cells(cells))
+    return Edit("replace", _numbers(values, "activation"), **_places(channels, cells, heads))
 
 
-def keep(channels: Iterable[int]) -> Edit:
-    """Return the edit that puts 0 in place of all channels but these.
+def keep(channels: Iterable[int] | None = None, *, heads: Iterable[int] | None = None) -> Edit:
+    """Return the edit that puts 0 in place of all channels, or attention heads, but these.
 
     Raises:
-        SettingError: `channels` are no numbers from 0.
+        SettingError: they are no numbers from 0, or not one of the two is given.
 
     >>> network = torch.nn.Sequential(torch.nn.Identity())
     >>> with hookviz.edit(network, {"0": hookviz.edits.keep([1])}):
     ...     network(torch.ones(1, 3))  # (N, C)
     tensor([[0., 1., 0.]])
     """
-    return Edit("zero", channels=_channels(channels), others=True)
+    if channels is None and heads is None:
+        raise SettingError("keep() keeps nothing: name channels or heads, such as keep([3]).")
+    return Edit("zero", others=True, **_places(channels, None, heads))
 
 
-def as_change(
-    network: nn.Module, layers: Sequence[str], change: Any
-) -> tuple[Sequence[str], Callable[[hooks.Call], Any]]:
-    """Return the layers to hook and what to do there, for an `Edit` or a function of a `Call`.
+def as_edit(change: Any) -> Edit | Callable[[hooks.Call], Any]:
+    """Return an edit as a value or a function of a `Call`; ``zero`` itself is ``zero()``.
 
     Raises:
         SettingError: `change` is neither.
     """
-    edit = zero() if change is zero else change
+    edit: Edit | Callable[[hooks.Call], Any] = zero() if change is zero else change
     if isinstance(edit, Edit):
-        return follow_edit(network, layers, edit)
+        return edit
     if not callable(edit) or edit in (scale, add, replace, keep):
         raise SettingError(
             f"{shorten(getattr(edit, '__name__', repr(edit)))} is no edit. A function of a call is "
             "one, or a value: hookviz.edits.zero, scale(2), add(vector), replace(activation), "
             "keep([3])."
         )
-    return layers, edit
+    return edit
+
+
+def edited_layer(
+    network: nn.Module, layers: Sequence[str], change: Any, *, always_call: bool = False
+) -> AbstractContextManager[None]:
+    """Edit the named layers in the block, as `hookviz.edit` does.
+
+    Raises:
+        SettingError: `change` is no edit.
+    """
+    edit = as_edit(change)
+    if not isinstance(edit, Edit):
+        return hooks.edit(network, layers, edit, always_call=always_call)
+    if edit.heads is None:
+        hooked, react = follow_edit(network, layers, edit)
+        return hooks.edit(network, hooked, react, always_call=always_call)
+
+    def change_heads(at: ActivationKey, heads: Tensor) -> Tensor:
+        return edit.apply(heads, at.layer, 1)
+
+    return HeadOutputs(network, frozenset(layers), change_heads).watching()
 
 
 @contextmanager
@@ -156,8 +195,7 @@ def edited_layers(network: nn.Module, edits: Iterable[tuple[Sequence[str], Any]]
     """Edit the named layers in the block, each row after those before it."""
     with ExitStack() as stack:
         for layers, change in edits:
-            hooked, react = as_change(network, layers, change)
-            stack.enter_context(hooks.edit(network, hooked, react))
+            stack.enter_context(edited_layer(network, layers, change))
         yield
 
 
@@ -174,12 +212,22 @@ def _numbers(values: Any, name: str) -> Tensor:
         ) from error
 
 
-def _channels(channels: Any) -> tuple[int, ...] | None:
-    numbers = None if channels is None else _listed(channels)
+def _places(channels: Any, cells: Any, heads: Any) -> dict[str, Any]:
+    if heads is not None and not (channels is None and cells is None):
+        raise SettingError("heads= is for whole heads: leave channels= and cells= out.")
+    return {
+        "channels": _listed_numbers("channels", channels),
+        "cells": _cells(cells),
+        "heads": _listed_numbers("heads", heads),
+    }
+
+
+def _listed_numbers(name: str, values: Any) -> tuple[int, ...] | None:
+    numbers = None if values is None else _listed(values)
     if numbers is not None and not all(map(_is_place, numbers)):
         raise SettingError(
-            f"channels={shorten(repr(channels))} are no numbers of channels. A list of them is "
-            "wanted, from 0: channels=[3, 7]."
+            f"{name}={shorten(repr(values))} are no numbers of {name}. A list of them is "
+            f"wanted, from 0: {name}=[3, 7]."
         )
     return numbers
 

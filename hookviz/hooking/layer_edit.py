@@ -37,7 +37,8 @@ class Edit:
             or one number a channel.
         channels: which are edited; None for all.
         cells: which are edited; None for all.
-        others: whether all channels but these are edited.
+        others: whether all channels, or heads, but these are edited.
+        heads: of attention within the layer, edited before they are mixed; None for the output.
     """
 
     kind: str
@@ -45,6 +46,7 @@ class Edit:
     channels: tuple[int, ...] | None = None
     cells: tuple[tuple[int, ...], ...] | None = None
     others: bool = False
+    heads: tuple[int, ...] | None = None
 
     @property
     def needs_channels(self) -> bool:
@@ -57,7 +59,7 @@ class Edit:
         Args:
             output: what the layer puts out, ``(N, C, H, W)`` or of other axes.
             layer: its name, for messages.
-            axis: which counts channels; None where nobody knows.
+            axis: which counts channels, or heads; None where nobody knows.
 
         Raises:
             SettingError: the edit's numbers don't fit, or there is no such channel or cell.
@@ -68,20 +70,41 @@ class Edit:
                 "counts channels is not known. A function can do it: "
                 f"{{{layer!r}: lambda call: call.output * 0}}."
             )
-        amount = _fitting(self.amount, output, self.kind, layer, axis)
+        amount = self._fitting(output, layer, axis)
         edited = _KINDS[self.kind](output, amount).to(output.dtype)
-        if axis is None or (self.channels is None and self.cells is None):
+        if axis is None or (self.channels, self.cells, self.heads) == (None, None, None):
             return edited
         return torch.where(self._mask(output, layer, axis), edited, output)
+
+    def _fitting(self, output: Tensor, layer: str, axis: int | None) -> Tensor:
+        """Return the edit's numbers in a shape that broadcasts to the output's."""
+        amount, shape = self.amount.to(output.device, output.dtype), tuple(output.shape)
+        given = tuple(amount.shape)
+        if axis is not None and given == (shape[axis],):
+            return _along(amount, axis, output.ndim)
+        if given in {(), shape, shape[1:], (1, *shape[1:])}:
+            return amount
+        each = "" if axis is None else f", {shape[axis]} numbers (one a {self._part})"
+        raise SettingError(
+            f"{self.kind} at {layer!r}: {times(given)} numbers are given for an output of "
+            f"{times(shape)}. These fit: one number{each} or a tensor of {times(shape[1:])}."
+        )
+
+    @property
+    def _part(self) -> str:
+        return "channel" if self.heads is None else "head"
 
     def _mask(self, output: Tensor, layer: str, axis: int) -> Tensor:
         """Return where the edit holds, of a shape that broadcasts to the output's."""
         shape, mask = output.shape, torch.tensor(data=True)
-        if self.channels is not None:
-            for channel in self.channels:
-                _check("channel", (channel,), shape[axis : axis + 1], layer)
+        numbers = self.channels if self.heads is None else self.heads
+        if numbers is not None:
+            for each in numbers:
+                _check(
+                    "channel" if self.heads is None else "head", (each,), shape[axis:][:1], layer
+                )
             chosen = torch.full((shape[axis],), fill_value=self.others)
-            chosen[list(self.channels)] = not self.others
+            chosen[list(numbers)] = not self.others
             mask = _along(chosen, axis, output.ndim)
         if self.cells is not None:
             axes = [each for each in range(output.ndim) if each not in (0, axis)]
@@ -132,21 +155,6 @@ def _no_tensor(call: hooks.Call, edit: Edit) -> None:
             f"{edit.kind} at {call.layer!r}: it puts out a {type(call.output).__name__} without "
             "any tensor. A function of the call can change it."
         )
-
-
-def _fitting(amount: Tensor, output: Tensor, kind: str, layer: str, axis: int | None) -> Tensor:
-    """Return an edit's numbers in a shape that broadcasts to the output's."""
-    amount, shape = amount.to(output.device, output.dtype), tuple(output.shape)
-    given = tuple(amount.shape)
-    if axis is not None and given == (shape[axis],):
-        return _along(amount, axis, output.ndim)
-    if given in {(), shape, shape[1:], (1, *shape[1:])}:
-        return amount
-    channels = "" if axis is None else f", {shape[axis]} numbers (one a channel)"
-    raise SettingError(
-        f"{kind} at {layer!r}: {times(given)} numbers are given, and the layer puts out "
-        f"{times(shape)}. These fit: one number{channels} or a tensor of {times(shape[1:])}."
-    )
 
 
 def _along(values: Tensor, axis: int, dimensions: int) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from hookviz.hooking import hooks
-from hookviz.hooking.edits import as_change
+from hookviz.hooking.edits import edited_layer
 from hookviz.hooking.hooks import Call
 from hookviz.hooking.nested_outputs import map_tensors
 from hookviz.hooking.selection import Layers, chosen_layers
@@ -135,8 +135,7 @@ def edit(
     with ExitStack() as stack:
         for selector, edited in changes:
             module, chosen = stack.enter_context(chosen_layers("edit", network, selector, exclude))
-            hooked, react = as_change(module, chosen, edited)
-            stack.enter_context(hooks.edit(module, hooked, react, always_call=always_call))
+            stack.enter_context(edited_layer(module, chosen, edited, always_call=always_call))
         yield
 
 

@@ -7,8 +7,7 @@ from typing import Any
 from torch import nn
 
 from hookviz.errors import SettingError, shorten
-from hookviz.hooking.edits import as_change
-from hookviz.hooking.modules import network_of
+from hookviz.hooking.edits import as_edit
 from hookviz.hooking.selection import Layers, select
 from hookviz.language.saying import joined, say
 from hookviz.models.wrapping import as_model
@@ -51,8 +50,8 @@ def edited(model: Model | nn.Module, edits: Mapping[Any, Any], *, exclude: Layer
         )
     model = as_model(model)
     rows = tuple((select(model, layers, exclude), change) for layers, change in edits.items())
-    for names, change in rows:
-        as_change(network_of(model), names, change)  # which refuses what is none
+    for change in edits.values():
+        as_edit(change)  # which refuses what is none
     listed = list(dict.fromkeys(name for names, _ in rows for name in names))
     more = say(", …") if len(listed) > _MOST_NAMED else ""
     title = say(

@@ -1,7 +1,7 @@
 """Record gradients, updates and activations of each layer while a training loop runs."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ from hookviz.hooking import hooks
 from hookviz.hooking.graph_hooks import GraphHooks
 from hookviz.hooking.layer_warnings import LayerWarnings, unseen_layers
 from hookviz.hooking.modules import module_named, named_modules, network_of
+from hookviz.hooking.observe_and_edit import edit
 from hookviz.hooking.selection import Layers, asked_by_name, select, several
 from hookviz.training.recorded_step import RecordedStep
 from hookviz.training.trackers import Drawn, Tracker, tracker_of
@@ -29,6 +30,7 @@ def record(
     exclude: Layers = (),
     to: Any = None,
     pictures: Layers = (),
+    edits: Mapping[Any, Any] | None = None,
 ) -> Iterator[TrainingLog]:
     """Record gradients, updates and activations per layer and step while training runs.
 
@@ -55,6 +57,7 @@ def record(
             written as it ends: every number as ``layer/column``, weights and gradients as
             histograms.
         pictures: layers whose maps of the step's first input are written as grids, too.
+        edits: made in all passes of the block, as of `hookviz.edit`; what is recorded is edited.
 
     Returns:
         What the block gets: a `TrainingLog`, to which a step is added when the next one begins, or
@@ -63,7 +66,7 @@ def record(
 
     Raises:
         SettingError: `every` is no whole number from 1 on; no layer is left; `to` is neither of
-            the two, or `pictures` are asked for without it.
+            the two, or `pictures` are asked for without it; or as of `edit`.
         UnknownLayerError: no layer has such a name, or is of such a type.
         ModelError: `network` is no module, or a TorchScript program.
 
@@ -87,6 +90,7 @@ def record(
         shown = () if pictures == () else select(network, pictures, ())
         recording.track(tracker_of(to), shown)
     with (
+        edit(network, edits or {}),
         unseen_layers(
             "record", network, chosen, asked_by_name(network, layers), passes="training passes"
         ) as recording.ran,

@@ -11,7 +11,7 @@ from torchvision.models.resnet import BasicBlock, ResNet
 
 import hookviz
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
-from hookviz.explaining import patching
+from hookviz.explaining import part_patching
 from tests.networks import Tiny, as_model, as_shared, hook_count, random_input, seeded
 from tests.small_transformers import torchvision_swin, torchvision_vit
 
@@ -197,6 +197,6 @@ def test_what_can_not_be_patched_is_refused(
 
 
 def test_what_would_take_hours_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patching, "MAX_WORK", 1e4)
+    monkeypatch.setattr(part_patching, "MAX_WORK", 1e4)
     with pytest.raises(ModelError, match="10 parts of Tiny one by one"):
         hookviz.patch(as_model(seeded(Tiny)), random_input(0)[0], random_input(1)[0], by="channel")

@@ -138,7 +138,7 @@ class Unnamed(nn.Module):
         (
             "conv1",
             edits.add(torch.ones(2, 3)),
-            "add at 'conv1': 2×3 numbers are given, and the layer puts out 1×4×16×16. These fit: "
+            "add at 'conv1': 2×3 numbers are given for an output of 1×4×16×16. These fit: "
             "one number or a tensor of 4×16×16",
         ),
         (

@@ -324,3 +324,10 @@ def test_layers_that_are_taken_out_on_the_way_are_no_error() -> None:
             network(torch.ones(1, 3)).sum().backward()
     assert all(row.mean is not None for row in log.rows if row.step == 0)
     assert {row.mean for row in log.rows if row.step == 1} == {None}
+
+
+def test_edits_are_made_in_each_pass_and_recorded(network: Tiny) -> None:
+    with hookviz.record(network, layers=["relu"], edits={"relu": hookviz.edits.zero}) as log:
+        train(network, 1)
+    assert (log.rows[0].mean, log.rows[0].dead) == (0, 1)
+    assert hook_count(network) == 0
