@@ -8,7 +8,7 @@ TIMES ?= 20
 # Each worker has a server and a browser of its own; tests/running_order.py deals the tests out.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: run test test-all sweep flakes durations mutants lessons check lint types javascript format bench site load fuzz siege networks pictures train lock help clean
+.PHONY: run test test-all sweep flakes durations mutants words lessons check lint types javascript format bench site load fuzz siege networks pictures train lock help clean
 .DEFAULT_GOAL := help
 
 help: ## list what make can do
@@ -40,6 +40,9 @@ durations: ## keep what tests took, for what is run when, and first
 mutants: .venv/dev ## break the code in 300 places, one at a time, and see which tests notice
 	$(BIN)/python -m scripts.mutants
 
+words: .venv/dev ## count words that decode nothing, room by room; the counts may fall and not rise
+	$(BIN)/python -m scripts.words
+
 lessons: .venv/dev ## go through every lesson in every language and size, by pointer and by keyboard
 	EVERY_WAY=1 $(PYTEST) tests/e2e/test_lessons.py -k beginning_to_end
 
@@ -49,6 +52,7 @@ lint: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
+	$(BIN)/python -m scripts.words --check
 
 types: .venv/dev
 	$(BIN)/mypy
