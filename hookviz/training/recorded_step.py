@@ -1,13 +1,37 @@
-"""Look at one step of a training run: weights, gradients and outputs of each layer."""
+"""Look at one step of a training run: weights, gradients and outputs of each layer.
+
+1. As the step begins, the weights are copied, and their norms computed.
+2. Each output leaves its mean, its variance and which of its units are alive.
+3. As a backward pass ends, the norms of `parameter.grad` are computed: behind what
+   `DistributedDataParallel` does to it, and again before the optimiser's step where that is known.
+4. All these numbers stay on their devices, and nothing waits for them until the step has ended.
+   Then those of one device and type are read together.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.variable import Variable
 
 from hookviz.hooking import hooks
 from hookviz.hooking.channel_axes import ChannelAxes
 from hookviz.hooking.layer_warnings import LayerWarnings, numbers
 from hookviz.training.trackers import Drawn
 from hookviz.training.training_log import TrainingRow
+
+
+@dataclass(eq=False, slots=True)
+class _Outputs:
+    """Numbers of one layer's outputs: their count, mean and variance, by call."""
+
+    counts: list[int] = field(default_factory=list)
+    means: list[Tensor] = field(default_factory=list)
+    variances: list[Tensor] = field(default_factory=list)
+    alive: Tensor | None = None
 
 
 class RecordedStep:
@@ -32,9 +56,11 @@ class RecordedStep:
         for name, module in chosen.items():
             with warnings.kept_out(name):
                 self._take_weights(name, module)
+        with torch.no_grad():
+            self._sizes = _norms(self._weights)
         self._gradients: dict[str, Tensor] = {}
-        self._outputs: dict[str, list[tuple[int, Tensor, Tensor]]] = {}
-        self._alive: dict[str, Tensor] = {}
+        self._awaits_backward = False
+        self._outputs: dict[str, _Outputs] = {}
 
     def _take_weights(self, name: str, module: nn.Module) -> None:
         own = {}
@@ -71,67 +97,98 @@ class RecordedStep:
         mean = wide.mean()
         # Two passes over memory: torch.var is one, and takes thirty times as long on a CPU.
         variance = torch.linalg.vector_norm(wide - mean) ** 2 / wide.nelement()
-        self._outputs.setdefault(layer, []).append((values.nelement(), mean, variance))
+        outputs = self._outputs.setdefault(layer, _Outputs())
+        outputs.counts.append(values.nelement())
+        outputs.means.append(mean)
+        outputs.variances.append(variance)
         if axis is not None and values.ndim > 1:
-            units = _largest_per_unit(values, axis) != 0
-            before = self._alive.get(layer)
+            units, before = _largest_per_unit(values, axis) != 0, outputs.alive
             fits = before is not None and before.shape == units.shape
-            self._alive[layer] = before | units if fits else units  # type: ignore[operator]
+            outputs.alive = before | units if fits else units  # type: ignore[operator]
 
-    def see_gradient(self, key: str, gradient: Tensor) -> None:
-        """Take the norm of what the backward pass is about to make of a parameter's gradient."""
-        with self._warnings.kept_out(self.layers[key]):
-            earlier = self.trained[key].grad
-            total = gradient if earlier is None else earlier + gradient
-            self._gradients[key] = torch.linalg.vector_norm(numbers(total))
-            if self.drawn:
-                self.drawn.see_numbers(f"{self._paths[key]}/gradient", total)
+    def see_gradient(self, _key: str, _gradient: Tensor) -> None:
+        """Take the gradients once the backward pass that this one is of has ended."""
+        if not self._awaits_backward:
+            self._awaits_backward = True
+            _at_end_of_backward(self._after_backward)
+
+    def _after_backward(self) -> None:
+        self._awaits_backward = False
+        _at_end_of_backward(self.take_gradients)  # what was put there before this is done by then
+
+    def take_gradients(self) -> None:
+        """Take the norms of all gradients, as ``parameter.grad`` has them now."""
+        gradients = {}
+        for key, parameter in self.trained.items():
+            with self._warnings.kept_out(self.layers[key]):
+                if parameter.grad is not None:
+                    gradients[key] = numbers(parameter.grad)
+                    if self.drawn:
+                        self.drawn.see_numbers(f"{self._paths[key]}/gradient", gradients[key])
+        with self._warnings.kept_out(""):
+            self._gradients |= _norms(gradients)
 
     def rows(self, number: int) -> list[TrainingRow]:
         """Return the row of each layer that ran or learns, as step `number`."""
-        rows = []
-        for name, module in self._chosen.items():
-            if name in self._outputs or any(self._own(module)):
-                weights: tuple[float | None, ...] = (None, None, None)
-                outputs = weights
-                with self._warnings.kept_out(name):
-                    weights = self._weight_numbers(module)
-                with self._warnings.kept_out(name):
-                    outputs = self._output_numbers(name)
-                rows.append(TrainingRow(number, name, *weights, *outputs))
-        return rows
+        tensors: dict[tuple[Any, ...], Tensor] = {}
+        for measure, norms in (
+            ("size", self._sizes),
+            ("gradient", self._gradients),
+            ("change", self._changes()),
+        ):
+            tensors |= {(measure, key): each for key, each in norms.items()}
+        for name, outputs in self._outputs.items():
+            for measure, each in (("mean", outputs.means), ("variance", outputs.variances)):
+                tensors |= {(measure, name, call): value for call, value in enumerate(each)}
+            if outputs.alive is not None:
+                tensors["alive", name] = outputs.alive.float().mean()
+        read = _read(tensors)
+        return [
+            TrainingRow(
+                number, name, *self._weight_numbers(module, read), *self._output_numbers(name, read)
+            )
+            for name, module in self._chosen.items()
+            if name in self._outputs or any(self._own(module))
+        ]
 
     def _own(self, module: nn.Module) -> list[str]:
         own = (str(id(parameter)) for parameter in module.parameters(recurse=False))
         return [key for key in own if key in self.trained]
 
-    def _weight_numbers(self, module: nn.Module) -> tuple[float | None, ...]:
-        own = self._own(module)
-        if not own:
-            return None, None, None
-        gradients = [self._gradients[key] for key in own if key in self._gradients]
-        size = _norm([torch.linalg.vector_norm(self._weights[key]) for key in own])
-        changes = (numbers(self.trained[key]) - self._weights[key] for key in own)
-        change = _norm([torch.linalg.vector_norm(change) for change in changes])
-        return (
-            _norm(gradients) if gradients else None,
-            size,
-            change / size if size else None,
-        )
+    def _changes(self) -> dict[str, Tensor]:
+        """Return the norms of what the step changed; the copies of the weights are used up."""
+        changes = {}
+        for key, before in self._weights.items():
+            with self._warnings.kept_out(self.layers[key]):
+                changes[key] = before.sub_(numbers(self.trained[key]))
+        with torch.no_grad():
+            return _norms(changes)
 
-    def _output_numbers(self, name: str) -> tuple[float | None, ...]:
+    def _weight_numbers(
+        self, module: nn.Module, read: dict[tuple[Any, ...], float]
+    ) -> tuple[float | None, ...]:
+        own = self._own(module)
+        gradient, size, change = (
+            _norm(read.get((measure, key)) for key in own)
+            for measure in ("gradient", "size", "change")
+        )
+        return gradient, size, None if change is None or not size else change / size
+
+    def _output_numbers(
+        self, name: str, read: dict[tuple[Any, ...], float]
+    ) -> tuple[float | None, ...]:
         if name not in self._outputs:
             return None, None, None
-        calls = [
-            (count, float(mean), float(variance)) for count, mean, variance in self._outputs[name]
-        ]
-        total = sum(count for count, _, _ in calls)
-        mean = sum(count * of_call for count, of_call, _ in calls) / total
+        counts = self._outputs[name].counts
+        means = [read["mean", name, call] for call in range(len(counts))]
+        inside = [read["variance", name, call] for call in range(len(counts))]
+        total = sum(counts)
+        mean = sum(count * each for count, each in zip(counts, means, strict=True)) / total
         # The variance of all is that within the calls and that of their means.
-        variance = sum(count * (inside + (of_call - mean) ** 2) for count, of_call, inside in calls)
-        alive = self._alive.get(name)
-        dead = None if alive is None else 1 - float(alive.float().mean())
-        return mean, (variance / total) ** 0.5, dead
+        calls = zip(counts, means, inside, strict=True)
+        variance = sum(count * (within + (each - mean) ** 2) for count, each, within in calls)
+        alive = read.get(("alive", name))
+        return mean, (variance / total) ** 0.5, None if alive is None else 1 - alive
 
 
 def _largest_per_unit(values: Tensor, axis: int) -> Tensor:
@@ -140,5 +197,36 @@ def _largest_per_unit(values: Tensor, axis: int) -> Tensor:
     return torch.maximum(values.amax(dims), -values.amin(dims))
 
 
-def _norm(parts: list[Tensor]) -> float:
-    return float(torch.linalg.vector_norm(torch.stack([part.double() for part in parts])))
+def _norms(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return the Euclidean norm of each tensor, in one call for all on a card."""
+    wide = [each.float() if each.dtype.itemsize == 2 else each for each in tensors.values()]
+    return dict(zip(tensors, torch._foreach_norm(wide), strict=True)) if wide else {}
+
+
+def _norm(parts: Iterable[float | None]) -> float | None:
+    """Return the norm of parts by their norms; None of none."""
+    known = [part for part in parts if part is not None]
+    return math.hypot(*known) if known else None
+
+
+def _read(tensors: dict[tuple[Any, ...], Tensor]) -> dict[tuple[Any, ...], float]:
+    """Read numbers from their devices, all of one device and type in one wait."""
+    groups: dict[Any, list[tuple[Any, ...]]] = {}
+    for key, each in tensors.items():
+        groups.setdefault((each.device, each.dtype), []).append(key)
+    return {
+        key: value
+        for keys in groups.values()
+        for key, value in zip(keys, _values([tensors[key] for key in keys]), strict=True)
+    }
+
+
+def _values(scalars: Sequence[Tensor]) -> list[float]:
+    values: list[float] = torch.stack([each.detach() for each in scalars]).tolist()
+    return values
+
+
+def _at_end_of_backward(call: Callable[[], None]) -> None:
+    """Have a function called as the backward pass that runs now ends, behind those put before."""
+    engine: Any = Variable._execution_engine
+    engine.queue_callback(call)

@@ -2,11 +2,12 @@
 
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
+from torch.optim import Optimizer
 
 from hookviz.errors import SettingError, shorten
 from hookviz.hooking import hooks
@@ -31,6 +32,7 @@ def record(
     to: Any = None,
     pictures: Layers = (),
     edits: Mapping[Any, Any] | None = None,
+    step: Optimizer | None = None,
 ) -> Iterator[TrainingLog]:
     """Record gradients, updates and activations per layer and step while training runs.
 
@@ -38,15 +40,17 @@ def record(
     gone afterwards on every way out. A step begins with a forward pass that gradients are recorded
     in, the first one after a backward pass; passes within `torch.no_grad`, such as a validation,
     are none, and not looked at. With accumulated gradients each backward pass ends a step, and the
-    update is that of the last. What can't be looked at, such as a tensor within `torch.vmap` or on
-    the meta device, is left out with one `RuntimeWarning` a layer, and the pass goes on. Another
-    one at the end names the chosen layers that ran in no step, as in a compiled network; see
-    `observe`.
+    update is that of the last; give the optimiser as `step` to count its steps instead. What can't
+    be looked at, such as a tensor within `torch.vmap` or on the meta device, is left out with one
+    `RuntimeWarning` a layer, and the pass goes on. Another one at the end names the chosen layers
+    that ran in no step, as in a compiled network; see `observe`.
 
     A recorded step costs a few looks at each output and gradient and a copy of the weights, the
     others next to nothing: with ``every=10`` 9 % of the training of ResNet-18 on one busy CPU core
-    (eight images of 64×64, where the weights weigh most). A loss scaler for mixed precision scales
-    the gradient norms too.
+    (eight images of 64×64, where the weights weigh most). On a card nothing waits for the numbers
+    before the step has ended. Gradients are those that all processes of a
+    `torch.nn.parallel.DistributedDataParallel` have put together, and the first process writes to
+    a tracker. A `torch.amp.GradScaler` scales the gradient norms too, unless `step` is given.
 
     Args:
         network: in training; as of `observe`.
@@ -57,7 +61,10 @@ def record(
             written as it ends: every number as ``layer/column``, weights and gradients as
             histograms.
         pictures: layers whose maps of the step's first input are written as grids, too.
-        edits: made in all passes of the block, as of `hookviz.edit`; what is recorded is edited.
+        edits: made in all passes of the block, as of `hookviz.edit`; outputs are logged edited.
+        step: the optimiser, where a step shall be one of its own, however many backward passes it
+            takes. Gradients are then those that it gets: accumulated, and without a loss scaler's
+            factor; a step that the scaler leaves out is none.
 
     Returns:
         What the block gets: a `TrainingLog`, to which a step is added when the next one begins, or
@@ -85,7 +92,7 @@ def record(
     layers = _is_leaf if layers is None else several(layers)
     chosen = select(network, layers, exclude)
     module = network_of(network)
-    recording = _Recording(module, chosen, every)
+    recording = _Recording(module, chosen, every, counts_passes=step is None)
     if to is not None:
         shown = () if pictures == () else select(network, pictures, ())
         recording.track(tracker_of(to), shown)
@@ -95,6 +102,7 @@ def record(
             "record", network, chosen, asked_by_name(network, layers), passes="training passes"
         ) as recording.ran,
         recording,
+        nullcontext() if step is None else recording.steps_of(step),
         hooks.before(module, [""], recording.begin),
         hooks.observe(module, [""], recording.end_pass, always_call=True),
         hooks.observe(module, [""], recording.see_scores),
@@ -106,14 +114,22 @@ def _is_leaf(_name: str, module: nn.Module) -> bool:
     return not any(module.children())
 
 
+def _is_first_process() -> bool:
+    known = distributed.is_available() and distributed.is_initialized()
+    return not known or distributed.get_rank() == 0
+
+
 class _Recording:
     """Hooks that tell a loop's steps apart and open a `RecordedStep` for each that is recorded."""
 
-    def __init__(self, network: nn.Module, layers: tuple[str, ...], every: int) -> None:
+    def __init__(
+        self, network: nn.Module, layers: tuple[str, ...], every: int, *, counts_passes: bool
+    ) -> None:
         self.log = TrainingLog()
         self.ran: set[str] = set()
         self._network = network
         self._every = every
+        self._counts_passes = counts_passes
         self._modules = {name: module_named(network, name) for name in layers}
         # The layers before, chosen or not, tell which axis the channels are.
         leaves = {name: module for name, module in named_modules(network) if _is_leaf("", module)}
@@ -139,6 +155,8 @@ class _Recording:
 
     def track(self, tracker: Tracker, pictures: tuple[str, ...]) -> None:
         """Have each step written to a tracker as it ends, with maps of these layers."""
+        if not _is_first_process():
+            return
         self._tracker, self._pictures = tracker, pictures
         self._seen |= {name: module_named(self._network, name) for name in pictures}
 
@@ -190,8 +208,27 @@ class _Recording:
         passes = self._running_passes()
         return passes[-1] if passes else torch.is_grad_enabled()
 
+    @contextmanager
+    def steps_of(self, optimizer: Optimizer) -> Iterator[None]:
+        """Take an optimiser's steps for steps in the block."""
+
+        def before(*_args: object) -> None:
+            if self._step is not None:
+                self._step.take_gradients()
+
+        def after(*_args: object) -> None:
+            self._end()
+            self._between_steps = True
+
+        handles = optimizer.register_step_pre_hook(before), optimizer.register_step_post_hook(after)
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
     def _see_backward(self, _key: None, _gradient: Tensor) -> None:
-        self._between_steps = True
+        self._between_steps |= self._counts_passes
 
     def _end(self) -> None:
         self._hooks.close()

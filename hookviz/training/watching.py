@@ -8,6 +8,7 @@ from weakref import ReferenceType, ref
 
 import torch
 from torch import Tensor, nn
+from torch.amp import GradScaler
 
 from hookviz.errors import HookVizError
 from hookviz.hooking import hooks
@@ -80,7 +81,9 @@ class BadTensorError(HookVizError):
 
 
 @contextmanager
-def watch(model: nn.Module | Model, *, record: bool = False) -> Iterator[list[BadTensor]]:
+def watch(
+    model: nn.Module | Model, *, record: bool = False, scaler: GradScaler | None = None
+) -> Iterator[list[BadTensor]]:
     """Check every tensor that the model computes while the block runs; stop at a bad one.
 
     Forward, at what each module puts out; at the loss, which is made outside of the model, as its
@@ -91,7 +94,7 @@ def watch(model: nn.Module | Model, *, record: bool = False) -> Iterator[list[Ba
 
     Each tensor costs one sum, and on a GPU one wait for its result: 5 to 9 % of a training step of
     ConvNeXt-T and ResNet-18 on one CPU core (eight images of 64×64). A loss scaler for mixed
-    precision lets gradients overflow on purpose, and this sees that too.
+    precision lets gradients overflow on purpose: give it as `scaler`, and they are not looked at.
 
     Where the block begins with gradients off, no loss is looked at: where they are on, torch leaves
     its fast paths for inference, of attention, as it does for hooks.
@@ -105,6 +108,8 @@ def watch(model: nn.Module | Model, *, record: bool = False) -> Iterator[list[Ba
         model: in training, or in use; as of `observe`.
         record: go on, and put what is bad into the list that the block gets: each module and
             parameter once per phase. Its first entry is where it began.
+        scaler: finds its scale by gradients that overflow, and leaves such steps out: while it is
+            enabled, no gradient is looked at, and no loss in float16.
 
     Raises:
         ModelError: `model` is neither a module nor a `Model`.
@@ -121,7 +126,7 @@ def watch(model: nn.Module | Model, *, record: bool = False) -> Iterator[list[Ba
     >>> bad[0].phase, bad[0].kind
     ('loss', 'nan')
     """
-    watcher, network = _Watcher(record=record), network_of(model)
+    watcher, network = _Watcher(record=record, scaler=scaler), network_of(model)
     names = [name for name, _ in named_modules(network)]
     trained = [
         (plain_name(name), weight)
@@ -160,7 +165,8 @@ class _Losses(EveryFunction):
 class _Watcher:
     """Hook callbacks that check outputs and gradients, and raise or record bad ones."""
 
-    def __init__(self, *, record: bool) -> None:
+    def __init__(self, *, record: bool, scaler: GradScaler | None) -> None:
+        self._scaler = scaler
         self.found: list[BadTensor] = []
         self.ran: set[str] = set()
         self.graphs = GraphHooks(self._see_gradient)
@@ -189,7 +195,7 @@ class _Watcher:
     def see_loss(self, losses: Any) -> None:
         with self.warnings.kept_out(""):
             for _, loss in hooks.tensors_in(losses):
-                if _can_be_bad(loss):
+                if _can_be_bad(loss) and not (self._is_scaled() and loss.dtype == torch.float16):
                     self._check(ActivationKey("", self._backward_passes), "loss", "loss", loss)
         self._backward_passes += 1
 
@@ -201,8 +207,11 @@ class _Watcher:
 
     def _see_gradient(self, address: ActivationKey, gradient: Tensor, name: str = "") -> None:
         with self.warnings.kept_out(address.layer):
-            if _can_be_bad(gradient):
+            if _can_be_bad(gradient) and not self._is_scaled():
                 self._check(address, "backward", name or _part(address.path), gradient)
+
+    def _is_scaled(self) -> bool:
+        return self._scaler is not None and self._scaler.is_enabled()
 
     def _was_last(self, tensor: Tensor) -> bool:
         """Return whether this tensor was the last one seen: a parent returns its part's output."""

@@ -334,3 +334,18 @@ def test_a_loss_is_seen_however_its_backward_pass_is_begun(
         backward(network(random_input(0)).mean() + torch.inf, network.head.weight)
         backward(network(random_input(0)).mean(), network.head.weight)
     assert bad_tensors == [BadTensor("", 0, "loss", "inf", "loss", ())]
+
+
+def test_a_scaler_may_let_gradients_overflow_and_nothing_else(network: Tiny) -> None:
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127)
+    optimiser = torch.optim.SGD(network.parameters(), lr=0.1)
+    with watch(network, scaler=scaler):
+        score = network(random_input(0) * 1e8).sum()
+        back(scaler.scale(score - score.detach()))
+        gradient = network.conv1.weight.grad
+        assert gradient is not None
+        assert not torch.isfinite(gradient).all()
+        scaler.step(optimiser)
+        scaler.update()
+        with pytest.raises(BadTensorError, match="in the output of conv1"):
+            network(random_input(0) * torch.nan)
