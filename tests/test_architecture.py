@@ -146,9 +146,7 @@ SHOWN_ELSEWHERE = {
     "explaining/followed_gradient explaining/handed_back explaining/class_ways",
     "ranks and lines are checked as they are drawn in explaining/test_map_layout.py": ""
     "explaining/map_ranks",
-    "a step at a time, and by a real trainer, in training/test_recording.py and test_trackers.py": (
-        "training/recorded_step training/lightning_callback"
-    ),
+    "by a real trainer in training/test_trackers.py": ("training/lightning_callback"),
     "declarations, and what is said of every broken file in lessons/test_reading.py": ""
     "lessons/lesson lessons/lesson_error",
     "its marks and fonts are printed in lessons/test_sheet.py": "lessons/sheet_text",
