@@ -12,8 +12,6 @@ as imported.
 
 Each name is imported when it is first used: ``hookviz --help`` and ``hookviz doctor`` need no
 torch, and the latter can say so where torch is broken.
-
-Over 300 lines: a public name has a line for type checkers, one in `__all__` and one for its module.
 """
 
 import sys

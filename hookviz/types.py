@@ -1,6 +1,6 @@
 """Define the frozen dataclasses that travel between modules; they hold data and derive from it.
 
-Over 300 lines: a capture holds the input, addresses and activations, and whoever looks for what one
+Over 600 lines: a capture holds the input, addresses and activations, and whoever looks for what one
 package hands to the next finds all of it here.
 """
 

@@ -2,8 +2,6 @@
 
 Connections come and go in threads of their own. Each has a `Seat`, is woken when there may be
 something new for it, and asks for its `view`, which is the newest whatever came in between.
-
-Over 300 lines: all that changes a class is under its one lock.
 """
 
 import secrets

@@ -2,8 +2,6 @@
 
 The PNG for the screen is one mosaic of palette indices and never passes through matplotlib, whose
 one-axes-per-channel way takes hundreds of times as long. The `Figure` is for print.
-
-Over 300 lines: every drawing module imports a grid together with the one function that makes it.
 """
 
 from collections.abc import Iterable

@@ -10,8 +10,6 @@ layer, run again within its hook.
 By the usual bound on a sum's rounding error (Higham, "Accuracy and Stability of Numerical
 Algorithms", section 3.1) the network may be off by a small multiple of ``Σ |w · x| + |b|``, which
 is at most ``‖w‖₁ · max |x| + |b|`` anywhere in a channel.
-
-Over 300 lines: what is compared with what, and how near it has to be, is one argument.
 """
 
 import copy

@@ -18,6 +18,7 @@ from typing import Any
 
 from torch import Tensor, nn
 from torch.compiler import is_dynamo_compiling
+from torch.optim import Optimizer
 from torch.utils.hooks import RemovableHandle
 
 from hookviz.errors import SettingError
@@ -239,6 +240,26 @@ def on_gradients(change: Callable[[str, Tensor], Tensor | None]) -> Iterator["Gr
     """
     with ExitStack() as hooks:
         yield GradientHooks(hooks, change)
+
+
+@contextmanager
+def on_steps(
+    optimizer: Optimizer, before: Callable[[], object], after: Callable[[], object]
+) -> Iterator[None]:
+    """Call `before` ahead of each step of an optimiser in the block, and `after` behind it."""
+
+    def ahead(*_args: object) -> None:  # what a hook returns would be the step's arguments
+        before()
+
+    def behind(*_args: object) -> None:
+        after()
+
+    handles = optimizer.register_step_pre_hook(ahead), optimizer.register_step_post_hook(behind)
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 class GradientHooks:

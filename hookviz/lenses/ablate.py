@@ -5,8 +5,6 @@ activations instead of weights. The edit is made at the layer's own output, each
 a batch norm behind it turns the zeros of a channel into a constant. Of a linear layer channels are
 the last axis: a channel is edited in every token, those that stand for no cell included, such as
 the class token, which the maps do not show.
-
-Over 300 lines: a lens is one file, with its edits, its words and its script.
 """
 
 from collections.abc import Callable, Mapping

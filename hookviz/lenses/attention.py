@@ -1,7 +1,4 @@
-"""Show who attends to whom: what each patch of the image looks at, in every head of a layer.
-
-Over 300 lines: a lens is one file, with its panels, its words and its script.
-"""
+"""Show who attends to whom: what each patch of the image looks at, in every head of a layer."""
 
 from typing import Any
 

@@ -4,8 +4,6 @@ Each channel is switched off by itself.
 
 Leave-one-out occlusion of units, as in Zhou et al., "Revisiting the Importance of Individual Units
 in CNNs via Ablation" (2018); many of them in one pass, see `hookviz.explaining.channel_ablation`.
-
-Over 300 lines: a lens is one file, and this one asks both ways.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""Make vectors of images: how alike they are to the network, whatever their pixels are like.
-
-Over 300 lines: a lens is one file, with its panels, its words and its script.
-"""
+"""Make vectors of images: how alike they are to the network, whatever their pixels are like."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -5,8 +5,6 @@ numbers are compared before any scaling: Grad-CAM's with captum's `LayerGradCam`
 methods with what pytorch-grad-cam 1.5.7 computes before it brings its maps to 0…1 and to the
 input's size (Eigen-CAM's up to the sign, which a singular vector doesn't have). So too of tokens
 and of channels last, with a `reshape_transform` there; here it is found out how a layer lies.
-
-Over 300 lines: five methods, any two of which stand beside each other, and the script of each.
 """
 
 from collections.abc import Callable

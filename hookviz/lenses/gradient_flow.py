@@ -1,8 +1,6 @@
 """Measure the gradient that reaches each layer in one training step, and what clipping does.
 
 The formulas, with their sources, are in `hookviz.explaining.weight_gradients`.
-
-Over 300 lines: a lens is one file, with its panels, its words and its script.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 """Find what is wrong with the numbers in a network: NaN, infinities, dead, saturated units.
 
 Everything is of one pass over one image, so "dead" means that a unit says nothing about this image.
-
-Over 300 lines: a lens is one file, with its panels, its words and its script.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""Show what one call of a layer takes in beside what it puts out.
-
-Over 300 lines: tensors of any number and shape, as pictures, in numbers, in words and as a script.
-"""
+"""Show what one call of a layer takes in beside what it puts out."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,4 @@
-"""Show what a channel or class looks for: pictures optimised from noise to excite it.
-
-Over 300 lines: 19 parameters, and a script that is written for each kind of goal.
-"""
+"""Show what a channel or class looks for: pictures optimised from noise to excite it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

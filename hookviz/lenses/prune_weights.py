@@ -5,8 +5,6 @@ rows of their matrix; those that put out vectors, such as a classifier, keep the
 weight by weight or channel by channel, without training afterwards; which go is said in
 `hookviz.explaining.pruning`. At one share of them the maps of a layer are shown before and after,
 and the weights can be kept; of whole channels of convolutions there is a really smaller network.
-
-Over 300 lines: its script writes each of the six methods, with the batch norms behind a channel.
 """
 
 import re

@@ -1,7 +1,4 @@
-"""Make it a toaster: the smallest change of a picture that flips the answer, as a card to save.
-
-Over 300 lines: the search is elsewhere, and here stand the words, the panels and the script.
-"""
+"""Make it a toaster: the smallest change of a picture that flips the answer, as a card to save."""
 
 import time
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """Show the forward pass as a story: every layer call in order, its sources and its cost.
 
 How tensors are followed is in `hookviz.explaining.provenance`.
-
-Over 300 lines: a lens is one file, with its panels, its words and its script.
 """
 
 import statistics

@@ -2,8 +2,6 @@
 
 A picture follows from its category, its seed and its size alone, so nothing needs to be stored
 and the order of drawing does not matter.
-
-Over 300 lines: an outline is a few lines, and there are eighteen.
 """
 
 import colorsys

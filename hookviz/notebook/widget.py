@@ -1,7 +1,4 @@
-"""Show the explorer as a widget of the kernel's, whose view the next cell can read and change.
-
-Over 300 lines: the traits, the events that move them and the picture are one object of Jupyter's.
-"""
+"""Show the explorer as a widget of the kernel's, whose view the next cell can read and change."""
 
 import warnings
 from collections.abc import Callable, Mapping

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -208,24 +208,17 @@ class _Recording:
         passes = self._running_passes()
         return passes[-1] if passes else torch.is_grad_enabled()
 
-    @contextmanager
-    def steps_of(self, optimizer: Optimizer) -> Iterator[None]:
+    def steps_of(self, optimizer: Optimizer) -> AbstractContextManager[None]:
         """Take an optimiser's steps for steps in the block."""
+        return hooks.on_steps(optimizer, self._take_gradients, self._end_step)
 
-        def before(*_args: object) -> None:
-            if self._step is not None:
-                self._step.take_gradients()
+    def _take_gradients(self) -> None:
+        if self._step is not None:
+            self._step.take_gradients()
 
-        def after(*_args: object) -> None:
-            self._end()
-            self._between_steps = True
-
-        handles = optimizer.register_step_pre_hook(before), optimizer.register_step_post_hook(after)
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
+    def _end_step(self) -> None:
+        self._end()
+        self._between_steps = True
 
     def _see_backward(self, _key: None, _gradient: Tensor) -> None:
         self._between_steps |= self._counts_passes

@@ -1,7 +1,4 @@
-"""Declare what can be chosen of a lens: each kind checks a value and knows its default.
-
-Over 300 lines: one small class for each kind, and a front end has a control for each of them.
-"""
+"""Declare what can be chosen of a lens: each kind checks a value and knows its default."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

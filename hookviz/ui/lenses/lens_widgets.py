@@ -1,7 +1,4 @@
-"""Show the widgets of a lens, one for each parameter that it declares.
-
-Over 300 lines: each kind of parameter has one.
-"""
+"""Show the widgets of a lens, one for each parameter that it declares."""
 
 import re
 from collections.abc import Callable, Sequence
