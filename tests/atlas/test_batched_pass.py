@@ -7,7 +7,6 @@ from torch import Tensor, nn
 
 from hookviz.atlas.batched_pass import BatchedPass, NotByImageError, reduced
 from hookviz.atlas.channel_table import channel_table
-from hookviz.capturing.engine import capture
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.types import Model
 from tests.networks import Tiny, all_hooks, as_model, random_input, seeded
@@ -27,56 +26,6 @@ def passes_of(model: Model) -> BatchedPass:
 
 def nowhere(passes: BatchedPass) -> np.ndarray:
     return np.full(passes.table.channels, -np.inf, np.float32)
-
-
-def test_one_image_gives_exactly_what_capture_gives(tiny: Model) -> None:
-    """In-place layers after a convolution change nothing in what is kept of it."""
-    passes = passes_of(tiny)
-    layers = passes.run(random_input(3), nowhere(passes))
-    cap = capture(tiny, random_input(3))
-    for layer, name in zip(layers, ("conv1", "conv2"), strict=True):
-        values = cap[name].values
-        flat = values.flatten(1)
-        assert layer.best[0].tolist() == flat.max(1).values.tolist()
-        rows = torch.tensor(layer.cells[0, :, 0]), torch.tensor(layer.cells[0, :, 1])
-        at = values[torch.arange(len(values)), rows[0].long(), rows[1].long()]
-        assert at.tolist() == layer.best[0].tolist()
-    assert all_hooks(tiny) == 0
-
-
-def test_several_give_it_to_rounding(tiny: Model) -> None:
-    passes = passes_of(tiny)
-    images = torch.cat([random_input(seed) for seed in range(5)])
-    together = passes.run(images, nowhere(passes))
-    for number in range(5):
-        for many, one in zip(
-            together, passes.run(images[number : number + 1], nowhere(passes)), strict=True
-        ):
-            np.testing.assert_allclose(many.best[number], one.best[0], atol=1e-5)
-            np.testing.assert_allclose(many.sums[number], one.sums[0], rtol=1e-4, atol=1e-3)
-    assert passes.keeps_images_apart(images)
-
-
-def test_cells_are_looked_for_only_above_what_is_asked_for() -> None:
-    maps = torch.randn(3, 4, 5, 6, generator=torch.Generator().manual_seed(1))
-    maps[1, 2] = 0
-    maps[1, 2, 3, 4] = maps[1, 2, 1, 5] = maps[1, 2, 4, 0] = 9.0  # the first row by row counts
-    for memory in (torch.contiguous_format, torch.channels_last):
-        layer = reduced(maps.contiguous(memory_format=memory), np.full(4, 1.5, np.float32))
-        best = maps.amax((2, 3)).numpy()
-        np.testing.assert_array_equal(layer.best, best)
-        assert ((layer.cells >= 0).all(axis=2) == (best > 1.5)).all()
-        assert layer.cells[1, 2].tolist() == [1, 5]
-
-
-def test_nan_and_infinity_are_counted_and_kept_out_of_sums() -> None:
-    maps = torch.ones(1, 3, 2, 2)
-    maps[0, 0, 0, 0], maps[0, 1, 1, 1], maps[0, 2] = torch.nan, torch.inf, torch.nan
-    layer = reduced(maps, np.full(3, -np.inf, np.float32))
-    assert layer.best.tolist() == [[1.0, np.inf, -np.inf]]
-    assert layer.cells[0].tolist() == [[0, 1], [1, 1], [-1, -1]]
-    assert layer.sums.tolist() == [[3.0, 3.0, 0.0]]
-    assert layer.not_finite.tolist() == [1, 1, 4]
 
 
 @pytest.mark.parametrize("images", [1, 2, 7])

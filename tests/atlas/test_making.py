@@ -18,11 +18,8 @@ import hookviz
 from hookviz.atlas.histograms import Histograms
 from hookviz.atlas.making import AtlasProgress
 from hookviz.errors import HookVizError, ImageError, ModelError, SettingError
-from hookviz.lessons.drawings import draw
-from hookviz.models.shapesnet import CATEGORIES
 from hookviz.types import Model
 from tests.atlas.folders import by_plain_hooks, check_tops, save_folder
-from tests.every_way import EVERY_WAY
 from tests.networks import Tiny, all_hooks, as_model, random_input, seeded
 from tests.pictures import picture
 
@@ -115,25 +112,6 @@ def test_a_patch_of_steps_that_tell_no_crop_is_all_of_the_image(
     assert atlas.top_activations("conv1", 2)[0].box == (0, 0, *size)
 
 
-def test_of_equal_values_the_earlier_image_and_cell_come_first(tmp_path: Path) -> None:
-    class Constant(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.conv = nn.Conv2d(3, 2, 3)
-            nn.init.zeros_(self.conv.weight)
-
-        def forward(self, images: Tensor) -> Tensor:
-            return torch.as_tensor(self.conv(images))
-
-    paths = save_folder(tmp_path / "photos", 9)
-    model = as_model(seeded(Constant))
-    for batch in (1, 4):
-        target = tmp_path / f"{batch}.atlas"
-        atlas = hookviz.make_atlas(model, paths[::-1], target, top=3, batch=batch)
-        for entry, path in zip(atlas.top_activations("conv", 1), paths[::-1], strict=False):
-            assert (entry.image.name, entry.cell) == (path.name, (0, 0))
-
-
 def test_copies_count_once_and_what_is_no_image_is_left_out(tiny: Model, tmp_path: Path) -> None:
     paths = save_folder(tmp_path / "photos", 6)
     shutil.copy(paths[1], tmp_path / "photos" / "copy of 1.png")
@@ -184,18 +162,6 @@ def test_a_network_that_mixes_images_gets_them_one_by_one(tmp_path: Path) -> Non
         model = as_model(seeded(kind))
         atlas = hookviz.make_atlas(model, paths, tmp_path / f"{kind.__name__}.atlas", top=3)
         check_tops(atlas, [path.name for path in paths], by_plain_hooks(model, paths), 0.0)
-
-
-def test_classes_are_the_folders(tiny: Model, tmp_path: Path) -> None:
-    for number, name in enumerate(("cats", "dogs")):
-        save_folder(tmp_path / "photos" / name / "deeper", 4, first=10 * number)
-    atlas = hookviz.make_atlas(tiny, tmp_path / "photos", tmp_path / "a.atlas", top=3)
-    assert dict(atlas.classes) == {"cats": 4, "dogs": 4}
-    assert {image.category for image in atlas.images} == {"cats", "dogs"}
-    maxima = atlas.statistics("conv2").class_maximum
-    dogs = sorted((tmp_path / "photos" / "dogs" / "deeper").iterdir())
-    expected = by_plain_hooks(tiny, dogs)["conv2"].max(axis=(2, 3)).mean(axis=0)
-    np.testing.assert_allclose(maxima[1], expected, atol=1e-5)
 
 
 def test_a_stopped_run_goes_on_and_gives_the_same(
@@ -428,40 +394,3 @@ def test_progress_tells_images_and_the_time_left(tiny: Model, tmp_path: Path) ->
     shares = [each.share for each in reports]
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
-
-
-@pytest.mark.sweep("by day over a dozen images: the tests above")
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("name", ["shapesnet", "squeezenet", *(["resnet18"] if EVERY_WAY else [])])
-def test_the_top_of_every_channel_over_200_images(name: str, tmp_path: Path) -> None:
-    """Each list beside the maxima of plain hooks, one pass an image: values, images and cells."""
-    for number in range(200):
-        drawn = draw(CATEGORIES[number % len(CATEGORIES)], 31_000_000 + number, 160 + number % 9)
-        drawn.save(tmp_path / f"{number:03}.png")
-    paths = sorted(tmp_path.glob("*.png"))
-    model = hookviz.load_model(name, "pretrained" if name != "resnet18" else "random")
-    best: dict[str, list[Any]] = {}
-    for path in paths:
-        for layer, maps in by_plain_hooks(model, [path]).items():
-            flat = maps[0].reshape(maps.shape[1], -1)
-            best.setdefault(layer, []).append(
-                (flat.max(axis=1), flat.argmax(axis=1), maps.shape[3])
-            )
-    names = [path.name for path in paths]
-    for batch, near in ((1, 0.0), (16, 1e-5)):
-        atlas = hookviz.make_atlas(model, paths, tmp_path / f"{batch}.atlas", batch=batch)
-        for layer, each in best.items():
-            values = np.stack([value for value, _, _ in each])
-            cells, columns = np.stack([cell for _, cell, _ in each]), each[0][2]
-            slack = near * float(np.abs(values).max())
-            for channel in range(values.shape[1]):
-                order = np.argsort(-values[:, channel], kind="stable")[:9]
-                for expected, entry in zip(
-                    order, atlas.top_activations(layer, channel), strict=True
-                ):
-                    image = names.index(entry.image.name)
-                    assert abs(entry.value - values[expected, channel]) <= slack
-                    assert abs(values[image, channel] - values[expected, channel]) <= slack
-                    if near == 0:
-                        cell = divmod(int(cells[image, channel]), columns)
-                        assert (image, entry.cell) == (expected, cell)

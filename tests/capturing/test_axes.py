@@ -12,7 +12,7 @@ from torchvision.models.vision_transformer import VisionTransformer
 
 import hookviz
 from hookviz.capturing.layer_trace import layer_trace
-from hookviz.types import ActivationKey, Preprocess
+from hookviz.types import Preprocess
 from tests.networks import as_model, random_input, seeded
 from tests.plain_hooks import every_output
 
@@ -126,110 +126,6 @@ def test_tokens_are_maps_of_their_patches(name: str) -> None:
         assert info.output_shape == cells.shape
 
 
-def test_a_distilled_transformer_has_two_tokens_before_its_patches() -> None:
-    timm = pytest.importorskip("timm")
-    network = seeded(
-        lambda: timm.create_model(
-            "deit_tiny_distilled_patch16_224", depth=1, embed_dim=24, num_heads=2
-        )
-    )
-    listed = {info.name: info for info in layer_trace(hookviz.wrap(network), (3, 224, 224)).every}
-    assert listed["blocks.0.mlp.fc1"].prefix_tokens == 2
-    assert listed["blocks.0.mlp.fc1"].output_shape == (96, 14, 14)
-    assert listed["blocks.0.attn.q_norm"].layout == "unknown"  # of heads × tokens × their part
-
-
-class Embedded(nn.Module):
-    """A person's own transformer of one size; `order` makes its tokens of the patches."""
-
-    def __init__(self, order: Callable[[Tensor], Tensor]) -> None:
-        super().__init__()
-        self.order = order
-        self.patches = nn.Conv2d(3, 6, 4, 4)
-        self.place = nn.Parameter(torch.randn(1, 17, 6))
-        self.token = nn.Parameter(torch.randn(1, 1, 6))
-        self.norm = nn.LayerNorm(6)
-        self.mix = nn.MultiheadAttention(6, 2, batch_first=True)
-        self.widen = nn.Linear(6, 12)
-        self.act = nn.GELU()
-        self.head = nn.Linear(12, 5)
-
-    def forward(self, images: Tensor) -> Tensor:
-        tokens = self.order(self.patches(images))
-        tokens = torch.cat([self.token.expand(len(images), -1, -1), tokens], 1) + self.place
-        normed = self.norm(tokens)
-        mixed = self.mix(normed, normed, normed)[0] + tokens
-        scores: Tensor = self.head(self.act(self.widen(mixed))[:, 0])
-        return scores
-
-
-def _by_rows(maps: Tensor) -> Tensor:
-    return maps.flatten(2).transpose(1, 2)
-
-
-def test_a_network_of_one_size_is_proven_by_moving_a_patch() -> None:
-    network = seeded(lambda: Embedded(_by_rows))
-    listed = {info.name: info for info in layer_trace(as_model(network), (3, 16, 16)).every}
-    for name, channels in {"norm": 6, "mix": 6, "widen": 12, "act": 12}.items():
-        assert listed[name].layout == "tokens", name
-        assert listed[name].prefix_tokens == 1
-        assert listed[name].output_shape == (channels, 4, 4)
-
-
-@pytest.mark.parametrize(
-    "order",
-    [
-        lambda maps: maps.transpose(2, 3).flatten(2).transpose(1, 2),
-        lambda maps: maps.flip(3).flatten(2).transpose(1, 2),
-        lambda maps: maps.flip(2).flatten(2).transpose(1, 2),
-        lambda maps: maps.flatten(2).flip(2).transpose(1, 2),
-        lambda maps: maps.flatten(2).softmax(2).transpose(1, 2),  # mixes all patches
-    ],
-)
-def test_tokens_in_another_order_are_no_maps(order: Callable[[Tensor], Tensor]) -> None:
-    model = as_model(seeded(lambda: Embedded(order)))
-    listed = {info.name: info for info in layer_trace(model, (3, 16, 16)).every}
-    assert listed["norm"].layout == listed["act"].layout == "unknown"
-    assert {info.name for info in hookviz.list_layers(model, kind="maps")} == {"patches"}
-    cap = hookviz.capture(model, random_input(1), ["act"])
-    assert cap["act"].values.shape == cap["act"].raw.shape == (17, 12)
-    with pytest.raises(hookviz.HookVizError, match="no map"):
-        hookviz.make_grid(cap["act"])
-
-
-class Windows(nn.Module):
-    """Windows of 4 × 4 cells, as many as fit, each of which is one of the batch."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(3, 6, 1)
-        self.mix = nn.Linear(6, 6)
-        self.out = nn.Conv2d(6, 2, 1)
-
-    def forward(self, images: Tensor) -> Tensor:
-        maps = self.conv(images)
-        count, channels, rows, columns = maps.shape
-        parts = maps.view(count, channels, rows // 4, 4, columns // 4, 4)
-        windows = parts.permute(0, 2, 4, 3, 5, 1).reshape(-1, 16, channels)
-        back = self.mix(windows).view(count, rows // 4, columns // 4, 4, 4, channels)
-        last = back.permute(0, 5, 1, 3, 2, 4).reshape(count, channels, rows, columns)
-        scores: Tensor = self.out(last).mean((2, 3))
-        return scores
-
-
-def test_windows_are_put_back_where_they_lie() -> None:
-    network = seeded(Windows)
-    model = as_model(network)
-    mixed = {info.name: info for info in layer_trace(model, (3, 16, 16)).every}["mix"]
-    assert (mixed.layout, mixed.output_shape) == ("windows", (6, 16, 16))
-    image = random_input(2)
-    recorded = hookviz.capture(model, image, "mix")["mix"]
-    assert torch.equal(recorded.raw, every_output(network, image)["mix"][0])
-    by_cell = network.mix(network.conv(image).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)[0]
-    assert torch.allclose(recorded.values, by_cell, atol=1e-6)
-    assert hookviz.make_grid(recorded).shape == (6, 16, 16)
-
-
 class Turned(nn.Module):
     """A network of one size, with its channels last by code alone."""
 
@@ -247,55 +143,6 @@ class Turned(nn.Module):
         last = self.act(self.widen(self.norm(self.conv(images).permute(0, 2, 3, 1))))
         scores: Tensor = self.head(last.flatten(1))
         return scores
-
-
-def test_channels_last_of_one_size_are_proven_by_moving() -> None:
-    model = as_model(seeded(Turned))
-    listed = {info.name: info for info in layer_trace(model, (3, 16, 16)).every}
-    assert [listed[name].layout for name in ("norm", "widen", "act")] == ["channels last"] * 3
-    assert listed["act"].output_shape == (12, 16, 16)
-
-
-class Ends(nn.Module):
-    """A network whose last layer alone asks for one size, with a branch put beside another."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.left, self.right = nn.Conv2d(3, 4, 3), nn.Conv2d(3, 4, 3)
-        self.act = nn.ReLU()
-        self.swapped = nn.Identity()
-        self.head = nn.Linear(8 * 14 * 14, 5)
-
-    def forward(self, images: Tensor) -> Tensor:
-        both = self.act(torch.cat([self.left(images), self.right(images)], 1))
-        self.swapped(both.transpose(2, 3))
-        scores: Tensor = self.head(both.flatten(1))
-        return scores
-
-
-def test_sizes_tell_as_far_as_the_network_goes() -> None:
-    model = as_model(seeded(Ends))
-    listed = {info.name: info for info in layer_trace(model, (3, 16, 16)).every}
-    assert listed["act"].layout == "channels first"
-    assert listed["swapped"].layout == "unknown"  # columns before rows
-
-
-def test_a_network_of_convolutions_runs_at_its_own_size_alone() -> None:
-    sizes = []
-
-    class Plain(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.conv, self.act = nn.Conv2d(3, 4, 3), nn.ReLU()
-            self.pool, self.head = nn.AdaptiveAvgPool2d(1), nn.Linear(4, 5)
-
-        def forward(self, images: Tensor) -> Tensor:
-            sizes.append(tuple(images.shape[2:]))
-            scores: Tensor = self.head(self.pool(self.act(self.conv(images))).flatten(1))
-            return scores
-
-    layer_trace(as_model(Plain()), (3, 16, 16))
-    assert set(sizes) == {(16, 16)}
 
 
 class _Unfolds(nn.Module):
@@ -389,14 +236,6 @@ def test_a_module_that_turns_a_square_is_no_map() -> None:
     model = as_model(network)
     layouts = [info.layout for info in layer_trace(model, (3, 16, 16)).every]
     assert layouts == ["channels first", "unknown", "unknown", "unknown"]
-
-
-def test_layouts_stand_by_address() -> None:
-    model = as_model(seeded(Turned))
-    trace = layer_trace(model, (3, 16, 16))
-    assert trace.layouts[ActivationKey("act")].order == "channels last"
-    assert trace.taken[ActivationKey("widen")].order == "channels last"
-    assert trace.taken[ActivationKey("conv")].batch
 
 
 def test_what_a_layer_was_given_lies_as_it_was_put_out() -> None:

@@ -75,15 +75,6 @@ class Attention(Tokens):
         return found.transpose(0, 1)
 
 
-class Encoder(Tokens):
-    def build(self) -> None:
-        self.part = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0)
-
-    def mixed(self, tokens: Tensor) -> Tensor:
-        found: Tensor = self.part(tokens.transpose(0, 1))
-        return found.transpose(0, 1)
-
-
 class Recurrent(Tokens):
     """Puts out its states layer by layer, the images second."""
 
@@ -92,14 +83,6 @@ class Recurrent(Tokens):
 
     def mixed(self, tokens: Tensor) -> Tensor:
         return torch.as_tensor(self.part(tokens)[0])
-
-
-class TimeFirst(Tokens):
-    def build(self) -> None:
-        self.part = nn.LSTM(8, 4, bidirectional=True)
-
-    def mixed(self, tokens: Tensor) -> Tensor:
-        return torch.as_tensor(self.part(tokens.transpose(0, 1))[0]).transpose(0, 1)
 
 
 class Code(nn.Module):
@@ -121,36 +104,19 @@ class Position(Tokens):
         return torch.as_tensor(tokens + self.part(tokens))
 
 
-class PlainPosition(Position):
-    def build(self) -> None:
-        self.part = Code(4, 8)
-
-
 class Windows(nn.Module):
-    """Two windows of two tokens for each image, those of an image one after another or not."""
-
-    def __init__(self, *, image_by_image: bool) -> None:
-        super().__init__()
-        self.image_by_image = image_by_image
+    """Two windows of two tokens for each image, those of an image one after another."""
 
     def forward(self, tokens: Tensor) -> dict[str, Tensor]:
-        windows = tokens.reshape(-1, 2, 2, 8)
-        if not self.image_by_image:
-            windows = windows.transpose(0, 1)
-        return {"windows": windows.flatten(0, 1), "tokens": tokens}
+        return {"windows": tokens.reshape(-1, 2, 8), "tokens": tokens}
 
 
 class Windowed(Tokens):
     def build(self) -> None:
-        self.part = Windows(image_by_image=True)
+        self.part = Windows()
 
     def mixed(self, tokens: Tensor) -> Tensor:
         return torch.as_tensor(tokens + 0 * self.part(tokens)["windows"].mean())
-
-
-class WindowByWindow(Windowed):
-    def build(self) -> None:
-        self.part = Windows(image_by_image=False)
 
 
 class Squeezed(Tokens):
@@ -170,10 +136,7 @@ class Squeeze(nn.Module):
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        *(Attention, Encoder, Recurrent, TimeFirst, Position, PlainPosition, Windowed),
-        *(WindowByWindow, Squeezed),
-    ],
+    [Attention, Recurrent, Position, Windowed, Squeezed],
 )
 @pytest.mark.parametrize("count", [2, 4, 8])
 def test_the_images_are_found_wherever_they_are(kind: type[Tokens], count: int) -> None:
@@ -218,16 +181,6 @@ class Of(nn.Module):
         return torch.as_tensor(self.whole(tokens))
 
 
-class Largest(OfAll):
-    def whole(self, tokens: Tensor) -> Tensor:
-        return tokens.amax()
-
-
-class Alike(OfAll):
-    def whole(self, tokens: Tensor) -> Tensor:
-        return tokens.mean(1) @ tokens.mean(1).T
-
-
 class HowMany(OfAll):
     def whole(self, tokens: Tensor) -> Tensor:
         return tokens.new_full((4, 8), len(tokens))
@@ -243,7 +196,7 @@ class EachByItself(OfAll):
         return torch.stack([self.part(each) for each in tokens])
 
 
-@pytest.mark.parametrize("kind", [OfAll, Largest, Alike, HowMany, EachByItself])
+@pytest.mark.parametrize("kind", [OfAll, HowMany, EachByItself])
 @pytest.mark.parametrize("last", [1.0, 3.0])
 def test_what_has_no_part_for_each_is_refused_by_its_name(kind: type[OfAll], last: float) -> None:
     """Also where the number of the whole batch is that of the image that is tried alone."""

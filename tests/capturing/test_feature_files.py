@@ -32,12 +32,6 @@ def parquet(found: pa.Table, **options: Any) -> bytes:
     return buffer.getvalue()
 
 
-def test_the_files_of_these_tests_are_read(tmp_path: Path) -> None:
-    (tmp_path / "index.parquet").write_bytes(parquet(table()))
-    index = FeatureIndex.load(tmp_path / "index.parquet")
-    assert (index.features.names, index.features.vectors.tolist()) == (("0",), [[1, 2]])
-
-
 HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "empty": (lambda: b"", "no Parquet file"),
     "a picture": (lambda: b"\x89PNG....", "no Parquet file"),

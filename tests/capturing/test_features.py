@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torchvision import models
 
 import hookviz
@@ -54,19 +54,9 @@ def test_by_default_the_mean_is_what_the_classes_are_read_off(name: str, classif
     np.testing.assert_allclose(found.vectors, read[0].numpy(), rtol=1e-4, atol=1e-5)
 
 
-def test_a_resnets_pooled_features_are_what_its_own_pooling_gives() -> None:
-    model = hookviz.load_model("resnet18", "random")
-    inputs = [random_input(seed, 64) for seed in range(2)]
-    trunk = nn.Sequential(*list(model.network.children())[:-1])
-    with torch.no_grad():
-        expected = trunk(torch.cat(inputs)).flatten(1)
-    found = features(model, inputs, "layer4")
-    np.testing.assert_allclose(found.vectors, expected.numpy(), rtol=1e-4, atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("part", "dims"),
-    [("0", (2, 3)), ("1", (1, 2)), ("2", (1, 2)), ("3", (1, 2)), ("4", (1, 2)), ("6", (2, 3))],
+    [("0", (2, 3)), ("3", (1, 2))],
 )
 def test_channels_can_be_last(part: str, dims: tuple[int, int]) -> None:
     """In ConvNeXt's blocks they are, between two permutations."""
@@ -102,14 +92,6 @@ def test_where_no_image_works_it_says_why(tiny: Model, tmp_path: Path) -> None:
         features(tiny, [tmp_path / "a.png", tmp_path / "b.png"])
     with pytest.raises(hookviz.HookVizError, match="at least one"):
         features(tiny, [])
-
-
-def test_inputs_of_other_sizes_have_means_but_not_all_their_values(tiny: Model) -> None:
-    images = {"wide": picture(0, 40, 20), "square": picture(0, 20, 20)}
-    assert features(tiny, images, whole=True).vectors.shape == (2, 6)
-    found = features(tiny, images, pool="flat", whole=True)
-    assert found.names == ("wide",)
-    assert "mean" in found.failed["square"]
 
 
 def test_what_does_not_exist_is_refused_before_any_pass(tiny: Model) -> None:

@@ -86,9 +86,10 @@ def test_a_pass_ends_at_a_function_and_a_batch_is_taken_apart() -> None:
 
 def test_what_modules_do_themselves_is_listed_once() -> None:
     stack = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Sigmoid())
-    for network in (stack, models.resnet18(), models.vgg11(), models.vit_b_16()):
+    vit = models.VisionTransformer(64, 16, 2, 2, 8, 16)
+    for network in (stack, models.resnet18(), models.squeezenet1_1(), vit):
         model = hookviz.wrap(seeded(lambda made=network: made))  # type: ignore[misc]
-        trace = layer_trace(model, (3, 224, 224))
+        trace = layer_trace(model, (3, 64, 64))
         assert trace.functions.layers == ()
         assert (trace.shown, trace.listed) == (trace.maps, trace.layers)
         assert trace.recordable == trace.calls

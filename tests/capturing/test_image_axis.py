@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -34,8 +36,7 @@ def window_by_window(images: Tensor) -> Tensor:
 def test_each_part_is_what_there_is_for_one_image(laid_out: object, numbers: list[int]) -> None:
     assert callable(laid_out)
     other = OF_EACH[numbers]  # ends with the last image
-    parts = parts_by_image(laid_out(OF_EACH), IMAGES, laid_out(other), len(other))
-    assert parts is not None
+    parts: Any = parts_by_image(laid_out(OF_EACH), IMAGES, laid_out(other), len(other))
     for number, part in enumerate(parts):
         alone = laid_out(OF_EACH[[number]])
         assert torch.equal(part.reshape(alone.shape), alone)
@@ -62,6 +63,5 @@ def test_what_has_no_part_for_each_is_none(laid_out: object) -> None:
 def test_of_two_axes_as_long_as_the_batch_the_values_tell() -> None:
     """For one image its network drops the batch."""
     square = torch.randn(IMAGES, IMAGES, 2, generator=torch.Generator().manual_seed(1))
-    parts = parts_by_image(square, IMAGES, square[:, -1], 1)
-    assert parts is not None
+    parts: Any = parts_by_image(square, IMAGES, square[:, -1], 1)
     assert all(torch.equal(part, square[:, number]) for number, part in enumerate(parts))

@@ -62,15 +62,6 @@ def test_own_shape_of_a_model_with_its_own_function() -> None:
     assert hookviz.capture(model, torch.zeros(3, 8, 8))["conv1"].values.shape == (4, 8, 8)
 
 
-def test_a_survey_knows_what_is_overwritten_later(tiny: Model) -> None:
-    assert layer_trace(tiny, (3, 16, 16)).overwritten == {"conv1", "conv2"}  # by the ReLU in place
-    vgg = hookviz.load_model("vgg11", "random")
-    resnet = hookviz.load_model("resnet18", "random")
-    for model, convs in ((vgg, 8), (resnet, 0)):
-        seen = layer_trace(model, (3, 64, 64))
-        assert len(seen.overwritten & {layer.name for layer in seen.convs}) == convs
-
-
 def test_the_steps_after_a_layer_go_up_to_the_next_conv_layer() -> None:
     model = hookviz.load_model("resnet18", "random")
     trace = layer_trace(model, (3, 64, 64))

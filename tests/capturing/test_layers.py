@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torchvision import models
 
 import hookviz
 from hookviz.capturing.cache import Budget
@@ -91,7 +90,7 @@ def test_values_of_a_network_of_ones_own_equal_plain_hooks(odd: Model) -> None:
     assert hookviz.make_grid(cap["pair[maps][1]"]).shape == (4, 16, 16)
 
 
-@pytest.mark.parametrize("name", ["resnet18", "squeezenet1_1", "googlenet", "densenet121"])
+@pytest.mark.parametrize("name", ["resnet18", "googlenet"])
 def test_values_in_torchvision_networks_equal_plain_hooks(name: str) -> None:
     model = hookviz.load_model(name, "random")
     image = random_input(4, side=64)
@@ -105,17 +104,6 @@ def test_values_in_torchvision_networks_equal_plain_hooks(name: str) -> None:
         for part, expected in zip(cap.calls(layer.name), seen[layer.name], strict=True):
             assert torch.equal(part.values, expected[0]), layer.name
         assert cap[layer.name].values.shape == layer.output_shape
-
-
-def test_rows_by_columns_by_channels_are_maps_too() -> None:
-    model = hookviz.wrap(seeded(lambda: models.convnext_tiny(num_classes=3)))
-    layers = {layer.name: layer for layer in hookviz.list_layers(model, kind="maps")}
-    widened = layers["features.5.3.block.3"]
-    assert (widened.output_shape, widened.layout) == ((1536, 14, 14), "channels last")
-    assert widened.input_shape == (384, 14, 14)
-    assert widened.multiply_adds == 14 * 14 * 1536 * (384 + 1)
-    assert layers["features.5.3.block.4"].kind == "GELU"
-    assert layers["features.5.3.block.0"].layout == "channels first"
 
 
 def test_what_puts_out_no_maps_says_so_and_what_does(odd: Model) -> None:

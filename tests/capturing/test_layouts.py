@@ -17,7 +17,7 @@ from hookviz.capturing.layouts import Layouts
 from hookviz.capturing.steps import steps_after
 from hookviz.drawing.panels import GridPanel
 from hookviz.explaining.layer_health import network_health
-from hookviz.types import ActivationKey, Layout, Preprocess
+from hookviz.types import Layout, Preprocess
 from tests.networks import as_model, random_input, seeded
 from tests.odd_networks import ODD, ChannelsLast, Unbatched
 from tests.plain_hooks import every_output, plain_hooks
@@ -221,37 +221,3 @@ def test_one_channel_without_a_batch_is_one_channel() -> None:
     assert {output.address.layer: output.units for output in health.outputs}[ODD] == 1
     pruned = hookviz.run_lens("prune-weights", model, image, layer=ODD, most=10, step=10)
     assert pruned.values["before"].shape == pruned.values["after"].shape == (1, 14, 14)
-
-
-class _ReluBehind(nn.Module):
-    """One channel without a batch, and what comes next to it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(3, 1, 3)
-        self.relu = nn.ReLU()
-        self.pool = nn.MaxPool2d(2)
-        self.head = nn.Linear(49, 5)
-
-    def forward(self, images: Tensor) -> Tensor:
-        scores: Tensor = self.head(self.pool(self.relu(self.conv(images[0]))).flatten(1))
-        return scores
-
-
-def test_what_follows_one_channel_without_a_batch_is_one_channel_too() -> None:
-    network = seeded(_ReluBehind)
-    model = as_model(network)
-    image = random_input(8)
-    shapes = {info.name: info.output_shape for info in hookviz.list_layers(model, kind="maps")}
-    assert shapes == {"conv": (1, 14, 14), "relu": (1, 14, 14), "pool": (1, 7, 7)}
-    cap = hookviz.capture(model, image, ["conv", "relu", "pool"])
-    with torch.no_grad():
-        maps = network.conv(image[0])
-    torch.testing.assert_close(cap["conv"].values, maps)
-    assert torch.equal(cap["relu"].values, cap["conv"].values.clamp(min=0))
-    assert cap["pool"].values.shape == (1, 7, 7)
-    assert steps_after(layer_trace(model, (3, 16, 16)), "conv") == (
-        ActivationKey("relu"),
-        ActivationKey("pool"),
-    )
-    assert hookviz.run_lens("verify", model, image).values["agrees"].all()

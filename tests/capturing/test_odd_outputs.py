@@ -10,7 +10,7 @@ import hookviz
 from hookviz.capturing.cache import Budget
 from hookviz.capturing.layer_trace import input_trace
 from tests.networks import as_model, random_input, seeded
-from tests.odd_networks import KINDS, ODD, Masked, Ragged, dense
+from tests.odd_networks import KINDS, ODD, Masked, dense
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # torch's own, of what is not finished there
 
@@ -118,13 +118,6 @@ def test_a_layer_without_numbers_is_in_nobody_elses_way(kind: str) -> None:
     with pytest.raises(hookviz.ModelError, match="Layer 'odd'"):
         hookviz.capture(model, IMAGE, ODD, cache=cache)
     assert hookviz.capture(model, IMAGE, "conv", cache=cache).forward_passes == 0
-
-
-def test_parts_of_several_shapes_are_named() -> None:
-    model = as_model(seeded(Ragged).eval())
-    with pytest.raises(hookviz.ModelError, match=r"Layer 'odd' .* a nested tensor, whose parts"):
-        hookviz.capture(model, IMAGE, ODD)
-    assert hookviz.capture(model, IMAGE).logits is not None
 
 
 def test_an_encoder_with_a_padding_mask_is_described_as_it_runs() -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hookviz.capturing.other_sizes import LargerInput, at_larger_size, is_of_both
+from hookviz.capturing.other_sizes import LargerInput, at_larger_size
 from hookviz.capturing.watched_pass import watch
 from hookviz.types import FIRST, LAST, Layout
 from tests.networks import as_model, seeded
@@ -74,23 +74,6 @@ def test_what_is_followed_may_be_contradicted(
     order: str, before: tuple[int, ...], after: tuple[int, ...], *, allowed: bool
 ) -> None:
     assert IMAGE.allows(order, before, after, [((14, 18), (14, 22))]) == allowed
-
-
-@pytest.mark.parametrize(
-    ("axis", "is_mixed"),
-    [
-        ((196, 396), True),
-        ((197, 397), True),  # with a class token
-        ((49, 99), True),  # patches of 2 × 2
-        ((28, 40), True),
-        ((14, 18), False),
-        ((14, 22), False),
-        ((7, 9), False),
-        ((14, 14), False),
-    ],
-)
-def test_an_axis_of_all_cells_or_of_both_sides(axis: tuple[int, int], *, is_mixed: bool) -> None:
-    assert is_of_both(axis, [((14, 18), (14, 22))]) == is_mixed
 
 
 class Sized(nn.Module):

@@ -2,12 +2,12 @@
 
 import copy
 import importlib.util
+from typing import Any
 
 import pytest
 import torch
 
 import hookviz
-from hookviz.drawing.panels import TextPanel
 from tests.networks import random_input
 from tests.plain_hooks import plain_hooks
 
@@ -40,6 +40,5 @@ def test_a_family_is_shown_as_it_computes(name: str) -> None:
     assert all(torch.equal(cap[address].values, truth.activations[address][0]) for address in cap)
     assert cap.logits is not None
     assert torch.equal(cap.logits, truth.output[0])
-    verdict = hookviz.run_lens("verify", model, image).panels[0]
-    assert isinstance(verdict, TextPanel)
+    verdict: Any = hookviz.run_lens("verify", model, image).panels[0]
     assert verdict.tone == "good", verdict.text

@@ -27,7 +27,6 @@ from hookviz.models.bundled import BUNDLED
 from hookviz.settings import ASSETS
 from hookviz.types import Model, Preprocess
 from tests.codegen.bare_python import bare_python, in_ruffs_order
-from tests.every_way import EVERY_WAY
 from tests.networks import seeded
 from tests.pictures import picture
 
@@ -167,7 +166,7 @@ def save_old_densenet(path: Path) -> None:
     torch.save({"net": old}, path, _use_new_zipfile_serialization=False)
 
 
-ALL_CASES = {
+CASES = {
     "the first thing on the screen": Case(
         lambda: hookviz.load_model("squeezenet"),
         "features.0",
@@ -200,13 +199,6 @@ ALL_CASES = {
         image=tilted,
         name="tilted photo.jpg",
     ),
-    "pretrained, the whole image at another size": Case(
-        lambda: hookviz.load_model("squeezenet1_1"),
-        "features.3.expand3x3",
-        seen={"size": 96, "whole": True},
-        drawn={"scale": "layer", "sort": "mean"},
-        channel=5,
-    ),
     "random, depthwise, each channel's own scale": Case(
         lambda: hookviz.load_model("mobilenet_v2", "random"),
         "features.1.conv.0.0",
@@ -219,19 +211,6 @@ ALL_CASES = {
         "layers.2",
         seen={"size": 64},
         drawn={"scale": "percentile", "sort": "zeros"},
-    ),
-    "bicubic and whole": Case(
-        lambda: hookviz.load_model("efficientnet_b0", "random"),
-        "features.0.0",
-        seen={"size": 48, "whole": True},
-        drawn={"top": 5},
-    ),
-    "random with training heads": Case(
-        lambda: hookviz.load_model("googlenet", "random"),
-        "inception3a.branch2.1.conv",
-        seen={"size": 64},
-        drawn={"scale": "channel"},
-        channel=0,
     ),
     "so many values that a last digit would show": Case(
         lambda: hookviz.load_model("resnet18", "random"), "layer1.0.conv2"
@@ -285,17 +264,11 @@ ALL_CASES = {
         drawn={"scale": "balanced"},
         channel=7,
     ),
-    "a block": Case(lambda: hookviz.load_model("resnet18", "random"), "layer1", seen={"size": 64}),
-    "a pool": Case(lambda: hookviz.load_model("resnet18", "random"), "maxpool", seen={"size": 64}),
     "a block that joins branches": Case(
         lambda: hookviz.load_model("squeezenet"), "features.4", drawn={"sort": "max", "top": 25}
     ),
     "a ReLU that writes over what a conv layer put out": Case(
         lambda: hookviz.load_model("squeezenet"), "features.1", seen={"size": 96}
-    ),
-    "another pool": Case(lambda: hookviz.load_model("squeezenet"), "features.2", channel=3),
-    "a block of the bundled one for drawings": Case(
-        lambda: hookviz.load_model("shapesnet"), "stage1", drawn={"scale": "percentile"}
     ),
     "a layer that has its channels last": Case(
         lambda: hookviz.load_model("convnext_tiny", "random"),
@@ -336,16 +309,6 @@ ALL_CASES = {
         filled_in={"build_model": "    from own3 import build\n\n    return build()"},
     ),
 }
-
-
-BY_NIGHT = {
-    "pretrained, the whole image at another size",  # by day the bundled one's
-    "bicubic and whole",  # by day either
-    "random with training heads",  # by day a checkpoint with them
-    "a block",  # by day one that joins branches, and one of the bundled ones
-}
-"""Whose lines are in the scripts of others, which are run by day."""
-CASES = {name: case for name, case in ALL_CASES.items() if EVERY_WAY or name not in BY_NIGHT}
 
 
 @dataclass(frozen=True)

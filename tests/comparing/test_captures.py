@@ -24,24 +24,6 @@ def test_the_difference_is_b_minus_a_and_numbers_are_of_each_layer(tiny: Model) 
         assert layer.channels.means[1] == pytest.approx(gaps.mean())
 
 
-def test_the_same_twice_differs_nowhere(tiny: Model) -> None:
-    a, b = (hookviz.capture(tiny, random_input(0)) for _ in range(2))
-    for layer in compare(a, b).values():
-        assert layer.channels.means == (1.0, 0.0, 1.0)
-        assert not layer.difference.values.any()
-        assert layer.grid().limits.low[0] == -layer.grid().limits.high[0]
-
-
-def test_weights_of_one_layer_that_change_are_seen_from_there_on(tiny: Model) -> None:
-    network = seeded(type(tiny.network))
-    with torch.no_grad():
-        network.get_submodule("conv2").get_parameter("weight")[4] += 1
-    a, b = (hookviz.capture(model, random_input(0)) for model in (tiny, as_model(network)))
-    comparison = compare(a, b)
-    assert comparison["conv1"].channels.means == (1.0, 0.0, 1.0)
-    assert comparison["conv2"].channels.most_changed.tolist() == [4, 0, 1, 2, 3, 5]
-
-
 def test_the_grid_diverges_about_zero_and_takes_the_most_changed_first(tiny: Model) -> None:
     a, b = (hookviz.capture(tiny, random_input(seed)) for seed in (0, 1))
     layer = compare(a, b)["conv2"]

@@ -47,14 +47,6 @@ def test_the_same_maps_agree_exactly_and_stand_in_their_own_order() -> None:
     assert turned.correlation.tolist() == turned.cosine.tolist() == [-1.0] * 6
 
 
-def test_correlation_sees_neither_a_shift_nor_a_scale_and_cosine_no_scale() -> None:
-    maps = random_maps(4, 8, 8)
-    comparison = compare_maps(maps, 3 * maps + 5)
-    np.testing.assert_allclose(comparison.correlation, 1, atol=1e-6)
-    assert (comparison.cosine < 0.9).all()
-    np.testing.assert_allclose(compare_maps(maps, 0.01 * maps).cosine, 1, atol=1e-6)
-
-
 def test_a_large_mean_does_not_drown_the_variation() -> None:
     a = 4096 + random_maps(1, 32, 32) / 64
     b = 4096 + random_maps(1, 32, 32, seed=1) / 64
@@ -113,13 +105,6 @@ def test_parts_at_a_time_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = compare_maps(a, b)
     np.testing.assert_array_equal(parts.correlation, whole.correlation)
     np.testing.assert_array_equal(parts.mean_absolute_difference, whole.mean_absolute_difference)
-
-
-def test_the_numbers_are_read_only() -> None:
-    comparison = compare_maps(random_maps(2, 3, 3), random_maps(2, 3, 3, seed=1))
-    for numbers in (comparison.correlation, comparison.cosine, comparison.most_changed):
-        with pytest.raises(ValueError, match="read-only"):
-            numbers[0] = 0
 
 
 def test_what_cannot_be_compared_is_said() -> None:

@@ -16,10 +16,6 @@ def noise(*shape: int, seed: int = 0) -> Floats:
     return np.random.default_rng(seed).standard_normal(shape)
 
 
-def rotation(size: int) -> Floats:
-    return np.linalg.qr(noise(size, size, seed=9))[0]
-
-
 def hsic(x: Floats, y: Floats) -> float:
     """tr(KHLH) / (N - 1)², as Kornblith et al. write it."""
     count = len(x)
@@ -54,26 +50,6 @@ def test_it_is_the_ratio_of_hsics(unbiased: bool) -> None:
     np.testing.assert_allclose(cka, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_the_plain_one_is_that_of_features() -> None:
-    """‖YᵀX‖² / (‖XᵀX‖ ‖YᵀY‖) of centred columns, the paper's other form."""
-    x, y = noise(30, 6), noise(30, 4, seed=1) + noise(30, 6) @ noise(6, 4, seed=2)
-    a, b = x - x.mean(0), y - y.mean(0)
-    expected = np.linalg.norm(b.T @ a) ** 2 / (np.linalg.norm(a.T @ a) * np.linalg.norm(b.T @ b))
-    assert linear_cka([x], [y], unbiased=False)[0, 0] == pytest.approx(expected, rel=1e-12)
-
-
-@EITHER
-def test_turned_scaled_and_shifted_it_stays_the_same(unbiased: bool) -> None:
-    x, y = noise(20, 6), noise(20, 4, seed=1) + noise(20, 6) @ noise(6, 4, seed=2)
-    same = [x, x @ rotation(6), 1e-6 * x, -1e6 * x, x + 100]
-    own = linear_cka(same, same, unbiased=unbiased)
-    np.testing.assert_allclose(own, 1, atol=1e-9)
-    beside = linear_cka([x], [y, y @ rotation(4) * 7 - 3], unbiased=unbiased)
-    assert beside[0, 0] == pytest.approx(beside[0, 1], abs=1e-9)
-    stretched = x * np.array([100, 1, 1, 1, 1, 1])  # no isotropic scaling
-    assert linear_cka([x], [stretched], unbiased=unbiased)[0, 0] < 0.9
-
-
 def test_without_bias_unrelated_layers_are_near_0_where_the_plain_one_says_1() -> None:
     """16 images and 512 channels, again and again."""
     pairs = [(noise(16, 512, seed=seed), noise(16, 512, seed=1000 + seed)) for seed in range(40)]
@@ -82,13 +58,6 @@ def test_without_bias_unrelated_layers_are_near_0_where_the_plain_one_says_1() -
     assert abs(np.mean(without)) < 0.03
     assert min(without) < 0
     assert min(plainly) > 0.9
-
-
-def test_both_meet_where_images_are_many() -> None:
-    x = noise(3000, 4)
-    y = x @ noise(4, 3, seed=1) + noise(3000, 3, seed=2)
-    without, plainly = (linear_cka([x], [y], unbiased=each)[0, 0] for each in (True, False))
-    assert without == pytest.approx(plainly, abs=0.002)
 
 
 @EITHER

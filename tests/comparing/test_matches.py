@@ -15,23 +15,6 @@ def test_the_highest_correlation_of_all_is_found() -> None:
     np.testing.assert_allclose(correlations, correlations_of_all.max(1), rtol=1e-12)
 
 
-def test_shuffled_scaled_and_shifted_channels_are_found_again() -> None:
-    rng = np.random.default_rng(1)
-    first = rng.standard_normal((20, 40)).astype(np.float32)
-    places = rng.permutation(40)
-    channels, correlations = best_matches(first, 3 * first[:, places] - 1)
-    assert places[channels].tolist() == [*range(40)]
-    np.testing.assert_allclose(correlations, 1, atol=1e-6)
-
-
-def test_what_falls_where_another_rises_is_no_match() -> None:
-    rising = np.arange(6.0)[:, None]
-    other = np.array([1, -1, 1, -1, 1, 1.0])[:, None]
-    channels, correlations = best_matches(rising, np.hstack([-rising, other]))
-    assert channels.tolist() == [1]
-    assert 0 < correlations[0] < 0.5
-
-
 def test_of_equal_ones_it_is_the_lower_number_and_constants_match_none() -> None:
     values = np.arange(6.0)[:, None]
     constant = np.full((6, 1), 0.1)
@@ -48,12 +31,6 @@ def test_of_equal_ones_it_is_the_lower_number_and_constants_match_none() -> None
 def test_the_best_stand_first_and_those_without_a_number_last() -> None:
     matches = ChannelMatches("a", "b", np.array([1, -1, 0]), np.array([0.2, np.nan, 0.9]))
     assert matches.best_first.tolist() == [2, 0, 1]
-
-
-def test_the_numbers_are_read_only() -> None:
-    channels, _ = best_matches(np.eye(4), np.eye(4))
-    with pytest.raises(ValueError, match="read-only"):
-        channels[0] = 0
 
 
 @pytest.mark.parametrize(("images", "chance"), [(14, 0.7), (1000, 0.1)])

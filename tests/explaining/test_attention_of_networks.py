@@ -175,8 +175,7 @@ def test_torchs_fast_paths_are_left_where_somebody_looks_and_there_alone(
         assert len(fused) == 2 * calls
     assert len(found) == calls
     tokens = network.patches(image).flatten(2).mT[0]
-    attends = network.get_submodule(layer)
-    assert isinstance(attends, nn.MultiheadAttention)
+    attends: Any = network.get_submodule(layer)
     bias = torch.zeros(16)
     if way == "padded":
         bias[13:] = -torch.inf

@@ -96,46 +96,6 @@ def test_a_channel_can_be_asked_about(cell: tuple[int, int] | None) -> None:
     np.testing.assert_allclose(result.gradient, expected[0], rtol=1e-5, atol=1e-9)
 
 
-def test_an_in_place_module_writes_over_nothing(tiny: hookviz.Model, noise: Tensor) -> None:
-    network = tiny.network
-    assert isinstance(network, Tiny)
-    result = layer_gradient(tiny, prepared(tiny, noise), "conv2", AttributionTarget(4))
-    with torch.no_grad():
-        output = network.conv2(F.relu(network.conv1(noise)))[0]
-    assert (output < 0).any()
-    np.testing.assert_allclose(result.output, output.numpy(), rtol=1e-5, atol=1e-6)
-    # The head is linear on the mean, so a cell counts its channel's weight where it is positive.
-    expected = network.head.weight[4][:, None, None] / output[0].numel() * (output > 0)
-    np.testing.assert_allclose(result.gradient, expected.detach().numpy(), rtol=1e-5)
-
-
-class Twice(nn.Module):
-    """Runs one conv layer two times."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(3, 3, 3, padding=1)
-        self.head = nn.Linear(3, 2)
-
-    def forward(self, images: Tensor) -> Tensor:
-        scores: Tensor = self.head(torch.tanh(self.conv(self.conv(images))).mean((2, 3)))
-        return scores
-
-
-@torch.no_grad()
-def test_a_layer_that_runs_twice_is_looked_at_in_its_first_call() -> None:
-    network = seeded(Twice).double()
-    model = as_model(network)
-    image = random_input(0, 5)
-    result = layer_gradient(model, prepared(model, image), "conv", AttributionTarget(1))
-    output = network.conv(image.double())
-    np.testing.assert_allclose(result.output, output[0].numpy(), rtol=1e-12)
-    expected = differences(
-        lambda at: network.head(torch.tanh(network.conv(at)).mean((2, 3)))[0, 1], output
-    )
-    np.testing.assert_allclose(result.gradient, expected[0].numpy(), rtol=1e-5, atol=1e-9)
-
-
 class Cut(nn.Module):
     """Has a branch that nothing uses, and lets no gradient through in the middle."""
 
@@ -190,45 +150,6 @@ def test_zero_gradients_are_zeros_and_another_layer_is_found(noise: Tensor) -> N
     assert not layer_gradient(model, model_input, "first", AttributionTarget(0)).gradient.any()
     assert last_layer_with_gradient(model, model_input, AttributionTarget(0)) == "last"
     assert last_layer_with_gradient(model, model_input, AttributionTarget(0), but="last") is None
-
-
-def test_layers_without_maps_are_refused_with_one_that_has_them() -> None:
-    class Mixed(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.maps = nn.Conv2d(3, 4, 3, padding=1)
-            self.rows = nn.Conv1d(4, 4, 3)
-            self.parts = nn.Conv2d(4, 4, 3)
-            self.head = nn.Linear(4, 5)
-
-        def forward(self, images: Tensor) -> Tensor:
-            values = self.maps(images)
-            parts = self.parts(torch.cat([values[..., :8], values[..., 8:]]))
-            lines = self.rows(values.flatten(2))
-            scores: Tensor = self.head(parts.mean((0, 2, 3))[None] + lines.mean(2))
-            return scores
-
-    model = as_model(seeded(Mixed))
-    model_input = prepared(model, random_input(0))
-    with pytest.raises(hookviz.ModelError, match=r"'rows' .* 1×4×254, not .* 'maps' puts out"):
-        layer_gradient(model, model_input, "rows", AttributionTarget(0))
-    with pytest.raises(hookviz.ModelError, match=r"'parts' .* 2×4×14×6, not .* 'maps' puts out"):
-        layer_gradient(model, model_input, "parts", AttributionTarget(0))
-    maps = layer_gradient(model, model_input, "maps", AttributionTarget(0))
-    assert maps.gradient.shape == (4, 16, 16)
-    assert last_layer_with_gradient(model, model_input, AttributionTarget(0)) == "maps"
-    with pytest.raises(hookviz.UnknownLayerError, match="'maps'"):
-        layer_gradient(model, model_input, "mapss", AttributionTarget(0))
-
-
-def test_a_network_without_scores_can_be_asked_about_a_channel(noise: Tensor) -> None:
-    model = as_model(
-        seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 2, 3), nn.Flatten(2)))
-    )
-    model_input = prepared(model, noise)
-    with pytest.raises(hookviz.ModelError, match="no row of scores"):
-        layer_gradient(model, model_input, "0", AttributionTarget(0))
-    assert layer_gradient(model, model_input, "0", AttributionTarget(layer="1")).gradient.any()
 
 
 @pytest.mark.parametrize("slug", ["grad-cam", "gradients", "saliency"])

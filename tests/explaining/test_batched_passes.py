@@ -6,9 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import hookviz
 from hookviz.capturing.inputs import prepare
-from hookviz.errors import HookVizError
 from hookviz.explaining import batched_passes
 from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.batched_passes import iter_target_gradients, iter_target_values
@@ -169,50 +167,6 @@ def test_few_are_not_worth_a_trial(monkeypatch: pytest.MonkeyPatch) -> None:
             )
         )
         assert len(passes) == expected
-
-
-def test_progress_goes_up_and_what_it_raises_ends_the_run(tiny: hookviz.Model) -> None:
-    class Stopped(BaseException):
-        pass
-
-    images = random_input(0).repeat(40, 1, 1, 1)
-    model_input = prepare(tiny, images[:1])
-    for one in (iter_target_values, iter_target_gradients):
-        shares: list[float] = []
-        options: dict[str, Any] = {"count": 40, "progress": shares.append}
-        list(one(tiny, model_input, CLASS, lambda at, to: images[at:to], **options))
-        assert shares == sorted(shares)
-        assert shares[0] < 0.5
-        assert 0.9 <= shares[-1] <= 1
-
-        def stop(share: float) -> None:
-            if share > 0.4:
-                raise Stopped
-
-        options["progress"] = stop
-        with pytest.raises(Stopped):
-            list(one(tiny, model_input, CLASS, lambda at, to: images[at:to], **options))
-        assert all_hooks(tiny) == 0
-
-
-def test_no_gradient_is_said() -> None:
-    class Cut(Tiny):
-        def forward(self, images: Tensor) -> Tensor:
-            return super().forward(images.detach())
-
-    model = as_model(seeded(Cut))
-    model_input = prepare(model, random_input(0))
-    with pytest.raises(HookVizError, match="cuts the gradient between the input and"):
-        list(
-            iter_target_gradients(
-                model,
-                model_input,
-                CLASS,
-                lambda at, to: model_input.tensor,
-                count=1,
-                progress=ignore,
-            )
-        )
 
 
 def test_a_pass_takes_no_more_than_there_is_room_for() -> None:

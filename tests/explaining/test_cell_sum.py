@@ -87,8 +87,7 @@ def by_loops(conv: nn.Conv2d, given: Tensor, channel: int, row: int, column: int
         if conv.padding == "same":
             pads[axis] = conv.dilation[axis] * (count - 1) // 2
         elif conv.padding != "valid":
-            padding = conv.padding[axis]
-            assert isinstance(padding, int)
+            padding: Any = conv.padding[axis]
             pads[axis] = padding
     inputs_each = conv.in_channels // conv.groups
     group = channel // (conv.out_channels // conv.groups)
@@ -201,15 +200,6 @@ def test_a_token_s_value_is_the_sum_of_weights_times_what_it_was_before(name: st
             assert cell.steps[0].value == pytest.approx(float(expected), abs=1e-6)
         else:
             assert cell.steps == ()
-
-
-def test_the_largest_terms_come_first() -> None:
-    model = net_with(lambda: nn.Conv2d(4, 8, 3))
-    cell = recorded_cell(model, random_input(1), "conv", 3, 4, 5)
-    sizes = [abs(cell.terms[position]) for position in cell.order]
-    assert sizes == sorted(sizes, reverse=True)
-    assert sorted(cell.order) == [0, 1, 2, 3]
-    assert cell.terms.sum() + (cell.bias or 0) == pytest.approx(cell.total, rel=1e-15)
 
 
 def test_a_wrong_value_does_not_agree() -> None:

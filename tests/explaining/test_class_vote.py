@@ -40,8 +40,7 @@ class Squashed(Ending):
 
 def test_parts_and_bias_sum_to_the_score_of_every_class(tiny: Model) -> None:
     model_input = prepare(tiny, random_input(1))
-    vote = class_vote(tiny, model_input)
-    assert vote is not None
+    vote: Any = class_vote(tiny, model_input)
     network: Any = tiny.network
     with torch.no_grad():
         scores = network(model_input.tensor)[0].numpy()
@@ -57,8 +56,7 @@ def test_parts_and_bias_sum_to_the_score_of_every_class(tiny: Model) -> None:
 def test_of_a_bundled_network_with_modules_for_all_of_it() -> None:
     model = hookviz.load_model("shapesnet")
     model_input = prepare(model, "assets/samples/star.jpg")
-    vote = class_vote(model, model_input)
-    assert vote is not None
+    vote: Any = class_vote(model, model_input)
     assert (vote.layer, vote.head, vote.rectified) == ("stage3", "head", False)
     maps = hookviz.capture(model, model_input, "stage3")["stage3"].values.numpy()
     np.testing.assert_array_equal(vote.maps.numpy(), maps)
@@ -66,8 +64,7 @@ def test_of_a_bundled_network_with_modules_for_all_of_it() -> None:
 
 def test_a_relu_without_a_module_is_found_out() -> None:
     model = as_model(seeded(Ending))
-    vote = class_vote(model, prepare(model, random_input(1)))
-    assert vote is not None
+    vote: Any = class_vote(model, prepare(model, random_input(1)))
     assert vote.rectified
     assert vote.layer == "conv"
     assert (vote.maps >= 0).all()

@@ -47,10 +47,6 @@ def mixed_norms(network: nn.Module) -> nn.Module:
             64,
         ),
         ("resnet18", {f"layer{n}.{m}.conv1" for n in (1, 2, 3, 4) for m in (0, 1)}, 64),
-        pytest.param(
-            *("vgg11", {f"features.{n}" for n in (0, 3, 6, 8, 11, 13, 16, 18)}, 32),
-            marks=pytest.mark.sweep("by day SqueezeNet, which joins no branches by sums either"),
-        ),
     ],
 )
 def test_networks_of_the_catalog(name: str, removed: set[str], side: int) -> None:
@@ -132,41 +128,6 @@ def test_any_sequential_network(seed: int) -> None:
         return
     same_in_double(pruned, small, random_input(seed))
     assert hookviz.capture(small.model, random_input(0)).logits is not None
-
-
-class Branch(nn.Module):
-    """Adds a layer's channels to what came before it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem = nn.Conv2d(3, 4, 1)
-        self.conv = nn.Conv2d(4, 4, 3, padding=1)
-        self.head = nn.Linear(4, 5)
-
-    def forward(self, images: Tensor) -> Tensor:
-        values = self.stem(images).relu()
-        scores: Tensor = self.head((values + self.conv(values)).mean((2, 3)))
-        return scores
-
-
-def test_a_branch_is_refused_by_name() -> None:
-    pruned = hookviz.prune(as_model(seeded(Branch)), 0.5, "channels by L1 norm")
-    with pytest.raises(hookviz.ModelError) as caught:
-        hookviz.remove_pruned_channels(pruned)
-    assert "conv: add puts it together with something else" in str(caught.value)
-    assert "stem: add puts it together with something else" in str(caught.value)
-
-
-def test_depthwise_convolutions_are_refused() -> None:
-    def build() -> nn.Module:
-        return nn.Sequential(
-            *(nn.Conv2d(3, 4, 1), nn.Conv2d(4, 4, 3, groups=4)),
-            *(nn.Conv2d(4, 5, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()),
-        )
-
-    pruned = hookviz.prune(as_model(seeded(build)), 0.5, "channels by L1 norm")
-    with pytest.raises(hookviz.ModelError, match=r"0: 1 \(Conv2d\) has 4 groups of channels"):
-        hookviz.remove_pruned_channels(pruned)
 
 
 def test_channels_that_still_put_out_a_constant_stay(tiny: Model) -> None:

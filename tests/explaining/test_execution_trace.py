@@ -1,38 +1,11 @@
 import pytest
-import torch
 from torch import Tensor, nn
 
-import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.explaining.execution_trace import trace_execution
-from hookviz.explaining.provenance import IMAGE
 from hookviz.types import Model
 from tests.networks import as_model, random_input, seeded
 from tests.odd_batches import REMEMBERING, Odd
-
-
-class Residual(nn.Module):
-    """A shortcut around a convolution, and the image joined at the end."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem = nn.Conv2d(3, 3, 1)
-        self.conv = nn.Conv2d(3, 3, 1)
-        self.last = nn.Conv2d(6, 2, 1)
-
-    def forward(self, images: Tensor) -> Tensor:
-        stem = self.stem(images)
-        both: Tensor = self.last(torch.cat([self.conv(stem) + stem, images], 1))
-        return both
-
-
-def test_branches_are_followed_to_where_they_meet(noise: Tensor) -> None:
-    model = as_model(seeded(Residual))
-    steps = trace_execution(model, prepare(model, noise)).steps
-    assert [str(step.address) for step in steps] == ["stem", "conv", "last"]
-    assert [set(step.sources) for step in steps] == [{IMAGE}, {1}, {IMAGE, 1, 2}]
-    assert (steps[2].input_shapes, steps[2].output_shapes) == ("1×6×16×16", "1×2×16×16")
-    assert [step.nbytes for step in steps] == [4 * 3 * 256, 4 * 3 * 256, 4 * 2 * 256]
 
 
 def test_every_call_is_timed_three_times(tiny: Model, noise: Tensor) -> None:
@@ -89,20 +62,6 @@ def test_the_blocks_are_those_that_the_steps_ran_in(noise: Tensor) -> None:
         ("1×3×14×14", "1×3×12×12"),
     ]
     assert {b.kind for b in flow.blocks} == {"Sequential", "Unused"}
-
-
-def test_a_network_without_layers_is_refused(noise: Tensor) -> None:
-    class Bare(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.unused = nn.Linear(2, 2)
-
-        def forward(self, images: Tensor) -> Tensor:
-            return images.mean((2, 3))
-
-    model = as_model(Bare())
-    with pytest.raises(hookviz.HookVizError, match="runs no layer"):
-        trace_execution(model, prepare(model, noise))
 
 
 @pytest.mark.parametrize("kind", REMEMBERING)

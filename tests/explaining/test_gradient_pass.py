@@ -166,12 +166,6 @@ def test_what_progress_raises_ends_the_pass_as_it_is(
     assert hook_count(tiny.network) == 0
 
 
-def test_progress_grows_to_the_end(tiny: hookviz.Model, noise: Tensor) -> None:
-    shares: list[float] = []
-    input_gradient(tiny, prepared(tiny, noise), AttributionTarget(0), progress=shares.append)
-    assert shares == sorted(shares) == [0.25, 0.5, 0.75, 1.0]
-
-
 def test_a_network_that_cannot_be_differentiated_is_refused(noise: Tensor) -> None:
     class Spoilt(Tiny):
         def forward(self, images: Tensor) -> Tensor:

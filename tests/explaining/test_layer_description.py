@@ -1,10 +1,8 @@
 import pytest
 from torch import Tensor, nn
 
-import hookviz
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.explaining.layer_description import describe_layer
-from hookviz.types import Model
 from tests.networks import as_model
 
 
@@ -54,10 +52,3 @@ def test_a_block_is_described_by_its_parts() -> None:
     assert block == (
         "Sequential is a block of 2 layers, and these maps are its result: 4×16×16 in, 4×8×8 out."
     )
-
-
-@pytest.mark.parametrize("name", ["resnet18", "squeezenet1_1", "mobilenet_v3_small", "googlenet"])
-def test_every_layer_of_a_network_has_its_sentence(name: str) -> None:
-    model: Model = hookviz.load_model(name, "random")
-    for layer in layer_trace(model, (3, 64, 64)).maps:
-        assert describe_layer(model, layer).startswith(layer.kind)

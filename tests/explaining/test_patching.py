@@ -121,24 +121,6 @@ def test_it_is_what_plain_hooks_compute(name: str, by: str) -> None:
     assert (found.clean, found.corrupted) == pytest.approx(scores)
 
 
-def test_channels_are_what_captum_finds() -> None:
-    import captum.attr  # noqa: PLC0415
-
-    network = seeded(Tiny).eval()
-    clean, corrupted = random_input(0), random_input(1)
-    found = hookviz.patch(
-        as_model(network), clean[0], corrupted[0], "conv1", target=TARGET, by="channel"
-    )
-    theirs = captum.attr.LayerFeatureAblation(network, network.conv1).attribute(
-        corrupted,
-        layer_baselines=network.conv1(clean),
-        target=TARGET,
-        layer_mask=torch.arange(4).reshape(1, 4, 1, 1),
-    )
-    expected = -theirs[0, :, 0, 0].detach().numpy() / (found.clean - found.corrupted)
-    np.testing.assert_allclose(found.shares["conv1"], expected, rtol=1e-4, atol=1e-6)
-
-
 def test_a_network_of_the_catalog_is_patched_by_the_clean_images_class() -> None:
     network = seeded(Tiny)
     model = as_shared(network)
@@ -163,17 +145,6 @@ def test_several_tensors_are_patched_by_the_first_without_an_estimate() -> None:
     assert np.isfinite(found.shares[layer])
     assert np.isnan(found.direct[layer])
     assert found.note.startswith(f"There is no estimate at {layer}")
-
-
-def test_it_can_be_stopped() -> None:
-    def cancel(share: float) -> None:
-        if share > 0.5:
-            raise RuntimeError("enough")
-
-    network = seeded(Tiny)
-    with pytest.raises(RuntimeError, match="enough"):
-        hookviz.patch(as_model(network), random_input(0)[0], random_input(1)[0], progress=cancel)
-    assert hook_count(network) == 0
 
 
 @pytest.mark.parametrize(

@@ -63,10 +63,3 @@ def test_of_a_network_in_the_box() -> None:
     assert (first.window, first.stride) == ((3, 3), (2, 2))
     assert (first.before == capture["features.1"].values[first.channel].numpy()).all()
     assert (first.after == capture["features.2"].values[first.channel].numpy()).all()
-
-
-def test_a_network_without_any_has_none() -> None:
-    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(4 * 14 * 14, 3)).eval()
-    model = hookviz.wrap(network, example=(torch.zeros(1, 3, 16, 16),))
-    capture = hookviz.capture(model, torch.rand(1, 3, 16, 16))
-    assert poolings(model, capture.model_input) == ()

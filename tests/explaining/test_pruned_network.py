@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -11,7 +10,6 @@ from hookviz.models.changed_weights import tensors_of
 from hookviz.types import Model
 from tests.explaining.test_pruning import pruned_by_torch
 from tests.networks import as_model, plain_network, random_input, seeded
-from tests.odd_batches import ODD, Odd, alone, silenced
 
 
 class Normed(nn.Module):
@@ -126,21 +124,3 @@ def test_it_is_a_model_of_its_own(tiny: Model, noise: Tensor) -> None:
         assert part is same
         assert part._version == version
         assert torch.equal(part, values)
-
-
-@pytest.mark.parametrize("kind", ODD)
-@torch.no_grad()
-def test_the_channels_that_go_by_effect_are_those_that_a_fresh_network_misses_least(
-    kind: type[Odd],
-) -> None:
-    network, image = seeded(kind), random_input(5)
-    before = alone(network, image)[0]
-    effects = [
-        (alone(silenced(network, "conv1", channel), image)[0] - before).norm()
-        for channel in range(6)
-    ]
-    result = hookviz.prune(
-        as_model(network), 0.5, "channels by effect", image=image, layers="conv1"
-    )
-    gone = (tensors_of(result)["conv1.weight"] == 0).flatten(1).all(1)
-    assert gone.nonzero().flatten().tolist() == sorted(np.argsort(effects)[:3].tolist())

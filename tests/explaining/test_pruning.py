@@ -1,11 +1,11 @@
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import prune as theirs
-from torchvision.models import resnet18
 
 import hookviz
 from hookviz.explaining.pruning import METHODS, OF_CHANNELS, Pruning
@@ -65,22 +65,13 @@ def test_every_number_of_channels_is_rounded_as_torch_does() -> None:
                 assert torch.equal(ours, pruned_by_torch(network, method, share, 1)["0"])
 
 
-@pytest.mark.parametrize("method", METHODS[:-1])
-def test_the_masks_of_a_whole_network_are_those_of_torch(method: str) -> None:
-    network = seeded(lambda: resnet18(weights=None, num_classes=3))
-    ours = Pruning(network, convs(network), method, seed=5).masks(0.3)
-    expected = pruned_by_torch(network, method, 0.3, 5)
-    assert all(torch.equal(ours[name], mask) for name, mask in expected.items())
-
-
 def test_by_effect_the_channels_with_the_smallest_go() -> None:
     network = seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 2)))
     effects = {"0": torch.tensor([0.5, 0.1, 3.0, 0.2]).double()}
     masks = Pruning(network, ["0"], "channels by effect", effects=effects).masks(0.5)
     assert masks["0"].flatten(1).all(1).tolist() == [True, False, True, False]
     assert masks["0"].flatten(1).any(1).tolist() == [True, False, True, False]
-    copied = copy.deepcopy(network[0])
-    assert isinstance(copied, nn.Conv2d)
+    copied: Any = copy.deepcopy(network[0])
     scores = effects["0"].float()[:, None, None, None].expand_as(copied.weight)
     theirs.ln_structured(copied, "weight", 0.5, 1, 0, scores)  # type: ignore[no-untyped-call]
     assert torch.equal(copied.get_buffer("weight_mask").bool(), masks["0"])

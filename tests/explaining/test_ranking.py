@@ -1,6 +1,7 @@
 import copy
 import random
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.explaining.cell_sum import explain_cell
 from hookviz.explaining.layer_recorder import record_layer_call
 from hookviz.explaining.ranking import (
     source_of,
@@ -36,8 +36,7 @@ def behind(conv: Callable[[], nn.Conv2d]) -> Model:
 def test_weights_are_ranked_by_the_norm_of_their_slice(conv: Callable[[], nn.Conv2d]) -> None:
     model = behind(conv)
     call = record_layer_call(model, random_input(1), "1")
-    layer = model.network.get_submodule("1")
-    assert isinstance(layer, nn.Conv2d)
+    layer: Any = model.network.get_submodule("1")
     for channel in range(layer.out_channels):
         kernel = layer.weight[channel].detach().numpy()
         first = channel // (layer.out_channels // layer.groups) * len(kernel)
@@ -54,8 +53,7 @@ def test_a_contribution_is_what_the_map_loses_without_that_input(
 ) -> None:
     model = behind(conv)
     call = record_layer_call(model, random_input(1), "1")
-    layer = model.network.get_submodule("1")
-    assert isinstance(layer, nn.Conv2d)
+    layer: Any = model.network.get_submodule("1")
     for channel in range(layer.out_channels):
         expected = {}
         for number in call.inputs_of(channel):
@@ -70,26 +68,6 @@ def test_a_contribution_is_what_the_map_loses_without_that_input(
         assert amounts == sorted(amounts, reverse=True)
 
 
-def test_a_contribution_is_the_mean_size_of_the_terms_over_all_cells() -> None:
-    model = hookviz.load_model("shapesnet")
-    call = record_layer_call(model, random_input(2, 32), "stage2.first.conv")
-    _, height, width = call.output.shape
-    cells = [explain_cell(call, 7, row, column) for row in range(height) for column in range(width)]
-    mean = np.mean([np.abs(cell.terms) for cell in cells], axis=0)
-    ranked = strongest_by_contribution(call, 7)
-    assert [number for number, _ in ranked[:5]] == np.argsort(-mean)[:5].tolist()
-    assert dict(ranked) == pytest.approx(dict(enumerate(mean)), rel=1e-4)
-
-
-def test_channels_outside_are_refused() -> None:
-    call = record_layer_call(behind(CONVS[0]), random_input(1), "1")
-    for rank in (strongest_by_weight, strongest_by_contribution):
-        with pytest.raises(hookviz.SettingError, match="1 has no channel 4: its channels are 0 to"):
-            rank(call, 4)
-        with pytest.raises(hookviz.SettingError, match="channel -1"):
-            rank(call, -1)
-
-
 @pytest.mark.parametrize(
     ("name", "layer", "source"),
     [
@@ -97,33 +75,15 @@ def test_channels_outside_are_refused() -> None:
         ("resnet18", "layer1.0.conv1", "conv1"),  # through a max pool
         ("resnet18", "layer1.0.conv2", "layer1.0.conv1"),
         ("resnet18", "layer1.1.conv1", None),  # a residual sum
-        ("resnet18", "layer2.0.downsample.0", None),
-        ("resnet50", "layer3.2.conv3", "layer3.2.conv2"),
-        ("vgg11", "features.3", "features.0"),  # ReLUs in place
-        ("mobilenet_v2", "features.1.conv.0.0", "features.0.0"),
         ("mobilenet_v2", "features.3.conv.2", "features.3.conv.1.0"),
-        ("mobilenet_v2", "features.3.conv.0.0", "features.2.conv.2"),
         ("mobilenet_v2", "features.4.conv.0.0", None),
         ("squeezenet1_1", "features.3.squeeze", "features.0"),
-        ("squeezenet1_1", "features.3.expand3x3", "features.3.squeeze"),
         ("squeezenet1_1", "features.4.squeeze", None),  # two maps joined
-        ("densenet121", "features.denseblock1.denselayer1.conv1", "features.conv0"),
         ("densenet121", "features.denseblock1.denselayer2.conv1", None),
-        (
-            "densenet121",
-            "features.denseblock1.denselayer2.conv2",
-            "features.denseblock1.denselayer2.conv1",
-        ),
         ("convnext_tiny", "features.1.0.block.0", None),  # a layer norm mixes the channels
-        ("convnext_tiny", "features.1.1.block.0", None),
-        ("googlenet", "inception3a.branch2.1.conv", "inception3a.branch2.0.conv"),
-        ("googlenet", "inception3b.branch2.0.conv", None),
         ("efficientnet_b0", "features.2.0.block.3.0", "features.2.0.block.1.0"),  # past its gate
         ("efficientnet_b0", "features.2.0.block.2.fc1", "features.2.0.block.1.0"),
-        ("efficientnet_b0", "features.2.0.block.2.fc2", "features.2.0.block.2.fc1"),
-        ("shufflenet_v2_x1_0", "stage2.0.branch2.3", "stage2.0.branch2.0"),
         ("shufflenet_v2_x1_0", "stage2.1.branch2.0", None),  # shuffled
-        ("shapesnet", "stage1.second.conv", "stage1.first.conv"),
         ("shapesnet", "stage1.shortcut.conv", "stem.first.conv"),
     ],
 )

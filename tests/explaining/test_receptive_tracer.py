@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.explaining.receptive_field import receptive_fields
-from tests.explaining.test_receptive_rules import Calls, conv, seen_by
+from tests.explaining.test_receptive_rules import Calls, check_not_too_small, conv
 from tests.networks import as_model, seeded
 
 SHAPE = (3, 14, 12)
@@ -140,17 +140,7 @@ def behind(found: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("name", UNFOLLOWED)
 def test_no_box_is_too_small_behind_what_is_not_followed(name: str) -> None:
-    model = as_model(Calls(lambda x: behind(UNFOLLOWED[name](x))))
-    field = receptive_fields(model, SHAPE)["inside"]
-    rows, columns = seen_by(model, "inside", SHAPE)
-    assert rows.any()
-    for row in range(field.cells[0]):
-        for column in range(field.cells[1]):
-            top, left, bottom, right = field.box(row, column)
-            ys = rows[:, row, column].nonzero().flatten().tolist()
-            xs = columns[:, row, column].nonzero().flatten().tolist()
-            assert all(top <= y < bottom for y in ys)
-            assert all(left <= x < right for x in xs)
+    check_not_too_small(lambda x: behind(UNFOLLOWED[name](x)))
 
 
 @pytest.mark.parametrize("name", ["script function", "subclass", "thread", "vmap"])

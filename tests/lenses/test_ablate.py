@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.capturing.inputs import prepare
-from hookviz.drawing.panels import GridPanel, TablePanel, TextPanel
+from hookviz.drawing.panels import GridPanel, TextPanel
 from hookviz.types import Model
 from tests.codegen.script_cases import (
     CONVNEXT,
@@ -71,8 +71,7 @@ def test_it_does_what_other_filters_would_do(
     tiny: Model, noise: Tensor, options: dict[str, Any], factors: list[float]
 ) -> None:
     result = hookviz.run_lens("ablate", tiny, noise, layer="conv1", **options)
-    other = refiltered(tiny.network, times(factors))
-    assert isinstance(other, Tiny)
+    other: Any = refiltered(tiny.network, times(factors))
     with torch.no_grad():
         maps = other.conv1(noise)
         next_maps = other.conv2(maps.relu())
@@ -92,16 +91,14 @@ def test_a_threshold_zeroes_what_is_weak(
     result = hookviz.run_lens(
         "ablate", tiny, noise, layer="conv1", mode="threshold", limit=0.3, channels=channels
     )
-    network = tiny.network
-    assert isinstance(network, Tiny)
+    network: Any = tiny.network
     with torch.no_grad():
         expected = network.conv1(noise).numpy()[0]
     for channel in chosen:
         expected[channel][np.abs(expected[channel]) <= 0.3] = 0
     np.testing.assert_array_equal(result.values["after"], expected)
     assert (expected == 0).any()
-    says = result.panels[0]
-    assert isinstance(says, TextPanel)
+    says: Any = result.panels[0]
     share = 100 * (expected[chosen] == 0).mean()
     assert f"{share:.1f} % of them changed" in says.text
 
@@ -111,8 +108,7 @@ def test_without_channels_the_strongest_is_switched_off(tiny: Model, noise: Tens
     before = result.values["before"]
     strongest = int(np.abs(before).mean((1, 2)).argmax())
     assert result.values["channels"].tolist() == [strongest]
-    says = result.panels[0]
-    assert isinstance(says, TextPanel)
+    says: Any = result.panels[0]
     assert f"channel {strongest}, the strongest" in says.text
     assert "downstream_after" not in result.values  # there is no conv layer behind it
 
@@ -153,15 +149,13 @@ def test_a_layer_that_runs_twice_is_edited_each_time() -> None:
         first = network.conv1(image)[0]
     first[2] = 0
     close(result.values["after"], first)
-    says = result.panels[0]
-    assert isinstance(says, TextPanel)
+    says: Any = result.panels[0]
     assert "Each of its 2 calls is edited" in says.text
 
 
 def test_the_table_has_the_chosen_class_and_its_change(tiny: Model, noise: Tensor) -> None:
     result = hookviz.run_lens("ablate", tiny, noise, layer="conv1", channels="0-3", target=2)
-    table = result.panels[1]
-    assert isinstance(table, TablePanel)
+    table: Any = result.panels[1]
     row = next(row for row in table.rows if str(row[0]).endswith("(chosen)"))
     assert row[0] == "class 2 (chosen)"
     old, new = (result.values[f"probabilities_{when}"][2] for when in ("before", "after"))
@@ -176,15 +170,13 @@ def test_a_batch_norm_that_runs_next_is_named() -> None:
             nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.AdaptiveAvgPool2d(1), nn.Flatten()
         )
     ).eval()
-    says = hookviz.run_lens("ablate", as_model(network), random_input(0)).panels[0]
-    assert isinstance(says, TextPanel)
+    says: Any = hookviz.run_lens("ablate", as_model(network), random_input(0)).panels[0]
     assert "1 runs next and makes a constant" in says.text
 
 
 def test_a_layer_before_the_edit_is_unchanged_and_says_so(tiny: Model, noise: Tensor) -> None:
     result = hookviz.run_lens("ablate", tiny, noise, layer="conv2", downstream="conv1")
-    last = result.panels[-1]
-    assert isinstance(last, GridPanel)
+    last: Any = result.panels[-1]
     assert "unchanged" in last.caption
 
 
@@ -200,21 +192,6 @@ def test_what_means_nothing_is_refused(
 ) -> None:
     with pytest.raises(hookviz.SettingError, match=says):
         hookviz.run_lens("ablate", tiny, noise, layer="conv1", **options)
-
-
-def test_a_network_without_scores_is_refused(noise: Tensor) -> None:
-    model = as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(2))))
-    with pytest.raises(hookviz.ModelError, match="no row of scores"):
-        hookviz.run_lens("ablate", model, noise)
-
-
-def test_a_layer_without_maps_is_refused() -> None:
-    network = seeded(
-        lambda: nn.Sequential(nn.Flatten(2), nn.Conv1d(3, 4, 3), nn.Flatten(), nn.LazyLinear(3))
-    )
-    network(random_input(0))
-    with pytest.raises(hookviz.HookVizError, match="lens draws channels that are maps"):
-        hookviz.run_lens("ablate", as_model(network), picture())
 
 
 @pytest.mark.parametrize("mode", ["switch off", "keep only", "scale", "threshold"])

@@ -1,5 +1,5 @@
 import copy
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.drawing.panels import ChartPanel, GridPanel, TablePanel, TextPanel
+from hookviz.drawing.panels import TextPanel
 from hookviz.explaining import part_changes
 from hookviz.types import Model
 from tests.codegen.script_cases import (
@@ -18,7 +18,6 @@ from tests.codegen.script_cases import (
     ScriptCase,
 )
 from tests.networks import as_model, random_input, seeded
-from tests.odd_batches import ODD, Odd, alone, silenced
 from tests.tally import Tally
 
 SCRIPTS = (  # here a pass for each channel
@@ -99,16 +98,6 @@ class WrittenInto(Block):
         return scores
 
 
-class Unbatched(Block):
-    """Takes the batch off before the layer."""
-
-    def forward(self, images: Tensor) -> Tensor:
-        self.count(images)
-        found = self.conv(self.stem(images).squeeze(0))
-        scores: Tensor = self.head(found.relu().mean((-2, -1)).reshape(1, 6))
-        return scores
-
-
 class OneImage(Block):
     """Takes one image alone."""
 
@@ -116,14 +105,6 @@ class OneImage(Block):
         assert len(images) == 1
         found = super().forward(images)
         return self.head.bias + found.reshape(5)[None]
-
-
-class BatchStatistics(Block):
-    """Normalises over the whole batch, so that its rows depend on each other."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.norm = nn.BatchNorm2d(6, track_running_stats=False)
 
 
 class Twice(Block):
@@ -161,9 +142,7 @@ def without(network: nn.Module, channel: int) -> nn.Module:
         (Branches, []),
         (GrownBranch, []),
         (WrittenInto, [8]),
-        (Unbatched, [1, 1, 8, 8] + [1] * 6),
         (OneImage, [1] * 8),
-        (BatchStatistics, [8] + [1] * 6),
     ],
 )
 def test_it_is_what_one_by_one_gives(build: type[Block], more: list[int]) -> None:
@@ -189,19 +168,6 @@ def test_it_is_what_one_by_one_gives(build: type[Block], more: list[int]) -> Non
     assert np.ptp(result.values["logit_change"]) > 1e-3
 
 
-@pytest.mark.parametrize("kind", ODD)
-def test_a_fresh_network_misses_each_channel(kind: type[Odd]) -> None:
-    network, image = seeded(kind), random_input(5)
-    result = hookviz.run_lens(
-        "channels-that-matter", as_model(network), image, layer="conv1", target=1
-    )
-    before = alone(network, image)[0].detach()
-    after = torch.stack([alone(silenced(network, "conv1", each), image)[0] for each in range(6)])
-    expected = (after[:, 1] - before[1]).detach()
-    np.testing.assert_allclose(result.values["logit_change"], expected, rtol=1e-3, atol=1e-6)
-    assert float(result.values["logit"]) == pytest.approx(float(before[1]), rel=1e-5)
-
-
 def test_a_small_room_makes_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     network, image = seeded(Block).eval(), random_input(3)
     whole = hookviz.run_lens("channels-that-matter", as_model(network), image, layer="conv")
@@ -224,11 +190,8 @@ def test_the_panels_name_the_channel_that_matters_most(tiny: Model, noise: Tenso
     result = hookviz.run_lens("channels-that-matter", tiny, noise, layer="conv2", target=0)
     changes = result.values["logit_change"]
     most = int(np.abs(changes).argmax())
-    says, chart, grid, table = result.panels
-    assert isinstance(says, TextPanel)
-    assert isinstance(chart, ChartPanel)
-    assert isinstance(grid, GridPanel)
-    assert isinstance(table, TablePanel)
+    panels: Any = result.panels
+    says, chart, grid, table = panels
     assert f"channel {most} changes the score of class 0 most" in says.text
     assert grid.grid.order[0] == most
     ranked = sorted(
@@ -265,22 +228,9 @@ def test_a_dead_layer_says_that_nothing_matters(noise: Tensor) -> None:
     with torch.no_grad():
         network.head.weight.zero_()
     result = hookviz.run_lens("channels-that-matter", as_model(network), noise)
-    says = result.panels[0]
-    assert isinstance(says, TextPanel)
+    says: Any = result.panels[0]
     assert "No channel of conv alone moves" in says.text
     assert not result.values["logit_change"].any()
-
-
-def test_what_progress_raises_comes_out(tiny: Model, noise: Tensor) -> None:
-    class CancelledError(Exception):
-        pass
-
-    def cancel(share: float) -> None:
-        if share > 0.3:
-            raise CancelledError
-
-    with pytest.raises(CancelledError):
-        hookviz.run_lens("channels-that-matter", tiny, noise, layer="conv2", progress=cancel)
 
 
 def test_scores_that_are_no_numbers_are_refused(noise: Tensor) -> None:

@@ -1,18 +1,16 @@
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torchvision import models
 
 import hookviz
-from hookviz.drawing.panels import ImagePanel, TextPanel
-from hookviz.errors import SettingError
+from hookviz.drawing.panels import ImagePanel
 from hookviz.images.samples import samples
 from tests.codegen.script_cases import CONVNEXT, SHAPESNET, SQUEEZENET, ScriptCase
+from tests.lenses.said import texts
 from tests.networks import Tiny, as_model, random_input, seeded
 from tests.pictures import picture
 
@@ -30,10 +28,6 @@ NOT_IN_SCRIPT = ("box", "share")
 
 def photos() -> list[Path]:
     return [sample.path for sample in samples() if sample.kind == "photo"]
-
-
-def texts(result: hookviz.LensResult) -> str:
-    return " ".join(panel.text for panel in result.panels if isinstance(panel, TextPanel))
 
 
 def plainly(
@@ -154,22 +148,3 @@ def test_a_cell_that_nothing_moves_says_so() -> None:
     assert "its gradient is zero everywhere" in texts(result)
     assert not [panel for panel in result.panels if isinstance(panel, ImagePanel)]
     assert float(result.values["share"]) == 0
-
-
-def test_what_is_not_there_is_refused(tiny: hookviz.Model) -> None:
-    refused: tuple[tuple[dict[str, Any], str], ...] = (
-        ({"channel": 6}, "no channel 6"),
-        ({"row": 7, "column": 0}, "no row 7"),
-        ({"row": 1}, "choose both"),
-    )
-    for chosen, says in refused:
-        with pytest.raises(SettingError, match=says):
-            hookviz.run_lens("effective-receptive-field", tiny, picture(), images=(), **chosen)
-
-
-def test_a_whole_image_is_a_field_without_an_end() -> None:
-    model = hookviz.wrap(seeded(lambda: models.mobilenet_v3_small(num_classes=4)))
-    result = hookviz.run_lens(
-        *("effective-receptive-field", model, picture()), size=64, images=(), layer="features.4"
-    )
-    assert result.values["box"].tolist() == [0, 0, 64, 64]

@@ -56,8 +56,7 @@ def trained(network: nn.Module, image: Tensor, target: int) -> nn.Module:
 def gradients(network: nn.Module, names: list[str]) -> list[np.ndarray[Any, Any]]:
     found = []
     for name in names:
-        gradient = network.get_parameter(f"{name}.weight").grad
-        assert gradient is not None
+        gradient: Any = network.get_parameter(f"{name}.weight").grad
         found.append(gradient.numpy())
     return found
 
@@ -66,8 +65,7 @@ def gradients(network: nn.Module, names: list[str]) -> list[np.ndarray[Any, Any]
 def test_the_gradients_are_those_of_a_backward_pass(build: type[nn.Module]) -> None:
     network, image = seeded(build).eval(), random_input(4)
     result = hookviz.run_lens("gradient-flow", as_model(network), image, target=3)
-    table = result.panels[-1]
-    assert isinstance(table, TablePanel)
+    table: Any = result.panels[-1]
     names = [str(row[0]) for row in table.rows]
     assert names == (["conv1", "conv2", "head"] if build is Tiny else ["stem", "conv", "head"])
     expected = gradients(trained(network, image, 3), names)
@@ -112,11 +110,10 @@ def test_clipping_is_pytorchs(tiny: Model, noise: Tensor, clipping: str, limit: 
 
 def test_clipping_says_how_much_it_changes(tiny: Model, noise: Tensor) -> None:
     def says(clipping: str, limit: float) -> str:
-        panel = hookviz.run_lens(
+        panel: Any = hookviz.run_lens(
             "gradient-flow", tiny, noise, target=1, clipping=clipping, limit=limit
         ).panels[1]
-        assert isinstance(panel, TextPanel)
-        return panel.text
+        return str(panel.text)
 
     copied = trained(tiny.network, noise, 1)
     every = torch.cat(
@@ -132,22 +129,22 @@ def test_clipping_says_how_much_it_changes(tiny: Model, noise: Tensor) -> None:
 @pytest.mark.parametrize("limit", [1e-3, 0.05, 100])
 @pytest.mark.parametrize("clipping", ["by norm", "by value"])
 @pytest.mark.parametrize(
-    ("build", "at", "upstream"),
+    ("build", "at", "side", "upstream"),
     [
-        (Tiny, "conv2", ["conv1", "conv2"]),
-        (Tiny, "relu", ["conv1", "conv2"]),  # it runs twice
-        (Tiny, "head", ["conv1", "conv2", "head"]),
-        (InPlace, "conv", ["stem", "conv"]),
-        (InPlace, "norm", ["stem"]),
+        (Tiny, "conv2", "outputs", ["conv1", "conv2"]),
+        (Tiny, "relu", "outputs", ["conv1", "conv2"]),  # it runs twice
+        (Tiny, "conv2", "inputs", ["conv1"]),
+        (Tiny, "head", "inputs", ["conv1", "conv2"]),
+        (InPlace, "conv", "outputs", ["stem", "conv"]),
+        (InPlace, "norm", "outputs", ["stem"]),
     ],
 )
-def test_clipping_at_a_layer_is_a_tensor_hook_s(
-    build: type[nn.Module], at: str, upstream: list[str], clipping: str, limit: float
+def test_clipping_at_a_layer_is_a_tensor_hook_s(  # noqa: PLR0917 - a case has four parts
+    build: type[nn.Module], at: str, side: str, upstream: list[str], clipping: str, limit: float
 ) -> None:
     network, image = seeded(build).eval(), random_input(4)
-    result = hookviz.run_lens(
-        "gradient-flow", as_model(network), image, target=3, clipping=clipping, limit=limit, at=at
-    )
+    chosen: dict[str, Any] = {"target": 3, "clipping": clipping, "limit": limit, "at": at}
+    result = hookviz.run_lens("gradient-flow", as_model(network), image, **chosen, at_side=side)
     names = ["conv1", "conv2", "head"] if build is Tiny else ["stem", "conv", "head"]
     before = gradients(trained(network, image, 3), names)
     seen: list[Tensor] = []
@@ -162,9 +159,14 @@ def test_clipping_at_a_layer_is_a_tensor_hook_s(
     for module in hooked.modules():
         if isinstance(module, nn.ReLU):
             module.inplace = False
-    hooked.get_submodule(at).register_forward_hook(
-        lambda _module, _inputs, output: output.register_hook(clip) and None
-    )
+    if side == "inputs":
+        hooked.get_submodule(at).register_forward_pre_hook(
+            lambda _module, inputs: inputs[0].register_hook(clip) and None
+        )
+    else:
+        hooked.get_submodule(at).register_forward_hook(
+            lambda _module, _inputs, output: output.register_hook(clip) and None
+        )
     after = gradients(trained(hooked, image, 3), names)
     values = result.values
     norms = [np.linalg.norm(each) for each in after]
@@ -176,52 +178,16 @@ def test_clipping_at_a_layer_is_a_tensor_hook_s(
     differ = [name for name, a, b in zip(names, before, after, strict=True) if not (a == b).all()]
     changed = [name for name, each in zip(names, values["changed"], strict=True) if each]
     assert changed == differ
-    says = result.panels[1]
-    assert isinstance(says, TextPanel)
+    says: Any = result.panels[1]
+    assert side == "outputs" or f"At the input of {at} the gradient's norm is" in says.text
     if limit == 1e-3:
         assert changed == upstream
         assert f"changes the gradients of {len(upstream)} of 3 layers, {upstream[0]}" in says.text
     if limit == 100:
         assert changed == []
         assert "changes nothing there" in says.text
-    table = result.panels[-1]
-    assert isinstance(table, TablePanel)
+    table: Any = result.panels[-1]
     assert [row[0] for row in table.rows if row[-2] == "changed"] == changed
-
-
-@pytest.mark.parametrize("clipping", ["by norm", "by value"])
-@pytest.mark.parametrize(("at", "upstream"), [("conv2", ["conv1"]), ("head", ["conv1", "conv2"])])
-def test_clipping_at_the_input_is_a_tensor_hook_s(
-    at: str, upstream: list[str], clipping: str
-) -> None:
-    network, image = seeded(Tiny).eval(), random_input(4)
-    chosen: dict[str, Any] = {
-        "target": 3,
-        "clipping": clipping,
-        "limit": 1e-3,
-        "at": at,
-        "at_side": "inputs",
-    }
-    result = hookviz.run_lens("gradient-flow", as_model(network), image, **chosen)
-
-    def clip(gradient: Tensor) -> Tensor:
-        if clipping == "by value":
-            return gradient.clamp(-1e-3, 1e-3)
-        return gradient * min(1.0, 1e-3 / (float(gradient.norm()) + 1e-6))
-
-    hooked = copy.deepcopy(network)
-    hooked.relu.inplace = False
-    hooked.get_submodule(at).register_forward_pre_hook(
-        lambda _module, inputs: inputs[0].register_hook(clip) and None
-    )
-    names = ["conv1", "conv2", "head"]
-    after = gradients(trained(hooked, image, 3), names)
-    norms = [np.linalg.norm(each) for each in after]
-    np.testing.assert_allclose(result.values["norm_clipped"], norms, rtol=1e-4)
-    changed = [name for name, each in zip(names, result.values["changed"], strict=True) if each]
-    assert changed == upstream
-    assert isinstance(result.panels[1], TextPanel)
-    assert f"At the input of {at} the gradient's norm is" in result.panels[1].text
 
 
 def test_an_image_needs_no_gradient_to_clip(tiny: Model, noise: Tensor) -> None:
@@ -279,8 +245,7 @@ def test_deep_networks_vanish_or_do_not(
 ) -> None:
     network = seeded(lambda: deep(activation))
     result = hookviz.run_lens("gradient-flow", as_model(network), noise, target=0)
-    table = result.panels[-1]
-    assert isinstance(table, TablePanel)
+    table: Any = result.panels[-1]
     found = [row[-1] for row in table.rows]
     if not verdict:
         assert set(found) == {"fine"}
@@ -290,8 +255,7 @@ def test_deep_networks_vanish_or_do_not(
     assert found[0] == verdict
     assert found[-1] == "fine"
     assert found == sorted(found, reverse=True)  # all of the first ones
-    says = result.panels[0]
-    assert isinstance(says, TextPanel)
+    says: Any = result.panels[0]
     assert f"vanishes in {found.count(verdict)} of 13 layers: 0, 2" in says.text
     assert says.tone == "bad"
 
@@ -316,14 +280,12 @@ def test_a_dead_layer_has_no_gradient_and_a_nan_explodes(noise: Tensor) -> None:
         network.conv1.weight.zero_()  # 0 / 0 is no strength, and vanishes too
     result = hookviz.run_lens("gradient-flow", as_model(network), noise, target=2)
     assert result.values["zeros"].tolist() == [1, 1, 1]
-    says = result.panels[0]
-    assert isinstance(says, TextPanel)
+    says: Any = result.panels[0]
     assert "vanishes in 3 of 3" in says.text
     with torch.no_grad():
         network.head.weight[0, 0] = torch.nan
     result = hookviz.run_lens("gradient-flow", as_model(network), noise, target=2)
-    table = result.panels[-1]
-    assert isinstance(table, TablePanel)
+    table: Any = result.panels[-1]
     assert "exploding" in {row[-1] for row in table.rows}
 
 
@@ -345,13 +307,3 @@ def test_weights_that_take_no_part_are_left_out(noise: Tensor) -> None:
 
     result = hookviz.run_lens("gradient-flow", as_model(seeded(Aside)), noise)
     assert len(result.values["norm"]) == 1
-
-
-@pytest.mark.parametrize("when", [0.2, 0.9])
-def test_what_progress_raises_comes_out(tiny: Model, noise: Tensor, when: float) -> None:
-    def cancel(share: float) -> None:
-        if share > when:
-            raise RuntimeError("enough")
-
-    with pytest.raises(RuntimeError, match="enough"):
-        hookviz.run_lens("gradient-flow", tiny, noise, progress=cancel)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.drawing.grid import Grid
-from hookviz.drawing.panels import GridPanel, TablePanel, TextPanel
+from hookviz.drawing.panels import GridPanel, TextPanel
 from hookviz.lenses.contract.result import LensResult
 from hookviz.wording import number
 from tests.codegen.script_cases import RESNET, SQUEEZENET, ScriptCase
@@ -67,8 +67,7 @@ def text(result: LensResult) -> str:
 
 
 def rows(result: LensResult) -> dict[str, tuple[str | int | float, ...]]:
-    table = result.panels[-1]
-    assert isinstance(table, TablePanel)
+    table: Any = result.panels[-1]
     return {str(row[0]): row[1:] for row in table.rows}
 
 
@@ -149,28 +148,6 @@ def test_several_inputs_and_some_that_are_no_tensors() -> None:
     assert rows(result)["input 1 1"][0] == "1×1×16×16"
 
 
-def test_channels_that_come_last_are_found() -> None:
-    convnext = hookviz.load_model("convnext_tiny", "random")
-    block = "features.1.0.block"
-    for part, shapes in {
-        "0": [(96, 16, 16), (96, 16, 16)],
-        "1": [(96, 16, 16), (96, 16, 16)],  # turns the channels to the end
-        "2": [(96, 16, 16), (96, 16, 16)],
-        "4": [(384, 16, 16), (384, 16, 16)],
-    }.items():
-        result = look(convnext, f"{block}.{part}", side=64)
-        assert [grid.shape for grid in grids(result)] == shapes
-    np.testing.assert_array_equal(grids(result)[0].stats.mean.shape, (384,))
-    first, last = (look(convnext, f"{block}.{part}", 64).values["output"] for part in (0, 1))
-    np.testing.assert_array_equal(first[0].transpose(1, 2, 0), last[0])
-
-
-def test_channels_last_are_told_by_the_pictures_own_proportions() -> None:
-    model = around(torch.neg, lambda leaf, x: leaf(x.repeat(1, 5, 1, 1).permute(0, 2, 3, 1)))
-    result = hookviz.run_lens("inputs", model, torch.ones(1, 3, 8, 24), layer="leaf")
-    assert [grid.shape for grid in grids(result)] == [(20, 8, 24)] * 2
-
-
 @pytest.mark.parametrize(
     ("use", "shape", "said"),
     [
@@ -242,8 +219,7 @@ def test_an_input_is_changed_as_a_pre_hook_changes_it(
         plain = tiny.network(random_input(3)).softmax(1)[0]
     torch.testing.assert_close(torch.tensor(result.values["input"]), given[call - 1])
     torch.testing.assert_close(torch.tensor(result.values["output"]), F.relu(given[call - 1]))
-    note = result.panels[1]
-    assert isinstance(note, TextPanel)
+    note: Any = result.panels[1]
     moved = (F.relu(given[call - 1]) - F.relu(calls[call - 1])).abs()
     assert f"by {number(float(moved.max()))} at most" in note.text
     assert f"({number(100 * float(scores.max()))} %); without" in note.text
@@ -253,15 +229,6 @@ def test_an_input_is_changed_as_a_pre_hook_changes_it(
 def test_a_call_that_does_not_take_place(tiny: hookviz.Model) -> None:
     with pytest.raises(hookviz.SettingError, match="relu has no call 3: it runs 2 times"):
         look(tiny, "relu", call=3)
-
-
-def test_what_progress_raises_comes_out_as_it_is(tiny: hookviz.Model) -> None:
-    def cancel(share: float) -> None:
-        raise RuntimeError("enough")
-
-    with pytest.raises(RuntimeError, match="enough"):
-        look(tiny, "conv2", progress=cancel)
-    assert not hook_count(tiny.network)
 
 
 def test_a_block_takes_in_and_puts_out_what_hooks_on_it_see() -> None:

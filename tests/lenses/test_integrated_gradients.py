@@ -4,8 +4,8 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.drawing.panels import TextPanel
 from tests.codegen.script_cases import RESNET, SHAPESNET, ScriptCase
+from tests.lenses.said import texts
 from tests.networks import as_model, random_input, seeded
 from tests.pictures import picture
 
@@ -19,10 +19,6 @@ SCRIPTS = (  # here a point of the way at a time
     ),
 )
 NOT_IN_SCRIPT = ("completeness_error",)  # itself a difference of the size of rounding
-
-
-def texts(result: hookviz.LensResult) -> str:
-    return " ".join(panel.text for panel in result.panels if isinstance(panel, TextPanel))
 
 
 class Gate(nn.Module):

@@ -1,6 +1,3 @@
-import numpy as np
-import pytest
-
 import hookviz
 from hookviz.drawing.panels import ImagePanel
 from hookviz.types import Model
@@ -34,11 +31,3 @@ def test_the_distance_falls_with_the_steps(tiny: Model) -> None:
         for steps in (2, 60)
     ]
     assert distances[1] < distances[0] / 2
-
-
-def test_one_layer_by_name(tiny: Model) -> None:
-    result = hookviz.run_lens("inversion", tiny, picture(), layer="conv2", steps=3)
-    assert result.values["layers"].tolist() == ["conv2"]
-    with pytest.raises(hookviz.UnknownLayerError, match="conv2"):
-        hookviz.run_lens("inversion", tiny, picture(), layer="conv3")
-    assert np.isfinite(result.values["distances"]).all()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, TablePanel, TextPanel
+from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, TextPanel
 from hookviz.lenses.contract.result import LensResult
 from tests.codegen.script_cases import RESNET, SHAPESNET, SQUEEZENET, ScriptCase
 from tests.networks import as_model, hook_count, random_input, seeded
@@ -122,20 +122,6 @@ def test_the_kernels_are_what_the_layer_answers_to_single_ones(kind: str) -> Non
     np.testing.assert_array_equal(values["shown"], values["kernels"][:, 0])
 
 
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        ("grouped", "2 groups: a kernel sees 3 of the 6"),
-        ("depthwise", "depthwise"),
-        ("transposed in groups", "It is transposed"),
-    ],
-)
-def test_the_layout_is_said(kind: str, words: str) -> None:
-    says = look(seeded(LAYERS[kind])).panels[0]
-    assert isinstance(says, TextPanel)
-    assert words in says.text
-
-
 @pytest.fixture
 def planted() -> nn.Conv2d:
     """Kernel 5 is kernel 1 at half the strength, 3 is the opposite of 0, and 4 is zero."""
@@ -150,15 +136,13 @@ def planted() -> nn.Conv2d:
 def test_near_duplicates_are_found(planted: nn.Conv2d) -> None:
     result = look(planted)
     assert result.values["pairs"].tolist() in ([[0, 3], [1, 5]], [[1, 5], [0, 3]])
-    table = result.panels[-1]
-    assert isinstance(table, TablePanel)
+    table: Any = result.panels[-1]
     assert sorted(row[:3] for row in table.rows) == [(0, 3, -1), (1, 5, 1)]
 
 
 def test_near_duplicates_are_shown_side_by_side(planted: nn.Conv2d) -> None:
     result = look(planted)
-    grid = result.panels[-2]
-    assert isinstance(grid, GridPanel)
+    grid: Any = result.panels[-2]
     assert grid.grid.shape == (2, 3, 6)
     index = result.values["pairs"].tolist().index([0, 3])
     tile = grid.grid.levels[index].astype(int)
@@ -198,8 +182,7 @@ def test_without_near_duplicates_the_closest_pair_is_named() -> None:
     conv = nn.Conv2d(3, 3, 1, bias=False)
     with torch.no_grad():
         conv.weight[:, :, 0, 0] = torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 1, 1]])
-    says = look(conv).panels[-1]
-    assert isinstance(says, TextPanel)
+    says: Any = look(conv).panels[-1]
     assert "the closest, 1 and 2, have a cosine similarity of 0.707" in says.text
 
 
@@ -221,8 +204,7 @@ def test_colours_are_symmetric_about_mid_grey() -> None:
     conv = nn.Conv2d(3, 2, 1, bias=False)
     with torch.no_grad():
         conv.weight[:, :, 0, 0] = torch.tensor([[0.0, 0.5, -0.25], [0.25, 0.0, 0.0]])
-    picture = look(conv).panels[1]
-    assert isinstance(picture, ImagePanel)
+    picture: Any = look(conv).panels[1]
     high, wide = picture.picture.shape[:2]
     first = picture.picture[high // 2 if wide > high else high // 4, 0]
     assert first.tolist() == [128, 255, 64]  # mid-grey, the end, half-way down

@@ -71,22 +71,6 @@ def test_gradients_are_those_of_its_cells_and_channels(name: str) -> None:
 
 
 @CASES
-def test_features_and_comparing_take_the_channels_of_tokens(name: str) -> None:
-    case = TOKEN_NETWORKS[name]
-    model, layer = case.model(), case.layers[1]
-    maps, others = maps_of(case, layer), maps_of(case, layer, 1)
-    images = {"one": case.image(), "other": case.image(1)}
-    features = hookviz.extract_features(model, images, layer)
-    expected = np.stack([maps.mean((1, 2)), others.mean((1, 2))])
-    np.testing.assert_allclose(np.asarray(features.vectors), expected, atol=1e-5)
-    one, other = (hookviz.capture(model, image, layer) for image in images.values())
-    compared = hookviz.compare(one, other, layer)
-    assert compared is not None
-    np.testing.assert_array_equal(one[layer].values, maps)
-    np.testing.assert_array_equal(other[layer].values, others)
-
-
-@CASES
 def test_pictures_are_made_for_it(name: str) -> None:
     case = TOKEN_NETWORKS[name]
     assert ran(case, "dream", steps=2)["picture"].shape == (*case.size, 3)
@@ -94,13 +78,6 @@ def test_pictures_are_made_for_it(name: str) -> None:
         "inversion", case.model(), case.image(), layer=case.layers[1], steps=2, layers=1
     )
     assert inverted.values["pictures"].shape[1:] == (*case.size, 3)
-
-
-def test_what_excites_a_channel_of_a_layer_with_its_channels_last_is_found() -> None:
-    case = TOKEN_NETWORKS["ConvNeXt"]
-    choices: dict[str, Any] = {"of": "channels side by side", "channels": str(CHANNEL)}
-    found = ran(case, "maximize", side=32, steps=24, **choices)
-    assert found["values"][0] > found["noise"][0]
 
 
 @CASES

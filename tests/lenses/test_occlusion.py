@@ -5,9 +5,10 @@ import pytest
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.drawing.panels import GridPanel, ImagePanel, TextPanel
+from hookviz.drawing.panels import GridPanel, ImagePanel
 from hookviz.errors import SettingError
 from tests.codegen.script_cases import CONVNEXT, SHAPESNET, SQUEEZENET, ScriptCase
+from tests.lenses.said import texts
 from tests.networks import as_model, random_input
 from tests.pictures import picture
 
@@ -31,10 +32,6 @@ SCRIPTS = (  # here a square at a time
         {"layer": "features.1.0.block.3", "channel": 5, "window": 32, "stride": 32}, CONVNEXT
     ),
 )
-
-
-def texts(result: hookviz.LensResult) -> str:
-    return " ".join(panel.text for panel in result.panels if isinstance(panel, TextPanel))
 
 
 class Corner(nn.Module):
@@ -108,22 +105,3 @@ def test_a_step_is_no_longer_than_the_square(tiny: hookviz.Model) -> None:
 def test_what_cannot_be_is_refused(tiny: hookviz.Model, chosen: dict[str, Any], says: str) -> None:
     with pytest.raises(SettingError, match=says):
         hookviz.run_lens("occlusion", tiny, picture(), **chosen)
-
-
-def test_it_tells_how_far_it_is_and_can_be_stopped_at_any_time(tiny: hookviz.Model) -> None:
-    shares: list[float] = []
-    hookviz.run_lens("occlusion", tiny, picture(), progress=shares.append, window=4)
-    assert shares == sorted(shares)
-
-    class Stopped(BaseException):
-        pass
-
-    for after in range(0, len(shares), 3):
-        left = iter(range(after))
-
-        def stop(share: float, left: Any = left) -> None:
-            if next(left, None) is None:
-                raise Stopped
-
-        with pytest.raises(Stopped):
-            hookviz.run_lens("occlusion", tiny, picture(), progress=stop, window=4)

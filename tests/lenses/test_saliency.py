@@ -1,6 +1,5 @@
 import math
 import warnings
-from typing import Any
 
 import numpy as np
 import pytest
@@ -9,8 +8,9 @@ from PIL import Image
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.drawing.panels import ImagePanel, TextPanel
+from hookviz.drawing.panels import ImagePanel
 from tests.codegen.script_cases import SHAPESNET, SQUEEZENET, ScriptCase
+from tests.lenses.said import texts
 from tests.networks import as_model, random_input, seeded
 from tests.pictures import picture
 
@@ -27,10 +27,6 @@ NOT_IN_SCRIPT = ("random_map", "rank_correlation")  # of other weights
 
 
 METHODS = ("gradient", "input × gradient", "SmoothGrad", "guided backpropagation")
-
-
-def texts(result: hookviz.LensResult) -> str:
-    return " ".join(panel.text for panel in result.panels if isinstance(panel, TextPanel))
 
 
 def images_of(result: hookviz.LensResult) -> list[ImagePanel]:
@@ -120,43 +116,10 @@ def test_smoothgrad_is_the_mean_over_noise_of_the_stated_size() -> None:
     np.testing.assert_array_equal(still.values["map"], np.ones((16, 16)))
 
 
-def test_smoothgrad_tells_and_can_be_cancelled(tiny: hookviz.Model) -> None:
-    reported: list[float] = []
-    chosen: dict[str, Any] = {"method": "SmoothGrad", "samples": 5}
-    hookviz.run_lens("saliency", tiny, picture(), progress=reported.append, **chosen)
-    assert reported == sorted(reported)
-    assert len(reported) == 6 * (4 + 1)  # two conv layers, there and back, and the end of a copy
-    assert reported[-1] == 1
-
-    class Cancelled(BaseException):
-        pass
-
-    def cancel(share: float) -> None:
-        if share > 0.5:
-            raise Cancelled
-
-    with pytest.raises(Cancelled):
-        hookviz.run_lens("saliency", tiny, picture(), progress=cancel, **chosen)
-
-
 def test_noise_leaves_torchs_own_generator_alone(tiny: hookviz.Model) -> None:
     before = torch.get_rng_state()
     hookviz.run_lens("saliency", tiny, picture(), method="SmoothGrad", samples=2)
     assert torch.equal(before, torch.get_rng_state())
-
-
-def test_a_channel_depends_on_the_pixels_that_it_looks_at() -> None:
-    network = seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 5), nn.Conv2d(4, 2, 12)))
-    result = hookviz.run_lens("saliency", as_model(network), random_input(0), layer="0", channel=2)
-    # the mean over 12×12 cells: a pixel counts every cell that sees it, with that tap's weight
-    expected = torch.zeros(3, 16, 16)
-    for row in range(12):
-        for column in range(12):
-            weight = network[0].weight
-            assert isinstance(weight, Tensor)
-            expected[:, row : row + 5, column : column + 5] += weight[2].detach() / 144
-    np.testing.assert_allclose(result.values["attribution"], expected, rtol=1e-4, atol=1e-7)
-    assert "the mean of channel 2 of 0" in texts(result)
 
 
 def test_guided_backpropagation_says_where_it_cuts(tiny: hookviz.Model) -> None:
@@ -207,12 +170,3 @@ def test_grey_inputs_and_networks_without_convolutions() -> None:
     result = hookviz.run_lens("saliency", as_model(network), image, target=2)
     expected = network.head.weight[2].detach().abs().view(8, 8)
     np.testing.assert_allclose(result.values["map"], expected, rtol=1e-6)
-
-
-def test_a_network_that_cuts_gradients_is_refused() -> None:
-    class Cut(Linear):
-        def forward(self, images: Tensor) -> Tensor:
-            return super().forward(images).detach()
-
-    with pytest.raises(hookviz.HookVizError, match="cuts the gradient between the input and"):
-        hookviz.run_lens("saliency", as_model(seeded(Cut)), random_input(0, 8))

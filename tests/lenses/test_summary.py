@@ -8,7 +8,6 @@ import torchinfo
 from torch import nn
 
 import hookviz
-from hookviz.drawing.panels import TablePanel, TextPanel
 from tests.codegen.script_cases import CONVNEXT, RESNET, ScriptCase
 from tests.networks import as_model, random_input, seeded
 
@@ -21,14 +20,13 @@ SCRIPTS = (
 
 @pytest.mark.parametrize(
     "name",
-    ["resnet18", "mobilenet_v2", "shufflenet_v2_x1_0", "googlenet", "convnext_tiny", "vgg11_bn"],
+    ["mobilenet_v2", "googlenet", "convnext_tiny"],
 )
 def test_it_agrees_with_torchinfo(name: str) -> None:
     model = hookviz.load_model(name, "random")
     side = 96
     result = hookviz.run_lens("summary", model, torch.zeros(1, 3, side, side))
-    table = result.panels[1]
-    assert isinstance(table, TablePanel)
+    table: Any = result.panels[1]
     layouts = {info.name: info.layout for info in hookviz.list_layers(model, kind="all")}
     theirs: dict[str, Any] = {}
     for layer in torchinfo.summary(
@@ -74,9 +72,8 @@ def test_a_transposed_convolution_works_once_per_place_of_its_input() -> None:
 
 def test_it_counts_and_says_so(tiny: hookviz.Model) -> None:
     result = hookviz.run_lens("summary", tiny, random_input(0), layers="convolutions")
-    says, table = result.panels
-    assert isinstance(says, TextPanel)
-    assert isinstance(table, TablePanel)
+    panels: Any = result.panels
+    says, table = panels
     assert [row[0] for row in table.rows] == ["conv1", "conv2"]
     assert "5 layers" not in says.text
     assert f"{sum(p.numel() for p in tiny.network.parameters()):,} parameters" in says.text

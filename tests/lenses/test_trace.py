@@ -82,34 +82,6 @@ def test_a_chain(tiny: hookviz.Model) -> None:
     assert not hook_count(tiny.network)
 
 
-def test_the_shortcuts_of_resnet_18_are_those_of_its_paper() -> None:
-    """He et al., 2016: each block's input is added to what its two convolutions make of it."""
-    calls, expected = 4, {(0, 1), (1, 2), (2, 3), (3, 4)}  # conv, norm, ReLU, pooling
-    entry, joins = 4, []
-    for stage in range(1, 5):
-        for block in range(2):
-            expected |= {(entry, calls + 1)} | {(calls + at, calls + at + 1) for at in range(1, 5)}
-            calls += 5  # conv, norm, ReLU, conv, norm
-            ends = {calls, entry}
-            if stage > 1 and block == 0:  # the shortcut has a conv and a norm of its own
-                expected |= {(entry, calls + 1), (calls + 1, calls + 2)}
-                ends = {calls, calls + 2}
-                calls += 2
-            calls += 1
-            expected |= {(end, calls) for end in ends}
-            entry = calls
-            joins.append(calls)
-    expected |= {(calls, calls + 1), (calls + 1, calls + 2)}  # pooling and the linear layer
-    result = look(hookviz.load_model("resnet18", "random"), side=64)
-    assert set(edges(result)) == expected
-    assert len(edges(result)) == len(expected)
-    names = [str(steps(result)[join - 1][0]) for join in joins]
-    assert names == [
-        f"layer{stage}.{block}.relu, call 2" for stage in range(1, 5) for block in (0, 1)
-    ]
-    assert "8 of them take in several outputs" in text(result)
-
-
 class Leaves(fx.Tracer):
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         return not any(m.children())
@@ -136,21 +108,14 @@ def by_fx(network: nn.Module) -> tuple[list[str], Edges]:
 @pytest.mark.parametrize(
     "name",
     [
-        *("googlenet", "shufflenet_v2_x0_5", "mobilenet_v3_small", "squeezenet1_1"),
-        *(
-            pytest.param(each, marks=pytest.mark.sweep("by day those with the same joints"))
-            for each in (
-                *("densenet121", "inception_v3", "efficientnet_b0"),
-                *("convnext_tiny", "regnet_y_400mf", "mnasnet0_5"),
-            )
-        ),
+        *("resnet18", "googlenet", "shufflenet_v2_x0_5", "mobilenet_v3_small", "squeezenet1_1"),
     ],
 )
 def test_the_edges_are_those_of_a_symbolic_trace(name: str) -> None:
     model = hookviz.load_model(name, "random")
-    result = look(model, side=96 if name == "inception_v3" else 64)
+    result = look(model, side=64)
     names, expected = by_fx(model.network)
-    assert [str(row[0]).split("#")[0] for row in steps(result)] == names
+    assert [str(row[0]).partition(", call")[0] for row in steps(result)] == names
     assert edges(result) == expected
 
 
@@ -334,17 +299,3 @@ def test_a_network_without_layers() -> None:
 
     with pytest.raises(hookviz.HookVizError, match="Bare runs no layer"):
         look(Bare())
-
-
-def test_progress_rises_to_the_end_and_can_end_the_run(tiny: hookviz.Model) -> None:
-    shares: list[float] = []
-    look(tiny, progress=shares.append)
-    assert shares == pytest.approx([done / 20 for done in range(1, 21)])
-
-    def cancel(share: float) -> None:
-        if share > 0.5:
-            raise RuntimeError("enough")
-
-    with pytest.raises(RuntimeError, match="enough"):
-        look(tiny, progress=cancel)
-    assert not hook_count(tiny.network)

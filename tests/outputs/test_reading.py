@@ -56,8 +56,7 @@ def test_one_number_an_image_is_a_row() -> None:
 
 
 def test_maps_are_their_means_and_the_shares_of_the_pixels() -> None:
-    found = read_scores(Output("maps"), OrderedDict(out=MAPS, aux=MAPS), 2, size=(4, 5))
-    assert found is not None
+    found: Any = read_scores(Output("maps"), OrderedDict(out=MAPS, aux=MAPS), 2, size=(4, 5))
     assert found.areas is not None
     torch.testing.assert_close(found.values, MAPS.mean((2, 3)))
     for image, areas in zip(MAPS, found.areas, strict=True):
@@ -66,8 +65,7 @@ def test_maps_are_their_means_and_the_shares_of_the_pixels() -> None:
 
 
 def test_boxes_are_the_best_score_of_each_class() -> None:
-    found = read_scores(Output("boxes"), BOXES, 2, 4)
-    assert found is not None
+    found: Any = read_scores(Output("boxes"), BOXES, 2, 4)
     assert found.kind == "boxes"
     torch.testing.assert_close(
         found.values, torch.tensor([[0.0, 0.4, 0.9, 0.0], [0.0, 0.0, 0.0, 0.0]])
@@ -94,27 +92,23 @@ def test_boxes_are_the_best_score_of_each_class() -> None:
 def test_what_is_not_said_is_found_or_left_open(
     raw: Tensor, kind: str, labels: int, expected: str
 ) -> None:
-    found = read_scores(Output(kind), raw, 2, labels)
-    assert found is not None
+    found: Any = read_scores(Output(kind), raw, 2, labels)
     assert found.kind == expected
 
 
 def test_one_logit_speaks_for_one_label_and_against_the_other() -> None:
     logit = torch.tensor([[-0.3]])
-    found = read_scores(Output("binary"), logit, 1)
-    assert found is not None
+    found: Any = read_scores(Output("binary"), logit, 1)
     shares = found.reading.values(found.values)
     torch.testing.assert_close(shares, torch.cat([1 - logit.sigmoid(), logit.sigmoid()], 1))
-    given = read_scores(Output("probabilities"), logit.sigmoid(), 1)
-    assert given is not None
+    given: Any = read_scores(Output("probabilities"), logit.sigmoid(), 1)
     torch.testing.assert_close(given.values, shares)
 
 
 def test_numbers_that_contradict_a_statement_leave_a_doubt() -> None:
     stated = Output("probabilities", is_said=False)
     for raw, kind in ((ROWS.sigmoid(), "probabilities"), (ROWS, "")):
-        found = read_scores(stated, raw, 2)
-        assert found is not None
+        found: Any = read_scores(stated, raw, 2)
         assert found.kind == kind
 
 
@@ -142,8 +136,7 @@ def test_pixels_have_the_probabilities_that_the_output_means() -> None:
     torch.testing.assert_close(map_probabilities(Output(), MAPS), MAPS[0].softmax(0))
     torch.testing.assert_close(map_probabilities(Output(), MAPS.softmax(1)), MAPS[0].softmax(0))
     torch.testing.assert_close(map_probabilities(Output("multilabel"), MAPS), MAPS[0].sigmoid())
-    shares = map_probabilities(Output("binary"), one)
-    assert shares is not None
+    shares: Any = map_probabilities(Output("binary"), one)
     torch.testing.assert_close(shares[1], one[0, 0].sigmoid())
     assert map_probabilities(Output(), one) is None
     assert map_probabilities(Output(), ROWS) is None

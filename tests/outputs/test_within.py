@@ -1,5 +1,7 @@
 """The part of an answer within a region; lenses ask about it in `test_asked_part.py`."""
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -18,8 +20,7 @@ def left(rows: int, columns: int) -> NDArray[np.float64]:
 def test_maps_are_their_means_over_the_region_whatever_part_answers() -> None:
     maps = torch.randn(2, 3, 4, 6)
     output = within(Output("maps", "out"), left, (32, 48), 0, "left")
-    found = read_scores(output, {"out": maps, "aux": maps + 1}, 2)
-    assert found is not None
+    found: Any = read_scores(output, {"out": maps, "aux": maps + 1}, 2)
     assert found.kind == "maps"
     torch.testing.assert_close(found.values, maps[..., :3].mean((2, 3)))
 

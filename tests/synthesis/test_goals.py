@@ -22,21 +22,6 @@ def test_value(objective: Objective, value: float) -> None:
     assert float(objective.value(OUTPUT)) == pytest.approx(value)
 
 
-@pytest.mark.parametrize(
-    ("objective", "says"),
-    [
-        (Objective.of_channel("conv1", 3), "channel 3 of conv1"),
-        (Objective.of_channel("conv1", 3, (0, 2)), "channel 3 of conv1, row 0, column 2"),
-        (Objective.of_class(2), "the score of class 2"),
-        (Objective.of_direction(None, {0: 1.0, 2: -1.0}), "the score of class 0 − class 2"),
-        (Objective.of_direction("a", {1: 0.5, 2: -2.0}), "0.5 × channel 1 − 2 × channel 2 of a"),
-        (Objective("conv1"), "all of conv1"),
-    ],
-)
-def test_words(objective: Objective, says: str, tiny: Model) -> None:
-    assert objective.says(tiny) == says
-
-
 def test_words_without_the_layer(tiny: Model) -> None:
     with speaking("zh_CN"):
         said = Objective.of_channel("conv1", 3, (0, 2)).says_alone(tiny)

@@ -46,22 +46,6 @@ def test_several_of_one_begin_with_seeds_that_follow_each_other(tiny: Model) -> 
     assert far.max() <= 2
 
 
-@pytest.mark.parametrize(
-    ("objective", "error", "message"),
-    [
-        (Objective.of_channel("conv3", 0), hookviz.UnknownLayerError, "conv2"),
-        (Objective.of_channel("conv2", 6), hookviz.SettingError, "it has 6, 0 to 5"),
-        (Objective.of_class(5), hookviz.SettingError, "no class 5"),
-        (Objective.of_channel("conv2", 0, (40, 0)), hookviz.SettingError, "no row 40"),
-    ],
-)
-def test_what_is_not_there_is_named(
-    objective: Objective, error: type[Exception], message: str, tiny: Model
-) -> None:
-    with pytest.raises(error, match=message):
-        hookviz.maximize(tiny, objective, steps=2, method=SHORT)
-
-
 @pytest.mark.parametrize("steps", [0, 5000])
 def test_steps_are_bounded(steps: int, tiny: Model) -> None:
     with pytest.raises(hookviz.SettingError, match="1 to 4096"):

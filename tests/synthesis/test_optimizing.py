@@ -40,12 +40,6 @@ def test_a_linear_filters_picture_is_its_kernel() -> None:
     assert correlation(picture, gabor(0.3)) >= 0.95
 
 
-def test_what_silences_a_linear_filter_is_its_negative() -> None:
-    objective = Objective("conv", ((0, 1.0),), rises=False)
-    picture = optimized(model_of(seeded(Filter)), objective, STILL, 200)
-    assert correlation(picture, gabor(0.3)) <= -0.95
-
-
 def test_a_quadrature_pairs_picture_is_its_wave_in_some_phase() -> None:
     picture = optimized(model_of(seeded(Pair)), Objective.of_channel("amplitude", 0), STILL, 200)
     waves = torch.stack([gabor(0.0), gabor(math.pi / 2)]).flatten(1).double()
@@ -110,17 +104,6 @@ def test_stopped_and_gone_on_with_it_is_the_same_to_the_bit(method: SynthesisMet
     other = Optimization(model, goals, SynthesisMethod(32, seed=1))
     other.run(9)
     assert not torch.equal(at_once.tensor(), other.tensor())
-
-
-def test_pictures_that_are_made_together_are_those_made_alone() -> None:
-    model = as_model(seeded(Tiny))
-    goals = [Objective.of_channel("conv2", channel) for channel in (4, 0, 2)]
-    together = Optimization(model, goals, SHORT)
-    together.run(12)
-    for number, goal in enumerate(goals):
-        alone = Optimization(model, [goal], SHORT)
-        alone.run(12)
-        torch.testing.assert_close(alone.tensor()[0], together.tensor()[number], rtol=0, atol=0.02)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])

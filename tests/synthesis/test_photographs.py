@@ -29,10 +29,3 @@ def test_plain_and_back() -> None:
     shades = torch.linspace(0.1, 0.9, 16).reshape(1, 1, 4, 4)
     back = photographs.to_pictures(photographs.to_plain(shades, colours), colours)
     torch.testing.assert_close(back, shades)
-
-
-def test_low_frequencies_are_the_strong_ones() -> None:
-    magnitudes = photographs.magnitudes(64)
-    assert magnitudes.shape == (3, 64, 33)
-    near, far = magnitudes[:, 1:4, 1:4].mean(), magnitudes[:, 28:36, 24:].mean()
-    assert near > 10 * far

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torchvision.models.detection import fasterrcnn_mobilenet_v3_large_320_fpn
 from torchvision.models.segmentation import deeplabv3_mobilenet_v3_large
 
 import hookviz
-from hookviz.lenses.contract.asked_part import parts_of_answer
-from hookviz.lenses.contract.running import find_lens, list_lenses
+from tests.lenses.contract.test_function_targets import a_picture, detector
 from tests.networks import Tiny, random_input, seeded
 
 CORNER = "rect:0.25,0.5,1,0.75"  # of 16 × 16 cells the columns from 4 and the rows 8 to 11
@@ -75,11 +73,8 @@ def test_a_region_of_deeplab_is_that_of_pytorch_grad_cam() -> None:
             out: Tensor = self.network(images)["out"]
             return out
 
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        network = deeplabv3_mobilenet_v3_large(
-            weights=None, weights_backbone=None, num_classes=3
-        ).eval()
+    options = {"weights": None, "weights_backbone": None, "num_classes": 3}
+    network = seeded(lambda: deeplabv3_mobilenet_v3_large(**options)).eval()
     image, layer = random_input(1, side=64), "classifier.1"
     marked = np.zeros((64, 64), np.float32)
     marked[16:48, 24:56] = 1
@@ -114,14 +109,8 @@ def test_one_logit_a_pixel_is_asked_about_for_and_against() -> None:
 
 
 def test_the_box_that_overlaps_the_region_most_is_asked_about() -> None:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        network = fasterrcnn_mobilenet_v3_large_320_fpn(
-            weights=None, weights_backbone=None, num_classes=4, box_score_thresh=0.0
-        ).eval()
-    image = torch.rand(1, 3, 64, 64, generator=torch.Generator().manual_seed(0))
-    answer = hookviz.capture(network, image, ()).answer
-    assert answer is not None
+    network, image = seeded(detector).eval(), a_picture()
+    answer: Any = hookviz.capture(network, image, ()).answer
     assert answer.boxes is not None
     with torch.no_grad():
         found = network(image)[0]
@@ -179,9 +168,3 @@ def test_what_has_no_such_part_is_refused_in_words() -> None:
         hookviz.run_lens("saliency", steps, sound, region=CORNER)
     with pytest.raises(hookviz.HookVizError, match="no parameter 'region'"):
         hookviz.run_lens("summary", maps, random_input(1, side=16), region=CORNER)
-
-
-def test_lenses_that_ask_about_a_class_take_a_part_of_the_answer() -> None:
-    taking = {lens.slug for lens in list_lenses() if parts_of_answer(lens)}
-    assert {"grad-cam", "saliency", "occlusion", "ablate", "channels-that-matter"} <= taking
-    assert "region" not in parts_of_answer(find_lens("responds-here"))

@@ -5,9 +5,10 @@ import pytest
 from torch import nn
 
 import hookviz
-from hookviz.drawing.panels import ImagePanel, TextPanel
+from hookviz.drawing.panels import ImagePanel
 from hookviz.lenses.contract.beside_random import BesideRandom
 from hookviz.lenses.contract.running import list_lenses
+from tests.lenses.said import texts
 from tests.lenses.test_every_lens import Untouched
 from tests.networks import Tiny, all_hooks, as_model, seeded
 from tests.pictures import picture
@@ -23,15 +24,6 @@ QUICK: dict[str, dict[str, Any]] = {
     "occlusion": {"window": 16, "stride": 16},
     "integrated-gradients": {"steps": 3},
 }
-
-
-def texts(result: hookviz.LensResult) -> str:
-    return " ".join(panel.text for panel in result.panels if isinstance(panel, TextPanel))
-
-
-def test_the_lenses_that_show_where_it_looks_have_it() -> None:
-    maps = ["grad-cam", "integrated-gradients", "occlusion", "saliency"]
-    assert sorted(SWITCHED) == sorted([*maps, "maximize"])
 
 
 @pytest.mark.parametrize("slug", WITH)

@@ -38,6 +38,18 @@ def in_region(output: Any) -> Tensor:
     return region
 
 
+def detector() -> nn.Module:
+    options = {"num_classes": 4, "box_score_thresh": 0.0}
+    network: nn.Module = fasterrcnn_mobilenet_v3_large_320_fpn(
+        weights=None, weights_backbone=None, **options
+    )
+    return network
+
+
+def a_picture() -> Tensor:
+    return torch.rand(1, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+
+
 def grad_cam_of(
     network: nn.Module, layer: str, image: Tensor, target: Callable[[Any], Tensor]
 ) -> Any:
@@ -120,12 +132,7 @@ def test_a_class_of_maps_is_its_mean_over_the_pixels() -> None:
 
 
 def test_a_detector_is_asked_about_one_box() -> None:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        network = fasterrcnn_mobilenet_v3_large_320_fpn(
-            weights=None, weights_backbone=None, num_classes=4, box_score_thresh=0.0
-        ).eval()
-    image = torch.rand(1, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    network, image = seeded(detector).eval(), a_picture()
 
     def second(output: Any) -> Tensor:
         score: Tensor = output[0]["scores"][1]
@@ -165,7 +172,7 @@ def expect_as_pytorch_grad_cam(
     """
     import pytorch_grad_cam  # noqa: PLC0415
 
-    image = torch.rand(1, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    image = a_picture()
     modules = [network.get_submodule(layer)]
     with pytorch_grad_cam.GradCAM(Read(network, read), modules) as cam:
         theirs = cam(input_tensor=image.clone().requires_grad_(), targets=[target])[0]
@@ -184,12 +191,7 @@ def test_a_box_is_asked_about_by_pytorch_grad_cams_own_target() -> None:
     """It adds to the box's score how far it overlaps the box that was asked for."""
     from pytorch_grad_cam.utils.model_targets import FasterRCNNBoxScoreTarget  # noqa: PLC0415
 
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        network = fasterrcnn_mobilenet_v3_large_320_fpn(
-            weights=None, weights_backbone=None, num_classes=4, box_score_thresh=0.0
-        ).eval()
-    image = torch.rand(1, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    network, image = seeded(detector).eval(), a_picture()
     with torch.no_grad():
         found = network(image)[0]
     best = FasterRCNNBoxScoreTarget(found["labels"][:1], found["boxes"][:1].numpy())
@@ -207,9 +209,7 @@ def test_a_box_is_asked_about_by_pytorch_grad_cams_own_target() -> None:
 def test_yolo_is_asked_about_a_class_and_a_box(
     family: str, config: str, layer: str, target: Callable[[Any], Tensor]
 ) -> None:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        network = ultralytics(family, config).eval()
+    network = seeded(lambda: ultralytics(family, config)).eval()
     expect_as_pytorch_grad_cam(network, layer, lambda out: out[0], target)
 
 

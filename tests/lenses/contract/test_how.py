@@ -6,23 +6,15 @@ import pytest
 import torch
 
 import hookviz
-from hookviz.drawing.panels import TextPanel
 from hookviz.hooking.network_state import share
-from hookviz.lenses.contract.how import how_note
 from hookviz.types import Model
+from tests.lenses.said import texts
 from tests.networks import as_model, random_input, seeded
 from tests.wide_networks import Wide
 
 
 def notes(slug: str, model: Model, image: torch.Tensor, **chosen: Any) -> str:
-    result = hookviz.run_lens(slug, model, image, **chosen)
-    panels = [panel for panel in result.panels if isinstance(panel, TextPanel)]
-    return " ".join(panel.text for panel in panels)
-
-
-def test_it_is_a_note_where_there_is_something_to_say() -> None:
-    assert how_note("") == ()
-    assert how_note("so") == (TextPanel("so", "note"),)
+    return texts(hookviz.run_lens(slug, model, image, **chosen))
 
 
 @pytest.mark.parametrize(
