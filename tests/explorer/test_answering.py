@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 import hookviz
-from hookviz.explorer.answering import QUESTIONS, answer
+from hookviz.explorer.answering import answer
 from hookviz.explorer.question import Question, QuestionError
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View, choices
@@ -52,8 +52,3 @@ def test_whatever_a_link_says_there_are_layers_and_tiles(
     json.dumps(found.facts, allow_nan=False)
     assert bool(found.data) == (name in {"tiles", "photograph"})
     assert "kind" not in found.facts  # which a message has beside them
-
-
-def test_every_question_has_an_answer_in_words_of_its_own() -> None:
-    assert {"layers", "tree", "tiles", "field", "photograph", "changes"} <= QUESTIONS.keys()
-    assert all(each.__name__.startswith("answer_") for each in QUESTIONS.values())

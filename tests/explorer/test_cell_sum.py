@@ -1,9 +1,7 @@
-"""Why a cell has its value, as data, against a plain convolution."""
+"""Why a cell has its value, as data, beside test_origin.py, which has its numbers."""
 
-import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from hookviz.explaining import cell_sum as arithmetic
@@ -37,21 +35,6 @@ def network() -> Wide:
 @pytest.fixture
 def call(network: Wide) -> LayerCall:
     return record_layer_call(as_model(network), random_input(3), "conv")
-
-
-def test_the_rows_are_the_largest_products_of_the_real_sum(network: Wide, call: LayerCall) -> None:
-    facts = cell_sum(arithmetic.explain_cell(call, 2, 3, 4), "spread", "coolwarm")
-    with torch.no_grad():
-        inputs = F.pad(network.spread(random_input(3)), (1, 1, 1, 1))[0]
-        patch = inputs[:, 6:9, 8:11].double()
-        terms = (patch * network.conv.weight[2].double()).sum((1, 2)).numpy()
-    largest = np.argsort(-np.abs(terms))[:5].tolist()
-    assert [row["input"] for row in facts["rows"]] == largest
-    np.testing.assert_allclose([row["term"] for row in facts["rows"]], terms[largest], rtol=1e-5)
-    np.testing.assert_allclose(facts["rows"][0]["patch"], patch[largest[0]].numpy(), rtol=1e-4)
-    assert facts["most"] == pytest.approx(np.abs(terms).max())
-    assert facts["upstream"] == "spread"
-    assert facts["rest"].startswith("the other 4 inputs together")
 
 
 def test_it_says_that_the_sum_is_the_networks_and_what_followed(

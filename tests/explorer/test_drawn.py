@@ -86,12 +86,6 @@ def test_a_held_scale_is_that_of_its_own_layer(subject: Subject) -> None:
         assert drawn(subject, replace(other, held=held)).own.sprite == alone
 
 
-def test_scales_of_each_channels_own_are_not_held(subject: Subject) -> None:
-    own = drawn(subject, View(scale="channel")).own
-    assert held_in_view(Held(("of",), own.limits, signed=True)) is None
-    assert held_in_view(None) is held_in_view(Held()) is None
-
-
 @pytest.mark.parametrize("view", [View(), View(sort="change", top=16), View(colours="cividis")])
 def test_a_pair_is_on_one_scale(subject: Subject, model: Model, view: View) -> None:
     shown = drawn(replace(subject, pinned=pinned(subject, "stem.first.norm")), view)
@@ -116,23 +110,6 @@ def test_a_pair_is_on_one_scale(subject: Subject, model: Model, view: View) -> N
     again = drawn(replace(subject, pinned=pinned(subject, "stem.first.norm")), view).compared
     assert again is not None
     assert again.pair is shown.compared.pair
-
-
-def test_a_that_is_gone_leaves_the_layer_as_it_is_and_says_why(subject: Subject) -> None:
-    def gone() -> torch.Tensor:
-        raise hookviz.HookVizError("A is of somebody's own photograph")
-
-    lost = replace(subject, pinned=replace(pinned(subject, "stage1"), read=gone))
-    shown = drawn(lost, View(compared="A"))
-    assert (shown.compared, shown.warning) == (None, "A is of somebody's own photograph")
-    assert shown.grid.sprite == drawn(subject, View()).grid.sprite
-
-
-def test_of_two_shapes_a_can_be_shown_alone(subject: Subject) -> None:
-    unlike = replace(subject, pinned=pinned(subject, "stage1"))
-    assert drawn(unlike, View(compared="A")).is_of_a
-    assert not drawn(unlike, View(compared="Split")).is_of_a
-    assert not drawn(subject, View(compared="A")).is_of_a
 
 
 @pytest.fixture(scope="module")

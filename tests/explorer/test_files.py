@@ -11,7 +11,7 @@ from hookviz.errors import SettingError
 from hookviz.explorer.question import NotThereError
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
-from tests.explorer.asking import NO_NUMBERS, ask
+from tests.explorer.asking import ask
 from tests.explorer.subjects import pinned, subject_of
 from tests.networks import Tiny, as_model, seeded
 
@@ -31,18 +31,14 @@ def test_the_numbers_are_the_captures_bit_for_bit(subject: Subject) -> None:
     np.testing.assert_array_equal(read, values.numpy())
 
 
-def test_the_picture_opens(subject: Subject) -> None:
+def test_the_picture_and_the_page_open(subject: Subject) -> None:
     answer = ask(subject, "file", VIEW, kind="channel-png", channel=3)
     assert answer.facts == {"name": "Tiny-conv2-channel-3.png", "mime": "image/png"}
     with Image.open(io.BytesIO(answer.data)) as picture:
         picture.load()
         assert picture.format == "PNG"
         assert picture.width > 1000  # 3 × 3.6 inches at 200 dots each
-    assert ask(subject, "file", VIEW, kind="channel-png", channel=3) == answer
     assert ask(subject, "file", VIEW, kind="channel-png", channel=2).data != answer.data
-
-
-def test_the_page_opens(subject: Subject) -> None:
     answer = ask(subject, "file", VIEW, kind="channel-pdf", channel=3)
     assert answer.facts == {"name": "Tiny-conv2-channel-3.pdf", "mime": "application/pdf"}
     assert answer.data.startswith(b"%PDF-")
@@ -77,13 +73,9 @@ def test_beside_a_it_is_in_the_colours_of_both(subject: Subject) -> None:
     assert csv == ask(subject, "file", VIEW, kind="channel-csv", channel=3)
 
 
-@pytest.mark.parametrize("kind", ["channel-svg", "png", "", None, 3, ["channel-png"]])
-def test_another_kind_is_refused_with_those_that_there_are(subject: Subject, kind: object) -> None:
-    with pytest.raises(SettingError, match="Choose from channel-png, channel-pdf, channel-csv"):
-        ask(subject, "file", VIEW, kind=kind, channel=3)
-
-
-@pytest.mark.parametrize("given", [*NO_NUMBERS, 6])
-def test_a_channel_that_is_not_there_is_refused(subject: Subject, given: object) -> None:
+def test_what_is_not_there_is_refused(subject: Subject) -> None:
+    for kind in ("channel-svg", ["channel-png"]):
+        with pytest.raises(SettingError, match="Choose from channel-png, channel-pdf, channel-csv"):
+            ask(subject, "file", VIEW, kind=kind, channel=3)
     with pytest.raises(NotThereError, match="conv2 has no channel"):
-        ask(subject, "file", VIEW, kind="channel-csv", channel=given)
+        ask(subject, "file", VIEW, kind="channel-csv", channel=6)

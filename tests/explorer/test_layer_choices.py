@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import nn
 
 import hookviz
 from hookviz.atlas.known_atlases import atlas_of
@@ -14,7 +13,6 @@ from hookviz.explorer.view import View, choices
 from hookviz.language.speaking import speaking
 from hookviz.types import Model
 from tests.explorer.subjects import asked, pinned, subject_of
-from tests.networks import as_model
 
 
 @pytest.fixture(scope="module")
@@ -78,13 +76,6 @@ def test_what_is_offered_can_be_in_a_link(subject: Subject) -> None:
     assert [each["value"] for each in row["tops"]] == ["all", "16", "64"]  # of 128 channels
     assert len(row["colourMaps"]) == len(COLORMAPS) + 1
     assert {each.word for each in choices().values()} > {"sort", "top", "scale", "colours"}
-
-
-@pytest.mark.parametrize("count", [8, 16, 17, 64, 65, 256, 257])
-def test_fewer_channels_can_be_shown_than_there_are(count: int) -> None:
-    network = subject_of(as_model(nn.Sequential(nn.Conv2d(3, count, 3)).eval()))
-    fewer = [str(each) for each in (16, 64, 256) if each < count]
-    assert [each["value"] for each in asked(network, "layers")["tops"]] == ["all", *fewer]
 
 
 def test_a_pair_of_one_shape_can_be_sorted_by_change(subject: Subject) -> None:

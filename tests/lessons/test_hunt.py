@@ -13,14 +13,11 @@ def after(*tries: int) -> Hunt:
 
 
 def test_nothing_is_told_before_it_is_found() -> None:
-    hunt = after(3, 2)
+    hunt = after(3, 3, 2, 3)  # a tile counts once
+    assert hunt.tries == (3, 2)
     assert not hunt.is_over
     assert (hunt.closest_so_far, hunt.closer_than(3), hunt.stars) == (3, 1, 0)
     assert Hunt(LIKENESS).closest_so_far is None
-
-
-def test_a_tile_counts_once() -> None:
-    assert after(3, 3, 2, 3).tries == (3, 2)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +28,7 @@ def test_fewer_tries_are_more_stars(tries: tuple[int, ...], stars: int) -> None:
     assert hunt.is_found
     assert hunt.stars == stars
     assert hunt.trying(7) == hunt  # it is over
+    assert Hunt((0.5, 0.5, 0.1)).trying(1).is_found  # one that is as alike
 
 
 def test_an_answer_that_was_asked_for_has_no_star() -> None:
@@ -39,10 +37,6 @@ def test_an_answer_that_was_asked_for_has_no_star() -> None:
     assert (given_up.best, given_up.stars, given_up.is_found) == (1, 0, False)
     assert given_up.trying(1) == given_up
     assert after(1).giving_up().stars == 3  # there is nothing left to ask for
-
-
-def test_one_that_is_as_alike_is_the_one() -> None:
-    assert Hunt((0.5, 0.5, 0.1)).trying(1).is_found
 
 
 @pytest.mark.parametrize("hunt", [after(), after(3, 2), after(3, 1), after(3).giving_up()])

@@ -22,10 +22,6 @@ def test_progress_passes_on_until_the_time_is_over() -> None:
     assert shares == [0.25]
 
 
-def test_nobody_has_to_look_at_the_progress() -> None:
-    TimeLimit.from_now("A run").within()(1.0)
-
-
 def test_the_settings_say_how_long_a_run_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOOKVIZ_RUN_SECONDS", "7")
     settings.cache_clear()

@@ -5,7 +5,7 @@ import streamlit as st
 from starlette.requests import HTTPConnection
 from streamlit.testing.v1 import AppTest
 
-from hookviz.ui.languages import in_link, language_of, nearest
+from hookviz.ui.languages import language_of, nearest
 
 
 @pytest.mark.parametrize(
@@ -26,10 +26,6 @@ def test_whoever_reads_a_language_gets_the_one_that_is_there(
     asked: str, spoken: str | None
 ) -> None:
     assert nearest(asked, ("en", "zh_CN")) == spoken
-
-
-def test_links_write_a_language_as_browsers_do() -> None:
-    assert in_link("zh_CN") == "zh-CN"
 
 
 @pytest.mark.parametrize(

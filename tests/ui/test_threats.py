@@ -74,19 +74,19 @@ def test_rubbish_in_every_parameter_of_the_view_leaves_a_page(offline: None, pla
 
 
 def rubbish_by_lens() -> dict[str, list[str]]:
-    """A piece of rubbish for each lens, and for each kind of parameter every piece at some lens.
+    """For each kind of parameter every piece of rubbish at some lens.
 
     What a value means is read by the kind, so that another lens with the same kinds adds nothing.
     """
     values = (*RUBBISH[:-1], "x" * 10_000)
     met: set[tuple[type, str]] = set()
     chosen: dict[str, list[str]] = {}
-    for place, lens in enumerate(running.list_lenses()):
+    for lens in running.list_lenses():
         kinds = {type(parameter) for parameter in lens.parameters}
-        own = values[place % len(values)]
-        asked = [value for value in values if value == own or {(k, value) for k in kinds} - met]
+        asked = [value for value in values if {(kind, value) for kind in kinds} - met]
         met |= {(kind, value) for kind in kinds for value in asked}
-        chosen[lens.slug] = asked
+        if asked:
+            chosen[lens.slug] = asked
     return chosen
 
 

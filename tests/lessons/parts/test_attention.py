@@ -128,11 +128,3 @@ def test_a_network_without_patches_has_dashes(scene: object) -> None:
 
 def test_the_link_leads_to_the_layer() -> None:
     assert PART.link(patches(), with_defaults(PART)) == {"layer": "blocks.3.attn"}
-
-
-def test_an_empty_layer_and_another_token_are_refused() -> None:
-    layer, asks = PART.options
-    assert layer.check("")
-    assert not layer.check("blocks.0.attn")
-    assert asks.check("register")
-    assert not asks.check("class")

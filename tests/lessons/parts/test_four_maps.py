@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 
+import hookviz
+from hookviz.lessons.catalog import lessons
 from hookviz.lessons.kernels import PRESETS
+from hookviz.lessons.lesson import Live
 from hookviz.lessons.parts.four_maps import PART, kernel_map, lettered
 from hookviz.lessons.pictures import grey_of
+from tests.lessons.conftest import scene_of
 from tests.lessons.parts.scenes import cat, with_defaults
 
 
@@ -23,6 +27,18 @@ def test_maps_belong_to_the_kernels_that_the_letters_say() -> None:
         np.testing.assert_allclose(
             kernel_map(cat(), PRESETS[name]), correlate(grey, kernel, mode="nearest"), atol=1e-5
         )
+
+
+def test_all_four_maps_of_the_question_show_edges() -> None:
+    """None can be told at a glance: each has both signs, on little of the picture."""
+    lesson = next(each for each in lessons() if each.slug == "channels")
+    scene = scene_of(hookviz.load_model("shapesnet"), lesson.defaults["sample"])
+    (live,) = (each for each in lesson.steps[0].blocks if isinstance(each, Live))
+    for name in lettered(live.options).values():
+        values = kernel_map(scene, PRESETS[name])
+        strong = np.abs(values).max() / 4
+        assert 0.005 < (values > strong).mean() < 0.25
+        assert 0.005 < (values < -strong).mean() < 0.25
 
 
 def test_an_edge_from_left_to_right_is_the_vertical_kernels_alone() -> None:

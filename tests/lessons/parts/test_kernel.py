@@ -52,11 +52,6 @@ def test_networks_whose_kernels_can_not_be_shown_say_so(options_of: Callable[...
     assert PART.facts(large, options_of("kernel"))["side"] == 3  # those made by hand work
 
 
-def test_another_network_has_another_size(options_of: Callable[..., Options]) -> None:
-    other = scene_of(hookviz.load_model("squeezenet"))
-    assert PART.facts(other, options_of("kernel", kernel="layer"))["side"] == 3
-
-
 def test_a_lesson_says_which_kernels_are_offered(options_of: Callable[..., Options]) -> None:
     assert offered(options_of("kernel")) == (*PRESETS, "layer")
     assert offered(options_of("kernel", offer="copy, blur")) == ("copy", "blur")

@@ -22,16 +22,6 @@ def test_the_numbers_are_those_of_the_file(
         assert (facts["image_width"], facts["image_height"]) == image.size
 
 
-def test_what_the_network_gets_is_the_pixel_shifted_and_scaled(
-    scene: LessonScene, options_of: Callable[..., Options]
-) -> None:
-    facts = PART.facts(scene, options_of("pixels"))
-    steps = scene.model.preprocess
-    for place, colour in enumerate(("red", "green", "blue")):
-        value = (int(facts[colour]) / 255 - steps.mean[place]) / steps.std[place]  # type: ignore[union-attr]
-        assert facts[f"{colour}_input"] == pytest.approx(value, abs=0.01)
-
-
 @pytest.mark.parametrize(("at", "row", "column"), [("5,9", 5, 9), ("500,0", 127, 0)])
 def test_the_facts_are_those_of_the_pixel_that_is_picked(
     scene: LessonScene, options_of: Callable[..., Options], at: str, row: int, column: int

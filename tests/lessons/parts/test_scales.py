@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import hookviz
-from hookviz.drawing.scales import SCALES as ALL
-from hookviz.lessons.parts.scales import PART, PICKED, SCALES
+from hookviz.lessons.parts.scales import PART, PICKED
 from hookviz.wording import number
 from tests.lessons.parts.scenes import star, with_defaults
 
@@ -31,7 +30,3 @@ def test_another_channel_that_was_picked_is_told_of_with_its_own_size() -> None:
     assert facts["channel"] == 5 != facts["weakest"]
     assert facts["largest"] == number(float(np.abs(maps[5]).max()))
     assert facts["times"] == pytest.approx(np.abs(maps).max() / np.abs(maps[5]).max())
-
-
-def test_the_scales_are_those_of_grids() -> None:
-    assert set(SCALES) <= set(ALL)

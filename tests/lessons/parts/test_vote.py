@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 
 from hookviz.lessons.parts.vote import (
     CHANNEL,
@@ -18,7 +17,6 @@ from hookviz.lessons.parts.vote import (
     scores_of,
     vote_of,
 )
-from hookviz.lessons.scores import Scores
 from hookviz.wording import number
 from tests.lessons.parts.scenes import cat, star, with_defaults
 
@@ -50,18 +48,6 @@ def test_facts_are_the_networks_own_numbers() -> None:
         "The probability of star is 98.7 %, that of grid 0.14 %: about 700 times less."
     )
     assert np.sort(shares)[-1] / np.sort(shares)[-2] == pytest.approx(700, rel=0.05)
-
-
-def test_the_same_number_added_to_all_scores_changes_no_chance() -> None:
-    """As the answer to the lesson's question says; also where the powers would overflow."""
-
-    def chances(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        return Scores(scores, ()).chances
-
-    scores = np.array([3.0, -1.0, 2.5])
-    np.testing.assert_allclose(chances(scores + 1000), chances(scores), rtol=1e-4)
-    assert chances(scores).sum() == pytest.approx(1)
-    assert chances(scores * 2).max() > chances(scores).max()
 
 
 def test_of_another_ending_the_scores_are_told_and_no_vote() -> None:

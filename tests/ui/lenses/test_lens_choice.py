@@ -55,9 +55,7 @@ def test_a_block_can_be_asked_about(lens: str, layer: str, says: str) -> None:
 
 
 def test_a_lens_that_needs_a_conv_layer_begins_at_the_last_one_in_the_block() -> None:
-    page = opened(model="ResNet-18", weights="random", lens="embedding", layer="layer2")
-    page.query_params["lens"] = "channels-that-matter"
-    page.run()
+    page = opened(model="ResNet-18", weights="random", lens="kernels", layer="layer2")
     assert asked(page, "layers")["layer"] == "layer2.1.conv2"
     assert not page.warning
 

@@ -9,8 +9,7 @@ import pytest
 import streamlit as st
 
 from hookviz.lessons.catalog import lessons
-from hookviz.ui.lessons import hunt
-from hookviz.ui.lessons.parts import kernel, riddle, what_if
+from hookviz.ui.lessons.parts import kernel, what_if
 from tests.ui.lessons.test_texts_follow import OpenStep
 
 Given = tuple[Any, ...]
@@ -54,27 +53,6 @@ def test_two_channels_are_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch, ("what-if", 3), (what_if, "mosaic"), flip(4), flip(1), flip(7), flip(1)
     )
     assert moved["flipped"] == "4,7"
-
-
-def test_both_tries_of_a_hunt_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    def attempt(channel: int) -> Callable[[Given], object]:
-        return lambda given: given[2](channel, None)
-
-    moved = done_at_once(monkeypatch, ("channels", 4), (hunt, "mosaic"), attempt(5), attempt(2))
-    assert moved["hunt"].split(" ")[-1] == "5.2"
-
-
-def test_what_is_uncovered_stays_so_when_a_name_is_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
-    moved = done_at_once(
-        monkeypatch,
-        ("image", 1),
-        (riddle, "show_riddle"),
-        lambda given: given[1](2),  # uncovers
-        lambda given: given[2]("star"),
-        lambda given: given[2]("star"),  # clicked twice
-        lambda given: given[2]("ball"),
-    )
-    assert moved["riddle"].split(" ")[1:] == ["2", "2", "star", "ball"]
 
 
 def test_the_effect_is_that_of_the_weight_that_was_changed_last(

@@ -62,9 +62,10 @@ def test_it_says_that_a_large_networks_numbers_are_rounded() -> None:
     assert "100,000" not in said["shapesnet"]
 
 
-@pytest.mark.parametrize("name", ["shapesnet", "squeezenet1_1"])
-@pytest.mark.parametrize("size", [None, 96])
-@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize(
+    ("name", "size", "whole"),
+    [("shapesnet", None, False), ("squeezenet1_1", 96, False), ("squeezenet1_1", None, True)],
+)
 def test_the_part_that_is_framed_is_what_the_network_sees(
     name: str, size: int | None, whole: bool
 ) -> None:

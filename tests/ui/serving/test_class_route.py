@@ -61,44 +61,6 @@ def until(server: Server, **state: int) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.sweep("by day two screens: tests/e2e/test_classroom.py")
-def test_forty_screens_get_each_state_and_count_once_each(
-    server: Server, begun: dict[str, str]
-) -> None:
-    async def teach(teacher: ClassSeat, pupils: list[ClassSeat]) -> None:
-        for number in range(12):
-            await teacher.say(state=f"?model=ShapesNet&channel={number}&lang=de&upload=face.png")
-            shown = f"channel={number}&model=ShapesNet"
-            await asyncio.gather(*(pupil.shows(shown) for pupil in pupils))
-        assert all(pupil.view["state"]["sample"] for pupil in pupils)
-        params = {"code": begun["code"], "words": "Which <b>map</b>?", "answer": ["A", "B", "C"]}
-        await asyncio.to_thread(asked, server, "ask", **params)
-        for pupil in pupils:
-            while not pupil.view.get("question"):
-                await pupil.hear()
-        question = pupils[0].view["question"]
-        assert question["words"] == "Which <b>map</b>?"
-        for answer in (0, 1):  # each changes its mind, but for the last ten
-            some = pupils if answer == 0 else pupils[:30]
-            await asyncio.gather(
-                *(each.say(vote=answer, question=question["number"]) for each in some)
-            )
-        while (teacher.view.get("question") or {}).get("tally") != [10, 30, 0]:
-            await teacher.hear()
-        await teacher.say(close=question["number"])
-        for pupil in pupils:
-            while pupil.view["question"].get("tally") != [10, 30, 0]:
-                await pupil.hear()
-        await teacher.say(away=question["number"])
-        await asyncio.gather(*(pupil.until(question=None) for pupil in pupils))
-        await asyncio.to_thread(asked, server, "end", code=begun["code"])
-        assert set(await asyncio.gather(*(pupil.end() for pupil in pupils))) == {1000}
-        assert pupils[0].view["over"] == "ended"
-
-    taught(server, begun, 40, teach)
-    until(server, classes=0, passes=0)
-
-
 def test_states_that_come_faster_than_they_are_read_are_skipped(
     server: Server, begun: dict[str, str]
 ) -> None:

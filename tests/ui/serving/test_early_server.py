@@ -1,22 +1,16 @@
 """Tests for the server that answers while the page is being loaded: real processes and sockets."""
 
 import asyncio
-import json
 import os
-import socket
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from hookviz.ui.serving import early_server
+from scripts.servers import free_port
 from tests.loops import in_a_loop_of_its_own
 
 APP = Path(__file__).parents[3] / "app.py"
@@ -67,52 +61,15 @@ def test_it_imports_neither_torch_nor_matplotlib() -> None:
     assert said.stdout.split() == []
 
 
-@contextmanager
-def serving(**environment: str) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = subprocess.Popen(
-        [*(sys.executable, "-m", "streamlit", "run", str(APP)), f"--server.port={port}"],
-        env=os.environ | environment,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        yield f"http://127.0.0.1:{port}", server
-    finally:
-        server.terminate()
-        server.communicate(timeout=60)
-
-
-def get(address: str) -> bytes:
-    """Return what the server answers, once it listens."""
-    until = time.monotonic() + 60
-    while True:
-        try:
-            with urllib.request.urlopen(address, timeout=60) as answer:
-                content: bytes = answer.read()
-                return content
-        except urllib.error.HTTPError:
-            raise
-        except OSError:
-            assert time.monotonic() < until, address
-
-
-def test_a_server_tells_its_health_and_runs_the_page_when_it_is_there() -> None:
-    with serving() as (address, _):
-        assert get(f"{address}/_stcore/health") == b"ok"
-        assert b"<div" in get(address)
-        assert json.loads(get(f"{address}/health/deep")) == {
-            "status": "ok",
-            "script": "ok",
-            "engine": "ok",
-        }
-
-
 def test_a_server_whose_page_can_not_be_loaded_ends_and_says_why() -> None:
-    with serving(HOOKVIZ_START="resnet81") as (_, server):
-        said = server.communicate(timeout=120)[1]
-    assert server.returncode != 0
-    assert "There is no model called 'resnet81'" in said
+    """One whose page can be tells its health in tests/e2e/test_queue.py."""
+    ended = subprocess.run(
+        [*(sys.executable, "-m", "streamlit", "run", str(APP)), f"--server.port={free_port()}"],
+        env=os.environ | {"HOOKVIZ_START": "resnet81"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert ended.returncode != 0
+    assert "There is no model called 'resnet81'" in ended.stderr

@@ -43,7 +43,7 @@ def test_a_link_to_one_of_timm_s_models_does(page: AppTest) -> None:
     assert page.run().markdown[0].value == "chosen timm/resnet10t"
 
 
-@pytest.mark.parametrize("asked", ["resnet50", "ResNet50", "ResNet-50"])
+@pytest.mark.parametrize("asked", ["resnet50", "ResNet-50"])
 def test_a_link_names_a_model_as_python_does_or_as_the_page(page: AppTest, asked: str) -> None:
     page.query_params["model"] = asked
     page.run()
@@ -53,9 +53,9 @@ def test_a_link_names_a_model_as_python_does_or_as_the_page(page: AppTest, asked
 
 
 @pytest.mark.parametrize("weights", ["pretrained", "random", "yours"])
-@pytest.mark.parametrize("name", ["shapesnet", "shapesvit", "squeezenet", "resnet34"])
-def test_in_chinese_no_blank_stands_between_two_characters(name: str, weights: str) -> None:
-    with speaking("zh_CN"):
-        about = _about(find_model(name), weights)
-    assert re.search(HAN, about)
-    assert not re.search(rf"{HAN} {HAN}", about)
+def test_in_chinese_no_blank_stands_between_two_characters(weights: str) -> None:
+    for name in ("shapesnet", "shapesvit", "squeezenet", "resnet34"):
+        with speaking("zh_CN"):
+            about = _about(find_model(name), weights)
+        assert re.search(HAN, about)
+        assert not re.search(rf"{HAN} {HAN}", about)
