@@ -19,7 +19,7 @@ from tests.e2e.test_accessibility import serious
 from tests.e2e.test_layout import lies_in, window
 
 LAYER = "encoder.layers.encoder_layer_1.self_attention"
-SIZES = {"wide": (1440, 900), "laptop": (1280, 720), "phone": (390, 844)}
+SIZES = {"laptop": (1280, 720), "phone": (390, 844)}
 GRID = 8
 CAT = next(each.path for each in samples() if each.name == "cat")
 

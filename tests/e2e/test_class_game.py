@@ -133,12 +133,21 @@ def test_phones_guess_a_channel_by_four_names_and_have_points(screen: Screen, se
         expect(page.locator(".card")).not_to_be_visible()
 
 
-def test_words_of_their_own_are_listed_for_the_teacher_alone(screen: Screen, server: str) -> None:
+@pytest.mark.by_day
+def test_words_of_their_own_and_names_of_the_teacher_s_are_asked_where_there_is_an_atlas(
+    screen: Screen, server: str
+) -> None:
+    """From a network without one she is led to the nearest that has one."""
     teacher, first, second = screen(WIDE), screen(PHONE), screen(PHONE)
-    code = begin(teacher, server)
+    code = begin(teacher, server, "?model=ShapesViT (drawings)")
     for page in (first, second):
         page.goto(f"{server}/?follow={code}")
-    begin_game(teacher, way="Their own words")
+    teacher.get_by_role("button", name="Guess the channel").click()
+    none = teacher.get_by_text("ShapesViT (drawings) with these weights has no atlas")
+    expect(none).to_be_visible()
+    teacher.get_by_role("button", name="Take ShapesNet").click()
+    follows(teacher, model="ShapesNet")
+    begin_game(teacher, way="Their own words", is_open=True)
     for page, words in ((first, "<b>Dots</b>"), (second, "rude " * 12)):
         page.get_by_label("Your answer, in a word or two").fill(words)
         page.keyboard.press("Enter")
@@ -160,12 +169,10 @@ def test_words_of_their_own_are_listed_for_the_teacher_alone(screen: Screen, ser
     expect(second.locator(".points")).to_have_text("You: 0 of 1, class: 50%")
     expect(first.get_by_text("You were right.")).to_be_visible()
     expect(second.get_by_text("Not this time.")).to_be_visible()
+    teacher.get_by_role("button", name="End the game").click()
+    expect(first.locator(".card")).not_to_be_visible()
 
-
-def test_a_teacher_names_the_channel_that_she_is_shown(screen: Screen, server: str) -> None:
-    teacher, pupil = screen(WIDE), screen(PHONE)
-    code = begin(teacher, server)
-    pupil.goto(f"{server}/?follow={code}")
+    # four names that she types for the channel that she is shown
     teacher.get_by_role("button", name="Guess the channel").click()
     teacher.get_by_role("radio", name="Names of my own").click()
     teacher.get_by_role("button", name="Show me a channel").click()
@@ -175,23 +182,9 @@ def test_a_teacher_names_the_channel_that_she_is_shown(screen: Screen, server: s
     expect(teacher.get_by_text("A riddle has 4 names, one a line; this one has 3.")).to_be_visible()
     typed.fill("right one\nother\nthird\nlast")
     teacher.get_by_role("button", name="Ask the class").click()
-    pupil.get_by_role("button", name="right one").click()
+    first.get_by_role("button", name="right one").click()
     teacher.keyboard.press("Escape")
     expect(teacher.locator(".card .voted")).to_have_text("1 answer")
     teacher.get_by_role("button", name="Close the question").click()
     teacher.get_by_role("button", name="Reveal").click()
-    expect(pupil.locator(".points")).to_have_text("You: 1 of 1, class: 100%")
-
-
-def test_a_network_without_an_atlas_leads_to_the_nearest_that_has_one(
-    screen: Screen, server: str
-) -> None:
-    teacher = screen(WIDE)
-    begin(teacher, server, "?model=ShapesViT (drawings)")
-    teacher.get_by_role("button", name="Guess the channel").click()
-    expect(
-        teacher.get_by_text("ShapesViT (drawings) with these weights has no atlas")
-    ).to_be_visible()
-    teacher.get_by_role("button", name="Take ShapesNet").click()
-    follows(teacher, model="ShapesNet")
-    begin_game(teacher, is_open=True)
+    expect(first.get_by_text("You were right.")).to_be_visible()

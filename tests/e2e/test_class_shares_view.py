@@ -6,7 +6,7 @@ class does not follow it.
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from urllib.parse import parse_qsl, urlsplit
 
@@ -140,17 +140,23 @@ def wait_for_same(
     assert seen == taught == (wanted or taught)
 
 
+def followed(browser: Browser, server: str) -> tuple[Page, Page, str]:
+    """A teacher's window, that of a pupil who follows, and the code of their class."""
+    windows = [new_context(browser, viewport={"width": 1280, "height": 720}) for _ in range(2)]
+    teacher, pupil = (window.new_page() for window in windows)
+    code = begin(teacher, server)
+    pupil.goto(f"{server}/?follow={code}")
+    expect(teacher.get_by_text("1 screen follows")).to_be_visible()
+    return teacher, pupil, code
+
+
 @pytest.mark.by_day
 def test_every_control_of_the_teacher_moves_the_pupils_screen(
     browser: Browser, server: str
 ) -> None:
     moved = [name for group in MOVES for name in group]
     assert sorted(moved) == sorted({*choices()} - OWN)
-    windows = [new_context(browser, viewport={"width": 1280, "height": 720}) for _ in range(2)]
-    teacher, pupil = (window.new_page() for window in windows)
-    code = begin(teacher, server)
-    pupil.goto(f"{server}/?follow={code}")
-    expect(teacher.get_by_text("1 screen follows")).to_be_visible()
+    teacher, pupil, _ = followed(browser, server)
     for group in MOVES:
         for name, move in group.items():
             word = choices()[name].word
@@ -177,13 +183,13 @@ def _depth(page: Page) -> None:
     page.locator(LIVE).locator(".depth-slider").press("End")
 
 
-def _option(page: Page, at: int = 2) -> None:
+def _option(page: Page) -> None:
     page.locator(LIVE).get_by_role("combobox").first.click()
-    page.get_by_role("option").nth(at).click()
+    page.get_by_role("option").nth(2).click()
 
 
-def _radio(page: Page, name: str) -> None:
-    page.locator(LIVE).get_by_role("radio", name=re.compile(name)).click()
+def _switch(page: Page) -> None:
+    page.locator(LIVE).get_by_role("radio", name=re.compile("switched off$")).click()
 
 
 def _tile_in_lesson(page: Page) -> None:
@@ -198,32 +204,18 @@ def _key(page: Page, what: str, key: str) -> None:
     page.locator(f"{LIVE} {what}").first.press(key)
 
 
-def _name(page: Page) -> None:
-    page.locator(f"{LIVE} [class*=-name-] [role=radio]").first.click()
-
-
-SLIDER = "[role=slider], [data-testid=stSlider] input"
-IN_LESSONS: Sequence[Mapping[tuple[str, int], Callable[[Page], object]]] = (
-    {
-        ("image", 1): partial(_click, what=".riddle-on"),
-        ("convolution", 3): partial(_click, what="button.more"),  # of a kernel's weight
-        ("channels", 3): _tile_in_lesson,
-        ("relu-and-pooling", 1): partial(_radio, name="switched off$"),
-        ("depth", 1): _depth,
-        ("depth", 3): _name,
-        ("from-maps-to-a-class", 2): _option,
-        ("from-maps-to-a-class", 4): partial(_key, what=".score-row input", key="Shift+ArrowLeft"),
-        ("from-maps-to-a-class", 6): _option,  # of a lens
-    },
-    {
-        ("what-if", 1): partial(_key, what=SLIDER, key="End"),
-        ("what-if", 3): _tile_in_lesson,
-        ("reading-maps", 3): partial(_radio, name="^each channel"),
-        ("a-hooks-life", 1): _option,  # a constant of a script
-        ("gradients-by-hooks", 1): partial(_radio, name="^clamped"),
-        ("gradients-by-hooks", 4): partial(_radio, name=r"^0\.01$"),
-    },
-)
+IN_LESSONS: Mapping[tuple[str, int], Callable[[Page], object]] = {
+    ("image", 1): partial(_click, what=".riddle-on"),
+    ("convolution", 3): partial(_click, what="button.more"),  # of a kernel's weight
+    ("channels", 3): _tile_in_lesson,
+    ("relu-and-pooling", 1): _switch,
+    ("depth", 1): _depth,
+    ("from-maps-to-a-class", 4): partial(_key, what=".score-row input", key="Shift+ArrowLeft"),
+    ("what-if", 1): partial(
+        _key, what=":is([role=slider], [data-testid=stSlider] input)", key="End"
+    ),
+    ("a-hooks-life", 1): _option,  # a constant of a script
+}
 """A control of each kind, in a step of a lesson that waits for no answer before it."""
 
 
@@ -234,25 +226,11 @@ def lesson_says(page: Page) -> str:
     return "\n".join(line for line in parts.splitlines() if not re.match(r"\s*- status", line))
 
 
-@pytest.fixture(scope="module")
-def followed(browser: Browser, server: str) -> Iterator[tuple[Page, Page, str]]:
-    """A teacher's window, that of a pupil who follows, and the code of their class."""
-    windows = [new_context(browser, viewport={"width": 1280, "height": 900}) for _ in range(2)]
-    teacher, pupil = (window.new_page() for window in windows)
-    code = begin(teacher, server)
-    pupil.goto(f"{server}/?follow={code}")
-    expect(teacher.get_by_text("1 screen follows")).to_be_visible()
-    yield teacher, pupil, code
-    for window in windows:
-        window.close()
-
-
-@pytest.mark.parametrize("moves", IN_LESSONS, ids=["to-a-class", "what-if-and-gradients"])
 def test_what_a_teacher_moves_in_a_lesson_is_moved_for_pupils(
-    moves: Mapping[tuple[str, int], Callable[[Page], object]], followed: tuple[Page, Page, str]
+    browser: Browser, server: str
 ) -> None:
-    teacher, pupil, code = followed
-    for (lesson, step), move in moves.items():
+    teacher, pupil, code = followed(browser, server)
+    for (lesson, step), move in IN_LESSONS.items():
         link = f"model=ShapesNet&sample=star&class={code}&lesson={lesson}&step={step}"
         teacher.evaluate("query => window.hookvizGo(query, 'push')", link)
         expect(teacher.locator(f'[data-step="{lesson} {step}"]')).to_be_attached()

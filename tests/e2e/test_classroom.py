@@ -1,4 +1,4 @@
-"""A class in real browsers: a teacher and three pupils, one of them on a phone."""
+"""A class in real browsers: a teacher and two pupils, one of them on a phone."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -79,20 +79,26 @@ def ask(page: Page, words: str, *answers: str, is_open: bool = False) -> None:
     page.get_by_role("button", name="Ask the class").click()
 
 
-def tally(page: Page) -> list[str]:
-    return page.locator(".tally b").all_inner_texts()
+def hide(page: Page, hidden: bool) -> None:
+    """Have a page believe that nobody sees it; without a screen all pages are seen."""
+    page.evaluate(
+        """hidden => {
+          Object.defineProperty(document, "hidden", {value: hidden, configurable: true});
+          document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        hidden,
+    )
 
 
-@pytest.mark.sweep("four windows at once; by day two: test_a_pupil_lets_go_and_comes_back")
+@pytest.mark.promise
 def test_pupils_follow_let_go_and_come_back_answer_and_are_told_of_the_end(
     screen: Callable[[tuple[int, int]], Page], server: str
 ) -> None:
-    teacher, first, phone, own = screen(WIDE), screen(WIDE), screen(PHONE), screen(WIDE)
+    teacher, phone, own = screen(WIDE), screen(PHONE), screen(WIDE)
     code = begin(teacher, server)
-    taught = wait_for_grid(teacher)
+    taught, says = wait_for_grid(teacher), teacher.locator(".class .says")
 
-    # by the link, by the code that is typed, and with a photograph of one's own
-    first.goto(f"{server}/?follow={code.lower()}")
+    # by the code that is typed, and with a photograph of one's own
     phone.goto(f"{server}/{SHAPESNET}")
     phone.get_by_test_id("stExpandSidebarButton").click()
     join(phone, code)
@@ -103,135 +109,106 @@ def test_pupils_follow_let_go_and_come_back_answer_and_are_told_of_the_end(
     follows(own, image="Upload")
     mine = wait_for_grid(own)
     join(own, code)
-    expect(teacher.get_by_text("3 screens follow")).to_be_visible()
+    expect(says).to_have_text("2 screens follow")
 
     choose(teacher, "Layer", "stage1.first.conv")
-    for page in (first, phone, own):
+    for page in (phone, own):
         follows(page, layer="stage1.first.conv", model="ShapesNet")
     wait_for_grid(teacher, taught)
     teacher.mouse.click(*tile_centre(teacher, 5))
     follows(teacher, channel="5")
     teacher.get_by_role("radio", name=samples()[1].title).click()
-    for page in (first, phone):
-        follows(page, channel="5", sample=samples()[1].name)
+    follows(phone, channel="5", sample=samples()[1].name)
     follows(own, channel="5", image="Upload")
     assert "upload" in asked_of(own)
     wait_for_grid(own, mine)
-    expect(own.get_by_role("heading", name="Channel 5")).to_be_visible()
-    expect(phone.get_by_role("heading", name="Channel 5")).to_be_visible()
+    for page in (phone, own):
+        expect(page.get_by_role("heading", name="Channel 5")).to_be_visible()
 
     # who lets go looks on alone, and comes back with one click
-    first.get_by_role("button", name="Let go").click()
-    expect(first.get_by_text("You look on your own.")).to_be_visible()
-    choose(first, "Layer", "stage2.first.conv")
-    follows(first, layer="stage2.first.conv")
+    phone.get_by_role("button", name="Let go").click()
+    expect(phone.get_by_text("You look on your own.")).to_be_visible()
+    expect(says).to_have_text("1 screen follows, 1 looks alone")
+    hide(own, True)
+    expect(says).to_have_text("0 screens follow, 1 looks alone")
+    hide(own, False)
+    choose(phone, "Layer", "stage2.first.conv")
+    follows(phone, layer="stage2.first.conv")
     teacher.get_by_role("radio", name=samples()[0].title).click()
-    follows(phone, sample=None)
-    assert asked_of(first)["layer"] == "stage2.first.conv"
-    assert asked_of(first)["sample"] == samples()[1].name
-    first.reload()
-    expect(first.get_by_text("You look on your own.")).to_be_visible()
-    assert asked_of(first)["layer"] == "stage2.first.conv"
-    first.get_by_role("button", name="Back to the teacher").click()
-    follows(first, layer="stage1.first.conv", sample=None, channel="5")
-    expect(teacher.get_by_text("3 screens follow")).to_be_visible()
+    follows(teacher, sample=None)
+    phone.reload()
+    expect(phone.get_by_text("You look on your own.")).to_be_visible()
+    assert asked_of(phone)["layer"] == "stage2.first.conv"
+    assert asked_of(phone)["sample"] == samples()[1].name
+    phone.get_by_role("button", name="Back to the teacher").click()
+    follows(phone, layer="stage1.first.conv", sample=None, channel="5")
+    expect(says).to_have_text("2 screens follow")
 
-    # a question, with words that would be markup
+    # a question, with words that would be markup, whose votes are hidden until it is closed
     ask(teacher, "Which <img src=x onerror=alert(1)> map?", "<b>bold</b>")
     expect(teacher.get_by_text("A question needs 2 to 6 answers")).to_be_visible()
+    teacher.get_by_text("Hide the votes until I close the question").click()
     teacher.get_by_label("Answers, one a line").fill("<b>bold</b>\nvertical\nnone")
+    teacher.get_by_label("The right one").click()
+    teacher.get_by_role("option", name="line 2").click()
     teacher.get_by_role("button", name="Ask the class").click()
-    for page in (first, phone, own):
+    for page in (phone, own):
         card = page.get_by_role("region", name="A question to the class")
         expect(card.get_by_text("Which <img src=x onerror=alert(1)> map?")).to_be_visible()
         assert card.locator("summary *, .answers button *").count() == 0
-        box = card.bounding_box()
-        size = page.viewport_size
+        box, size = card.bounding_box(), page.viewport_size
         assert box is not None
         assert size is not None
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= size["width"]
         assert box["y"] + box["height"] <= size["height"]
-    first.get_by_role("button", name="<b>bold</b>").click()
-    phone.get_by_role("button", name="vertical").click()
+    phone.get_by_role("button", name="<b>bold</b>").click()
     own.get_by_role("button", name="none").click()
     own.get_by_role("button", name="vertical").click()
-    expect(teacher.locator(".tally b")).to_have_text(["1", "2", "0"])
     expect(own.get_by_role("button", name="vertical")).to_have_attribute("aria-pressed", "true")
-    for page in (phone, teacher):
-        assert serious(page) == []
+    expect(teacher.locator(".card .voted")).to_have_text("2 answers")
+    expect(teacher.locator(".tally li")).to_have_text(["<b>bold</b>", "vertical", "none"])
+    assert "".join(teacher.locator(".tally b").all_inner_texts()) == ""
+    teacher.get_by_role("button", name="Show the votes").click()  # as she likes
+    expect(teacher.locator(".tally b")).to_have_text(["1", "1", "0"])
     phone.reload()  # whoever comes again has answered already
-    expect(phone.get_by_role("button", name="vertical")).to_have_attribute("aria-pressed", "true")
-    expect(teacher.locator(".tally b")).to_have_text(["1", "2", "0"])
-
-    # the teacher's page is loaded again and goes on
-    teacher.reload()
-    expect(teacher.locator(".tally b")).to_have_text(["1", "2", "0"])
+    bold = phone.get_by_role("button", name="<b>bold</b>")
+    expect(bold).to_have_attribute("aria-pressed", "true")
+    for page in (phone, own):
+        expect(page.locator(".tally li")).to_have_count(0)
+    assert serious(phone) == []
     teacher.get_by_role("button", name="Close the question").click()
-    for page in (first, phone, own):
-        expect(page.locator(".tally b")).to_have_text(["1", "2", "0"])
+    teacher.reload()  # and goes on
+    for page in (teacher, phone, own):
+        expect(page.locator(".tally b")).to_have_text(["1", "1", "0"])
+        expect(page.locator(".tally .right")).to_contain_text("vertical")
+    expect(phone.locator(".tally li", has_text="your answer")).to_contain_text("<b>bold</b>")
+    expect(phone.get_by_text("Not this time.")).to_be_visible()
+    expect(own.get_by_text("You were right.")).to_be_visible()
+    for page in (teacher, phone):
+        assert serious(page) == []
     teacher.get_by_role("button", name="Take it away").click()
-    expect(phone.get_by_role("region", name="A question to the class")).to_have_count(0)
+    for page in (teacher, phone, own):
+        expect(page.locator(".card:visible")).to_have_count(0)
+
+    # the end, where what a teacher looks at was hers all along
     teacher.get_by_role("button", name="Code", exact=True).click()
     expect(teacher.get_by_role("img", name="QR code")).to_be_visible()
     teacher.get_by_role("button", name="End the class").click()
-    for page in (first, phone, own):
-        follows(page, follow=None)
-        expect(page.get_by_text("The class has ended.")).to_be_in_viewport()
     follows(teacher, **{"class": None})
-    choose(first, "Layer", "stage2.first.conv")  # it is there for who looks up late
-    follows(first, layer="stage2.first.conv")
-    wait_for_grid(first)
-    expect(first.get_by_text("The class has ended.")).to_be_in_viewport()
-    for page in (first, phone, teacher):
-        assert serious(page) == []
-        page.get_by_role("button", name="OK", exact=True).click()
-        expect(page.get_by_text("The class has ended.")).to_have_count(0)
-    assert asked_of(own)["image"] == "Upload"
-
-
-@pytest.mark.promise
-def test_a_pupil_lets_go_and_comes_back(
-    screen: Callable[[tuple[int, int]], Page], server: str
-) -> None:
-    """And answers, and is told of the end; of what four do at once there is the story above."""
-    teacher, phone = screen(WIDE), screen(PHONE)
-    code = begin(teacher, server)
-    phone.goto(f"{server}/{SHAPESNET}")
-    phone.get_by_test_id("stExpandSidebarButton").click()
-    join(phone, code)
-    expect(phone.get_by_text("You follow your teacher.")).to_be_in_viewport()
-    teacher.get_by_role("radio", name=samples()[1].title).click()
-    follows(phone, sample=samples()[1].name)
-    phone.get_by_role("button", name="Let go").click()
-    expect(phone.get_by_text("You look on your own.")).to_be_visible()
-    choose(phone, "Layer", "stage2.first.conv")
-    follows(phone, layer="stage2.first.conv")
-    choose(teacher, "Layer", "stage1.first.conv")
-    follows(teacher, layer="stage1.first.conv")
-    assert asked_of(phone)["layer"] == "stage2.first.conv"
-    phone.reload()
-    phone.get_by_role("button", name="Back to the teacher").click()
-    follows(phone, layer="stage1.first.conv", sample=samples()[1].name)
-
-    # a question, with words that would be markup
-    ask(teacher, "Which <img src=x onerror=alert(1)> map?", "<b>bold</b>", "vertical")
-    card = phone.get_by_role("region", name="A question to the class")
-    expect(card.get_by_text("Which <img src=x onerror=alert(1)> map?")).to_be_visible()
-    assert card.locator("summary *, .answers button *").count() == 0
-    phone.get_by_role("button", name="<b>bold</b>").click()
-    expect(teacher.locator(".tally b")).to_have_text(["1", "0"])
+    expect(teacher.get_by_text("The class has ended.", exact=True)).to_be_visible()
+    expect(teacher.get_by_text("yours now")).to_have_count(0)
+    for page in (phone, own):
+        follows(page, follow=None)
+        yours = page.get_by_text("The class has ended. What you look at is yours now.")
+        expect(yours).to_be_in_viewport()
     assert serious(phone) == []
-    teacher.get_by_role("button", name="Close the question").click()
-    expect(card.locator(".tally b")).to_have_text(["1", "0"])
-    teacher.get_by_role("button", name="Take it away").click()
-    expect(card).to_have_count(0)
-    teacher.get_by_role("button", name="Code", exact=True).click()
-    teacher.get_by_role("button", name="End the class").click()
-    follows(phone, follow=None)
-    expect(phone.get_by_text("The class has ended.")).to_be_in_viewport()
     phone.get_by_role("button", name="OK", exact=True).click()
     expect(phone.get_by_text("The class has ended.")).to_have_count(0)
+    choose(own, "Layer", "stage2.first.conv")  # it is there for who looks up late
+    follows(own, layer="stage2.first.conv", image="Upload")
+    wait_for_grid(own)
+    expect(own.get_by_text("The class has ended.")).to_be_in_viewport()
 
 
 @pytest.mark.sweep("by day the view alone: tests/e2e/test_presenting.py")

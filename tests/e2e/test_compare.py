@@ -1,7 +1,6 @@
 """Something pinned as A against what is looked at: flipped, split, subtracted, and in numbers."""
 
 import re
-from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import numpy as np
@@ -23,7 +22,6 @@ from tests.e2e.screen import (
     pixels,
     read_numbers,
 )
-from tests.pictures import encoded, picture
 
 LAYER = "stem.first.conv"
 
@@ -70,27 +68,6 @@ def canvas(page: Page) -> NDArray[np.uint8]:
     page.mouse.move(1, 1)  # so that no tile is framed
     tiles(page)
     return pixels(page.locator(f"{STAGE} canvas"))
-
-
-@pytest.mark.sweep("by day of one view: tests/e2e/test_channels.py")
-def test_the_pointer_reads_both(
-    page: Page, server: str, values: torch.Tensor, untrained: torch.Tensor
-) -> None:
-    against_random(page, server)
-    box = tiles(page).box(10)
-    row, column = 30, 20
-    page.mouse.move(
-        box["x"] + (column + 0.5) / 64 * box["width"], box["y"] + (row + 0.5) / 64 * box["height"]
-    )
-    line = page.locator("figure output")
-    expect(line).to_contain_text(re.compile("channel 10 · A ≈ .* · B ≈ .* at row"))
-    _, a, b, at_row, at_column = read_numbers(line.inner_text())
-    limit = max(values.abs().max().item(), untrained.abs().max().item())
-    cell = int(at_row), int(at_column)
-    shown = read_numbers(page.locator("figure .ticks").inner_text())
-    for said, exact in ((a, values[10]), (b, untrained[10])):
-        clipped = exact[cell].clamp(min(shown), max(shown)).item()
-        assert said == pytest.approx(clipped, abs=2 * limit / 253)
 
 
 @pytest.mark.promise
@@ -155,6 +132,17 @@ def test_the_difference_and_what_changed_most_and_a_channel_in_both(
     page: Page, server: str, values: torch.Tensor, untrained: torch.Tensor
 ) -> None:
     against_random(page, server)
+    box = tiles(page).box(10)
+    page.mouse.move(box["x"] + 20.5 / 64 * box["width"], box["y"] + 30.5 / 64 * box["height"])
+    line = page.locator("figure output")
+    expect(line).to_contain_text(re.compile("channel 10 · A ≈ .* · B ≈ .* at row"))
+    _, a, b, at_row, at_column = read_numbers(line.inner_text())
+    limit = max(values.abs().max().item(), untrained.abs().max().item())
+    shown = read_numbers(page.locator("figure .ticks").inner_text())
+    for said, exact in ((a, values[10]), (b, untrained[10])):
+        clipped = exact[int(at_row), int(at_column)].clamp(min(shown), max(shown)).item()
+        assert said == pytest.approx(clipped, abs=2 * limit / 253)
+
     change = (untrained - values).double().abs().mean((1, 2))
     expected = change.argsort(descending=True).tolist()
     rows = page.locator(".hv-changes tr")
@@ -168,9 +156,9 @@ def test_the_difference_and_what_changed_most_and_a_channel_in_both(
     )
     spoken = page.locator(STAGE).get_attribute("aria-valuetext") or ""
     lowest, mean, highest = read_numbers(spoken)[1:4]
-    exact = (untrained - values)[expected[0]]
+    difference = (untrained - values)[expected[0]]
     assert [lowest, mean, highest] == pytest.approx(
-        [exact.min().item(), exact.mean().item(), exact.max().item()], rel=6e-3
+        [difference.min().item(), difference.mean().item(), difference.max().item()], rel=6e-3
     )
     page.mouse.click(*tile_centre(page, expected.index(12)))  # for it is sorted by change
     beside = page.locator(".in-common .hv-numbers")
@@ -185,10 +173,10 @@ def test_the_difference_and_what_changed_most_and_a_channel_in_both(
     assert own[0].split()[:: len(own[0].split()) - 1] == own[1].split()[:: len(own[1].split()) - 1]
     assert own[1] != page.locator(".of-b .ticks").inner_text()  # those of both together
     row, column = map(int, parse_qs(urlsplit(page.url).query)["cell"][0].split(",")[:2])
-    line = page.locator(".of-difference output")
-    expect(line).to_contain_text(f"row {row}, column {column}")
+    of_cell = page.locator(".of-difference output")
+    expect(of_cell).to_contain_text(f"row {row}, column {column}")
     changed = (untrained - values)[12, row, column].item()
-    assert read_numbers(line.inner_text())[-1] == pytest.approx(changed, rel=1e-4)
+    assert read_numbers(of_cell.inner_text())[-1] == pytest.approx(changed, rel=1e-4)
     page.get_by_role("button", name="Close").click()
 
     show(page, "B")
@@ -197,13 +185,14 @@ def test_the_difference_and_what_changed_most_and_a_channel_in_both(
     expect(page.locator(".single .picture:visible")).to_have_count(2)
     assert np.array_equal(pixels(page.locator(".of-b .single .picture")), of_both[1])
     expect(beside).to_contain_text("correlation")
-    said = read_numbers(beside.inner_text())
+    listed = read_numbers(beside.inner_text())
     row, column = map(int, parse_qs(urlsplit(page.url).query)["cell"][0].split(",")[:2])
-    a, b = values[12].double().numpy(), untrained[12].double().numpy()
-    cosine = (a * b).sum() / np.sqrt((a**2).sum() * (b**2).sum())
-    correlation = np.corrcoef(a.ravel(), b.ravel())[0, 1]
-    in_common = [a[row, column], b[row, column], np.abs(b - a).mean(), correlation, cosine]
-    assert said == pytest.approx(in_common, rel=6e-3)
+    of_a, of_b = values[12].double().numpy(), untrained[12].double().numpy()
+    cosine = (of_a * of_b).sum() / np.sqrt((of_a**2).sum() * (of_b**2).sum())
+    correlation = np.corrcoef(of_a.ravel(), of_b.ravel())[0, 1]
+    cells = [of_a[row, column], of_b[row, column]]
+    in_common = [*cells, np.abs(of_b - of_a).mean(), correlation, cosine]
+    assert listed == pytest.approx(in_common, rel=6e-3)
 
 
 def test_two_shapes_are_shown_one_after_the_other(
@@ -242,20 +231,3 @@ def test_a_link_to_a_view_that_is_not_here_says_so(page: Page, server: str) -> N
     expect(said).to_be_visible()
     page.get_by_role("button", name="Unpin A").click()
     expect(page.get_by_role("alert")).to_have_count(0)
-
-
-def test_own_photograph_is_a_as_long_as_the_session_has_it(
-    page: Page, server: str, tmp_path: Path
-) -> None:
-    page.goto(f"{server}/{SHAPESNET}&image=Upload")
-    file = tmp_path / "mine.png"
-    file.write_bytes(encoded(picture(3), "PNG"))
-    page.get_by_label("An image file").locator("input").set_input_files(file)
-    expect(page).to_have_url(re.compile("upload="))  # until then it is a sample that is shown
-    at_rest(page)
-    before = wait_for_grid(page)
-    page.get_by_role("button", name="Compare").click()
-    expect_caption(page, "A is what you look at")
-    page.get_by_role("radio", name="Samples").click()
-    expect_caption(page, f"A mine.png · ShapesNet · {LAYER} B Cat")
-    wait_for_grid(page, before)

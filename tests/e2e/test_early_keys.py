@@ -23,22 +23,18 @@ def test_a_number_is_jumped_to_as_soon_as_the_grid_is_there(page: Page, server: 
     expect_picked(page, 11)
 
 
-def test_arrows_move_and_enter_picks(page: Page, server: str) -> None:
+def test_enter_picks_where_arrows_led_and_n_leads_to_the_next_layer_once(
+    page: Page, server: str
+) -> None:
     open_early(page, f"{server}/?{LINK}")
-    for key in ("ArrowRight", "ArrowRight", "Enter"):
+    for key in ("ArrowRight", "ArrowRight", "Enter", "n"):
         page.keyboard.press(key)
-    wait_for_grid(page)
-    expect_picked(page, 2)
-
-
-def test_n_leads_to_the_next_layer_once(page: Page, server: str) -> None:
-    open_early(page, f"{server}/?{LINK}")
-    page.keyboard.press("n")
     expect(page.get_by_role("combobox", name="Layer")).to_have_value(
         re.compile(r"· stage1\.second\.conv$")
     )
     wait_for_grid(page)
     at_rest(page)
+    expect_picked(page, 2)
     assert query_of(page)["layer"] == ["stage1.second.conv"]
 
 

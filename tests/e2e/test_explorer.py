@@ -1,6 +1,5 @@
 """The instruments around a channel: the tree, the zoom, the large map, the kernel and its walk."""
 
-import io
 import re
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import FloatRect, Page, Route, expect
 
 import hookviz
 from hookviz.images.samples import samples
@@ -32,9 +31,9 @@ LAYER = "stem.first.conv"
 
 
 @pytest.mark.promise
-def test_the_tree_finds_and_picks_a_layer(page: Page, server: str) -> None:
-    page.goto(f"{server}/{SHAPESNET}")
-    before = wait_for_grid(page)
+def test_the_tree_finds_and_picks_layers_in_blocks_that_fold(page: Page, server: str) -> None:
+    page.goto(f"{server}/{SHAPESNET}&channel=3")
+    first = wait_for_grid(page)
     tree = page.get_by_role("navigation", name="Layers of the network")
     expect(tree.locator("summary")).to_have_count(4)
     current = tree.locator('button[aria-current="true"]')
@@ -54,67 +53,36 @@ def test_the_tree_finds_and_picks_a_layer(page: Page, server: str) -> None:
     expect(tree.locator("button:visible")).to_have_count(1)
     search.fill("STAGE3.second")
     tree.locator("button:visible").click()
-    wait_for_grid(page, before)
+    conv = wait_for_grid(page, first)
     expect(page.get_by_role("combobox", name="Layer")).to_have_value("9 · stage3.second.conv")
     assert "layer=stage3.second.conv" in page.url
     expect(current).to_contain_text("second.conv")
     expect(current).to_contain_text("128×8×8")
 
-
-def test_all_that_puts_out_maps_is_in_the_tree_in_blocks_that_fold(page: Page, server: str) -> None:
-    page.goto(f"{server}/{SHAPESNET}&layer=stage1&channel=3")
-    before = wait_for_grid(page)
+    page.get_by_text("All maps", exact=True).click()
+    page.wait_for_url("**layers=maps**")
+    expect(page.get_by_role("heading", name="Channel 3")).to_be_visible()
+    search.fill("")
+    tree.locator('button[data-name="stage1"]').click()
+    block = wait_for_grid(page, conv)
     captured = hookviz.capture(hookviz.load_model("shapesnet"), samples()[0].path, "stage1")
-    assert before == automatic_grid(captured["stage1"]).sprite
-    expect(page.get_by_role("radio", name="All maps")).to_be_checked()
+    assert block == automatic_grid(captured["stage1"]).sprite
     expect(page.get_by_text("is a block of")).to_be_visible()
-    tree = page.get_by_role("navigation", name="Layers of the network")
-    current = tree.locator('button[aria-current="true"]')
     expect(current).to_contain_text("48×32×32")
     expect(current.locator(".preview")).to_have_css("background-image", re.compile("data:image"))
     part = tree.locator('button[data-name="stage1.first"]')
     expect(part).to_be_hidden()
     tree.get_by_role("button", name="Parts of stage1", exact=True).click()
     expect(part).to_be_visible()
-    search = tree.get_by_role("searchbox")
     search.fill("3")
     expect(tree.locator('button[data-number="3"]')).to_be_visible()
     search.fill("stage1.relu")
     tree.locator('button[data-name="stage1.relu"]').click()
-    after = wait_for_grid(page, before)
+    after = wait_for_grid(page, block)
     expect(page.get_by_text("ReLU keeps what is above zero")).to_be_visible()
     assert serious(page) == []
     page.go_back()
-    assert wait_for_grid(page, after) == before
-
-
-def test_a_number_finds_the_layer_in_the_list(page: Page, server: str) -> None:
-    page.goto(server)
-    before = wait_for_grid(page)
-    box = page.get_by_role("combobox", name="Layer", exact=True)
-    box.focus()
-    page.keyboard.type("16")  # as in any list of a browser
-    wait_for_grid(page, before)
-    sixteenth = hookviz.list_layers(hookviz.load_model("squeezenet"))[15]
-    expect(box).to_have_value(f"16 · {sixteenth.name}")
-    assert f"layer={sixteenth.name}" in page.url
-
-
-@pytest.mark.sweep("by day that a picture is there: the tests of the tree")
-def test_the_tree_shows_the_mean_activation_of_each_layer(
-    page: Page, server: str, values: torch.Tensor
-) -> None:
-    page.goto(f"{server}/{SHAPESNET}")
-    wait_for_grid(page)
-    preview = page.locator('nav button[aria-current="true"] .preview')
-    expect(preview).to_have_css("background-image", re.compile("data:image/png"))
-    preview.scroll_into_view_if_needed()
-    box = settled_box(page, preview)
-    taken = Image.open(io.BytesIO(page.screenshot(clip=box))).convert("L").resize((32, 32))
-    mean = values.mean(0)[None, None]
-    small = torch.nn.functional.avg_pool2d(mean, 2)[0, 0].numpy()
-    shown = np.asarray(taken, dtype=float)  # viridis grows lighter all the way
-    assert np.corrcoef(shown[4:-4, 4:-4].ravel(), small[4:-4, 4:-4].ravel())[0, 1] > 0.9
+    assert wait_for_grid(page, after) == block
 
 
 def test_zooming_keeps_every_cell_sharp_and_the_numbers_right(page: Page, server: str) -> None:
@@ -146,6 +114,37 @@ def test_zooming_keeps_every_cell_sharp_and_the_numbers_right(page: Page, server
     assert (tiles(page).columns, tiles(page).wide) == (before.columns, before.wide)
 
 
+def test_the_cell_that_is_read_is_the_cell_that_is_picked(page: Page, server: str) -> None:
+    size = {"width": 1280, "height": 720}
+    page.set_viewport_size(size)  # type: ignore[arg-type]
+    page.goto(f"{server}/{SHAPESNET}&origin=Numbers")
+    wait_for_grid(page)
+    screen = page.context.new_cdp_session(page)
+    options = {**size, "mobile": False, "deviceScaleFactor": 1.25}
+    screen.send("Emulation.setDeviceMetricsOverride", options)
+    page.wait_for_function("() => devicePixelRatio === 1.25")
+    random = np.random.default_rng(0)
+
+    def read_and_pick(box: FloatRect, output: str) -> None:
+        across, down = random.random(2) * 0.96 + 0.02
+        x, y = box["x"] + across * box["width"], box["y"] + down * box["height"]
+        page.mouse.move(x, y)
+        read = page.locator(output)
+        expect(read).to_contain_text(re.compile(r"row \d+"))
+        row, column = re.findall(r"row (\d+), column (\d+)", read.inner_text())[0]
+        page.mouse.click(x, y)
+        page.wait_for_url(re.compile(rf"cell={row}%2C{column}%2C64%2C64"))
+        expect(page.get_by_role("spinbutton", name="Row")).to_have_value(row)
+        expect(page.get_by_role("spinbutton", name="Column")).to_have_value(column)
+
+    for zoom in (False, True):
+        if zoom:
+            page.get_by_role("button", name="Zoom in").click()
+        for position in (0, 1):
+            read_and_pick(tiles(page).box(position), "figure output")
+        read_and_pick(settled_box(page, page.locator(".map-b .stage")), ".map-b output")
+
+
 @pytest.mark.promise
 def test_the_large_map_reads_exact_values_and_picks_cells(
     page: Page, server: str, values: torch.Tensor
@@ -168,48 +167,6 @@ def test_the_large_map_reads_exact_values_and_picks_cells(
     page.wait_for_url("**cell=30%2C40**")
     expect(page.get_by_text("framed: what the cell sees, 7×7 px")).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("channel 9 laid over"))).to_be_visible()
-
-
-def test_the_cell_that_is_read_is_the_cell_that_is_picked(page: Page, server: str) -> None:
-    page.set_viewport_size({"width": 1280, "height": 720})
-    page.goto(f"{server}/{SHAPESNET}&origin=Numbers")
-    wait_for_grid(page)
-    screen = page.context.new_cdp_session(page)
-    random = np.random.default_rng(0)
-
-    def same(x: float, y: float, output: str) -> None:
-        page.mouse.move(x, y)
-        read = page.locator(output)
-        expect(read).to_contain_text(re.compile(r"row \d+"))
-        row, column = re.findall(r"row (\d+), column (\d+)", read.inner_text())[0]
-        page.mouse.click(x, y)
-        page.wait_for_url(re.compile(rf"cell={row}%2C{column}%2C64%2C64"))
-        expect(page.get_by_role("spinbutton", name="Row")).to_have_value(row)
-        expect(page.get_by_role("spinbutton", name="Column")).to_have_value(column)
-
-    for density in (1, 1.25, 2):
-        size = {"width": 1280, "height": 720, "mobile": False}
-        screen.send("Emulation.setDeviceMetricsOverride", {**size, "deviceScaleFactor": density})
-        page.wait_for_function("density => devicePixelRatio === density", arg=density)
-        for zoom in (False, True):
-            if zoom:
-                page.get_by_role("button", name="Zoom in").click()
-            for _ in range(3):
-                box = tiles(page).box(int(random.integers(3)))
-                across, down = random.random(2) * 0.96 + 0.02
-                same(
-                    box["x"] + across * box["width"],
-                    box["y"] + down * box["height"],
-                    "figure output",
-                )
-            large = settled_box(page, page.locator(".map-b .stage"))
-            across, down = random.random(2) * 0.96 + 0.02
-            same(
-                large["x"] + across * large["width"],
-                large["y"] + down * large["height"],
-                ".map-b output",
-            )
-        page.get_by_role("button", name="Zoom out").click()
 
 
 def test_a_click_while_another_layer_is_on_its_way_is_about_the_one_that_is_shown(
@@ -303,27 +260,22 @@ def test_order_and_how_many_ask_nobody(page: Page, server: str, values: torch.Te
     at_rest(page)
     asked.clear()
     stage = page.locator("figure .stage")
-    for sort in ("max", "variance", "zeros", "index"):
-        for top in ("16", "all"):
-            choose(page, "Sort by", sort)
-            choose(page, "Channels", top)
-            grid = hookviz.make_grid(values, sort=sort, top=16 if top == "16" else None)
-            expect(stage).to_have_attribute("aria-valuemax", str(len(grid.order) - 1))
-            expect_caption(page, "16 of 32 shown." if top == "16" else "All 32 channels.")
-            at = len(grid.order) - 2
-            page.mouse.move(*tile_centre(page, at))
-            channel = int(grid.order[at])
-            expect(stage).to_have_attribute("aria-valuetext", re.compile(rf"^channel {channel}\b"))
-            low, mean, high = read_numbers(stage.get_attribute("aria-valuetext") or "")[1:4]
-            cells = values[channel]
-            known = [cells.min().item(), cells.mean().item(), cells.max().item()]
-            assert [low, mean, high] == pytest.approx(known, rel=6e-3)
+    for sort, top in (("max", "16"), ("variance", "all"), ("zeros", "16"), ("index", "all")):
+        choose(page, "Sort by", sort)
+        choose(page, "Channels", top)
+        grid = hookviz.make_grid(values, sort=sort, top=16 if top == "16" else None)
+        expect(stage).to_have_attribute("aria-valuemax", str(len(grid.order) - 1))
+        expect_caption(page, "16 of 32 shown." if top == "16" else "All 32 channels.")
+        at = len(grid.order) - 2
+        page.mouse.move(*tile_centre(page, at))
+        channel = int(grid.order[at])
+        expect(stage).to_have_attribute("aria-valuetext", re.compile(rf"^channel {channel}\b"))
+        low, mean, high = read_numbers(stage.get_attribute("aria-valuetext") or "")[1:4]
+        cells = values[channel]
+        known = [cells.min().item(), cells.mean().item(), cells.max().item()]
+        assert [low, mean, high] == pytest.approx(known, rel=6e-3)
     assert wait_for_grid(page) == before
     assert not [url for url in asked if "/hookviz/explorer?" in url]
-    page.get_by_text("All maps", exact=True).click()
-    page.wait_for_url("**layers=maps**")
-    expect(page.get_by_role("combobox", name="Layer")).to_have_value(re.compile(rf" · {LAYER}$"))
-    expect(page.get_by_role("heading", name="Channel 9")).to_be_visible()
 
 
 def test_tiles_that_do_not_come_are_told_from_those_that_are_shown(page: Page, server: str) -> None:
@@ -368,24 +320,6 @@ def test_tiles_that_do_not_come_are_told_from_those_that_are_shown(page: Page, s
     assert wait_for_grid(page, before) != before
 
 
-def test_the_focus_goes_on_where_a_button_goes(page: Page, server: str) -> None:
-    page.goto(f"{server}/{SHAPESNET}&layer=stage2.second.conv&channel=3")
-    wait_for_grid(page)
-    page.locator(".why button.row").first.focus()
-    page.keyboard.press("Enter")
-    page.wait_for_url("**layer=stage2.first.conv**")
-    expect(page.get_by_role("heading", name=re.compile(r"^Channel \d+$"))).to_be_focused()
-    back = page.get_by_role("button", name="channel 3 of stage2.second.conv")
-    back.focus()
-    page.keyboard.press("Enter")
-    title = page.get_by_role("heading", name="Channel 3")
-    expect(title).to_be_focused()
-    page.get_by_role("button", name="Close").focus()
-    page.keyboard.press("Enter")
-    expect(title).to_be_hidden()
-    expect(page.locator("figure .stage")).to_be_focused()
-
-
 def _six(value: torch.Tensor) -> str:
     """As JavaScript's toPrecision(6) writes it; six digits are fewer than float32 has."""
     number = float(value)
@@ -393,54 +327,51 @@ def _six(value: torch.Tensor) -> str:
     return f"{number:.{digits}f}".replace("-", "−")
 
 
-def test_the_kernel_is_shown_in_colour_and_its_inputs_are_ranked(page: Page, server: str) -> None:
-    page.goto(f"{server}/{SHAPESNET}&channel=9&origin=Kernel")
-    wait_for_grid(page)
-    expect(page.get_by_text("3 × 7 × 7 weights")).to_be_visible()
-    expect(page.get_by_role("img", name="The kernel of channel 9 in colour.")).to_be_visible()
-    expect(page.get_by_text("Inputs with the largest weights")).to_be_visible()
-    expect(page.get_by_text("Inputs that add most")).to_be_visible()
-
-
-@pytest.mark.sweep("by day the files: tests/drawing/test_channel_page.py")
-def test_a_channel_can_be_kept_as_a_page_and_as_numbers(
-    page: Page, server: str, values: torch.Tensor, tmp_path: Path
+@pytest.mark.promise
+def test_what_is_kept_of_a_view_is_what_is_on_the_screen(
+    page: Page, server: str, model: hookviz.Model, tmp_path: Path
 ) -> None:
-    page.goto(f"{server}/{SHAPESNET}&channel=9")
-    wait_for_grid(page)
-    page.get_by_role("button", name="Save this channel").click()
-    for label, head in (("PNG", b"\x89PNG"), ("PDF", b"%PDF")):
-        with page.expect_download() as waiting:
-            page.get_by_role("button", name=f"Channel as {label}").click()
-        assert Path(waiting.value.path()).read_bytes().startswith(head)
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name="Numbers as CSV").click()
-    read = np.loadtxt(waiting.value.path(), delimiter=",", dtype="float32")
-    np.testing.assert_array_equal(read, values[9].numpy())
-
-
-def test_the_code_of_a_view_draws_what_is_on_the_screen(
-    page: Page, server: str, tmp_path: Path
-) -> None:
-    page.goto(f"{server}/{SHAPESNET}&scale=symmetric&sort=max&top=16&channel=2")
+    layer = "stage1.first.conv"
+    page.goto(f"{server}/{SHAPESNET}&scale=symmetric&sort=max&top=16")
     before = wait_for_grid(page)
-    choose(page, "Layer", "stage1.first.conv")  # after which the menus are as they were
+    choose(page, "Layer", layer)  # after which the menus are as they were
     wait_for_grid(page, before)
-    page.get_by_role("button", name="Download").click()
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name="Grid as PNG").click()
-    waiting.value.save_as(tmp_path / "grid.png")
-    page.keyboard.press("Escape")
-    page.get_by_role("button", name="Copy as code").click()
-    expect(page.get_by_text("without HookViz, pixel for pixel")).to_be_visible()
-    for label in ("The script", "The image", "The weights"):
+    page.locator("figure .stage").focus()
+    page.keyboard.press("Enter")
+
+    def kept(label: str) -> Path:
         with page.expect_download() as waiting:
             page.get_by_role("button", name=label, exact=True).click()
-        waiting.value.save_as(tmp_path / waiting.value.suggested_filename)
-    program = [sys.executable, "-I", "hookviz_picture.py"]
+        file = tmp_path / waiting.value.suggested_filename
+        waiting.value.save_as(file)
+        return file
+
+    page.get_by_role("button", name="Download").click()
+    grid = kept("Grid as PNG").rename(tmp_path / "grid.png")
+    with Image.open(kept("Figure as PNG")) as figure:
+        assert figure.width > 2000
+    assert kept("Figure as PDF").read_bytes().startswith(b"%PDF")
+    values = hookviz.capture(model, samples()[0].path, layer)[layer].values
+    with np.load(kept("Activations as NPZ")) as arrays:
+        np.testing.assert_array_equal(arrays[layer], values.numpy())
+    page.keyboard.press("Escape")
+    expect(page.get_by_test_id("stPopoverBody").filter(visible=True)).to_have_count(0)
+
+    page.get_by_role("button", name="Save this channel").click()
+    assert kept("Channel as PNG").read_bytes().startswith(b"\x89PNG")
+    assert kept("Channel as PDF").read_bytes().startswith(b"%PDF")
+    numbers = np.loadtxt(kept("Numbers as CSV"), delimiter=",", dtype="float32")
+    np.testing.assert_array_equal(numbers, values[values.amax((1, 2)).argmax()].numpy())
+
+    page.get_by_role("button", name="Copy as code").click()
+    expect(page.get_by_text("without HookViz, pixel for pixel")).to_be_visible()
+    for label in ("The image", "The weights"):
+        kept(label)
+    script = kept("The script")
+    program = [sys.executable, "-I", script.name]
     subprocess.run(program, cwd=tmp_path, check=True, capture_output=True)
-    drawn = Image.open(tmp_path / "shapesnet-stage1.first.conv.png").convert("RGBA")
-    screen = Image.open(tmp_path / "grid.png").convert("RGBA")
+    drawn = Image.open(tmp_path / f"shapesnet-{layer}.png").convert("RGBA")
+    screen = Image.open(grid).convert("RGBA")
     assert drawn.size == screen.size
     opaque = np.asarray(screen)[..., 3] > 0
     np.testing.assert_array_equal(np.asarray(drawn)[opaque], np.asarray(screen)[opaque])

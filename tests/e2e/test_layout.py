@@ -1,4 +1,4 @@
-"""What a click did is seen without scrolling: at a laptop, a projector and a phone, on each theme.
+"""What a click did is seen without scrolling: at a laptop, a projector and a phone.
 
 Nothing here knows which network or which sample comes first, unless its link names them.
 """
@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
 
-import numpy as np
 import pytest
 from playwright.sync_api import Browser, FloatRect, Locator, Page, expect
 
@@ -16,52 +15,20 @@ from tests.e2e.screen import new_context, pixels
 from tests.e2e.test_accessibility import serious
 
 SIZES = {"laptop": (1440, 900), "projector": (1280, 720), "phone": (390, 844)}
-_ON_A_PHONE, _ON_A_LAPTOP = "by day on a phone, in a sheet", "by day on a laptop, beside the grid"
-FIRST_BESIDE = pytest.mark.parametrize(
-    "sized",
-    ["laptop", pytest.param("phone", marks=pytest.mark.sweep(_ON_A_LAPTOP))],
-    indirect=True,
-)
-FIRST_IN_A_SHEET = pytest.mark.parametrize(
-    "sized",
-    [pytest.param("laptop", marks=pytest.mark.sweep(_ON_A_PHONE)), "phone"],
-    indirect=True,
-)
+BESIDE = pytest.mark.parametrize("sized", ["laptop"], indirect=True)
+IN_A_SHEET = pytest.mark.parametrize("sized", ["phone"], indirect=True)
 """With the channel beside the grid, and in a sheet: how large either is changes no link."""
 SHEET = 0.62  # of the phone's height, from below
 PICKED_MAP = ".single .picture:visible"
 LINK = "model=ShapesNet&sample=coffee&layer=stage1.first.conv"
 
 
-@pytest.fixture(
-    params=[
-        *((size, "light") for size in SIZES),
-        *(
-            pytest.param((size, "dark"), marks=pytest.mark.sweep("by day in the light"))
-            for size in ("laptop", "phone")
-        ),
-    ],
-    ids="-".join,
-)
-def screen(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """A page of each size, and in the dark of each kind: a projector shows what a laptop does."""
-    size, scheme = request.param
-    yield from _opened(browser, size, scheme)
-
-
 @pytest.fixture(params=list(SIZES))
 def sized(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """A page of each size."""
-    yield from _opened(browser, request.param, "light")
-
-
-def _opened(browser: Browser, size: str, scheme: str) -> Iterator[Page]:
-    width, height = SIZES[size]
+    """A page of each size; in the dark it is looked at by axe."""
+    width, height = SIZES[request.param]
     context = new_context(
-        browser,
-        viewport={"width": width, "height": height},
-        color_scheme="dark" if scheme == "dark" else "light",
-        has_touch=size == "phone",
+        browser, viewport={"width": width, "height": height}, has_touch=request.param == "phone"
     )
     page = context.new_page()
     page.set_default_timeout(30_000)
@@ -174,8 +141,8 @@ BLACK, WHITE = (0, 0, 0, 255), (255, 255, 255, 255)
 
 
 @pytest.mark.promise
-def test_the_first_look_is_whole_and_a_click_is_answered_in_view(screen: Page, server: str) -> None:
-    page = screen
+def test_the_first_look_is_whole_and_a_click_is_answered_in_view(sized: Page, server: str) -> None:
+    page = sized
     page.goto(server)
     wait_for_grid(page)
     expect_whole_and_clean(page)
@@ -224,7 +191,7 @@ def expect_whole_and_clean(page: Page) -> None:
     assert serious(page) == []
 
 
-@FIRST_BESIDE
+@BESIDE
 def test_between_two_tiles_the_nearest_counts(sized: Page, server: str) -> None:
     page = sized
     page.goto(f"{server}/?{LINK}")
@@ -250,7 +217,7 @@ def query_of(page: Page) -> dict[str, list[str]]:
     return parse_qs(urlsplit(page.url).query)
 
 
-@FIRST_IN_A_SHEET
+@IN_A_SHEET
 def test_back_leads_to_what_was_seen_before(sized: Page, server: str) -> None:
     page = sized
     page.goto(f"{server}/?{LINK}")
@@ -264,9 +231,8 @@ def test_back_leads_to_what_was_seen_before(sized: Page, server: str) -> None:
     pick(page, 4)
     expect_picked(page, 4)
     page.go_back()
-    if is_phone(page):  # where the sheet was closed in between
-        expect(page.locator(".hv-picked")).to_be_hidden()
-        page.go_back()
+    expect(page.locator(".hv-picked")).to_be_hidden()  # it was closed in between
+    page.go_back()
     expect_picked(page, 3)
     assert query_of(page) == first
     expect(page.locator(".why h4")).to_have_text(title)
@@ -279,7 +245,7 @@ def test_back_leads_to_what_was_seen_before(sized: Page, server: str) -> None:
 
 
 @pytest.mark.promise
-@FIRST_BESIDE
+@BESIDE
 def test_a_reload_and_a_shared_link_show_the_same(
     sized: Page, browser: Browser, server: str
 ) -> None:
@@ -295,11 +261,8 @@ def test_a_reload_and_a_shared_link_show_the_same(
     assert wait_for_grid(page) == grid
     expect_picked(page, 5)
     assert what_is_seen(page) == seen
-    if is_phone(page):
-        link = page.url  # there is no room for the button
-    else:
-        page.get_by_role("button", name="Share").click()
-        link = page.get_by_test_id("stPopoverBody").locator("code").inner_text().strip()
+    page.get_by_role("button", name="Share").click()
+    link = page.get_by_test_id("stPopoverBody").locator("code").inner_text().strip()
     assert query_of(page) == parse_qs(urlsplit(link).query)
     other = new_context(browser, viewport={"width": 1440, "height": 900})
     theirs = other.new_page()
@@ -324,7 +287,7 @@ def what_is_seen(page: Page) -> dict[str, str | None]:
     }
 
 
-@FIRST_IN_A_SHEET
+@IN_A_SHEET
 def test_n_and_p_keep_the_channel_in_view(sized: Page, server: str) -> None:
     page = sized
     page.goto(f"{server}/?{LINK}&channel=7&cell=20,33,64,64")
@@ -340,43 +303,6 @@ def test_n_and_p_keep_the_channel_in_view(sized: Page, server: str) -> None:
     page.locator("body").press("p")
     assert wait_for_grid(page, after) == before
     expect_picked(page, 7)
-
-
-def test_keys_work_without_looking_for_the_focus(page: Page, server: str) -> None:
-    page.goto(f"{server}/?{LINK}")
-    wait_for_grid(page)
-    lie = tiles(page)
-    slider = page.get_by_role("slider", name="Channel")
-    assert page.evaluate("document.activeElement === document.body")
-    for key, position in (("ArrowRight", 1), ("ArrowDown", 1 + lie.columns)):
-        page.keyboard.press(key)
-        expect(slider).to_have_attribute("aria-valuenow", str(position))
-    page.keyboard.press("Enter")
-    expect_picked(page, 1 + lie.columns)
-    page.reload()
-    wait_for_grid(page)
-    page.keyboard.press("/")
-    page.keyboard.type("11")
-    page.keyboard.press("Enter")
-    expect_picked(page, 11)
-
-
-@pytest.mark.sweep("by day on the map of the first page: the first test here")
-def test_the_frame_is_seen_on_every_map(page: Page, server: str) -> None:
-    """White on black and black on white, so that no map hides it; and above the cursor's."""
-    for scale, colours in (("channel", "gray"), ("channel", "RdBu_r"), ("symmetric", "berlin")):
-        page.goto(f"{server}/?{LINK}&channel=6&scale={scale}&colours={colours}")
-        wait_for_grid(page)
-        lie = tiles(page)
-        assert {BLACK, WHITE} <= frame_colours(page, lie, 6)
-        alone = pixels(page.locator("figure .stage canvas"))
-        page.mouse.move(*tile_centre(page, 6))
-        expect(page.locator("figure output")).to_contain_text("channel 6 · ≈")
-        box = lie.box(6)
-        left, top = round(box["x"] - lie.left), round(box["y"] - lie.top)
-        both = pixels(page.locator("figure .stage canvas"))
-        edge = np.s_[top + 1 : top + 2, left + 30 : left + 60]
-        np.testing.assert_array_equal(both[edge], alone[edge])
 
 
 def test_tiles_end_somewhere_and_menus_take_tips_away(page: Page, server: str) -> None:

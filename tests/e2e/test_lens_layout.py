@@ -20,9 +20,14 @@ BY_DAY = {
     "projector": ("grad-cam", "ablate", "across-images", "gradient-flow", "kernels", "summary"),
     "phone": ("occlusion", "gradients", "responds-here", "trace"),
 }
-"""Lenses with all kinds of panels; all with all by night."""
+"""Lenses with all kinds of panels; by night all at the size that has least room beside."""
 MANY_SMALL = {"across-images", "embedding"}
 """Whose answer is many small pictures: rows of them, of which a phone has room for the first."""
+CASES = [(size, slug) for size, slugs in BY_DAY.items() for slug in slugs] + [
+    pytest.param("projector", slug, marks=pytest.mark.sweep("by day one with such panels"))
+    for slug in SLUGS
+    if slug not in BY_DAY["projector"]
+]
 # Headings on which something lies that follows them.
 COVERED = """all => all.filter((heading) => {
   let part = heading;
@@ -30,16 +35,6 @@ COVERED = """all => all.filter((heading) => {
   const next = part.nextElementSibling.getBoundingClientRect();
   return next.height > 0 && next.top < heading.getBoundingClientRect().bottom - 1;
 }).map((heading) => heading.textContent)"""
-CASES = [
-    pytest.param(
-        size,
-        slug,
-        id=f"{size}-{slug}",
-        marks=() if slug in BY_DAY[size] else pytest.mark.sweep("by day one with such panels"),
-    )
-    for size in SIZES
-    for slug in SLUGS
-]
 
 
 @pytest.fixture(scope="module")

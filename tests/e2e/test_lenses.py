@@ -1,8 +1,6 @@
 """Every lens in the app: opened, and each of its controls used once."""
 
 import re
-import subprocess
-import sys
 import urllib.parse
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from hookviz.images.samples import samples
 from hookviz.lenses.contract import parameters, regions, running
 from hookviz.lenses.contract.lens import Lens
 from scripts.browsing import settled_box
-from tests.e2e.screen import at_rest, choose, leave_lens, look_through
+from tests.e2e.screen import at_rest, choose, look_through
 from tests.every_lens import OF_ANY_NETWORK
 from tests.every_way import EVERY_WAY
 from tests.pictures import encoded, picture
@@ -157,21 +155,6 @@ def test_every_kind_of_control_works(
         settle(page, or_refused=True)
 
 
-@pytest.mark.promise
-def test_the_numbers_can_be_kept_and_are_those_of_the_library(
-    page: Page, server: str, tmp_path: Path
-) -> None:
-    opened(page, server, running.find_lens("grad-cam"), sample="star")
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name="The numbers as NPZ").click()
-    waiting.value.save_as(tmp_path / "values.npz")
-    star = next(sample for sample in samples() if sample.name == "star")
-    expected = hookviz.run_lens("grad-cam", hookviz.load_model("shapesnet"), star.path)
-    with np.load(tmp_path / "values.npz") as values:
-        np.testing.assert_array_equal(values["map"], expected.values["map"])
-    expect(page.get_by_text(re.compile("^star: score"))).to_be_visible()
-
-
 def test_blocks_fold_by_click_and_by_key(page: Page, server: str) -> None:
     trace = running.find_lens("trace")
     opened(page, server, trace, model="ResNet-18", weights="random")
@@ -230,56 +213,6 @@ def test_the_layer_at_the_side_is_the_lens_s_layer(page: Page, server: str) -> N
         )
 
 
-@pytest.mark.sweep("by day without a browser: tests/ui/lenses/test_lens_choice.py")
-def test_what_a_lens_cannot_do_is_said_with_what_it_can(page: Page, server: str) -> None:
-    ablate = running.find_lens("ablate")
-    opened(page, server, ablate, layer="stem.first.conv")
-    field = page.get_by_role("textbox", name="Channels")
-    field.fill("99")
-    field.press("Enter")
-    expect(page.get_by_text(re.compile("0 to 31"))).to_be_visible()
-    field.fill("1")
-    field.press("Enter")
-    settle(page)
-
-
-@pytest.mark.promise
-def test_a_long_run_shows_how_far_it_is_and_can_be_stopped(page: Page, server: str) -> None:
-    matters = running.find_lens("channels-that-matter")
-    link = {
-        "lens": matters.slug,
-        "model": "ResNet-50",
-        "weights": "random",
-        "layer": "layer2.0.conv3",
-    }
-    page.goto(f"{server}/?{urllib.parse.urlencode(link)}")
-    stop = page.get_by_role("button", name="Stop", exact=True)
-    stop.click(timeout=60_000)
-    expect(page.get_by_text("Stopped.")).to_be_visible()
-    expect(stop).to_have_count(0)
-    expect(page.get_by_role("button", name="Run it")).to_be_visible()
-    look_through(page, "What is the network made of?")  # and the page is alive
-    settle(page)
-
-
-def test_nothing_of_the_lens_before_stays_while_the_next_one_runs(page: Page, server: str) -> None:
-    link = {"model": "ResNet-50", "weights": "random", "layer": "layer2.0.conv3"}
-    page.goto(f"{server}/?{urllib.parse.urlencode({**link, 'lens': 'gradients'})}")
-    main = page.get_by_test_id("stMain")
-    settle(page)
-    titles = main.get_by_role("heading", level=3)
-    before = titles.all_inner_texts()
-    assert before
-    matters = running.find_lens("channels-that-matter")
-    look_through(page, matters.question)
-    expect(page.get_by_role("button", name="Stop", exact=True)).to_be_visible(timeout=60_000)
-    expect(page.get_by_role("heading", name=matters.question, exact=True)).to_be_visible()
-    assert not set(before) & set(titles.all_inner_texts())
-    expect(page.get_by_role("combobox", name="Ask about layer")).to_have_count(0)
-    expect(main.locator(".stMain figure, [data-testid=stDataFrame], h3")).to_have_count(0)
-    page.get_by_role("button", name="Stop", exact=True).click()
-
-
 def test_a_bar_and_a_tile_lead_to_their_channel_and_back_to_the_lens(
     page: Page, server: str
 ) -> None:
@@ -326,44 +259,53 @@ def test_before_and_after_are_flipped_in_one_place(page: Page, server: str) -> N
     assert below_the_top() == place
 
 
-def test_the_channel_is_kept_through_lenses_and_layers(page: Page, server: str) -> None:
-    page.goto(f"{server}/?model=ShapesNet&layer=stage1.first.conv&channel=12")
-    heading = page.get_by_role("heading", name="Channel 12", exact=True)
-    heading.wait_for()
-    lens = running.find_lens("gradients")
-    look_through(page, lens.question)
+@pytest.mark.promise
+def test_a_long_run_leaves_nothing_of_the_lens_before_and_can_be_stopped(
+    page: Page, server: str
+) -> None:
+    link = {"model": "ResNet-50", "weights": "random", "layer": "layer2.0.conv3"}
+    page.goto(f"{server}/?{urllib.parse.urlencode({**link, 'lens': 'gradients'})}")
+    main = page.get_by_test_id("stMain")
     settle(page)
-    expect(page.locator(".st-key-hv-header .hv-classes")).to_be_visible()
-    page.get_by_role("heading", name=lens.question, exact=True).click()  # out of the select box
-    page.keyboard.press("n")
-    # The lens takes whatever puts out a tensor, so the neighbour is no convolution.
-    expect(page.get_by_text(re.compile("with every value of stage1.first.norm"))).to_be_visible()
+    titles = main.get_by_role("heading", level=3)
+    before = titles.all_inner_texts()
+    assert before
+    matters = running.find_lens("channels-that-matter")
+    look_through(page, matters.question)
+    stop = page.get_by_role("button", name="Stop", exact=True)
+    expect(stop).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("heading", name=matters.question, exact=True)).to_be_visible()
+    assert not set(before) & set(titles.all_inner_texts())
+    expect(page.get_by_role("combobox", name="Ask about layer")).to_have_count(0)
+    expect(main.locator(".stMain figure, [data-testid=stDataFrame], h3")).to_have_count(0)
+    stop.click()
+    expect(page.get_by_text("Stopped.")).to_be_visible()
+    expect(stop).to_have_count(0)
+    expect(page.get_by_role("button", name="Run it")).to_be_visible()
+    look_through(page, "What is the network made of?")  # and the page is alive
     settle(page)
-    leave_lens(page)
-    heading.wait_for()
-    assert "channel=12" in page.url
-    assert "layer=stage1.first.norm" in page.url
 
 
-@pytest.mark.sweep("by day every script runs: tests/codegen/test_lens_script.py")
-def test_a_lens_is_copied_as_code_that_runs(page: Page, server: str, tmp_path: Path) -> None:
-    opened(page, server, running.find_lens("embedding"), layer="stage2.first.conv")
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name="The numbers as NPZ").click()
-    waiting.value.save_as(tmp_path / "shown.npz")
-    page.get_by_role("button", name="Copy as code").click()
-    expect(page.get_by_text("the same numbers without HookViz")).to_be_visible()
-    for label in ("The script", "The weights"):
+@pytest.mark.promise
+def test_what_is_kept_of_a_lens_are_the_numbers_of_the_library(
+    page: Page, server: str, tmp_path: Path
+) -> None:
+    """Every script is run in tests/codegen/test_lens_script.py."""
+    opened(page, server, running.find_lens("grad-cam"), sample="star")
+    expect(page.get_by_text(re.compile("^star: score"))).to_be_visible()
+    star = next(sample for sample in samples() if sample.name == "star")
+    expected = hookviz.run_lens("grad-cam", hookviz.load_model("shapesnet"), star.path)
+
+    def kept(label: str) -> Path:
         with page.expect_download() as waiting:
             page.get_by_role("button", name=label, exact=True).click()
-        waiting.value.save_as(tmp_path / waiting.value.suggested_filename)
-    for sample in samples():
-        (tmp_path / sample.path.name).symlink_to(sample.path)
-    program = [sys.executable, "-I", "hookviz_embedding.py"]
-    subprocess.run(program, cwd=tmp_path, check=True, capture_output=True)
-    with (
-        np.load(tmp_path / "shown.npz") as shown,
-        np.load(tmp_path / "shapesnet-embedding.npz") as found,
-    ):
-        for name in ("vectors", "similarity"):
-            np.testing.assert_allclose(found[name], shown[name], rtol=1e-5, atol=1e-6)
+        file = tmp_path / waiting.value.suggested_filename
+        waiting.value.save_as(file)
+        return file
+
+    with np.load(kept("The numbers as NPZ")) as values:
+        np.testing.assert_array_equal(values["map"], expected.values["map"])
+    page.get_by_role("button", name="Copy as code").click()
+    expect(page.get_by_text("the same numbers without HookViz")).to_be_visible()
+    assert kept("The weights").stat().st_size > 100_000
+    compile(kept("The script").read_text("utf-8"), "script", "exec")

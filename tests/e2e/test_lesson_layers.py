@@ -30,10 +30,6 @@ def text(page: Page) -> Locator:
     return page.locator(".st-key-hv-lesson [data-testid=stColumn]").first
 
 
-def labels(page: Page) -> list[str]:
-    return page.locator(".hv-verdicts b").all_inner_texts()
-
-
 def test_relu_is_switched_off_in_the_whole_network_and_the_class_falls(
     page: Page, taught: Server
 ) -> None:
@@ -41,28 +37,20 @@ def test_relu_is_switched_off_in_the_whole_network_and_the_class_falls(
     expect(text(page)).to_contain_text("Egyptian cat, 55.8 %")
     now = page.locator(".hv-two-lists ol").nth(1)
     expect(now.locator("li.first .label")).to_have_text("Egyptian cat")
-    assert len(set(labels(page))) > 6
+    labels = page.locator(".hv-verdicts b")
+    assert len(set(labels.all_inner_texts())) > 6
     page.get_by_role("radio", name="All 26 switched off").click()
     expect(now.locator("li .label").first).not_to_have_text("Egyptian cat")
     expect(text(page)).to_contain_text("Without them it says")
     at_rest(page)
     said = now.locator("li .label").first.inner_text()
     expect(text(page)).to_contain_text(f"Without them it says {said},")
-    most, count = Counter(labels(page)).most_common(1)[0]
+    most, count = Counter(labels.all_inner_texts()).most_common(1)[0]
     assert count > 5, "nearly every picture is the same to it"
     expect(text(page)).to_contain_text(f"in {count} of 8 pictures it sees the same: {most}.")
     expect(page.locator(".hv-two-lists ol").first.locator("li .label").first).to_have_text(
         "Egyptian cat"
     )
-    page.reload()  # the switch stands in the link
-    expect(text(page)).to_contain_text("Without them it says")
-    expect(page.locator(".hv-two-lists ol").nth(1).locator("li .label").first).to_have_text(said)
-
-
-def test_a_network_without_relu_says_so(page: Page, taught: Server) -> None:
-    at_step(page, taught, "relu-and-pooling", 1, "&model=shapesvit")
-    found = page.locator("[class*=st-key-hv-live-]")
-    expect(found.get_by_role("radio", name="GELU on")).to_be_visible()
 
 
 def test_the_picked_cell_is_one_that_relu_changes(page: Page, taught: Server) -> None:
@@ -86,63 +74,7 @@ def test_the_picked_cell_is_one_that_relu_changes(page: Page, taught: Server) ->
     expect(text(page)).to_contain_text(f"in row {now[1]}, column {now[2]} ReLU makes")
 
 
-def test_the_poolings_of_the_network_itself(page: Page, taught: Server) -> None:
-    at_step(page, taught, "relu-and-pooling", 6)
-    expect(text(page)).to_contain_text(
-        "pools 4 times; this is number 1. Largest of each 3×3 cells, with a step of 2: "
-        "111×111 cells become 55×55."
-    )
-    expect(page.locator(".hv-came-from")).to_contain_text("The largest of 9 is")
-    page.get_by_role("radio", name="classifier.3").click()
-    expect(text(page)).to_contain_text("13×13 cells become 1×1")
-    expect(page.locator(".hv-came-from")).to_contain_text("The average of 169 is")
-
-
-@pytest.mark.parametrize("way", ["pointer", "keyboard"])
-def test_depth_is_scrubbed_and_answers_while_one_drags(
-    way: str, page: Page, taught: Server
-) -> None:
-    at_step(page, taught, "depth", 2)
-    scrub = page.locator(".depth-scrub")
-    layer, sees = scrub.locator(".depth-layer"), scrub.locator(".depth-sees")
-    expect(layer).to_have_text("Layer 1 of 26: features.0")
-    expect(sees).to_have_text("A cell sees 3×3 pixels")
-    expect(text(page)).to_contain_text("a cell sees 3×3 pixels, 0.018 % of the input")
-    small = scrub.locator(".depth-photo i").bounding_box()
-    slider = scrub.locator("input")
-    if way == "pointer":
-        box = slider.bounding_box()
-        assert box
-        page.mouse.move(box["x"] + 8, box["y"] + box["height"] / 2)
-        page.mouse.down()
-        page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] / 2)
-        expect(layer).to_contain_text(re.compile(r"Layer 1[234] of 26"))
-        expect(scrub.locator(".depth-tiles button")).to_have_count(12)
-        assert "moved=" not in page.url  # not let go yet: no run of the page was needed
-        page.mouse.move(box["x"] + box["width"] - 2, box["y"] + box["height"] / 2)
-        expect(layer).to_have_text("Layer 26 of 26: classifier.1")
-        page.mouse.up()
-    else:
-        slider.focus()
-        page.keyboard.press("End")
-        expect(layer).to_have_text("Layer 26 of 26: classifier.1")
-        page.keyboard.press("ArrowLeft")
-        page.keyboard.press("ArrowRight")
-    expect(text(page)).to_contain_text("In layer 26, classifier.1, there are 1000 channels")
-    large = scrub.locator(".depth-photo i").bounding_box()
-    assert small
-    assert large
-    assert large["width"] > 10 * small["width"]
-    size = re.search(r"sees (\S+) pixels", sees.inner_text())
-    assert size
-    expect(text(page)).to_contain_text(f"a cell sees {size[1]} pixels")
-    page.reload()
-    expect(layer).to_have_text("Layer 26 of 26: classifier.1")
-
-
-def test_depth_opens_with_a_late_channel_that_answers_to_the_eyes(
-    page: Page, taught: Server
-) -> None:
+def test_depth_is_scrubbed_and_answers_while_one_drags(page: Page, taught: Server) -> None:
     """The image is darkened where the channel is silent: least of all at an eye of the cat."""
     at_step(page, taught, "depth", 1)
     scrub = page.locator(".depth-scrub")
@@ -161,6 +93,36 @@ def test_depth_opens_with_a_late_channel_that_answers_to_the_eyes(
     scrub.locator(".depth-tiles button").nth(3).click()
     expect(scrub).to_have_attribute("data-drawn", "18 171")
     expect(page.get_by_text("excite channel 171 most")).to_be_visible()
+
+    at_step(page, taught, "depth", 2)
+    layer, sees = scrub.locator(".depth-layer"), scrub.locator(".depth-sees")
+    expect(layer).to_have_text("Layer 1 of 26: features.0")
+    expect(sees).to_have_text("A cell sees 3×3 pixels")
+    expect(text(page)).to_contain_text("a cell sees 3×3 pixels, 0.018 % of the input")
+    small, slider = scrub.locator(".depth-photo i").bounding_box(), scrub.locator("input")
+    box = slider.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 8, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] / 2)
+    expect(layer).to_contain_text(re.compile(r"Layer 1[234] of 26"))
+    expect(scrub.locator(".depth-tiles button")).to_have_count(12)
+    assert "moved=" not in page.url  # not let go yet: no run of the page was needed
+    page.mouse.up()
+    expect(page).to_have_url(re.compile("moved="))
+    slider.focus()
+    page.keyboard.press("End")
+    expect(layer).to_have_text("Layer 26 of 26: classifier.1")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowRight")
+    expect(text(page)).to_contain_text("In layer 26, classifier.1, there are 1000 channels")
+    large = scrub.locator(".depth-photo i").bounding_box()
+    assert small
+    assert large
+    assert large["width"] > 10 * small["width"]
+    size = re.search(r"sees (\S+) pixels", sees.inner_text())
+    assert size
+    expect(text(page)).to_contain_text(f"a cell sees {size[1]} pixels")
 
 
 def test_a_channels_name_is_guessed_and_then_revealed(page: Page, taught: Server) -> None:
@@ -184,85 +146,44 @@ def test_a_channels_name_is_guessed_and_then_revealed(page: Page, taught: Server
     expect(text(page)).to_contain_text("1 of 2 guesses are right so far.")
 
 
-def shares(page: Page) -> list[float]:
-    """The probabilities that stand at the sliders, in percent."""
-    told = page.locator(".class-scores .chance").all_inner_texts()
-    return [float(each.strip("<> %")) for each in told]
-
-
-@pytest.mark.parametrize("way", ["pointer", "keyboard"])
-def test_scores_are_dragged_and_the_softmax_follows(way: str, page: Page, taught: Server) -> None:
+def test_scores_are_dragged_and_the_softmax_follows(page: Page, taught: Server) -> None:
     at_step(page, taught, "from-maps-to-a-class", 4)
     rows = page.locator(".class-scores .score-row")
-    expect(rows.locator(".chance").first).to_have_text("98.7 %")
-    expect(rows.locator(".chance").nth(1)).to_have_text("0.14 %")
+    chances, grid = rows.locator(".chance"), rows.nth(1)
+    expect(chances.first).to_have_text("98.7 %")
+    expect(chances.nth(1)).to_have_text("0.14 %")
     expect(text(page)).to_contain_text("is 98.7 %, that of grid 0.14 %: about 700 times less.")
     reset = page.get_by_role("button", name="As the network has it")
     expect(reset).to_be_disabled()
-    slider = rows.nth(1).locator("input")
-    if way == "pointer":
-        box = slider.bounding_box()
-        assert box
-        page.mouse.move(box["x"] + box["width"] * 0.37, box["y"] + box["height"] / 2)
-        page.mouse.down()
-        page.mouse.move(box["x"] + box["width"] - 3, box["y"] + box["height"] / 2, steps=4)
-        expect(rows.nth(1)).to_have_class(re.compile("best"))
-        assert "moved=" not in page.url
-        page.mouse.up()
-    else:
-        slider.focus()
-        for _ in range(10):
-            page.keyboard.press("Shift+ArrowRight")
-        expect(text(page)).to_contain_text("The score of grid is")
-        assert rows.locator(".score").nth(1).inner_text() == "9.77"  # no older answer took it back
-    expect(rows.nth(1)).to_have_class(re.compile("best"))
+    slider = grid.locator("input")
+    box = slider.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] * 0.37, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 3, box["y"] + box["height"] / 2, steps=4)
+    expect(grid).to_have_class(re.compile("best"))
+    assert "moved=" not in page.url
+    page.mouse.up()
     expect(text(page)).to_contain_text("The score of grid is")
-    at_rest(page)
-    scores = [
-        float(each.replace("−", "-")) for each in rows.locator(".score").all_inner_texts()[:6]
-    ]
-    expect(text(page)).to_contain_text(f"{scores[1] - scores[0]:.2f} above that of star")
-    assert sum(shares(page)) == pytest.approx(100, abs=0.3)
-    page.reload()
-    expect(rows.nth(1)).to_have_class(re.compile("best"))
     reset.click()
     expect(rows.first).to_have_class(re.compile("best"))
     expect(text(page)).to_contain_text("is 98.7 %, that of grid 0.14 %")
     expect(reset).to_be_disabled()
 
-
-def test_all_scores_together_change_no_probability(page: Page, taught: Server) -> None:
-    at_step(page, taught, "from-maps-to-a-class", 4)
-    rows = page.locator(".class-scores .score-row")
-    score = rows.locator(".score").first
-    expect(score).to_have_text("6.30")
-    before = rows.locator(".chance").all_inner_texts()
-    page.locator(".class-scores .together input").focus()
-    page.keyboard.press("End")
-    expect(score).not_to_have_text("6.30")
-    assert rows.locator(".chance").all_inner_texts() == before
-
-
-@pytest.mark.parametrize("lesson", ["relu-and-pooling", "depth", "from-maps-to-a-class"])
-def test_no_step_is_without_a_picture(lesson: str, page: Page, taught: Server) -> None:
-    at_step(page, taught, lesson, 1)
-    count = page.locator("nav.steps button").count()
-    picture = "[class*=st-key-hv-live-] :is(img, canvas)"
-    for step in range(1, count + 1):
-        at_step(page, taught, lesson, step)
-        shown = page.locator(picture).filter(visible=True).first
-        expect(shown).to_be_in_viewport(ratio=0.5)
-
-
-def test_the_last_maps_become_numbers(page: Page, taught: Server) -> None:
-    at_step(page, taught, "from-maps-to-a-class", 1)
-    expect(text(page)).to_contain_text("channel 37 becomes one number, 1.98")
-    expect(page.locator(".hv-one-number b")).to_have_text("1.98")
-    tiles = page.locator("[class*=st-key-hv-live-] .stage").first
-    box = tiles.bounding_box()
-    assert box
-    page.mouse.click(box["x"] + box["width"] * 0.31, box["y"] + box["height"] * 0.25)
-    expect(page.locator(".hv-one-number b")).not_to_have_text("1.98")
+    slider.focus()
+    for _ in range(10):
+        page.keyboard.press("Shift+ArrowRight")
+    expect(text(page)).to_contain_text("The score of grid is")
+    expect(grid).to_have_class(re.compile("best"))
     at_rest(page)
-    mean = page.locator(".hv-one-number b").inner_text()
-    expect(text(page)).to_contain_text(f"becomes one number, {mean}")
+    scores = [
+        float(each.replace("−", "-")) for each in rows.locator(".score").all_inner_texts()[:6]
+    ]
+    assert scores[1] == 9.77  # no older answer took it back
+    expect(text(page)).to_contain_text(f"{scores[1] - scores[0]:.2f} above that of star")
+    told = chances.all_inner_texts()
+    assert sum(float(each.strip("<> %")) for each in told) == pytest.approx(100, abs=0.3)
+    page.locator(".class-scores .together input").focus()  # which changes no probability
+    page.keyboard.press("End")
+    expect(rows.locator(".score").first).not_to_have_text(f"{scores[0]:.2f}")
+    assert chances.all_inner_texts() == told

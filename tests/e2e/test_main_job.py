@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -16,9 +15,8 @@ from torch import Tensor
 import hookviz
 from hookviz.images.samples import samples
 from scripts.automatic_grid import automatic_grid
-from scripts.browsing import grid_bytes, wait_for_grid
+from scripts.browsing import wait_for_grid
 from tests.e2e.screen import SHAPESNET, choose, expect_caption, grid_pixels, new_context
-from tests.every_way import EVERY_WAY
 from tests.pictures import encoded, picture
 
 
@@ -51,14 +49,28 @@ def test_the_first_page_shows_the_right_grid(page: Page, server: str) -> None:
 
 
 @pytest.mark.promise
-def test_an_uploaded_photograph_is_seen(page: Page, server: str) -> None:
+def test_a_broken_file_is_explained_and_a_photograph_is_seen(page: Page, server: str) -> None:
+    """Which words are said of which file is shown in tests/images/test_reading.py."""
     page.goto(f"{server}/{SHAPESNET}")
     before = wait_for_grid(page)
+
+    def upload(name: str, content: bytes) -> None:
+        page.get_by_role("radio", name="Upload").click()
+        page.locator("input[type=file]").set_input_files(
+            {"name": name, "mimeType": "image/jpeg", "buffer": content}
+        )
+
+    hostile = "![x](y) <b>.jpg"
+    upload(hostile, encoded(picture(1, 400, 300), "JPEG")[:3000])
+    alert = page.get_by_role("alert").filter(has_text=hostile)
+    expect(alert).to_contain_text("truncated")
+    expect(page.get_by_text("Traceback")).to_have_count(0)
+    page.get_by_role("radio", name="Samples").click()
+    expect(alert).to_have_count(0)
+    assert wait_for_grid(page) == before
+
     photograph = encoded(picture(5, 300, 200), "JPEG", quality=95)
-    page.get_by_role("radio", name="Upload").click()
-    page.locator("input[type=file]").set_input_files(
-        {"name": "holiday.jpg", "mimeType": "image/jpeg", "buffer": photograph}
-    )
+    upload("holiday.jpg", photograph)
     shown = wait_for_grid(page, before)
     model = hookviz.load_model("shapesnet")
     values = by_hand(photograph, model, "stem.first.conv")
@@ -117,66 +129,6 @@ def test_a_sample_is_chosen_by_click_or_key_and_kept_in_the_link(page: Page, ser
 
 
 @pytest.mark.promise
-@pytest.mark.sweep("by day with a channel picked: tests/e2e/test_layout.py")
-def test_keys_step_through_the_layers(page: Page, server: str) -> None:
-    page.goto(f"{server}/{SHAPESNET}")
-    first = wait_for_grid(page)
-    expect(page.get_by_role("button", name="Next")).to_be_enabled()  # it may come after the grid
-    page.get_by_text("HookViz").first.click()
-    page.keyboard.press("n")
-    second = wait_for_grid(page, first)
-    assert "layer=stage1.first.conv" in page.url
-    page.keyboard.press("p")
-    assert wait_for_grid(page, second) == first
-
-
-BROKEN = [
-    ("empty.png", b"", "empty"),
-    ("notes.png", b"these are only words", "image"),
-    ("half.jpg", encoded(picture(1, 400, 300), "JPEG")[:3000], "truncated"),
-    ("![x](y) <b>.png", b"\x89PNG\r\n\x1a\n", "![x](y) <b>.png"),
-]
-
-
-@pytest.mark.promise
-def test_a_broken_file_is_explained_and_the_page_goes_on(page: Page, server: str) -> None:
-    page.goto(f"{server}/{SHAPESNET}")
-    wait_for_grid(page)
-    # Which words are said of which file is shown in tests/images/test_reading.py.
-    for name, content, reason in BROKEN if EVERY_WAY else BROKEN[2:]:
-        page.get_by_role("radio", name="Upload").click()
-        page.locator("input[type=file]").set_input_files(
-            {"name": name, "mimeType": "image/png", "buffer": content}
-        )
-        alert = page.get_by_role("alert").filter(has_text=name[:6])
-        expect(alert).to_contain_text(reason)
-        expect(page.get_by_text("Traceback")).to_have_count(0)
-        page.get_by_role("radio", name="Samples").click()
-        expect(alert).to_have_count(0)
-        assert len(wait_for_grid(page)) > 1000
-
-
-@pytest.mark.promise
-def test_downloads_are_the_files_they_say(page: Page, server: str) -> None:
-    page.goto(f"{server}/{SHAPESNET}")
-    wait_for_grid(page)
-
-    def download(label: str) -> bytes:
-        if not page.get_by_role("button", name=label).is_visible():
-            page.get_by_role("button", name="Download", exact=False).first.click()
-        with page.expect_download() as waiting:
-            page.get_by_role("button", name=label).click()
-        return waiting.value.path().read_bytes()
-
-    assert Image.open(io.BytesIO(download("Figure as PNG"))).width > 2000
-    assert download("Figure as PDF").startswith(b"%PDF")
-    with np.load(io.BytesIO(download("Activations as NPZ"))) as arrays:
-        values = by_hand(samples()[0].path, hookviz.load_model("shapesnet"), "stem.first.conv")
-        assert download("Grid as PNG") == automatic_grid(values).png()
-        np.testing.assert_array_equal(arrays["stem.first.conv"], values.numpy())
-
-
-@pytest.mark.promise
 def test_the_camera_takes_a_photograph(page: Page, server: str) -> None:
     page.goto(f"{server}/{SHAPESNET}")
     before = wait_for_grid(page)
@@ -202,33 +154,3 @@ def test_two_people_see_their_own_images(browser: Browser, server: str) -> None:
         assert shown == automatic_grid(values).sprite
     for context in contexts:
         context.close()
-
-
-@pytest.mark.promise
-@pytest.mark.sweep("by day at these sizes: tests/e2e/test_layout.py")
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
-def test_nothing_sticks_out_of_the_page(
-    browser: Browser, server: str, width: int, scheme: str
-) -> None:
-    context = new_context(
-        browser,
-        viewport={"width": width, "height": 844},
-        color_scheme="dark" if scheme == "dark" else "light",
-    )
-    opened = context.new_page()
-    failed: list[str] = []
-    opened.on("requestfailed", lambda request: failed.append(request.url))
-    opened.goto(f"{server}/{SHAPESNET}")
-    wait_for_grid(opened)
-    wide = opened.evaluate("document.documentElement.scrollWidth")
-    assert wide <= width
-    box = opened.locator("figure .stage canvas").bounding_box()
-    assert box is not None
-    assert box["x"] >= 0
-    assert box["x"] + box["width"] <= width
-    background = opened.locator(".stApp").evaluate("e => getComputedStyle(e).backgroundColor")
-    levels = [int(level) for level in re.findall(r"\d+", background)[:3]]
-    assert (max(levels) < 80) == (scheme == "dark")
-    assert failed == []  # nothing is fetched from anywhere else
-    assert grid_bytes(opened)
-    context.close()

@@ -3,14 +3,12 @@
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from scripts.browsing import settled_box
-from scripts.servers import ROOT, serve
+from scripts.servers import ROOT, Server, serve
 from tests.e2e.screen import at_rest, new_context
 
 NETS = """
@@ -18,6 +16,7 @@ import torch
 from torch import nn
 from torchvision.models.detection import fasterrcnn_mobilenet_v3_large_320_fpn
 import hookviz
+from hookviz.models import user_models
 
 class Maps(nn.Module):
     def __init__(self):
@@ -26,10 +25,15 @@ class Maps(nn.Module):
     def forward(self, images):
         return self.head(self.inner(images).relu())
 
+def every():
+    for made in (boxes(), vector()):
+        user_models.add(made)
+    return maps()
+
 def maps():
     torch.manual_seed(0)
     names = ["sky", "cat", "grass"]
-    return hookviz.wrap(Maps(), hookviz.Preprocess(32, 32), names, output="maps")
+    return hookviz.wrap(Maps(), hookviz.Preprocess(32, 32), names, output="maps", name="maps")
 
 def boxes():
     torch.manual_seed(0)
@@ -37,33 +41,39 @@ def boxes():
         weights=None, weights_backbone=None, num_classes=3, box_score_thresh=0.0,
         box_detections_per_img=5, box_nms_thresh=0.1)
     steps = hookviz.Preprocess(96, 96, (0.0,) * 3, (1.0,) * 3)
-    return hookviz.wrap(network, steps, ["nothing", "cat", "dog"])
+    return hookviz.wrap(network, steps, ["nothing", "cat", "dog"], name="boxes")
 
 def vector():
     torch.manual_seed(0)
     layers = nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()
-    return hookviz.wrap(nn.Sequential(*layers), hookviz.Preprocess(32, 32), output="embedding")
+    return hookviz.wrap(nn.Sequential(*layers), hookviz.Preprocess(32, 32), output="embedding",
+                        name="vector")
 """
 
 
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that has all of the networks above."""
+    folder = tmp_path_factory.mktemp("nets")
+    (folder / "nets.py").write_text(NETS)
+    command = [
+        *(sys.executable, "-m", "hookviz", "run", "--model", "nets:every"),
+        *("--port", "PORT", "--address", "127.0.0.1"),
+    ]
+    with serve({"PYTHONPATH": f"{folder}:{ROOT}"}, command) as served:
+        yield served
+
+
 @pytest.fixture
-def shown(browser: Browser, tmp_path: Path) -> Iterator[Callable[[str], Page]]:
-    """Opens the page of a server that has one of the networks above."""
-    (tmp_path / "nets.py").write_text(NETS)
-    with ExitStack() as servers:
+def shown(browser: Browser, address: Server) -> Callable[[str], Page]:
+    """Opens the page of one of the networks above."""
 
-        def open_page(name: str) -> Page:
-            command = [
-                *(sys.executable, "-m", "hookviz", "run", "--model", f"nets:{name}"),
-                *("--port", "PORT", "--address", "127.0.0.1"),
-            ]
-            environment = {"PYTHONPATH": f"{tmp_path}:{ROOT}"}
-            address = servers.enter_context(serve(environment, command))
-            page = new_context(browser, viewport={"width": 1280, "height": 720}).new_page()
-            page.goto(f"{address}/?lens=saliency")
-            return page
+    def open_page(name: str) -> Page:
+        page = new_context(browser, viewport={"width": 1280, "height": 720}).new_page()
+        page.goto(f"{address}/?model={name}&lens=saliency")
+        return page
 
-        yield open_page
+    return open_page
 
 
 def answer(page: Page, text: str) -> None:

@@ -10,17 +10,10 @@ import hookviz
 from hookviz.atlas.known_atlases import atlas_of
 from hookviz.drawing.patch_sheet import patch_sheet
 from hookviz.images.samples import samples
-from scripts.browsing import tile_centre, wait_for_grid
+from scripts.browsing import wait_for_grid
 from tests.e2e.screen import SHAPESNET, choose, read_number
 
 LAYER, CHANNEL = "stage3.second.conv", 9
-
-
-@pytest.fixture(scope="module")
-def excitations() -> tuple[hookviz.TopActivation, ...]:
-    atlas = atlas_of(hookviz.load_model("shapesnet"))
-    assert atlas is not None
-    return atlas.top_activations(LAYER, CHANNEL)
 
 
 def patches(page: Page) -> Locator:
@@ -29,29 +22,20 @@ def patches(page: Page) -> Locator:
     )
 
 
-def test_the_strongest_patches_stand_beside_the_channel(
-    page: Page, server: str, excitations: tuple[hookviz.TopActivation, ...]
+def test_a_strong_patch_beside_the_channel_leads_to_its_image_where_the_cell_has_that_value(
+    page: Page, server: str
 ) -> None:
+    atlas = atlas_of(hookviz.load_model("shapesnet"))
+    assert atlas is not None
+    excitations = atlas.top_activations(LAYER, CHANNEL)
     page.goto(f"{server}/{SHAPESNET}&layer={LAYER}&channel={CHANNEL}")
-    wait_for_grid(page)
+    before = wait_for_grid(page)
     expect(patches(page)).to_have_count(len(excitations))
     for rank, excitation in enumerate(excitations):
         row, column = excitation.cell
         expect(patches(page).nth(rank)).to_have_accessible_name(
             re.compile(f"^{re.escape(excitation.image.name)}: .* at row {row}, column {column}$")
         )
-    page.goto(f"{server}/{SHAPESNET}&layer={LAYER}&channel={CHANNEL}&weights=random")
-    wait_for_grid(page)
-    expect(page.get_by_role("heading", name=f"Channel {CHANNEL}")).to_be_visible()
-    expect(page.get_by_role("button", name="among your images…")).to_be_visible()
-    expect(patches(page)).to_have_count(0)
-
-
-def test_a_patch_leads_to_its_image_where_the_cell_has_that_value(
-    page: Page, server: str, excitations: tuple[hookviz.TopActivation, ...]
-) -> None:
-    page.goto(f"{server}/{SHAPESNET}&layer={LAYER}&channel={CHANNEL}")
-    before = wait_for_grid(page)
     first = excitations[0]
     patches(page).first.click()
     after = wait_for_grid(page, before)
@@ -66,44 +50,9 @@ def test_a_patch_leads_to_its_image_where_the_cell_has_that_value(
     page.go_back()
     expect(page.get_by_role("heading", name=f"Channel {CHANNEL}")).to_be_visible()
     assert wait_for_grid(page, after) == before
-
-
-@pytest.mark.sweep("by day any patch to its image: the tests here")
-def test_a_patch_of_a_sample_leads_to_the_sample(page: Page, server: str) -> None:
-    atlas = atlas_of(hookviz.load_model("shapesnet"))
-    assert atlas is not None
-    sample = samples()[0]
-    answer = atlas.channels_of_image(hookviz.read_image(sample.path).digest)[0]
-    page.goto(f"{server}/{SHAPESNET}&sample=star&layer={answer.layer}&channel={answer.channel}")
-    before = wait_for_grid(page)
-    patches = page.get_by_role("group", name=f"What excites channel {answer.channel} most")
-    patches.get_by_role("button").nth(answer.rank).click()
-    wait_for_grid(page, before)
-    query = parse_qs(urlsplit(page.url).query)
-    assert "sample" not in query  # the first one
-    row, column = atlas.top_activations(answer.layer, answer.channel)[answer.rank].cell
-    assert query["cell"][0].split(",")[:2] == [str(row), str(column)]
-
-
-@pytest.mark.sweep("by day the drawing: tests/atlas")
-def test_each_tile_can_be_what_excites_its_channel(page: Page, server: str) -> None:
-    atlas = atlas_of(hookviz.load_model("shapesnet"))
-    assert atlas is not None
-    page.goto(f"{server}/{SHAPESNET}&layer={LAYER}&sort=max")
-    maps = wait_for_grid(page)
-    page.get_by_text("What excites each").click()
-    png = wait_for_grid(page, maps)
-    order = hookviz.make_grid(
-        hookviz.capture(hookviz.load_model("shapesnet"), samples()[0].path, LAYER)[LAYER],
-        sort="max",
-    ).order
-    patches = atlas.first_patches(LAYER)
-    expected = patch_sheet([*patches], atlas.options["patch"])  # which is laid out by order
-    assert png == expected.png
-    x, y = tile_centre(page, 1)
-    page.mouse.click(x, y)
-    expect(page.get_by_role("heading", name=f"Channel {order[1]}")).to_be_visible()
-    expect(page.locator("figure output").first).not_to_contain_text("≈")
+    page.get_by_role("radio", name="random").click()  # which no atlas is of
+    expect(page.get_by_role("button", name="among your images…")).to_be_visible()
+    expect(patches(page)).to_have_count(0)
 
 
 def test_the_channels_that_answer_to_a_class_or_to_the_image(page: Page, server: str) -> None:

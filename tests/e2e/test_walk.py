@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 import hookviz
 from hookviz.explaining.cell_sum import explain_cell
 from hookviz.explaining.layer_recorder import record_layer_call
 from hookviz.explaining.ranking import strongest_by_contribution
 from hookviz.images.samples import samples
-from scripts.browsing import settled_box, wait_for_grid
+from scripts.browsing import wait_for_grid
 from tests.e2e.screen import SHAPESNET, pixels, read_number
 
 LAYER = "stem.first.conv"
@@ -52,19 +52,7 @@ def test_the_walk_starts_at_the_cell_and_its_sums_are_the_values(
     expect(says).to_contain_text("row 0, column 2:")
 
 
-def test_who_wants_no_motion_gets_the_steps_alone(browser: Browser, server: str) -> None:
-    context = browser.new_context(reduced_motion="reduce")
-    opened = context.new_page()
-    opened.goto(f"{server}/{SHAPESNET}&channel=9&cell=0,0&origin=Walk")
-    wait_for_grid(opened)
-    opened.get_by_title("One step on").click()
-    expect(opened.locator(".walk .says")).to_contain_text("row 0, column 1:")
-    expect(opened.get_by_role("button", name="Play")).to_have_count(0)
-    context.close()
-
-
-@pytest.mark.sweep("by day its sums: the tests here")
-def test_the_walk_is_over_the_whole_of_the_strongest_input(
+def test_who_wants_no_motion_gets_the_steps_alone_over_the_strongest_input(
     page: Page, server: str, model: hookviz.Model
 ) -> None:
     page.goto(f"{server}/{SHAPESNET}&channel=9&cell=20,33&origin=Walk&layer=stage1.first.conv")
@@ -77,6 +65,10 @@ def test_the_walk_is_over_the_whole_of_the_strongest_input(
     weights = page.locator("table.kernel td").evaluate_all("cells => cells.map(one => one.title)")
     kernel = np.array([read_number(text) for text in weights]).reshape(3, 3)
     np.testing.assert_allclose(kernel, call.kernel[9, input_channel].numpy(), rtol=6e-3, atol=1e-9)
+    expect(page.get_by_role("button", name="Play")).to_have_count(0)
+    page.get_by_label("Step of the walk").fill("0")
+    page.get_by_title("One step on").click()
+    expect(page.locator(".walk .says")).to_contain_text("row 0, column 1:")
     # The map as it is painted, in the one language of colours: no cell of it is left out.
     painted = pixels(page.locator(".walk canvas.input"))
     for _ in range(100):  # until its picture is unpacked
@@ -92,20 +84,3 @@ def test_the_walk_is_over_the_whole_of_the_strongest_input(
     strong = values[np.ix_(rows, columns)] > 0.8 * values.max()
     assert strong.sum() > 20
     assert np.median((colours[..., 0] - colours[..., 2])[strong]) > 20  # red, and not blue
-
-
-@pytest.mark.sweep("by day all of the inspector: tests/e2e/test_layout.py")
-def test_the_walk_fits_the_inspector(page: Page, server: str) -> None:
-    page.goto(f"{server}/{SHAPESNET}&channel=9&origin=Walk")
-    wait_for_grid(page)
-    page.locator(".walk .products td").first.wait_for()
-    for width, height in ((1440, 900), (1280, 720), (390, 844)):
-        page.set_viewport_size({"width": width, "height": height})
-        walk = settled_box(page, page.locator(".walk"))
-        boxes = page.locator(".walk table").evaluate_all(
-            "tables => tables.map(one => one.getBoundingClientRect().toJSON())"
-        )
-        tops = [box["top"] for box in boxes]
-        assert max(tops) - min(tops) < 2  # beside each other, in one line
-        assert boxes[-1]["right"] <= walk["x"] + walk["width"] + 1
-        assert page.locator(".walk .controls").evaluate("box => box.scrollWidth <= box.clientWidth")
