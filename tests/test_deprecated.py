@@ -51,15 +51,6 @@ def test_a_public_name_by_its_old_one(old: str, new: str) -> None:
     assert old not in dir(hookviz)
 
 
-def test_an_old_name_that_is_imported() -> None:
-    message = (
-        "hookviz.Excitation is now called hookviz.TopActivation; the old name goes in HookViz 2.0."
-    )
-    with warns_here(message):
-        from hookviz import Excitation  # type: ignore[attr-defined]  # noqa: PLC0415
-    assert Excitation is hookviz.TopActivation
-
-
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("atlases") / "samples.atlas"

@@ -176,10 +176,6 @@ def test_what_is_in_chinese_says_the_same(name: str) -> None:
         assert chinese[kind] == found, kind
 
 
-def test_there_are_documents_in_chinese() -> None:
-    assert {"README", "docs/overview", "docs/lessons", "docs/classroom"} <= set(TWINS)
-
-
 @pytest.mark.parametrize("name", TWINS)
 def test_no_star_is_left_in_chinese(name: str) -> None:
     """Between such a mark as 。 and a word Markdown takes a star that should close for text."""

@@ -11,15 +11,7 @@ from hookviz.models import architectures, catalog
 from hookviz.types import Model
 from tests.every_network import IN_EVERY_NETWORK, ONE_OF_A_KIND
 
-QUICK = [
-    "squeezenet",
-    "shapesnet",
-    "resnet18",
-    "vgg11",
-    "squeezenet1_1",
-    "shufflenet_v2_x0_5",
-    "mnasnet0_5",
-]
+QUICK = ["squeezenet", "resnet18", "shufflenet_v2_x0_5"]
 
 
 def assert_captures_are_exact(model: Model) -> None:
@@ -82,17 +74,3 @@ def test_each_network_is_made_of_what_those_that_stand_for_it_are_made_of() -> N
         met.setdefault(family[name], set()).update(made_of(name))
     missing = {name: made_of(name) - met[family[name]] for name in family}
     assert {name: kinds for name, kinds in missing.items() if kinds} == {}
-
-
-def test_resnet34_has_36_conv_layers_and_their_grids() -> None:
-    model = hookviz.load_model("resnet34", "random")
-    cap = hookviz.capture(model, torch.zeros(1, 3, 224, 224))
-    layers = hookviz.list_layers(model)
-    assert len(cap) == len(layers) == 36
-    assert list(cap) == [layer.name for layer in layers]
-    assert all(cap[layer.name].values.shape == layer.output_shape for layer in layers)
-    first = hookviz.make_grid(cap[layers[0].name])
-    assert (len(first.order), first.shape) == (64, (64, 112, 112))
-    sixteenth = hookviz.make_grid(cap[layers[15].name])
-    assert sixteenth.shape == (128, 28, 28)
-    assert len(sixteenth.order) == 128

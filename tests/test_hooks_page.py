@@ -1,12 +1,11 @@
 """The recipes of docs/hooks.md and docs/cookbook.md run in order, and each finds equal numbers.
 
-With ResNet-34 those on hooks run as in their notebook, whose first cell gives them what they need.
-The cookbook's first block makes what its recipes need.
+With ResNet-34 those on hooks run in their notebook: tests/test_notebooks.py. The cookbook's first
+block makes what its recipes need.
 """
 
 import copy
 import io
-import json
 import os
 import re
 import tempfile
@@ -53,14 +52,6 @@ class Own(nn.Module):
         return scores
 
 
-def names_of_the_notebook() -> dict[str, Any]:
-    cells = json.loads(hooks_notebook.NOTEBOOK.read_text("utf-8"))["cells"]
-    first = next(cell for cell in cells if cell["cell_type"] == "code")
-    names: dict[str, Any] = {}
-    exec("".join(first["source"]), names)  # noqa: S102
-    return names
-
-
 def names_of_ones_own() -> dict[str, Any]:
     torch.manual_seed(0)
     network, images = Own().eval(), torch.randn(2, 3, 48, 48)
@@ -78,7 +69,6 @@ def names_of_the_cookbook() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("page", "given"),
     [
-        (PAGE, names_of_the_notebook),
         (PAGE, names_of_ones_own),
         (COOKBOOK, names_of_the_cookbook),
     ],

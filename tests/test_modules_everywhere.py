@@ -275,10 +275,7 @@ def test_a_module_gives_what_its_model_gives(name: str, tmp_path: Path) -> None:
     assert results[0] == results[1]
 
 
-@pytest.mark.parametrize(("wrong", "kind"), [(3, "int"), ("resnet", "str")])
 @pytest.mark.parametrize("name", [name for name, each in CALLS.items() if each.looks])
-def test_anything_else_is_refused_by_the_name_of_its_type(
-    name: str, wrong: object, kind: str, tmp_path: Path
-) -> None:
-    with pytest.raises(hookviz.ModelError, match=rf"not {kind}\."):
-        CALLS[name].call(wrong, tmp_path)
+def test_anything_else_is_refused_by_the_name_of_its_type(name: str, tmp_path: Path) -> None:
+    with pytest.raises(hookviz.ModelError, match=r"not str\."):
+        CALLS[name].call("resnet", tmp_path)

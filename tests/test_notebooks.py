@@ -22,10 +22,6 @@ def code_cells(book: Any) -> list[Any]:
     return [cell for cell in book.cells if cell.cell_type == "code"]
 
 
-def test_there_is_one() -> None:
-    assert (EXAMPLES / "first_look.ipynb").is_file()
-
-
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_no_output_is_kept(path: Path) -> None:
     cells = code_cells(read(path))
@@ -35,37 +31,51 @@ def test_no_output_is_kept(path: Path) -> None:
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
-def results(name: str) -> list[set[str]]:
-    """The kinds in which each cell of a notebook that is run shows something, beside text."""
-    return [
+NAMES = ("first_look.ipynb", "look_while_it_trains.ipynb", "picture_to_figure.ipynb")
+
+
+@pytest.fixture(scope="module")
+def ran() -> dict[str, list[Any]]:
+    """The code cells of notebooks that were run one after the other in a kernel.
+
+    It forgets all names between them, and so what one needs of another is missing.
+    """
+    import nbformat  # noqa: PLC0415
+    from nbclient import NotebookClient  # noqa: PLC0415
+
+    books = {name: read(EXAMPLES / name) for name in NAMES}
+    whole = nbformat.v4.new_notebook()  # type: ignore[no-untyped-call]
+    for book in books.values():
+        forget = nbformat.v4.new_code_cell("%reset -f")  # type: ignore[no-untyped-call]
+        whole.cells += [forget, *book.cells]
+    client = NotebookClient(
+        whole, timeout=120, kernel_name="python3", resources={"metadata": {"path": EXAMPLES}}
+    )
+    in_a_loop_of_its_own(client.async_execute())
+    return {name: code_cells(book) for name, book in books.items()}
+
+
+def test_the_first_look_shows_pictures_and_tables(ran: dict[str, list[Any]]) -> None:
+    shown = [
         set(output.data) - {"text/plain"}
-        for cell in code_cells(ran(name))
+        for cell in ran["first_look.ipynb"]
         for output in cell.outputs
         if output.output_type in ("execute_result", "display_data")
     ]
+    assert shown == [
+        {"image/png"},  # of the capture, and its explorer
+        {WIDGET},
+        set(),
+        {"image/png"},
+        {"image/png"},
+        {"text/html"},
+    ]
 
 
-def ran(name: str) -> Any:
-    """A notebook of the examples, run from beginning to end in a kernel of its own."""
-    from nbclient import NotebookClient  # noqa: PLC0415
-
-    book = read(EXAMPLES / name)
-    client = NotebookClient(
-        book, timeout=120, kernel_name="python3", resources={"metadata": {"path": EXAMPLES}}
-    )
-    in_a_loop_of_its_own(client.async_execute())
-    return book
-
-
-def texts(book: Any) -> list[str]:
-    """What the cells of a notebook wrote or returned, as text."""
-    outputs = [output for cell in code_cells(book) for output in cell.outputs]
+def texts(cells: list[Any]) -> list[str]:
+    """What cells wrote or returned, as text."""
+    outputs = [output for cell in cells for output in cell.outputs]
     return [each.text if "text" in each else each.data.get("text/plain", "") for each in outputs]
-
-
-@pytest.mark.sweep("by day its recipes: tests/test_hooks_page.py")
-def test_hooks_on_a_network_of_ones_own() -> None:
-    assert results("hooks.ipynb") == [set(), set(), set(), {"text/html"}, {"image/png"}]
 
 
 def test_every_recipe_of_the_page_on_hooks_is_in_its_notebook() -> None:
@@ -78,36 +88,22 @@ def test_every_recipe_of_the_page_on_hooks_is_in_its_notebook() -> None:
     assert {type(recipe.body[-1]) for recipe in recipes} == {ast.Assert}
 
 
-def test_the_first_look_shows_pictures_and_tables() -> None:
-    assert results("first_look.ipynb") == [
-        {"image/png"},  # of the capture, and its explorer
-        {WIDGET},
-        set(),
-        {"image/png"},
-        {"image/png"},
-        {"text/html"},
-    ]
-
-
-def test_a_network_is_looked_into_while_it_trains() -> None:
-    book = ran("look_while_it_trains.ipynb")
-    [[first, widget], told, *_] = [cell.outputs for cell in code_cells(book)[1:]]
+def test_a_network_is_looked_into_while_it_trains(ran: dict[str, list[Any]]) -> None:
+    cells = ran["look_while_it_trains.ipynb"]
+    [[first, widget], told, *_] = [cell.outputs for cell in cells[1:]]
     assert "image/png" in first.data
     assert WIDGET in widget.data
     epochs = "".join(each.text for each in told).splitlines()
-    assert (
-        len({line.rpartition(" ")[2] for line in epochs}) == len(epochs) == 8
-    )  # it moved each time
+    moved = {line.rpartition(" ")[2] for line in epochs}  # each time
+    assert len(moved) == len(epochs) == 8
     losses = [float(line.split("loss ")[1].split(",")[0]) for line in epochs]
     assert losses[-1] < 0.3 < losses[0]
-    assert texts(book)[-2] == "True"  # as a plain hook has it
+    assert texts(cells)[-2] == "True"  # as a plain hook has it
 
 
-def test_a_picture_becomes_a_figure() -> None:
-    book = ran("picture_to_figure.ipynb")
-    shown, widget, chosen, page, file, own = (
-        output for cell in code_cells(book) for output in cell.outputs
-    )
+def test_a_picture_becomes_a_figure(ran: dict[str, list[Any]]) -> None:
+    cells = ran["picture_to_figure.ipynb"]
+    shown, widget, chosen, page, file, own = (each for cell in cells for each in cell.outputs)
     assert "image/png" in shown.data
     assert WIDGET in widget.data
     assert "'channel': '5'" in chosen.data["text/plain"]

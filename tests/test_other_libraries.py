@@ -15,7 +15,6 @@ from tests.networks import random_input, seeded
 from tests.other_libraries import (
     HUGGING_FACE,
     OTHERS,
-    Build,
     OtherNetwork,
     Small,
     diffusion_unet,
@@ -143,7 +142,7 @@ def test_hugging_face_network_shows_what_plain_hooks_see(family: str) -> None:
 
 
 @pytest.mark.usefixtures("activations")
-@pytest.mark.parametrize("family", HUGGING_FACE)
+@pytest.mark.parametrize("family", ["ResNet", "ViT"])
 def test_second_network_of_a_class_is_wrapped_after_it_has_run(family: str) -> None:
     other = HUGGING_FACE[family]
     first = hookviz.wrap(seeded(other.build))
@@ -263,33 +262,3 @@ def test_compiled_network_shows_what_plain_hooks_see(
     runs = compiler.runs
     assert equal_outputs(plain_pass(own.eval(), image), outputs["head"])
     assert compiler.runs > runs
-
-
-def logits(output: Any) -> Tensor:
-    scores: Tensor = output if isinstance(output, Tensor) else output.logits
-    return scores
-
-
-LEARNING: Mapping[str, Build] = {
-    "small": Small,
-    **{family: HUGGING_FACE[family].build for family in ("ResNet", "ViT")},
-}
-
-
-@pytest.mark.parametrize("name", LEARNING)
-def test_next_capture_sees_a_training_step(name: str) -> None:
-    own, image = seeded(LEARNING[name]).train(), random_input(0, 32)
-    optimizer = torch.optim.SGD(own.parameters(), lr=0.5)
-    model = hookviz.wrap(own)
-    captures = []
-    for _ in range(2):
-        own.eval()
-        outputs = outputs_by_plain_hooks(own, lambda: own(image))
-        own.train()
-        captures.append(hookviz.capture(model, image, layers_of(outputs)))
-        assert_equals(captures[-1], outputs)
-        loss = logits(own(torch.cat((image, image + 1)))).square().sum()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-    first, second = captures
-    assert not any(equal(first[address].raw, second[address].raw) for address in second)

@@ -16,7 +16,7 @@ from tests.every_way import EVERY_WAY
 
 ROOT = Path(__file__).parent.parent
 PROGRAM = """
-import sys
+import runpy, sys
 from pathlib import Path
 import hookviz
 assert Path(hookviz.__file__).is_relative_to(sys.prefix), hookviz.__file__
@@ -27,6 +27,7 @@ assert capture.predictions(1)[0][0] == "Egyptian cat"
 grid = hookviz.make_grid(next(iter(capture.values())))
 assert grid.png().startswith(b"\\x89PNG")
 print(len(capture), "conv layers")
+runpy.run_path(sys.argv[1], run_name="__main__")
 """
 
 
@@ -79,16 +80,14 @@ def test_an_installed_wheel_captures(wheel: Path, tmp_path: Path, alone: bool) -
         (site / "here.pth").write_text(sysconfig.get_path("purelib"))
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     run = subprocess.run(
-        [python, "-c", PROGRAM],
+        [python, "-c", PROGRAM, str(ROOT / "tests" / "consumer.py")],
         cwd=tmp_path,
         env=environment,
         check=False,
         capture_output=True,
         text=True,
     )
-    assert run.stdout == "26 conv layers\n", run.stderr
-    program = [str(python), str(ROOT / "tests" / "consumer.py")]
-    subprocess.run(program, cwd=tmp_path, env=environment, check=True)
+    assert (run.returncode, run.stdout) == (0, "26 conv layers\n"), run.stderr
     command = python.with_name("hookviz")
     version = subprocess.run([command, "--version"], check=True, capture_output=True, text=True)
     assert version.stdout.startswith("hookviz, version")

@@ -7,7 +7,7 @@ import pytest
 
 from hookviz.errors import SettingError, UnknownNameError
 from hookviz.machine import memory
-from hookviz.settings import ASSETS, MEGABYTE, Settings, host_names, is_own_address, read_settings
+from hookviz.settings import MEGABYTE, Settings, host_names, is_own_address, read_settings
 
 GIGABYTE = 1024 * MEGABYTE
 
@@ -139,10 +139,6 @@ def test_the_class_code_is_in_no_text_about_the_settings() -> None:
 def test_a_misspelled_setting_is_named_with_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="HOOKVIZ_SESSION_MB"):
         read_settings({"HOOKVIZ_SESION_MB": "3"})
-
-
-def test_assets_are_there() -> None:
-    assert ASSETS.is_dir()
 
 
 def test_a_folder_of_languages_has_to_be_there(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Lenses over sound, volumes and clips against plain autograd, or a refusal in words."""
 
-from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,7 +8,6 @@ import torch
 from torch import Tensor
 
 import hookviz
-from hookviz.lenses.contract.parameters import LayerChoice, OneOf
 from tests.kinds_of_networks import KINDS, NOT_IMAGES
 from tests.networks import plain_network
 
@@ -101,23 +98,3 @@ def test_every_frame_of_a_batch_counts_as_work() -> None:
     model, image = KINDS["frames"].made("frames")
     layer = hookviz.list_layers(model, input_shape=image.shape[1:])[0]
     assert layer.multiply_adds == 4 * (3 * 4 * 9 + 4) * 16 * 16
-
-
-def settings(lens: hookviz.Lens) -> Iterator[dict[str, Any]]:
-    """The defaults, each choice of a list, and a layer of each sort."""
-    quick = {"steps": 2} if lens.slug in {"maximize", "dream", "inversion"} else {}
-    yield quick
-    for parameter in lens.parameters:
-        if isinstance(parameter, OneOf):
-            yield from ({**quick, parameter.name: choice} for choice in parameter.choices)
-        if isinstance(parameter, LayerChoice):
-            yield from ({**quick, parameter.name: name} for name in ("0", "first", "6", "head"))
-
-
-@EACH
-def test_no_lens_ends_in_a_raw_error(kind: str) -> None:
-    model, image = KINDS[kind].made(kind)
-    for lens in hookviz.list_lenses():
-        for chosen in settings(lens):
-            with suppress(hookviz.HookVizError):
-                assert hookviz.run_lens(lens.slug, model, image, **chosen).panels

@@ -86,16 +86,6 @@ def test_labels_of_ones_own(image: Path, tmp_path: Path) -> None:
     assert all(each["label"].startswith("thing ") for each in row["predictions"])
 
 
-def test_a_folder_becomes_a_folder(tmp_path: Path) -> None:
-    save_pictures(tmp_path / "in", "a.png", "b.jpg")
-    (tmp_path / "in" / "c.png").write_bytes(b"")
-    out = tmp_path / "out"
-    result = invoke("capture", tmp_path / "in", "--layers", "stem.first.conv", "-o", out)
-    assert result.exit_code == 2
-    assert "c.png" in result.stderr
-    assert sorted(path.name for path in out.iterdir()) == ["a.npz", "b.npz"]
-
-
 def test_images_in_one_pass_and_one_file_that_says_which_is_which(tmp_path: Path) -> None:
     paths = save_pictures(tmp_path / "in", "b.png", "a.jpg", "c.png")
     (tmp_path / "in" / "broken.png").write_bytes(b"\x89PNG")

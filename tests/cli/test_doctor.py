@@ -12,7 +12,7 @@ from hookviz.cli.checks import Finding, guarded
 from hookviz.models import catalog
 from hookviz.settings import read_settings, settings
 from scripts.servers import free_port
-from tests.cli.command import in_terminal, invoke, process
+from tests.cli.command import invoke, process
 from tests.weights_server import Answer, WeightsServer
 
 BROKEN = 'raise RuntimeError("operator torchvision::nms does not exist")\n'
@@ -59,20 +59,7 @@ def test_a_sound_installation_is_usable_without_a_network() -> None:
     assert "HOOKVIZ_WEIGHTS_URL" in findings["download"]["advice"]
 
 
-@pytest.mark.sweep("by day as JSON: the test above")
-def test_the_report_for_people() -> None:
-    result = invoke("doctor")
-    assert result.exit_code == 0
-    lines = result.stdout.splitlines()
-    [offline] = [number for number, line in enumerate(lines) if line.startswith("warn  download")]
-    assert lines[offline + 1].lstrip().startswith("→ Weights that are here")
-    assert lines[-1].startswith("HookViz can be used")
-    assert "Checking" in in_terminal("doctor").stderr
-
-
-@pytest.mark.parametrize(
-    ("status", "state"), [(200, "ok"), (405, "ok"), (404, "warning"), (503, "warning")]
-)
+@pytest.mark.parametrize(("status", "state"), [(200, "ok"), (405, "ok"), (404, "warning")])
 def test_the_weights_host_is_asked(
     server: WeightsServer, monkeypatch: pytest.MonkeyPatch, status: int, state: str
 ) -> None:
@@ -116,16 +103,6 @@ def test_a_weights_folder_that_can_not_be_written(home: Path) -> None:
     assert "TORCH_HOME" in finding.advice
 
 
-@pytest.mark.sweep("by day: tests/test_settings.py")
-def test_settings_that_mean_nothing_are_a_problem() -> None:
-    run = process("doctor", environment={"HOOKVIZ_CACHE_MB": "many"})
-    assert run.returncode == 2
-    assert "Traceback" not in run.stderr
-    [line] = [line for line in run.stdout.splitlines() if "HOOKVIZ_CACHE_MB='many'" in line]
-    assert line.startswith("FAIL  settings")
-    assert "1 to put right" in run.stdout
-
-
 def test_more_memory_allowed_than_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found("memory", checks.settings).state == "ok"
     monkeypatch.setenv("HOOKVIZ_CACHE_MB", "999999999")
@@ -134,24 +111,15 @@ def test_more_memory_allowed_than_there_is(monkeypatch: pytest.MonkeyPatch) -> N
     assert "HOOKVIZ_CACHE_MB" in finding.advice
 
 
-@pytest.mark.parametrize(
-    "library",
-    [
-        "torch",
-        *(
-            pytest.param(each, marks=pytest.mark.sweep("by day torch, which the others need"))
-            for each in ("torchvision", "streamlit")
-        ),
-    ],
-)
-def test_a_library_that_is_broken_is_a_problem(tmp_path: Path, library: str) -> None:
-    (tmp_path / library).mkdir()
-    (tmp_path / library / "__init__.py").write_text(BROKEN)
+def test_a_library_that_is_broken_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text(BROKEN)
     run = process("doctor", environment={"PYTHONPATH": str(tmp_path)})
     assert (run.returncode, run.stderr) == (2, "")
     [line] = [line for line in run.stdout.splitlines() if "nms does not exist" in line]
-    assert line.startswith(f"FAIL  {library}")
+    assert line.startswith("FAIL  torch")
     assert "pip install --force-reinstall" in run.stdout
+    assert "1 to put right" in run.stdout
 
 
 def test_a_check_that_fails_does_not_end_the_others() -> None:

@@ -1,9 +1,5 @@
 import io
 import json
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -17,14 +13,11 @@ from hookviz.cli import options
 from hookviz.models import catalog
 from hookviz.models.fetching.progress import TransferStatus
 from hookviz.settings import settings
-from scripts.children import child
 from tests.cli.command import (
-    ROOT,
     in_terminal,
     invoke,
     mistake,
     output_of,
-    process,
     save_pictures,
 )
 from tests.weights_server import Answer, WeightsServer, hashed_name, random_bytes
@@ -145,56 +138,14 @@ def test_unknown_names_download_nothing(
     assert not home.exists()
 
 
-@pytest.mark.sweep("by day: tests/models/fetching/test_downloads.py")
-def test_a_mirror_serves_the_same_names(server: WeightsServer, home: Path) -> None:
-    name = catalog.weights_path(NAME).name
-    server.add(name, b"not these weights")
-    for run in (
-        process("fetch", NAME, "--weights-url", f"{server.url}/"),
-        process("fetch", NAME, environment={"HOOKVIZ_WEIGHTS_URL": server.url}),
-    ):
-        assert run.returncode == 2
-        assert run.stdout == ""
-        assert run.stderr.count("\n") == 1
-        assert "SHA-256" in run.stderr
-    assert {request.path for request in server.requests} == {f"/{name}"}
-    assert len(server.requests) == 2
-    assert list(home.rglob("*.*")) == []
-
-
-@pytest.mark.parametrize(
-    "command",
-    ["fetch", pytest.param("grid", marks=pytest.mark.sweep("by day it tells the bar: below"))],
-)
-def test_a_terminal_shows_how_far_it_is(
-    server: WeightsServer, tmp_path: Path, command: str
-) -> None:
+def test_a_terminal_shows_how_far_it_is(server: WeightsServer) -> None:
     name = catalog.weights_path(NAME).name
     server.add(name, random_bytes(3_000_000), Answer(pause=0.01))
-    [image] = save_pictures(tmp_path, "a.png")
-    grid = ("grid", image, "--model", NAME, "-o", tmp_path / "grid.png")
-    arguments = grid if command == "grid" else ("fetch", NAME)
-    run = in_terminal(*arguments, environment={"HOOKVIZ_WEIGHTS_URL": server.url})
+    run = in_terminal("fetch", NAME, environment={"HOOKVIZ_WEIGHTS_URL": server.url})
     assert run.returncode == 2
     assert "SqueezeNet 1.1" in run.stderr
     assert "of 3.0 MB" in run.stderr
     assert "#" in run.stderr
-
-
-@pytest.mark.sweep("by day in this process: the test below")
-def test_ctrl_c_ends_it_and_leaves_nothing(server: WeightsServer, home: Path) -> None:
-    name = catalog.weights_path(NAME).name
-    server.add(name, BODY, Answer(hold_after=1000))
-    command = [sys.executable, "-m", "hookviz", "fetch", NAME, "--weights-url", server.url]
-    with child(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
-        for _ in range(600):
-            if run.poll() is not None or list(home.rglob("*.part")):
-                break
-            time.sleep(0.1)
-        run.send_signal(signal.SIGINT)
-        stdout, stderr = run.communicate(timeout=60)
-    assert (run.returncode, stdout, stderr.strip()) == (130, "", "hookviz: stopped.")
-    assert list(home.rglob("*.*")) == []
 
 
 def test_what_is_stopped_says_so_and_leaves_nothing(

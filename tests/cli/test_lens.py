@@ -7,8 +7,7 @@ from PIL import Image
 
 import hookviz
 from hookviz.lenses.contract import running
-from tests.cli.command import mistake, output_of, process
-from tests.every_lens import SLUGS_OF_ANY
+from tests.cli.command import mistake, output_of
 from tests.pictures import picture
 
 
@@ -34,10 +33,10 @@ def test_a_lens_says_what_it_takes() -> None:
     ]
 
 
-@pytest.mark.parametrize("slug", SLUGS_OF_ANY)
-def test_every_lens_runs_and_writes_what_it_shows(slug: str, photo: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("slug", ["summary", "grad-cam", "maximize"])
+def test_a_lens_runs_and_writes_what_it_shows(slug: str, photo: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    few = ("--set", "steps=2") if slug in {"maximize", "inversion", "dream"} else ()
+    few = ("--set", "steps=2") if slug == "maximize" else ()
     said = output_of("lens", slug, photo, "--size", 64, *few, "-o", out)
     assert said.splitlines()[-1] == str(out / "values.npz")
     with np.load(out / "values.npz", allow_pickle=False) as values:
@@ -74,23 +73,6 @@ def test_what_does_not_work(photo: Path) -> None:
     assert "no.png" in mistake("lens", "summary", "no.png")
 
 
-@pytest.mark.sweep("by day in this process: the test above")
-def test_json_is_the_same_in_a_terminal_without_umlauts(tmp_path: Path) -> None:
-    picture().save(tmp_path / "größe.png")
-    arguments = ("--model", "shapesnet", "--json")
-    asked = (
-        ("capture", tmp_path / "größe.png", "--layers", "stem.first.conv"),
-        ("lens", "grad-cam", tmp_path / "größe.png", "--set", "layer=stage3.second.conv"),
-    )
-    for command in asked:
-        plain = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-        run = process(*command, *arguments, environment=plain)
-        assert run.returncode == 0, run.stderr
-        json.loads(run.stdout)
-        assert "?" not in run.stdout
-        assert command[0] == "lens" or json.loads(run.stdout)[0]["image"].endswith("größe.png")
-
-
 def test_the_list_and_a_lens_as_json() -> None:
     listed = json.loads(output_of("lens", "--json"))
     assert [each["lens"] for each in listed] == [lens.slug for lens in running.list_lenses()]
@@ -113,8 +95,8 @@ def test_a_folder_of_images_goes_into_a_folder_each(photo: Path, tmp_path: Path)
     assert "several images go into a folder" in mistake("lens", "saliency", photos)
     numbers = out / "a.png" / "values.npz"
     before = numbers.stat().st_mtime_ns
-    again = process("lens", "saliency", photos, "--size", 64, "-o", out)  # as after a kill
-    assert (again.returncode, numbers.stat().st_mtime_ns) == (0, before)
+    output_of("lens", "saliency", photos, "--size", 64, "-o", out)  # as after a kill
+    assert numbers.stat().st_mtime_ns == before
 
 
 def test_a_lens_as_a_script(photo: Path) -> None:

@@ -45,31 +45,19 @@ def test_csv_reads_back_to_the_bit() -> None:
     np.testing.assert_array_equal(read, values)
 
 
-@pytest.mark.parametrize(
-    ("format", "head"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")]
-)
 def test_a_page_has_the_map_the_image_and_the_histogram(
-    format: str,  # noqa: A002
-    head: bytes,
-    grid: Grid,
-    values: np.ndarray[tuple[int, ...], np.dtype[np.float32]],
+    grid: Grid, values: np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 ) -> None:
     image = np.full((40, 60, 3), (200, 30, 30), dtype=np.uint8)
     crop = Crop(10, 0, 50, 40, 16, 16)
-    made = page.channel_page(grid, 2, values[2], image=image, crop=crop, format=format)
-    assert made.startswith(head)
-    if format == "svg":
-        assert b"rank by maximum" in made or made.count(b"<image") == 3
-        return
-    assert made == page.channel_page(grid, 2, values[2], image=image, crop=crop, format=format)
-    if format == "png":
-        with Image.open(io.BytesIO(made)) as picture:
-            colours = set(map(tuple, np.asarray(picture.convert("RGB")).reshape(-1, 3).tolist()))
-        with Image.open(io.BytesIO(grid.channel_png(2, 1))) as shown:
-            map_colours = set(map(tuple, np.asarray(shown.convert("RGB")).reshape(-1, 3).tolist()))
-        assert map_colours <= colours  # every cell's own colour, unblurred
-        assert (0x1F, 0x9A, 0x9D) in colours
-        assert (200, 30, 30) in colours
+    made = page.channel_page(grid, 2, values[2], image=image, crop=crop)
+    with Image.open(io.BytesIO(made)) as picture:
+        colours = {colour for _, colour in picture.convert("RGB").getcolors(10**7) or ()}
+    with Image.open(io.BytesIO(grid.channel_png(2, 1))) as shown:
+        map_colours = {colour for _, colour in shown.convert("RGB").getcolors() or ()}
+    assert map_colours <= colours  # every cell's own colour, unblurred
+    assert (0x1F, 0x9A, 0x9D) in colours
+    assert (200, 30, 30) in colours
 
 
 def test_without_an_image_the_map_stands_alone(

@@ -81,13 +81,10 @@ def test_the_users_weights_keep_their_format_their_memory_and_their_values() -> 
 @pytest.mark.parametrize(
     ("name", "suits"),
     [
-        ("squeezenet1_1", True),
         ("resnet18", True),
-        ("mobilenet_v2", True),
         ("shapesnet", False),  # it has done its pass before its weights are laid out
         ("vit_b_32", False),
         ("convnext_tiny", False),
-        ("swin_t", False),
     ],
 )
 def test_networks_of_convolutions_suit_and_attention_and_small_ones_do_not(
@@ -95,7 +92,7 @@ def test_networks_of_convolutions_suit_and_attention_and_small_ones_do_not(
 ) -> None:
     weights = "pretrained" if name == "shapesnet" else "random"
     model = hookviz.load_model(name, weights=weights)
-    shape = 224 if name in ("vit_b_32", "swin_t") else 64
+    shape = 224 if name == "vit_b_32" else 64
     input_trace(model, prepare(model, torch.zeros(1, 3, shape, shape)))
     assert is_convolutional(model.network) == suits
     assert (with_channels_last(model) is not model) == suits
@@ -188,9 +185,3 @@ def test_what_a_pass_with_channels_last_put_out_is_handed_out_contiguous() -> No
         assert activation.values.is_contiguous()
         far = (activation.values - plain[name].values).abs().max()
         assert far <= ROUNDING * plain[name].values.abs().max()
-
-
-def test_it_says_so() -> None:
-    model = wide()
-    assert how(model) == ""
-    assert "2 in 100,000" in how(with_channels_last(model))

@@ -17,7 +17,7 @@ from hookviz.hooking.modules import (
     network_of,
     plain_name,
 )
-from tests.networks import Tiny, as_model, random_input, seeded
+from tests.networks import Tiny, random_input, seeded
 
 
 def compiled(module: nn.Module) -> Any:
@@ -61,12 +61,6 @@ def test_the_module_in_a_wrapper_is_found_and_every_name_of_its_parts(wrapper: s
             assert network.get_submodule(plain) is module
     is_compiled = "compile" in wrapper and wrapper != "not compiled"
     assert compiled_parts(given) == (("",) if is_compiled else ())
-
-
-def test_of_a_model_it_is_the_network() -> None:
-    network = seeded(Tiny)
-    model = as_model(network)
-    assert network_of(model) is model.network
 
 
 @pytest.mark.parametrize(

@@ -403,35 +403,6 @@ def compiled() -> Iterator[tuple[list[object], Callable[..., Any]]]:
         torch.compiler.reset()
 
 
-def test_what_torch_compile_returns_is_run_as_it_is_written() -> None:
-    network, image = seeded(Norms).eval(), random_input(1)
-    expected = plainly(network, "conv2", image)
-    with compiled() as (programs, backend):
-        program: Any = torch.compile(network, backend=backend)
-        for given in (program, hookviz.wrap(program)):
-            found = hookviz.capture(given, image)
-            assert list(found) == ["conv1", "conv2"]
-            assert torch.equal(found["conv2"].values, expected)
-        assert programs == []
-        program(image)
-        assert len(programs) > 0  # it is compiled where it is called
-
-
-def test_a_network_that_is_compiled_in_place_is_run_as_it_is_written() -> None:
-    network, image = seeded(Norms).eval(), random_input(1)
-    expected = plainly(network, "conv2", image)
-    with compiled() as (programs, backend):
-        network.compile(backend=backend)
-        network(image)
-        count = len(programs)
-        assert count > 0
-        found = hookviz.capture(network, image)
-        assert torch.equal(found["conv2"].values, expected)
-        assert len(programs) == count
-        network(image)
-        assert len(programs) == count  # its program is still there
-
-
 def test_a_part_that_is_compiled_is_looked_into() -> None:
     network, image = seeded(lambda: nn.Sequential(Norms(), nn.ReLU())).eval(), random_input(1)
     expected = plainly(network, "0.conv2", image)

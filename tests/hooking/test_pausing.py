@@ -56,22 +56,18 @@ finally:
 """
 
 
-@pytest.mark.parametrize(
-    ("typed", "ends"),
-    [("p tuple(call.output.shape)\nc\np call.layer\nc\n", 0), ("p call.layer\nq\n", 1)],
-)
-def test_a_person_types_into_the_debugger(typed: str, ends: int, tmp_path: Path) -> None:
+def test_a_person_types_into_the_debugger(tmp_path: Path) -> None:
     path = tmp_path / "own.py"
     path.write_text(PROGRAM)
     done = subprocess.run(
         [sys.executable, path],
-        input=typed,
+        input="p tuple(call.output.shape)\nc\np call.layer\nq\n",
         check=False,
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONBREAKPOINT": ""},
         timeout=300,
     )
-    assert done.returncode == ends, done.stderr
+    assert done.returncode == 1, done.stderr  # it was quit
     assert "hooks 0 0" in done.stdout
-    assert ("(1, 4, 6, 6)" in done.stdout) == (not ends)
+    assert "(1, 4, 6, 6)" in done.stdout

@@ -122,11 +122,6 @@ def test_names_may_have_what_wrappers_add() -> None:
         select(network, "module.0")
 
 
-def test_what_is_no_network_is_refused() -> None:
-    with pytest.raises(ModelError, match="not function"):
-        select(lambda image: image)  # type: ignore[arg-type]
-
-
 def test_a_script_is_refused() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -428,11 +428,3 @@ def test_what_is_no_input_tensor_is_refused(wrong: Any) -> None:
     works = r"give one image as a float tensor of \(C, H, W\)|images\[0\] is one"
     with pytest.raises(ImageError, match=works):
         from_tensor(wrong)
-
-
-@pytest.mark.parametrize("batch", [(), (1,)])
-def test_what_an_image_processor_returns_is_taken(batch: tuple[int, ...]) -> None:
-    values = np.random.default_rng(1).random((*batch, 3, 4, 5), dtype=np.float32)
-    for returned in (values, {"pixel_values": [values.reshape(3, 4, 5)]}, {"pixel_values": values}):
-        found = prepare(noise(7, 9), lambda _, returned=returned: returned)  # type: ignore[misc]
-        np.testing.assert_array_equal(found.tensor[0], values.reshape(3, 4, 5))

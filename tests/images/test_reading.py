@@ -243,11 +243,6 @@ def grey(levels: Array) -> Array:
     return np.repeat(levels[:, :, None], 3, axis=2)
 
 
-def test_16_bit_grey_png_is_rounded() -> None:
-    data = png([row.tobytes() for row in DEEP], 256, 16, 0)
-    np.testing.assert_array_equal(read(data, window=FULL).pixels, grey(ROUNDED))
-
-
 def test_16_bit_rgb_png_is_rounded() -> None:
     colour = np.stack([DEEP, DEEP[::-1], DEEP.T], axis=-1).astype(">u2")
     expected = np.stack([ROUNDED, ROUNDED[::-1], ROUNDED.T], axis=-1)
@@ -420,11 +415,6 @@ def test_transparent_gif() -> None:
     picture.putpixel((1, 0), 1)
     data = encoded(picture, "GIF", transparency=0)
     assert decode(data, background=(7, 8, 9)).pixels[0].tolist() == [[7, 8, 9], [1, 2, 3]]
-
-
-def test_a_background_that_is_no_colour_is_refused() -> None:
-    with pytest.raises(ImageError, match=r"\(0, 0, 256\) is no colour"):
-        decode(encoded(noise(), "PNG"), background=(0, 0, 256))
 
 
 # ── colour ─────────────────────────────────────────────────────────────────────────────────────
@@ -722,13 +712,6 @@ def test_the_pixel_limit_is_ours_alone(kind: str, monkeypatch: pytest.MonkeyPatc
         read(Image.fromarray(smooth(10, 15)))
 
 
-def test_what_pillow_itself_calls_a_bomb(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = encoded(smooth(10, 15), "WEBP")
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 50)
-    with pytest.raises(ImageError, match="has too many pixels"):
-        decode(data)
-
-
 def bombs() -> dict[str, bytes]:
     """Small files that claim to be large pictures."""
     jpeg = bytearray(encoded(noise(), "JPEG"))
@@ -827,7 +810,7 @@ def test_a_jpeg_of_48_megapixels_decodes() -> None:
     image = decode(data)
     assert image.pixels.shape == (6000, 8000, 3)
     with Image.open(BytesIO(data)) as plain:
-        np.testing.assert_array_equal(image.pixels, np.asarray(plain))
+        assert np.array_equal(image.pixels, np.asarray(plain))
 
 
 MAGIC = [b"", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"RIFF\x40\0\0\0WEBPVP8 ", b"GIF89a", b"BM",

@@ -18,22 +18,15 @@ from hookviz.models.shapesvit import (
     INPUT_SIZE,
     MIN_SIZE,
     WEIGHTS_FILE,
-    Attention,
     ShapesViT,
 )
 from scripts.train_bundled import Drawings, Figures, confusion
 from scripts.train_shapesvit import (
     CARD_FILE,
-    MIRRORED,
-    TRANSPOSED,
-    Pupil,
     Teacher,
     Training,
     card,
-    lessons,
     load,
-    prepare,
-    rate_at,
     turned,
 )
 from tests.networks import seeded
@@ -93,19 +86,6 @@ def test_places_learned_on_one_grid_are_stretched_for_others() -> None:
     assert (rows.diff(dim=0) > 0).all()  # still from top to bottom
     torch.testing.assert_close(rows.mean((0, 1)), torch.full((8,), 1.5))
     assert (rows - rows[:, :1]).abs().max() < 1e-6
-
-
-@torch.no_grad()
-def test_attention_is_the_softmax_of_queries_times_keys() -> None:
-    layer = seeded(lambda: Attention(8, 2))
-    tokens = torch.randn(1, 5, 8)
-    queries, keys, values = torch.split(tokens[0] @ layer.qkv.weight.T + layer.qkv.bias, 8, dim=1)
-    fetched = []
-    for head in (slice(0, 4), slice(4, 8)):
-        weights = torch.exp(queries[:, head] @ keys[:, head].T / math.sqrt(4))
-        fetched.append(weights / weights.sum(1, keepdim=True) @ values[:, head])
-    by_hand = torch.cat(fetched, dim=1) @ layer.proj.weight.T + layer.proj.bias
-    torch.testing.assert_close(layer(tokens)[0], by_hand)
 
 
 # What HookViz finds in it
@@ -175,17 +155,6 @@ def test_figures_and_card_agree() -> None:
 # How it learns
 
 
-def test_a_mirrored_picture_has_the_name_of_what_it_then_shows() -> None:
-    def named(table: Tensor) -> dict[str, str]:
-        other = {CATEGORIES[at]: CATEGORIES[int(to)] for at, to in enumerate(table)}
-        return {name: to for name, to in other.items() if name != to}
-
-    rising, falling = "rising stripes", "falling stripes"
-    assert named(MIRRORED) == {rising: falling, falling: rising}
-    across, upright = "horizontal stripes", "vertical stripes"
-    assert named(TRANSPOSED) == {across: upright, upright: across}
-
-
 def test_turned_pictures_are_still_what_their_labels_say() -> None:
     """The judge is ShapesNet, which knows nearly all drawings that nobody has turned."""
     stripes = [CATEGORIES.index(name) for name in CATEGORIES if name.endswith("stripes")]
@@ -205,47 +174,3 @@ def _pixels(picture: Any) -> Tensor:
         .view(INPUT_SIZE, INPUT_SIZE, 3)
         .permute(2, 0, 1)
     )
-
-
-def test_each_lesson_is_a_batch_of_drawings_with_their_names() -> None:
-    given = list(lessons(4, torch.Generator().manual_seed(0)))
-    assert [pixels.shape for pixels, _ in given] == [(64, 3, INPUT_SIZE, INPUT_SIZE)] * 4
-    assert len({tuple(labels.tolist()) for _, labels in given}) == 4
-
-
-@torch.no_grad()
-def test_the_teacher_tells_what_it_sees_at_each_patch() -> None:
-    images = torch.rand(4, 3, INPUT_SIZE, INPUT_SIZE)
-    scores, early, late = Teacher()(images)
-    assert (scores.shape, early.shape, late.shape) == ((4, 20), (4, 64, 96), (4, 64, 128))
-    torch.testing.assert_close(early.mean((0, 1)), torch.zeros(96), atol=1e-4, rtol=0)
-    pupil = seeded(Pupil).eval()
-    said, halfway, last = pupil(images)
-    assert (halfway.shape, last.shape) == (early.shape, late.shape)
-    torch.testing.assert_close(said, pupil.network(images))
-
-
-@torch.no_grad()
-def test_heads_begin_by_looking_near_and_at_what_is_alike() -> None:
-    network = seeded(ShapesViT)
-    prepare(network)
-    places = network.pos_embed[0].flatten(0, 1)
-    apart = torch.cdist(places, places)
-    rows, columns = torch.arange(64) // 8, torch.arange(64) % 8
-    for cell in (0, 27, 63):  # the nearer a patch lies, the more alike is its place
-        steps = (rows - rows[cell]).abs() + (columns - columns[cell]).abs()
-        assert apart[cell, steps == 1].max() < apart[cell, steps > 4].min()
-    layer: Any = network.blocks[0].attn
-    tokens = nn.functional.layer_norm(torch.randn(200, 96), (96,))
-    queries, keys, values = layer.qkv(tokens).split(96, dim=1)
-    own = (queries * keys).sum(1)
-    assert (own > (queries @ keys.T).mean(1) + 10).all()
-    back = layer.proj(values)
-    assert nn.functional.cosine_similarity(back, -tokens).mean() > 0.4
-
-
-def test_the_rate_rises_and_then_falls_to_nothing() -> None:
-    assert rate_at(0.02) == pytest.approx(0.5)
-    assert rate_at(0.04) == 1
-    assert rate_at(0.52) == pytest.approx(0.5)
-    assert rate_at(1) == pytest.approx(0, abs=1e-12)

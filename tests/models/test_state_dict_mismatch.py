@@ -45,7 +45,7 @@ def test_whole_numbers_are_no_weights() -> None:
         ("shapesnet", "regnet_y_400mf"),
     ],
 )
-@pytest.mark.parametrize("classes", [None, 2, 3000])
+@pytest.mark.parametrize("classes", [None, 3000])
 def test_the_architecture_that_fits_is_named(chosen: str, name: str, classes: int | None) -> None:
     error = state_dict_mismatch(chosen, prefixed("module.")(built(name, classes).state_dict()))
     assert error.fits == name

@@ -59,11 +59,8 @@ def test_a_repository_of_hugging_face_will_do_too(tmp_path: Path) -> None:
     ("path", "reason"),
     [
         ("my_nets", "not of the form"),
-        (":make_net", "not of the form"),
         ("no_such_nets:make", "'no_such_nets' can't be imported"),
         ("my_nets:make_nte", "Did you mean 'make_net'"),
-        (".my_nets:make_net", "not of the form"),
-        ("my_nets.:make_net", "not of the form"),
         ("my_nets:make net", "not of the form"),
         ("my_nets:x", "has no 'x'.$"),
         ("my_nets:broken", r"my_nets:broken failed: ValueError: no data here \(my_nets.py, line"),

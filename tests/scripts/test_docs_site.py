@@ -25,10 +25,11 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.S | re.M)
 
 
-def runs(program: str, folder: Path) -> None:
-    """Hold a program to end well in a process of its own, beside a photograph."""
+def run_all(programs: list[str], folder: Path) -> None:
+    """Hold programs to end well, one after the other in one process, beside a photograph."""
     shutil.copyfile(ROOT / "assets" / "samples" / "cat.jpg", folder / "photo.jpg")
-    command = [sys.executable, "-W", "ignore", "-c", program]
+    each = f"for program in {programs!r}: exec(program, {{'__name__': '__main__'}})"
+    command = [sys.executable, "-W", "ignore", "-c", each]
     environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(folder)}
     ended = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False
@@ -132,12 +133,12 @@ def test_both_languages_name_what_is_on_the_page_as_the_page_does(page: Path) ->
         assert sorted(map(say, english)) == sorted(chinese)
 
 
-@pytest.mark.parametrize("name", ["curious", "own-network", "training"])
-def test_a_tutorials_code_runs(name: str, tmp_path: Path) -> None:
-    runs("\n".join(blocks(SITE / "tutorials" / f"{name}.md", "python")), tmp_path)
-
-
-def test_the_tutorials_lens_counts_what_a_capture_has(tmp_path: Path) -> None:
+@pytest.mark.by_day
+def test_the_tutorials_code_runs_and_their_lens_counts_what_a_capture_has(tmp_path: Path) -> None:
+    programs = [
+        "\n".join(blocks(SITE / "tutorials" / f"{name}.md", "python"))
+        for name in ("curious", "own-network", "training")
+    ]
     (code,) = blocks(SITE / "tutorials" / "lens.md", "python")
     program = f"""{code}
 import hookviz
@@ -148,4 +149,4 @@ expected = [float((layer.values <= 0).float().mean()) for layer in capture.value
 assert np.allclose(numbers["zeros"], expected), numbers
 assert len(panel.rows) == len(expected)
 """
-    runs(program, tmp_path)
+    run_all([*programs, program], tmp_path)
