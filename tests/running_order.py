@@ -46,7 +46,7 @@ TOGETHER = {
     for server, names in {
         "faults": ("faults",),
         "languages": ("languages",),
-        "probed": ("growing", "queue", "sessions", "weights"),
+        "probed": ("growing", "sessions", "weights"),
         "processes": ("processes",),
         "threats": ("threats",),
     }.items()

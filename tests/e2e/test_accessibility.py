@@ -1,8 +1,6 @@
 """What axe, a checker of accessibility, finds on the page."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from urllib.parse import urlencode
+from typing import Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -12,68 +10,48 @@ from hookviz.lenses.contract.running import find_lens, list_lenses
 from scripts.browsing import wait_for_grid
 from tests.e2e.screen import at_rest, look_through, new_context
 from tests.e2e.test_lenses import settle
-from tests.every_way import EVERY_WAY
 
-ORIGINS = ("Kernel", "Sum", "Step through the convolution", "Numbers")
-LENSES = ("ablate", "grad-cam", "embedding", "trace", "verify")
-
-
-# A projector shows what a desk does, a phone is held in the dark; by night all with all.
-WAYS = [("light", 1440), ("dark", 390)] + ([("light", 390), ("dark", 1440)] if EVERY_WAY else [])
-
-
-@contextmanager
-def themed(browser: Browser, scheme: str, width: int = 1440) -> Iterator[Page]:
-    """A page in a theme, which the server chooses colours by when it is loaded."""
-    size: ViewportSize = {"width": width, "height": 900}
-    context = new_context(browser, viewport=size, color_scheme=scheme)
-    yield context.new_page()
-    context.close()
-
-
-@pytest.fixture(params=WAYS, ids=lambda theme_and_size: f"{theme_and_size[0]}-{theme_and_size[1]}")
-def somewhere(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    with themed(browser, *request.param) as page:
-        yield page
+# A projector shows what a desk does, a phone is held in the dark; what is looked at takes turns.
+WAYS: dict[Literal["light", "dark"], tuple[int, tuple[str, ...], tuple[str, ...]]] = {
+    "light": (1440, ("Kernel", "Step through the convolution"), ("ablate", "trace")),
+    "dark": (390, ("Numbers", "Sum"), ("grad-cam", "embedding", "verify")),
+}
 
 
 @pytest.mark.promise
-def test_axe_finds_nothing_serious(somewhere: Page, server: str) -> None:
-    page = somewhere
-    page.goto(f"{server}/?channel=3&origin={ORIGINS[0]}")
+@pytest.mark.parametrize("scheme", WAYS)
+def test_axe_finds_nothing_serious(
+    browser: Browser, server: str, scheme: Literal["light", "dark"]
+) -> None:
+    width, origins, slugs = WAYS[scheme]
+    context = new_context(browser, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = context.new_page()
+    page.goto(f"{server}/?channel=3&origin={origins[0]}")
     wait_for_grid(page)
     page.get_by_role("heading", name="Channel 3").wait_for()
-    for origin in ORIGINS:
+    for origin in origins:
         chosen = page.get_by_role("radio", name=origin)
         if not chosen.is_checked():
             chosen.click()
         expect(chosen).to_be_checked()
         page.mouse.move(2, 2)  # as after a link: nothing is pointed at
-        at_rest(page)
         assert serious(page) == [], origin
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious_in_lenses(browser: Browser, server: str, scheme: str) -> None:
-    """Each lens in a theme, by turns."""
-    slugs = LENSES if EVERY_WAY else LENSES[scheme == "dark" :: 2]
-    with themed(browser, scheme) as page:
-        page.goto(f"{server}/?{urlencode({'lens': slugs[0]})}")
-        for lens in map(find_lens, slugs):
-            if lens.slug != slugs[0]:
-                look_through(page, lens.question)
-            page.get_by_role("heading", name=lens.question, exact=True).wait_for()
-            settle(page)
-            assert serious(page) == [], lens.slug
+    page.goto(f"{server}/?lens={slugs[0]}")
+    for lens in map(find_lens, slugs):
+        if lens.slug != slugs[0]:
+            look_through(page, lens.question)
+        page.get_by_role("heading", name=lens.question, exact=True).wait_for()
+        settle(page)
+        assert serious(page) == [], lens.slug
+    context.close()
 
 
 def test_axe_finds_nothing_serious_on_the_page_of_all_questions(
-    somewhere: Page, server: str
+    browser: Browser, server: str
 ) -> None:
-    page = somewhere
-    assert page.viewport_size is not None
-    tall = {**page.viewport_size, "height": 5000}  # a card has its picture once it is seen
-    page.set_viewport_size(tall)  # type: ignore[arg-type]
+    tall: ViewportSize = {"width": 390, "height": 5000}  # a card has its picture once it is seen
+    context = new_context(browser, viewport=tall, color_scheme="dark")
+    page = context.new_page()
     page.goto(f"{server}/?lens=all")
     expect(page.locator(".card[data-shown]")).to_have_count(len(list_lenses()), timeout=60_000)
     page.mouse.move(2, 2)
@@ -81,6 +59,7 @@ def test_axe_finds_nothing_serious_on_the_page_of_all_questions(
     page.get_by_role("searchbox").fill("no such words")
     expect(page.get_by_text("No question has these words.")).to_be_visible()
     assert serious(page) == []
+    context.close()
 
 
 _AXE = Axe()

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 import hookviz
 from hookviz.images.samples import samples
 
 LAYERS = ["stem.first.conv", "stage3.second.conv"]
-SIZES = [(1440, 900), (1280, 720), (390, 844)]
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +23,10 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> str:
     return (folder / "index.html").as_uri()
 
 
-@pytest.fixture(params=SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
-    width, height = request.param
-    context = browser.new_context(
-        viewport={"width": width, "height": height}, offline=True, locale="en-US"
-    )
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    size: ViewportSize = {"width": 390, "height": 844}
+    context = browser.new_context(viewport=size, offline=True, locale="en-US")
     shown = context.new_page()
     wrong: list[str] = []
     shown.on("console", lambda message: wrong.append(message.text))
@@ -43,10 +40,13 @@ def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
 
 
 def fits(page: Page) -> bool:
-    fitting: bool = page.evaluate(
-        "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-    )
-    return fitting
+    """Whether nothing is cut off, on a phone and on a desk."""
+    fit = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    fitting = []
+    for width, height in ((1280, 720), (390, 844)):
+        page.set_viewport_size({"width": width, "height": height})
+        fitting.append(page.evaluate(fit))
+    return all(fitting)
 
 
 def test_it_is_looked_through_from_the_disk(page: Page, index: str) -> None:

@@ -72,6 +72,44 @@ print(json.dumps({
 """
 
 
+LISTS = """explorer => {
+  const root = explorer.querySelector(":scope > div").shadowRoot;
+  const lists = [...root.querySelectorAll("select")].filter(list => list.getClientRects().length);
+  return {
+    columns: getComputedStyle(root.querySelector(".columns")).gridTemplateColumns.split(" ").length,
+    lists: lists.length,
+    cut: lists.filter(list => {
+      const whole = list.cloneNode();
+      whole.style.cssText = "position: absolute; width: max-content; max-width: none";
+      whole.append(list.selectedOptions[0].cloneNode(true));
+      list.after(whole);
+      const wide = whole.getBoundingClientRect().width;
+      whole.remove();
+      return list.getBoundingClientRect().width < wide - 0.5;
+    }).map(list => list.ariaLabel),
+  };
+}"""
+
+
+def check_narrow(page: Page, shown: Locator) -> None:
+    """A narrow output stacks its columns and cuts no choice."""
+    beside = page.viewport_size["width"] - shown.evaluate("it => it.clientWidth")  # type: ignore[index]
+    for width, columns in ((1280, 2), (930, 1), (628, 1)):
+        page.set_viewport_size({"width": width + beside, "height": 1700})
+        page.wait_for_function(
+            "width => document.querySelector('.hookviz-explorer').clientWidth === width", arg=width
+        )
+        assert shown.evaluate(LISTS) == {"columns": columns, "lists": 5, "cut": []}, width
+    click_tile(shown, 3)  # and what lies over the tiles leaves the one that was clicked in sight
+    sheet = shown.locator(".inspector-place").bounding_box()
+    stage = shown.locator("figure .stage").first
+    expect(stage).to_be_in_viewport()
+    box = stage.bounding_box()
+    assert sheet is not None
+    assert box is not None
+    assert box["y"] + json.loads(str(stage.get_attribute("data-layout")))["high"] <= sheet["y"]
+
+
 @pytest.mark.promise
 def test_the_next_cell_computes_with_what_was_clicked(jupyter: Jupyter, page: Page) -> None:
     notebook = jupyter.open(page, "click.ipynb", BEGIN + SHOW, TELL, "widget.channel = 1")
@@ -88,12 +126,15 @@ def test_the_next_cell_computes_with_what_was_clicked(jupyter: Jupyter, page: Pa
     assert not told["streamlit"]
     notebook.run(2)
     expect(shown.get_by_role("heading", name="Channel 1", exact=True)).to_be_visible()
+    check_narrow(page, shown)
+    page.set_viewport_size({"width": 1440, "height": 1700})
     shown.get_by_role("radio", name="Whole network").click()
     page.wait_for_function(IS_MAP_PAINTED)
 
 
 def test_two_explorers_and_jupyter_have_keys_of_their_own(jupyter: Jupyter, page: Page) -> None:
-    other = "hookviz.explore(hookviz.load_model('shapesnet'), photo)"
+    """The second is a capture that shows itself, in the colours of the page."""
+    other = "hookviz.capture(hookviz.load_model('shapesnet'), photo)"
     notebook = jupyter.open(page, "two.ipynb", BEGIN + SHOW, other)
     notebook.run(0)
     notebook.run(1)
@@ -105,13 +146,8 @@ def test_two_explorers_and_jupyter_have_keys_of_their_own(jupyter: Jupyter, page
     page.keyboard.press("n")
     expect(layers[1]).to_have_attribute("data-layer", "stage1.first.conv")
     expect(stage).not_to_have_attribute("data-painted", painted)  # else Enter picks none of them
-    for key in (
-        "b",
-        "a",
-        "x",
-        "ArrowRight",
-        "Enter",
-    ):  # Jupyter would add a cell, cut one, edit one
+    # Jupyter would add a cell, cut one, edit one
+    for key in ("b", "a", "x", "ArrowRight", "Enter"):
         page.keyboard.press(key)
     expect(second.get_by_role("heading", name="Channel 4", exact=True)).to_be_visible()
     page.keyboard.press("Escape")
@@ -119,6 +155,13 @@ def test_two_explorers_and_jupyter_have_keys_of_their_own(jupyter: Jupyter, page
     expect(page.locator(".jp-Notebook-cell")).to_have_count(2)
     assert layers[0].get_attribute("data-layer") == "conv1"
     expect(first.locator(".hv-picked")).to_be_hidden()
+
+    painted = str(stage.get_attribute("data-painted"))
+    notebook.theme("JupyterLab Dark")
+    expect(stage).not_to_have_attribute("data-painted", painted)
+    expect(second.locator(".alone")).to_have_css("color-scheme", "dark")
+    notebook.theme("JupyterLab Light")
+    expect(stage).to_have_attribute("data-painted", painted)
 
 
 def test_a_network_in_training_is_looked_at_again(jupyter: Jupyter, page: Page) -> None:
@@ -178,64 +221,9 @@ while not go.exists():
         expect(shown.locator(".explorer > .status")).to_be_hidden()
 
 
-def test_a_capture_shows_itself_in_the_colours_of_the_page(jupyter: Jupyter, page: Page) -> None:
-    capture = "model = hookviz.wrap(network, steps)\nhookviz.capture(model, photo, 'conv2')"
-    notebook = jupyter.open(page, "capture.ipynb", BEGIN + capture)
-    notebook.run(0)
-    shown = explorer(notebook, 0)
-    expect(shown.locator(".layer-row")).to_have_attribute("data-layer", "conv2")
-    stage = shown.locator("figure .stage").first
-    painted = str(stage.get_attribute("data-painted"))
-    notebook.theme("JupyterLab Dark")
-    expect(stage).not_to_have_attribute("data-painted", painted)
-    expect(shown.locator(".alone")).to_have_css("color-scheme", "dark")
-    notebook.theme("JupyterLab Light")
-    expect(stage).to_have_attribute("data-painted", painted)
-
-
-LISTS = """explorer => {
-  const root = explorer.querySelector(":scope > div").shadowRoot;
-  const lists = [...root.querySelectorAll("select")].filter(list => list.getClientRects().length);
-  return {
-    columns: getComputedStyle(root.querySelector(".columns")).gridTemplateColumns.split(" ").length,
-    lists: lists.length,
-    cut: lists.filter(list => {
-      const whole = list.cloneNode();
-      whole.style.cssText = "position: absolute; width: max-content; max-width: none";
-      whole.append(list.selectedOptions[0].cloneNode(true));
-      list.after(whole);
-      const wide = whole.getBoundingClientRect().width;
-      whole.remove();
-      return list.getBoundingClientRect().width < wide - 0.5;
-    }).map(list => list.ariaLabel),
-  };
-}"""
-
-
-def test_a_narrow_output_stacks_its_columns_and_cuts_no_choice(
+def test_a_restart_is_told_of_and_a_saved_notebook_keeps_the_picture_of_what_was_shown(
     jupyter: Jupyter, page: Page
 ) -> None:
-    notebook = jupyter.open(page, "narrow.ipynb", BEGIN + SHOW)
-    notebook.run(0)
-    shown = explorer(notebook, 0)
-    beside = page.viewport_size["width"] - shown.evaluate("it => it.clientWidth")  # type: ignore[index]
-    for width, columns in ((1280, 2), (930, 1), (760, 1), (628, 1)):
-        page.set_viewport_size({"width": width + beside, "height": 1700})
-        page.wait_for_function(
-            "width => document.querySelector('.hookviz-explorer').clientWidth === width", arg=width
-        )
-        assert shown.evaluate(LISTS) == {"columns": columns, "lists": 5, "cut": []}, width
-    click_tile(shown, 3)  # and what lies over the tiles leaves the one that was clicked in sight
-    sheet = shown.locator(".inspector-place").bounding_box()
-    stage = shown.locator("figure .stage").first
-    expect(stage).to_be_in_viewport()
-    box = stage.bounding_box()
-    assert sheet is not None
-    assert box is not None
-    assert box["y"] + json.loads(str(stage.get_attribute("data-layout")))["high"] <= sheet["y"]
-
-
-def test_a_saved_notebook_keeps_the_picture_of_what_was_shown(jupyter: Jupyter, page: Page) -> None:
     notebook = jupyter.open(page, "saved.ipynb", BEGIN + SHOW)
     notebook.run(0)
     shown = explorer(notebook, 0)
@@ -246,24 +234,17 @@ def test_a_saved_notebook_keeps_the_picture_of_what_was_shown(jupyter: Jupyter, 
     expect(picture).not_to_have_attribute("src", before)
     kept = str(picture.get_attribute("src"))
     notebook.save()
+    notebook.restart()
+    shown.locator("figure .stage").first.click(position={"x": 10, "y": 10})
+    expect(shown.locator(".hookviz-notice")).to_be_visible()
+    shown.get_by_role("button", name="Previous").click()
+    expect(shown.get_by_text("The kernel was restarted: run this cell again")).to_have_count(1)
+    notebook.run(0)
+    click_tile(explorer(notebook, 0), 1)
+    expect(shown.get_by_role("heading", name=re.compile("^Why"))).to_be_visible()
     page.goto("about:blank")
     jupyter.end_kernels()
     page.goto(jupyter.url("saved.ipynb"))
     expect(picture).to_be_visible()
     expect(picture).to_have_attribute("src", kept)
     assert picture.evaluate("image => image.naturalWidth") > 50
-
-
-def test_a_kernel_that_was_restarted_is_told_of(jupyter: Jupyter, page: Page) -> None:
-    notebook = jupyter.open(page, "again.ipynb", BEGIN + SHOW)
-    notebook.run(0)
-    shown = explorer(notebook, 0)
-    notebook.restart()
-    stage = shown.locator("figure .stage").first
-    stage.click(position={"x": 10, "y": 10})
-    expect(shown.locator(".hookviz-notice")).to_be_visible()
-    shown.get_by_role("button", name="Next").click()
-    expect(shown.get_by_text("The kernel was restarted: run this cell again")).to_have_count(1)
-    notebook.run(0)
-    click_tile(explorer(notebook, 0), 1)
-    expect(shown.get_by_role("heading", name=re.compile("^Why"))).to_be_visible()

@@ -1,8 +1,6 @@
 """An atlas of a visitor's own images: made beside the page, shown to its session, gone with it."""
 
-import json
 import re
-import urllib.request
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,11 +9,8 @@ from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
 
 import hookviz
 from scripts.browsing import wait_for_grid
-from scripts.servers import Server
 from tests.atlas.folders import save_folder
 from tests.e2e.screen import SHAPESNET, new_context, read_number
-from tests.e2e.test_queue import until
-from tests.pictures import encoded, picture
 
 LAYER, CHANNEL = "stage3.second.conv", 9
 LINK = f"{SHAPESNET}&layer={LAYER}&channel={CHANNEL}"
@@ -44,15 +39,11 @@ def payload(paths: list[Path]) -> list[FilePayload]:
     ]
 
 
-@pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return save_folder(tmp_path_factory.mktemp("own"), 6)
-
-
 def test_ones_own_images_are_looked_through_and_lead_to_themselves(
-    page: Page, browser: Browser, server: str, own: list[Path], tmp_path: Path
+    page: Page, browser: Browser, server: str, tmp_path: Path
 ) -> None:
     """Of two real sessions at once, each sees the atlas of its own files."""
+    own = save_folder(tmp_path / "own", 6)
     other = new_context(browser).new_page()
     for visitor in (page, other):
         visitor.goto(f"{server}/{LINK}")
@@ -97,46 +88,3 @@ def test_ones_own_images_are_looked_through_and_lead_to_themselves(
     page.get_by_role("radio", name="114 others").click()
     expect(page.get_by_role("button", name="among 114 images")).to_be_visible()
     other.close()
-
-
-@pytest.mark.sweep("by day without a browser: tests/serving/test_session_atlases.py")
-def test_it_can_be_stopped_gone_on_with_and_dropped(page: Page, server: str) -> None:
-    page.goto(f"{server}/?model=SqueezeNet (photographs)&layer=features.0&channel={CHANNEL}")
-    wait_for_grid(page)
-    menu(page, "among 114 images")
-    files: list[FilePayload] = [
-        {"name": f"{seed}.png", "mimeType": "image/png", "buffer": encoded(picture(seed))}
-        for seed in range(120)
-    ]
-    upload(page, files, 120)
-    page.get_by_role("button", name="Stop").click()
-    expect(page.get_by_text(re.compile(r"Stopped: .* of 120 images"))).to_be_visible()
-    page.get_by_role("button", name="Go on").click()
-    expect(page.get_by_text(re.compile(r"of 120 images · .* a second"))).to_be_visible()
-    page.get_by_role("button", name="Next").click()  # it goes on while another layer is looked at
-    finished = page.get_by_role("button", name="among your 120 images")
-    expect(finished).to_be_visible(timeout=90_000)
-    menu(page, "among your 120 images")
-    page.get_by_role("button", name="Drop it").click()
-    expect(page.get_by_role("button", name="among 114 images")).to_be_visible()
-
-
-@pytest.mark.sweep("by day without a browser: tests/serving/test_session_atlases.py")
-def test_its_bytes_come_back_when_the_session_ends(
-    browser: Browser, probed: Server, own: list[Path]
-) -> None:
-    def used() -> int:
-        with urllib.request.urlopen(f"{probed}/probe", timeout=5) as answer:
-            return int(json.load(answer)["used"])
-
-    until(lambda: used() == 0)  # whoever was there before has gone
-    page = new_context(browser).new_page()
-    page.goto(f"{probed}/{LINK}")
-    wait_for_grid(page)
-    before = used()
-    menu(page, "among 114 images")
-    upload(page, payload(own), 6)
-    expect(page.get_by_role("button", name="among your 6 images")).to_be_visible()
-    assert used() > before > 0
-    page.close()
-    until(lambda: used() == 0)

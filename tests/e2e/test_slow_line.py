@@ -1,14 +1,13 @@
 """A page whose messages take long on their way."""
 
 import re
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Page, WebSocketRoute, expect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from hookviz.images.samples import samples
-from scripts.browsing import tile_centre, wait_for_grid
+from scripts.browsing import wait_for_grid
 from tests.e2e.screen import SHAPESNET, at_rest
 from tests.e2e.test_live import LIVE
 
@@ -86,28 +85,6 @@ def test_a_second_choice_before_the_first_is_seen_is_drawn(
     assert wait_for_grid(page, grid) == first
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.locator("[data-stale=true]")).to_have_count(0)
-
-
-@pytest.mark.sweep("by day without a browser: tests/ui/test_link.py")
-def test_of_two_choices_close_together_both_are_kept(page: Page, server: str, line: Line) -> None:
-    """The explorer writes the link while the run for an image is on its way, which knows less."""
-    page.goto(f"{server}/{SHAPESNET}&layer=stage1.first.conv")
-    wait_for_grid(page)
-    line.hold_back()
-    page.get_by_role("radio", name=samples()[1].title).click()
-    line.wait_for("script_finished", 1)
-    page.mouse.click(*tile_centre(page, 5))
-    page.wait_for_url(re.compile("channel=5"))
-    line.let_go()
-    expect(page.get_by_role("heading", name="Channel 5")).to_be_visible()
-    expect(page.get_by_role("radio", name=samples()[1].title)).to_be_checked()
-    at_rest(page)
-    link = parse_qs(urlsplit(page.url).query)
-    assert link["channel"] == ["5"]
-    assert link["sample"] == [samples()[1].name]
-    page.go_back()  # to what was seen before both
-    page.wait_for_function("() => !location.search.includes('channel')")
-    expect(page.get_by_role("radio", name=samples()[0].title)).to_be_checked()
 
 
 def test_what_is_chosen_after_a_run_was_asked_for_outlasts_its_begin(

@@ -81,10 +81,6 @@ NETWORKS: dict[str, tuple[Callable[[], hookviz.Model], list[str]]] = {
         lambda: hookviz.load_model("squeezenet"),
         ["features.0", "features.6.expand3x3", "classifier.1"],
     ),
-    "resnet18": (
-        lambda: hookviz.load_model("resnet18", "random"),
-        ["conv1", "layer2.0.downsample.0", "layer4.1.conv2"],
-    ),
     "own": (own, ["first", "second"]),
 }
 _saved: dict[str, Saved] = {}
@@ -266,24 +262,13 @@ def test_a_click_a_key_and_back_go_where_the_address_says(browser: Browser, fold
         expect(page.locator("figure .head output").first).to_contain_text(f"channel {order[0]} ")
 
 
-def test_what_follows_the_number_sign_is_read_too(browser: Browser, folder: Path) -> None:
-    page_of = saved("squeezenet", folder)
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto(f"{page_of.file.as_uri()}#{urlencode({'layer': page_of.layers[1], 'channel': 4})}")
-    expect(page.locator("h3")).to_have_text("Channel 4")
-    layer = re.compile(re.escape(page_of.layers[1]))
-    expect(page.locator(".layer-row select.layers")).to_have_value(layer)
-    context.close()
-
-
 def test_it_stands_in_a_frame_with_tiles_and_inspector_alone(
     browser: Browser, folder: Path
 ) -> None:
     page_of = saved("squeezenet", folder)
     link = urlencode({"layer": page_of.layers[1], "channel": 3, "embed": 1})
     article = folder / "article.html"
-    source = f"{page_of.file.as_uri()}?{link}"
+    source = f"{page_of.file.as_uri()}#{link}"  # which is read as what follows a question mark
     article.write_text(
         f'<!doctype html><title>x</title><iframe title="x" width=900 height=600 src="{source}">',
         "utf-8",
@@ -302,11 +287,12 @@ def test_it_stands_in_a_frame_with_tiles_and_inspector_alone(
     context.close()
 
 
-def test_it_speaks_the_browser_s_language_and_the_one_that_is_chosen(
+def test_it_has_the_browser_s_language_and_colours_and_those_that_are_chosen(
     browser: Browser, folder: Path
 ) -> None:
     page_of = saved("squeezenet", folder)
-    with opened(browser, page_of.file, {"channel": 3}, locale="zh-CN") as page:
+    link = {"channel": 3}
+    with opened(browser, page_of.file, link, locale="zh-CN", color_scheme="dark") as page:
         expect(page.locator("h3")).to_have_text("通道 3")
         expect(page.locator(".why h4")).to_contain_text("为什么")
         expect(page.locator("footer")).to_contain_text("hookviz run")
@@ -316,11 +302,6 @@ def test_it_speaks_the_browser_s_language_and_the_one_that_is_chosen(
         expect(page.locator(".legend")).to_contain_text("below zero")
         assert "lang=en" in page.url
         expect(page.get_by_role("combobox", name="Language")).to_be_focused()
-
-
-def test_light_and_dark_have_colours_of_their_own(browser: Browser, folder: Path) -> None:
-    page_of = saved("squeezenet", folder)
-    with opened(browser, page_of.file, {"channel": 3}, color_scheme="dark") as page:
         expect(page.locator(".legend")).to_contain_text("black is zero")
         dark = page.locator(".scale img").first.get_attribute("src")
         page.get_by_role("button", name="Light").click()
@@ -386,36 +367,26 @@ _VIOLATIONS = """async () => (await axe.run({resultTypes: ["violations"]})).viol
   .map(({id, nodes}) => [id, nodes.map(({html}) => html)])"""
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390)])
-def test_axe_finds_nothing(browser: Browser, folder: Path, scheme: str, width: int) -> None:
-    page_of = saved("squeezenet", folder)
-    size = {"width": width, "height": 844}
-    link = {"layer": page_of.sums, "channel": 3}
-    with opened(browser, page_of.file, link, viewport=size, color_scheme=scheme) as page:
-        expect(page.locator(".why .sum")).not_to_be_empty()
-        page.evaluate(Axe().axe_script)
-        assert page.evaluate(_VIOLATIONS) == []
-
-
-@pytest.mark.parametrize(("width", "height"), [(720, 450), (390, 844), (1280, 720)])
-def test_nothing_is_cut_off_at_200_percent_and_on_a_phone(
-    browser: Browser, folder: Path, width: int, height: int
+@pytest.mark.parametrize(("width", "height", "scheme"), [(720, 450, "light"), (390, 844, "dark")])
+def test_nothing_is_cut_off_at_200_percent_and_on_a_phone_and_axe_finds_nothing(
+    browser: Browser, folder: Path, width: int, height: int, scheme: str
 ) -> None:
     """A window of 1440×900 at 200 % has 720×450 pixels of a page."""
     page_of = saved("squeezenet", folder)
-    size = {"width": width, "height": height}
-    for link in ({}, {"channel": 3}):
-        with opened(browser, page_of.file, link, viewport=size) as page:
-            lie = tiles(page)
-            assert lie.columns > 1
-            across = page.evaluate("document.documentElement.scrollWidth")
-            assert across <= width
-            if link:
-                place = page.locator(".inspector-place")
-                assert place.evaluate("place => place.scrollWidth <= place.clientWidth")
+    looks = {"viewport": {"width": width, "height": height}, "color_scheme": scheme}
+    for link in ({}, {"layer": page_of.sums, "channel": 3}):
+        with opened(browser, page_of.file, link, **looks) as page:
+            assert tiles(page).columns > 1
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
             for part in page.locator("button:visible, select:visible, h3:visible").all():
                 box = part.bounding_box()
                 assert box is None or box["x"] + box["width"] <= width + 1
+            if link:
+                place = page.locator(".inspector-place")
+                assert place.evaluate("place => place.scrollWidth <= place.clientWidth")
+                expect(page.locator(".why .sum")).not_to_be_empty()
+            page.evaluate(Axe().axe_script)
+            assert page.evaluate(_VIOLATIONS) == []
 
 
 def test_it_begins_with_the_view_that_it_was_saved_with(browser: Browser, folder: Path) -> None:

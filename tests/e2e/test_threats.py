@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 
 import pytest
-from playwright.sync_api import Browser, Dialog, Page, expect
+from playwright.sync_api import Dialog, Page, expect
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -20,14 +20,12 @@ from websockets.typing import Origin, Subprotocol
 
 from hookviz.images.samples import samples
 from hookviz.lenses.contract import parameters, regions, running
-from hookviz.lenses.contract.lens import Lens
+from hookviz.lenses.contract.running import find_lens
 from hookviz.models import shapesnet
 from scripts.browsing import wait_for_grid
 from scripts.servers import ROOT, free_port, serve
-from tests.e2e.screen import SHAPESNET, at_rest, look_through, new_context
+from tests.e2e.screen import SHAPESNET, at_rest, look_through
 from tests.e2e.test_lenses import settle
-from tests.every_lens import OF_ANY_NETWORK
-from tests.every_way import EVERY_WAY
 from tests.pictures import encoded, picture
 from tests.ui.test_threats import HOSTILE_NAMES, VIEW
 
@@ -90,14 +88,13 @@ def test_hostile_names_are_text_in_the_explorer(page: Page, hostile_server: str)
             )
         at_rest(page)
         expect_no_markup(page)
+        if index == 4:
+            expect_downloads_in_their_folder(page)
     expect(page.locator(".hv-classes").get_by_text(HOSTILE_NAMES[2])).to_have_count(1)
     assert dialogs == []
 
 
-def test_hostile_names_of_downloads_stay_in_their_folder(page: Page, hostile_server: str) -> None:
-    layer = HOSTILE_NAMES[4].replace(".", "·")
-    page.goto(f"{hostile_server}/?{urllib.parse.urlencode({'layer': layer, 'channel': 0})}")
-    wait_for_grid(page)
+def expect_downloads_in_their_folder(page: Page) -> None:
     for menu, entry in (("Download", "Grid as PNG"), ("Save this channel", "Numbers as CSV")):
         page.get_by_role("button", name=menu).click()
         with page.expect_download() as waiting:
@@ -110,45 +107,23 @@ def test_hostile_names_of_downloads_stay_in_their_folder(page: Page, hostile_ser
         page.keyboard.press("Escape")
 
 
-@pytest.fixture(scope="module")
-def hostile_page(browser: Browser, hostile_server: str) -> Iterator[Page]:
-    """A page that goes from lens to lens: what one left behind is looked at with the next."""
-    page = new_context(browser, viewport={"width": 1440, "height": 900}).new_page()
+@pytest.mark.by_day
+def test_hostile_names_are_text_in_every_lens(page: Page, hostile_server: str) -> None:
+    """In lenses with all kinds of controls that hold names; each lens by itself is in tests/ui."""
     page.goto(f"{hostile_server}/?{urllib.parse.urlencode({'layer': HOSTILE_NAMES[2]})}")
     wait_for_grid(page)
-    yield page
-    page.close()
-
-
-# All kinds of panels, and of controls that hold names.
-OF_EACH_KIND = (
-    *("grad-cam", "across-images", "channels-that-matter"),
-    *("kernels", "trace", "prune-weights"),
-)
-_BY_DAY = "by day a lens with each kind of panel; and each without a browser: tests/ui"
-
-
-@pytest.mark.parametrize(
-    "lens",
-    [
-        lens if lens.slug in OF_EACH_KIND else pytest.param(lens, marks=pytest.mark.sweep(_BY_DAY))
-        for lens in OF_ANY_NETWORK
-    ],
-    ids=lambda lens: lens.slug,
-)
-def test_hostile_names_are_text_in_every_lens(hostile_page: Page, lens: Lens) -> None:
-    page = hostile_page
-    look_through(page, lens.question)
-    page.get_by_role("heading", name=lens.question, exact=True).wait_for()
-    expect(page.get_by_text(lens.sentence)).to_be_visible()
-    settle(page, or_refused=True)
-    expect(page.locator("[data-testid=stSpinner]")).to_have_count(0, timeout=60_000)
-    expect_no_markup(page)
-    # The image under a map is described with the map.
-    pictures = "img:not(.scale img):not(.lower):not([hidden])"
-    for shown in page.get_by_test_id("stMain").locator(pictures).all():
-        assert (shown.get_attribute("alt") or "").strip()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 1440
+    for lens in map(find_lens, ("grad-cam", "channels-that-matter", "trace")):
+        look_through(page, lens.question)
+        page.get_by_role("heading", name=lens.question, exact=True).wait_for()
+        expect(page.get_by_text(lens.sentence)).to_be_visible()
+        settle(page, or_refused=True)
+        expect(page.locator("[data-testid=stSpinner]")).to_have_count(0, timeout=60_000)
+        expect_no_markup(page)
+        # The image under a map is described with the map.
+        pictures = "img:not(.scale img):not(.lower):not([hidden])"
+        for shown in page.get_by_test_id("stMain").locator(pictures).all():
+            assert (shown.get_attribute("alt") or "").strip()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1440
 
 
 IMAGE, WEIGHTS, LABELS = (
@@ -165,36 +140,6 @@ def give(page: Page, label: str, name: str, content: bytes) -> None:
     region.locator("input[type=file]").set_input_files(
         {"name": name, "mimeType": kind, "buffer": content}
     )
-
-
-@pytest.mark.by_day
-def test_hostile_names_and_words_of_files_are_text(page: Page, server: str) -> None:
-    page.goto(f"{server}/?model=ShapesNet&weights=yours")
-    give(page, WEIGHTS, f"{PAYLOAD}.safetensors", shapesnet.WEIGHTS_FILE.read_bytes())
-    wait_for_grid(page)
-    classes = len(shapesnet.CATEGORIES)
-    give(page, LABELS, f"{PAYLOAD}.txt", "\n".join([PAYLOAD] * classes).encode())
-    expect(page.locator(".hv-classes").get_by_text(PAYLOAD).first).to_be_visible()
-    expect_no_markup(page)
-    page.get_by_role("radio", name="Upload").click()
-    give(page, IMAGE, f"{PAYLOAD}.png", encoded(picture(3)))
-    expect(page.locator(".hv-classes")).to_have_attribute("title", re.compile("40×30 pixels"))
-    expect_no_markup(page)
-    page.get_by_role("button", name="Copy as code").click()
-    expect_no_markup(page)
-    page.keyboard.press("Escape")
-    give(page, IMAGE, f"{PAYLOAD}2.png", b"\x89PNG\r\n\x1a\n" + PAYLOAD.encode())
-    expect(page.get_by_role("alert").get_by_text("onerror=").first).to_be_visible()
-    expect_no_markup(page)
-
-
-@pytest.mark.sweep("by day without a browser: tests/ui/test_threats.py")
-def test_rubbish_in_a_link_is_text_in_the_browser(page: Page, server: str) -> None:
-    for name in ("model", "layer"):
-        page.goto(f"{server}/?{urllib.parse.urlencode({name: PAYLOAD})}")
-        wait_for_grid(page)
-        expect(page.get_by_text(f"This link asks for the {name}").first).to_be_visible()
-        expect_no_markup(page)
 
 
 # ── what strangers send ────────────────────────────────────────────────────────────────────────
@@ -233,6 +178,7 @@ def visiting(server: str, origin: str = "") -> Iterator[Visitor]:
         origin=Origin(origin or server),
         subprotocols=[Subprotocol("streamlit")],
         max_size=None,
+        open_timeout=60,  # the first one waits for the app
         close_timeout=0.2,  # what nobody read any more is in the way of the server's farewell
         legacy=False,
     ) as connection:
@@ -422,8 +368,8 @@ def test_messages_too_large_or_of_no_sense_end_their_own_connection_alone(server
         assert b"ShapesNet" in visitor.open()
 
 
-@pytest.mark.parametrize("size", [10_000, 1_000_000])
-def test_oversized_links_are_answered_and_without_a_traceback(server: str, size: int) -> None:
+def test_oversized_links_are_answered_and_without_a_traceback(server: str) -> None:
+    size = 1_000_000
     with visiting(server) as visitor:
         for name in (*VIEW, "ablate-channels", "grad-cam-target", "unknown"):
             came = visitor.open(urllib.parse.urlencode({name: "9-" * (size // 2)}))
@@ -472,11 +418,10 @@ def test_what_could_drive_the_app_by_http_is_off(server: str) -> None:
         assert b"ShapesNet" not in body
 
 
+# ── what the server asks for ───────────────────────────────────────────────────────────────────
+
 READ = (parameters.Channels, parameters.MoreImages, regions.RegionChoice)
 """What a visitor writes into a lens otherwise than by a number or from a list."""
-
-
-# ── what the server asks for ───────────────────────────────────────────────────────────────────
 
 
 @contextmanager
@@ -531,17 +476,50 @@ def test_a_page_sends_nothing_elsewhere_and_loads_nothing_that_its_policy_refuse
         assert not heard(listener)
 
 
-def test_the_server_fetches_nothing_that_a_visitor_names(browser: Browser, server: str) -> None:
+@pytest.mark.by_day
+def test_hostile_names_and_words_of_files_are_text(page: Page, server: str) -> None:
+    """And nothing is fetched that they name."""
+    with listening() as (url, listener):
+        page.goto(f"{server}/?model=ShapesNet&weights=yours")
+        weights = shapesnet.WEIGHTS_FILE.read_bytes()
+        give(page, WEIGHTS, f"{PAYLOAD}![a]({url}).safetensors", weights)
+        wait_for_grid(page)
+        label = f"{PAYLOAD}![a]({url}/label) <img src={url}/label>"
+        labels = "\n".join([label] * len(shapesnet.CATEGORIES))
+        give(page, LABELS, f"{PAYLOAD}.txt", labels.encode())
+        expect(page.locator(".hv-classes").get_by_text(label).first).to_be_visible()
+        expect_no_markup(page)
+        page.get_by_role("radio", name="Upload").click()
+        give(page, IMAGE, f"{PAYLOAD}<img src='{url}/name'>.jpg", exif_link(url))
+        expect(page.locator(".hv-classes")).to_have_attribute("title", re.compile("40×30 pixels"))
+        expect_no_markup(page)
+        page.get_by_role("button", name="Copy as code").click()
+        expect_no_markup(page)
+        page.keyboard.press("Escape")
+        said = page.get_by_role("alert").filter(has_text="HookViz reads")
+        svg = f'<svg xmlns="http://www.w3.org/2000/svg"><image href="{url}/svg"/></svg>'
+        entity = f'<!DOCTYPE x [<!ENTITY e SYSTEM "{url}/xml">]><x>&e;</x>'
+        for name, content in (("a.png", svg), ("b.png", entity), (f"{PAYLOAD}c.png", url)):
+            give(page, IMAGE, name, content.encode())
+            remove = page.get_by_role("button", name=f"Remove {name}", exact=True)
+            expect(remove).to_be_visible()
+            expect(said).to_have_count(1)
+            expect_no_markup(page)
+            remove.click()
+            expect(remove).to_have_count(0)
+        assert not heard(listener)
+
+
+def test_the_server_fetches_nothing_that_a_visitor_names(server: str) -> None:
     with listening() as (url, listener):
         socket.create_connection(listener.getsockname()).close()
         assert heard(listener)  # it hears
-        names = [
-            f"{lens.slug}-{each.name}" for lens in running.list_lenses() for each in lens.parameters
-        ]
+        lenses = running.list_lenses()
+        names = [f"{lens.slug}-{each.name}" for lens in lenses for each in lens.parameters]
         with visiting(server) as visitor:
             visitor.open(urllib.parse.urlencode(dict.fromkeys([*VIEW, *names], f"{url}/q")))
-            for lens in running.list_lenses():
-                if not EVERY_WAY and not any(isinstance(each, READ) for each in lens.parameters):
+            for lens in lenses:
+                if not any(isinstance(each, READ) for each in lens.parameters):
                     continue  # what it takes is chosen from a list, or a number
                 query = dict.fromkeys(names, f"{url}/l") | {"lens": lens.slug}
                 query["model"] = "ShapesNet"  # which is the quickest
@@ -549,27 +527,4 @@ def test_the_server_fetches_nothing_that_a_visitor_names(browser: Browser, serve
             for path in ("media", "component", "static", "app/static", "_stcore/bidi-components"):
                 asked(server, "GET", f"/{path}/{url}/p")
             asked(server, "GET", f"{url}/absolute")
-        page = new_context(browser).new_page()
-        page.goto(f"{server}/?model=ShapesNet&weights=yours")
-        give(page, WEIGHTS, f"![a]({url}).safetensors", shapesnet.WEIGHTS_FILE.read_bytes())
-        wait_for_grid(page)
-        labels = [f"![a]({url}/label) <img src={url}/label>"] * len(shapesnet.CATEGORIES)
-        give(page, LABELS, "labels.txt", "\n".join(labels).encode())
-        expect(page.locator(".hv-classes").get_by_text(url).first).to_be_visible()
-        page.get_by_role("radio", name="Upload").click()
-        said = page.get_by_role("alert").filter(has_text="HookViz reads")
-        svg = f'<svg xmlns="http://www.w3.org/2000/svg"><image href="{url}/svg"/></svg>'
-        for name, content in (
-            (f"<img src='{url}/name'>.jpg", exif_link(url)),
-            ("a.png", svg.encode()),
-            ("b.png", f'<!DOCTYPE x [<!ENTITY e SYSTEM "{url}/xml">]><x>&e;</x>'.encode()),
-            ("c.png", url.encode()),
-        ):
-            give(page, IMAGE, name, content)
-            remove = page.get_by_role("button", name=f"Remove {name}", exact=True)
-            expect(remove).to_be_visible()
-            expect(said).to_have_count(0 if name.startswith("<") else 1)
-            remove.click()
-            expect(remove).to_have_count(0)
-        page.close()
         assert not heard(listener)

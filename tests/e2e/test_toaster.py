@@ -75,19 +75,3 @@ def test_ones_own_photograph_becomes_a_toaster_and_the_card_has_it(
     assert on_card(card, before, 0)
     assert on_card(card, changed, 1)
     assert not on_card(card, before, 1)
-
-
-def test_any_class_can_be_chosen_by_its_name(page: Page, server: Server) -> None:
-    page.goto(f"{server}/?model=ShapesViT (drawings)&sample=star&lens=toaster")
-    settled(page)
-    table = page.get_by_role("table")
-    expect(table.get_by_role("row")).to_have_count(4)
-    expect(table).to_contain_text("SqueezeNet (photographs)")
-    box = page.get_by_role("combobox", name="Make it", exact=True)
-    box.click()
-    box.fill("heart")
-    page.get_by_role("option", name=re.compile("^heart")).first.click()
-    said = page.get_by_text("The network took this for star")
-    expect(said).to_contain_text("now takes it for heart", timeout=60_000)
-    expect(page).to_have_url(re.compile("target=heart"))
-    settled(page)

@@ -1,7 +1,6 @@
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -45,38 +44,32 @@ PROGRAM = """
 import sys, time, hookviz
 from hookviz.engines import ray_cluster
 import ray
-began = time.monotonic()
-try:
-    with ray_cluster.joined(sys.argv[1] or None, None):
-        pass
-except hookviz.EngineError as error:
-    print(error)
-assert not ray.is_initialized()
-assert time.monotonic() - began < 30
+for address in sys.argv[1:]:
+    began = time.monotonic()
+    try:
+        with ray_cluster.joined(address, None):
+            pass
+    except hookviz.EngineError as error:
+        print(error)
+    assert not ray.is_initialized()
+    assert time.monotonic() - began < 30
 """
 
 
-@pytest.mark.parametrize(
-    ("address", "message"),
-    [
-        ("ray://127.0.0.1:{port}", "Connection refused"),
-        ("ray://127.0.0.1", "an address is ray://HOST:PORT"),
-    ],
-)
-def test_an_address_without_a_cluster_is_told_within_seconds(address: str, message: str) -> None:
+def test_an_address_without_a_cluster_is_told_within_seconds() -> None:
     with socket.socket() as unused:  # bound, and nobody listens
         unused.bind(("127.0.0.1", 0))
-        address = address.format(port=unused.getsockname()[1])
-        began = time.monotonic()
+        addresses = [f"ray://127.0.0.1:{unused.getsockname()[1]}", "ray://127.0.0.1"]
         run = subprocess.run(
-            [sys.executable, "-c", PROGRAM, address],
+            [sys.executable, "-c", PROGRAM, *addresses],
             cwd=ROOT,
             capture_output=True,
             text=True,
             timeout=60,
             check=True,
         )
-        assert time.monotonic() - began < 60
-    assert f"There is no Ray cluster at '{address}' that could be used" in run.stdout
-    assert message in run.stdout
+    for address in addresses:
+        assert f"There is no Ray cluster at '{address}' that could be used" in run.stdout
+    assert "Connection refused" in run.stdout
+    assert "an address is ray://HOST:PORT" in run.stdout
     assert "engine='local' needs none" in run.stdout

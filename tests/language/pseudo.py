@@ -5,6 +5,7 @@ never given to `say`.
 """
 
 import re
+from functools import cache
 from pathlib import Path
 
 from babel.messages.catalog import Catalog
@@ -19,6 +20,12 @@ _WIDE |= {ord("A") + place: chr(0xFF21 + place) for place in range(26)}
 _KEPT = re.compile(r"(\{[^{}]*\}|<[^>]*>|:material/\w+:)")
 
 
+@cache
+def catalog_of(language: str) -> Catalog:
+    """All messages with their translations, looked for once: it takes seconds."""
+    return languages.catalog_of(language)
+
+
 def wide(text: str) -> str:
     """`text` with its letters in full width; facts, HTML and icons stay."""
     parts = _KEPT.split(text)
@@ -28,7 +35,7 @@ def wide(text: str) -> str:
 def write_catalog(folder: Path) -> None:
     """The files of that language, with all that is said, and what classes are called."""
     catalog = Catalog(locale=LANGUAGE, charset="utf-8", fuzzy=False)
-    for message in languages.catalog_of("zh_CN"):
+    for message in catalog_of("zh_CN"):
         if not message.id:
             continue
         forms = (message.id,) if isinstance(message.id, str) else tuple(message.id)

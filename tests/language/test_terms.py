@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from scripts import languages
+from tests.language.pseudo import catalog_of
 
 ROOT = Path(__file__).parents[2]
 _ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| [^|]+ \| ([^|]*)\|$", re.MULTILINE)
@@ -23,7 +23,7 @@ def _said() -> dict[str, str]:
     """Return what page and lessons say, in English and in Chinese."""
     return {
         str(message.id): message.string if isinstance(message.string, str) else str(message.string)
-        for message in languages.catalog_of("zh_CN")
+        for message in catalog_of("zh_CN")
         if message.id
     }
 

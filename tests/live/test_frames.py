@@ -33,17 +33,19 @@ def drawn(
 
 
 @pytest.mark.parametrize(
-    "chosen",
+    ("kind", "chosen"),
     [
-        {},
-        {"step": "stage2.first.conv", "sort": "variance", "top": 7, "scale": "percentile"},
-        {"whole": True, "size": 96, "scale": "channel"},
-        {"step": "stem.first", "signed_colormap": "gray_r", "scale": "layer", "colormap": "gray_r"},
+        ("JPEG", {}),
+        (
+            "JPEG",
+            {"step": "stem.first", "signed_colormap": "gray_r", "colormap": "gray_r"},
+        ),
+        ("WEBP", {"step": "stage2.first.conv", "sort": "variance", "scale": "percentile"}),
+        ("PNG", {"whole": True, "size": 96, "scale": "channel", "top": 7}),
     ],
 )
-@pytest.mark.parametrize("kind", ["JPEG", "WEBP", "PNG"])
 def test_a_frame_is_drawn_as_capture_and_make_grid_draw_it(
-    chosen: dict[str, object], kind: str
+    kind: str, chosen: dict[str, object]
 ) -> None:
     model, data = shapesnet(), encoded(picture(3, 172, 128), kind)
     subject = subject_of(model, **chosen)
@@ -142,13 +144,6 @@ def test_a_scale_that_is_held_stays_and_another_layers_is_its_own() -> None:
     )
 
 
-def test_every_part_of_the_way_is_timed() -> None:
-    model, timer = shapesnet(), FrameTimer()
-    draw(frame(), model, subject_of(model), held=None, timer=timer, check=ignore)
-    assert list(timer.ms) == ["decode", "shrink", "pass", "grid"]
-    assert all(took >= 0 for took in timer.ms.values())
-
-
 def bomb(kind: str) -> bytes:
     side = int(MOST_PIXELS**0.5) + 100
     return encoded(picture(0, 8, 8).resize((side, side)), kind)
@@ -201,7 +196,7 @@ class Gone(BaseException):
     """How a stream's end comes out of a pass."""
 
 
-@pytest.mark.parametrize("error", [Gone, KeyboardInterrupt, ValueError])
+@pytest.mark.parametrize("error", [Gone, ValueError])
 def test_a_pass_that_is_ended_from_outside_leaves_no_hook(error: type[BaseException]) -> None:
     model = shapesnet()
     shares: list[float] = []

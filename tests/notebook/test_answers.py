@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from hookviz.errors import HookVizError
 from hookviz.explorer.given import subject_given
 from hookviz.explorer.question import Answer, Question
 from hookviz.explorer.subject import Subject
@@ -148,11 +147,3 @@ def test_an_answer_at_once_is_there_before_the_question_returns(
     monkeypatch.setattr(answers, "answer", interrupted)
     of.ask(replace(asked(subject, "2"), at_once=True))
     assert heard.messages[-1] == ("2", "refused", {"says": "The kernel was interrupted."})
-
-
-def test_what_is_refused_says_why(subject: Subject) -> None:
-    heard = Heard()
-    Answers(heard.tell, lambda _asked: None).ask(asked(subject, "1", "tilez"))
-    heard.wait_for(("1", "refused"))
-    assert "The nearest is 'tiles'" in heard.messages[0][2]["says"]
-    assert issubclass(HookVizError, Exception)

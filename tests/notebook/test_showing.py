@@ -87,7 +87,3 @@ def test_marimo_gets_the_explorer_or_the_table(
     capture = hookviz.capture(as_model(seeded(Tiny)), noise)
     gc.collect()
     assert display(capture) == f"Html: {capture._repr_html_()}"
-
-
-def test_without_a_kernel_nothing_happens() -> None:
-    showing.show_captures()

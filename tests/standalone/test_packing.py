@@ -97,7 +97,7 @@ console.log(JSON.stringify(Array.from(values, String)));
     return np.array([words[each] if each in words else float(each) for each in texts])
 
 
-@pytest.mark.parametrize("scale", [1e-30, 1e-6, 1.0, 3e4, 1e30])
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
 def test_values_are_kept_to_the_rounding_of_float16_whatever_their_size(scale: float) -> None:
     values = np.float32(scale) * np.random.default_rng(1).normal(size=(2, 5, 7)).astype(np.float32)
     found = kept(values)
