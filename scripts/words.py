@@ -64,9 +64,9 @@ def names_defined(tree: ast.Module) -> Iterator[str]:
             yield node.id
 
 
-def prose_of(source: str) -> Iterator[str]:
+def prose_of(tree: ast.Module, source: str) -> Iterator[str]:
     """Yield the docstrings and the comments of a module."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield ast.get_docstring(node) or ""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -79,10 +79,11 @@ def found_in(file: Path) -> list[str]:
     source = file.read_text("utf-8")
     if file.suffix == ".md":
         return phrases_in(source)
-    names = [file.stem, *names_defined(ast.parse(source))]
+    tree = ast.parse(source)
+    names = [file.stem, *names_defined(tree)]
     return [
         *(word for name in names for word in words_in_name(name)),
-        *(phrase for text in prose_of(source) for phrase in phrases_in(text)),
+        *(phrase for text in prose_of(tree, source) for phrase in phrases_in(text)),
     ]
 
 

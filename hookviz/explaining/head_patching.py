@@ -8,7 +8,7 @@ from torch import Tensor
 from hookviz.errors import ModelError
 from hookviz.explaining.attending import attending_layers, no_attention_error
 from hookviz.explaining.scoring import class_scores
-from hookviz.hooking.attention_heads import HeadOutputs
+from hookviz.hooking.attention_heads import HeadChange, HeadOutputs
 from hookviz.hooking.forward_pass import (
     ProgressReporter,
     backward_pass,
@@ -101,12 +101,7 @@ class HeadPatching:
         def keep(at: ActivationKey, heads: Tensor) -> None:
             kept[at] = heads.cpu().clone()
 
-        with (
-            private_replica(self._model) as replica,
-            HeadOutputs(replica, self._layers, keep).watching(),
-        ):
-            scores = class_scores(self._model, replica, images).values
-        return kept, scores[0].cpu().double()
+        return kept, self._scores(images, self._layers, keep)
 
     def _patched_scores(self, layer: str, head: int) -> Tensor:
         def patch(at: ActivationKey, heads: Tensor) -> Tensor | None:
@@ -116,11 +111,15 @@ class HeadPatching:
             patched[:, head] = self._clean[at][:, head].to(heads.device, heads.dtype)
             return patched
 
+        return self._scores(self._corrupted, frozenset([layer]), patch)
+
+    def _scores(self, images: Tensor, layers: frozenset[str], change: HeadChange) -> Tensor:
+        """Run a pass with heads read or changed; return its scores, float64 ``(classes,)``."""
         with (
             private_replica(self._model) as replica,
-            HeadOutputs(replica, frozenset([layer]), patch).watching(),
+            HeadOutputs(replica, layers, change).watching(),
         ):
-            scores = class_scores(self._model, replica, self._corrupted).values
+            scores = class_scores(self._model, replica, images).values
         return scores[0].cpu().double()
 
     def _gradients(self, index: int) -> dict[ActivationKey, Tensor | None]:

@@ -9,7 +9,6 @@ that alone, so the torch functions of a pass are watched, as `AttentionCalls` te
    its output projection, which follows.
 """
 
-import inspect
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,6 +20,7 @@ from torch.nn import functional
 from hookviz.errors import SettingError
 from hookviz.hooking import hooks
 from hookviz.hooking.attention_calls import AttentionCalls
+from hookviz.hooking.attention_weights import multi_head_arguments
 from hookviz.hooking.torch_functions import function_name
 from hookviz.language.saying import say
 from hookviz.types import ActivationKey
@@ -29,16 +29,14 @@ from hookviz.wording import times
 _HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "heads", "nhead")
 """Attributes by which attention modules say how many heads they have."""
 
+HeadChange = Callable[[ActivationKey, Tensor], Tensor | None]
+"""From a call of a layer and its heads' outputs, ``(N, heads, …)``, to what takes their place."""
+
 
 class HeadOutputs(AttentionCalls):
     """Passes of a network with the outputs of its attention heads read or changed."""
 
-    def __init__(
-        self,
-        network: nn.Module,
-        layers: frozenset[str],
-        change: Callable[[ActivationKey, Tensor], Tensor | None],
-    ) -> None:
+    def __init__(self, network: nn.Module, layers: frozenset[str], change: HeadChange) -> None:
         """Call `change` each time that something in `layers` attends; ``""`` is the network.
 
         Args:
@@ -131,9 +129,7 @@ class HeadOutputs(AttentionCalls):
     ) -> tuple[Tensor, Tensor | None]:
         """Call ``F.multi_head_attention_forward``, and change its heads before it projects them."""
         function: Any = functional.multi_head_attention_forward
-        call = inspect.signature(function).bind(*args, **kwargs)
-        call.apply_defaults()
-        given = call.arguments
+        given = multi_head_arguments(*args, **kwargs)
         weight, bias = given["out_proj_weight"], given["out_proj_bias"]
         identity = torch.eye(weight.shape[1], dtype=weight.dtype, device=weight.device)
         mixed, weights = function(**given | {"out_proj_weight": identity, "out_proj_bias": None})

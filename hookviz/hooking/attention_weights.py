@@ -54,15 +54,20 @@ def multi_head_weights(*args: Any, **kwargs: Any) -> Tensor:
     return multi_head_output(*args, **kwargs)[1]
 
 
+def multi_head_arguments(*args: Any, **kwargs: Any) -> dict[str, Any]:
+    """Return the arguments of ``F.multi_head_attention_forward`` by name, defaults filled in."""
+    call = inspect.signature(functional.multi_head_attention_forward).bind(*args, **kwargs)
+    call.apply_defaults()
+    return call.arguments
+
+
 def multi_head_output(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """Call ``F.multi_head_attention_forward`` for what it puts out, and for every head's weights.
 
     Without dropout, and by no fused kernel: where gradients are on they go through the weights.
     """
     function: Any = functional.multi_head_attention_forward
-    call = inspect.signature(function).bind(*args, **kwargs)
-    call.apply_defaults()
-    given = call.arguments
+    given = multi_head_arguments(*args, **kwargs)
     padding = given["key_padding_mask"]
     if given["is_causal"] and not given["need_weights"] and padding is None:
         # A hint that PyTorch goes by, and by no mask, where it returns no weights.

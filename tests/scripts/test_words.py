@@ -21,9 +21,10 @@ class LookedAt:
 
 
 def test_listed_words_are_counted_where_they_stand_whole() -> None:
-    names = [word for name in names_defined(ast.parse(SOURCE)) for word in words_in_name(name)]
+    tree = ast.parse(SOURCE)
+    names = [word for name in names_defined(tree) for word in words_in_name(name)]
     assert sorted(names) == ["found", "given", "kept", "looked"]
-    prose = [phrase for text in prose_of(SOURCE) for phrase in phrases_in(text)]
+    prose = [phrase for text in prose_of(tree, SOURCE) for phrase in phrases_in(text)]
     assert sorted(prose) == ["as it is", "in turn", "so many", "what is"]
 
 
