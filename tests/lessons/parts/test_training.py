@@ -32,7 +32,7 @@ def test_the_text_follows_the_frame_that_is_looked_at() -> None:
     while len(training_of(begun).frames) < 3:
         training_of(begun).go_on(ignore)
     frames = training_of(begun).frames
-    for at in range(3):
+    for at in (0, 1, len(frames) - 1):  # another test may have trained it further
         seen = str(PART.facts(star(), {**begun, AT: str(at)})["seen"])
         assert f"After {frames[at].step:,} of {STEPS:,} steps" in seen
         assert number(frames[at].loss) in seen
