@@ -56,7 +56,8 @@ class RecordedStep:
         for name, module in chosen.items():
             with warnings.kept_out(name):
                 self._take_weights(name, module)
-        with torch.no_grad():
+        self._sizes: dict[str, Tensor] = {}
+        with warnings.kept_out(""):
             self._sizes = _norms(self._weights)
         self._gradients: dict[str, Tensor] = {}
         self._awaits_backward = False
@@ -130,6 +131,18 @@ class RecordedStep:
 
     def rows(self, number: int) -> list[TrainingRow]:
         """Return the row of each layer that ran or learns, as step `number`."""
+        read: dict[tuple[Any, ...], float] = {}
+        with self._warnings.kept_out(""):
+            read = _read(self._tensors())
+        return [
+            TrainingRow(
+                number, name, *self._weight_numbers(module, read), *self._output_numbers(name, read)
+            )
+            for name, module in self._chosen.items()
+            if name in self._outputs or any(self._own(module))
+        ]
+
+    def _tensors(self) -> dict[tuple[Any, ...], Tensor]:
         tensors: dict[tuple[Any, ...], Tensor] = {}
         for measure, norms in (
             ("size", self._sizes),
@@ -142,14 +155,7 @@ class RecordedStep:
                 tensors |= {(measure, name, call): value for call, value in enumerate(each)}
             if outputs.alive is not None:
                 tensors["alive", name] = outputs.alive.float().mean()
-        read = _read(tensors)
-        return [
-            TrainingRow(
-                number, name, *self._weight_numbers(module, read), *self._output_numbers(name, read)
-            )
-            for name, module in self._chosen.items()
-            if name in self._outputs or any(self._own(module))
-        ]
+        return tensors
 
     def _own(self, module: nn.Module) -> list[str]:
         own = (str(id(parameter)) for parameter in module.parameters(recurse=False))
@@ -158,11 +164,11 @@ class RecordedStep:
     def _changes(self) -> dict[str, Tensor]:
         """Return the norms of what the step changed; the copies of the weights are used up."""
         changes = {}
-        for key, before in self._weights.items():
+        while self._weights:
+            key, before = self._weights.popitem()
             with self._warnings.kept_out(self.layers[key]):
-                changes[key] = before.sub_(numbers(self.trained[key]))
-        with torch.no_grad():
-            return _norms(changes)
+                changes[key] = before - numbers(self.trained[key])
+        return _norms(changes)
 
     def _weight_numbers(
         self, module: nn.Module, read: dict[tuple[Any, ...], float]
@@ -177,7 +183,7 @@ class RecordedStep:
     def _output_numbers(
         self, name: str, read: dict[tuple[Any, ...], float]
     ) -> tuple[float | None, ...]:
-        if name not in self._outputs:
+        if ("mean", name, 0) not in read:
             return None, None, None
         counts = self._outputs[name].counts
         means = [read["mean", name, call] for call in range(len(counts))]
