@@ -55,15 +55,25 @@ if TYPE_CHECKING:
         WeightsError,
     )
     from hookviz.explaining.attention import attention
+    from hookviz.explaining.channel_ablation import ChannelEffects
     from hookviz.explaining.compacted_model import CompactedModel, remove_pruned_channels
     from hookviz.explaining.known_attention import Attention
+    from hookviz.explaining.layer_health import NetworkHealth, OutputHealth
     from hookviz.explaining.linear_probe import LinearProbe, linear_probe
     from hookviz.explaining.mapped_network import NetworkMap, map_network
     from hookviz.explaining.patched_shares import Patching, PatchRow
     from hookviz.explaining.patching import patch
     from hookviz.explaining.pruned_network import prune
+    from hookviz.explaining.smallest_change import PictureChange
+    from hookviz.explaining.weight_gradients import WeightGradients
     from hookviz.exploring import explore
-    from hookviz.heatmaps import grad_cam, integrated_gradients, occlusion, saliency
+    from hookviz.heatmaps import (
+        effective_receptive_field,
+        grad_cam,
+        integrated_gradients,
+        occlusion,
+        saliency,
+    )
     from hookviz.hooking import edits as edits
     from hookviz.hooking.gradients import Gradient, LayerGradients, on_gradients
     from hookviz.hooking.hooks import Call
@@ -76,16 +86,19 @@ if TYPE_CHECKING:
     from hookviz.lenses.contract.result import LensResult
     from hookviz.lenses.contract.running import list_lenses, run_lens
     from hookviz.lenses.contract.streaming import stream_lens
+    from hookviz.measurements import ablate_channels, gradient_flow, network_health
     from hookviz.models.catalog import list_models
     from hookviz.models.checkpoints.writing import save_weights
     from hookviz.models.edited_model import edited
     from hookviz.models.loading import load_model
     from hookviz.models.wrapping import wrap
     from hookviz.outputs.declaration import Output
+    from hookviz.pictures import Dream, dream, invert, smallest_change
     from hookviz.standalone.atlas_pages import save_atlas_pages
     from hookviz.standalone.saving import save_page
     from hookviz.synthesis.composing import ObjectiveSum
     from hookviz.synthesis.goals import Objective
+    from hookviz.synthesis.inversion import Inversion
     from hookviz.synthesis.maximizing import Synthesis, maximize
     from hookviz.synthesis.own_goals import FunctionObjective
     from hookviz.synthesis.settings import SynthesisMethod
@@ -125,11 +138,13 @@ __all__ = [
     "CaptureBatch",
     "ChannelAnswer",
     "ChannelComparison",
+    "ChannelEffects",
     "ChannelMatches",
     "ClassMaps",
     "CompactedModel",
     "Comparison",
     "Crop",
+    "Dream",
     "EngineError",
     "Explorer",
     "FeatureIndex",
@@ -141,6 +156,7 @@ __all__ = [
     "HookVizError",
     "ImageError",
     "InputImage",
+    "Inversion",
     "LayerComparison",
     "LayerGradients",
     "LayerInfo",
@@ -152,12 +168,15 @@ __all__ = [
     "ModelError",
     "ModelInput",
     "ModelSpec",
+    "NetworkHealth",
     "NetworkMap",
     "Objective",
     "ObjectiveSum",
     "Output",
+    "OutputHealth",
     "PatchRow",
     "Patching",
+    "PictureChange",
     "Preprocess",
     "SettingError",
     "Similarity",
@@ -172,21 +191,27 @@ __all__ = [
     "UnknownLayerError",
     "UnknownModelError",
     "UnknownNameError",
+    "WeightGradients",
     "WeightsError",
     "__version__",
+    "ablate_channels",
     "attention",
     "capture",
     "class_maps",
     "clip_gradients",
     "compare",
+    "dream",
     "edit",
     "edit_inputs",
     "edited",
+    "effective_receptive_field",
     "explore",
     "extract_features",
     "figure",
     "grad_cam",
+    "gradient_flow",
     "integrated_gradients",
+    "invert",
     "lightning_callback",
     "linear_probe",
     "list_layers",
@@ -197,6 +222,7 @@ __all__ = [
     "make_grid",
     "map_network",
     "maximize",
+    "network_health",
     "observe",
     "occlusion",
     "on_gradients",
@@ -216,6 +242,7 @@ __all__ = [
     "save_script",
     "save_weights",
     "similarity",
+    "smallest_change",
     "stream",
     "stream_lens",
     "summary",
@@ -247,15 +274,22 @@ _HOMES = {
     "drawing.heatmap": ("Heatmap",),
     "drawing.paper_figure": ("figure",),
     "explaining.attention": ("attention",),
+    "explaining.channel_ablation": ("ChannelEffects",),
     "explaining.known_attention": ("Attention",),
+    "explaining.layer_health": ("NetworkHealth", "OutputHealth"),
     "explaining.linear_probe": ("LinearProbe", "linear_probe"),
     "explaining.mapped_network": ("NetworkMap", "map_network"),
     "explaining.patched_shares": ("PatchRow", "Patching"),
     "explaining.patching": ("patch",),
     "explaining.pruned_network": ("prune",),
     "explaining.compacted_model": ("CompactedModel", "remove_pruned_channels"),
+    "explaining.smallest_change": ("PictureChange",),
+    "explaining.weight_gradients": ("WeightGradients",),
     "exploring": ("explore",),
-    "heatmaps": ("grad_cam", "integrated_gradients", "occlusion", "saliency"),
+    "heatmaps": (
+        *("effective_receptive_field", "grad_cam", "integrated_gradients", "occlusion"),
+        "saliency",
+    ),
     "hooking.gradients": ("Gradient", "LayerGradients", "on_gradients"),
     "hooking.hooks": ("Call",),
     "hooking.observe_and_edit": ("edit_inputs", "edit", "observe"),
@@ -267,16 +301,19 @@ _HOMES = {
     "lenses.contract.result": ("LensResult",),
     "lenses.contract.running": ("list_lenses", "run_lens"),
     "lenses.contract.streaming": ("stream_lens",),
+    "measurements": ("ablate_channels", "gradient_flow", "network_health"),
     "models.catalog": ("list_models",),
     "models.checkpoints.writing": ("save_weights",),
     "models.edited_model": ("edited",),
     "models.loading": ("load_model",),
     "models.wrapping": ("wrap",),
     "outputs.declaration": ("Output",),
+    "pictures": ("Dream", "dream", "invert", "smallest_change"),
     "standalone.atlas_pages": ("save_atlas_pages",),
     "standalone.saving": ("save_page",),
     "synthesis.composing": ("ObjectiveSum",),
     "synthesis.goals": ("Objective",),
+    "synthesis.inversion": ("Inversion",),
     "synthesis.maximizing": ("Synthesis", "maximize"),
     "synthesis.own_goals": ("FunctionObjective",),
     "synthesis.settings": ("SynthesisMethod",),

@@ -1,4 +1,4 @@
-"""Compute heat maps as typed functions: Grad-CAM, saliency, integrated gradients and occlusion.
+"""Compute heat maps as typed functions: Grad-CAM, saliency, occlusion and others.
 
 The lenses of these names show the same numbers, with words and more pictures.
 """
@@ -13,10 +13,12 @@ from torch import Tensor, nn
 from hookviz.drawing.heatmap import Heatmap
 from hookviz.drawing.overlay import BRIGHT
 from hookviz.errors import one_of
+from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.cam_formulas import Numbers
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.selection import Selector
 from hookviz.language.saying import say
+from hookviz.lenses import effective_receptive_field as fields
 from hookviz.lenses import grad_cam as cams
 from hookviz.lenses import integrated_gradients as paths
 from hookviz.lenses import occlusion as occlusions
@@ -33,8 +35,22 @@ Network = Model | nn.Module
 Target = int | str | Callable[[Any], Tensor] | None
 
 
-class Options(TypedDict, total=False):
-    """What every heat map takes beside its own settings.
+class InputOptions(TypedDict, total=False):
+    """How the network gets an image, and who is told how far the work is.
+
+    Attributes:
+        size: side of the input in pixels, in place of the model's own.
+        whole: take in the whole image instead of its centre crop.
+        progress: called with the share done, 0…1; what it raises ends it.
+    """
+
+    size: int | None
+    whole: bool
+    progress: Progress
+
+
+class Options(InputOptions, total=False):
+    """What every heat map of a score takes beside its own settings, and `InputOptions`.
 
     Attributes:
         target: a class by number or name, or a function of what the network puts out for one image,
@@ -42,17 +58,11 @@ class Options(TypedDict, total=False):
         region: a part of maps, or the box that overlaps it the most: a `Region`,
             ``"rect:0.2,0.2,0.5,0.5"`` or a mask ``(H, W)``.
         like: of an embedding: another image, or a vector, to whose embedding it is compared.
-        size: side of the input in pixels, in place of the model's own.
-        whole: take in the whole image instead of its centre crop.
-        progress: called with the share done, 0…1; what it raises ends it.
     """
 
     target: Target
     region: Any
     like: Any
-    size: int | None
-    whole: bool
-    progress: Progress
 
 
 @with_numbers
@@ -71,7 +81,7 @@ def grad_cam(
     Formulas and their sources are in `hookviz.explaining.cam_formulas` and `score_cam`.
 
     Args:
-        model: from `load_model` or `wrap`, or a module of one's own.
+        model: from `load_model` or `wrap`, or any `nn.Module`.
         image: anything that `capture` takes, one of it.
         layer: whose maps are weighed, by its name or what else `observe` takes that fits one;
             ``relu#1`` for its second call; the last with maps by default.
@@ -83,7 +93,7 @@ def grad_cam(
         `values` from zero up, ``(H, W)`` of the layer; `signed` before what is below was cut.
 
     Raises:
-        SettingError: there is no such method, layer or class.
+        SettingError: the method, layer or class is unknown.
         HookVizError: the score has no gradient at this layer, or the layer puts out no maps.
         ModelError: the network puts out no class scores, or can't be differentiated.
 
@@ -122,7 +132,7 @@ def saliency(
     Formulas and their sources are at the lens, `hookviz.lenses.saliency.run`.
 
     Args:
-        model: from `load_model` or `wrap`, or a module of one's own.
+        model: from `load_model` or `wrap`, or any `nn.Module`.
         image: anything that `capture` takes, one of it.
         method: ``max_c |∂q/∂x|``, ``Σ_c x · ∂q/∂x``, the first on average over noisy copies, or
             with negative gradients cut at every ReLU.
@@ -136,7 +146,7 @@ def saliency(
         `values`, ``(H, W)`` of the input; `signed`, the sum over the input's channels.
 
     Raises:
-        SettingError: there is no such method, layer, channel or class.
+        SettingError: the method, layer, channel or class is unknown.
         HookVizError: no gradient gets to the input.
         ModelError: the network puts out no class scores.
 
@@ -174,7 +184,7 @@ def integrated_gradients(
     """Map what each pixel adds to a score on the way from a baseline (Sundararajan et al., 2017).
 
     Args:
-        model: from `load_model` or `wrap`, or a module of one's own.
+        model: from `load_model` or `wrap`, or any `nn.Module`.
         image: anything that `capture` takes, one of it.
         baseline: where the way begins.
         steps: points of the Gauss-Legendre rule.
@@ -223,7 +233,7 @@ def occlusion(
     """Map how much a score falls where a square hides the image (Zeiler and Fergus, 2014).
 
     Args:
-        model: from `load_model` or `wrap`, or a module of one's own.
+        model: from `load_model` or `wrap`, or any `nn.Module`.
         image: anything that `capture` takes, one of it.
         window: side of the square in pixels; a seventh of the shorter side by default.
         stride: pixels from one to the next; a tenth of the shorter side by default.
@@ -254,6 +264,61 @@ def occlusion(
     found = occlusions.hide(subject, quantity, windows, chosen["baseline"])
     title = say("Occlusion of {quantity}", quantity=quantity.describe(subject.model))
     return _heatmap(subject, chosen, title, found.map)
+
+
+@with_numbers
+@torch.inference_mode(mode=False)  # the caller's; these want gradients
+def effective_receptive_field(
+    model: Network,
+    image: Any,
+    *,
+    layer: Selector | None = None,
+    channel: int | None = None,
+    cell: tuple[int, int] | None = None,
+    images: Sequence[Any] = (),
+    **options: Unpack[InputOptions],
+) -> Heatmap:
+    """Map which pixels move one cell of a layer: the mean of ``Σ_c |∂q/∂x_c|`` over images.
+
+    Luo et al., "Understanding the Effective Receptive Field in Deep Convolutional Neural Networks"
+    (2016).
+
+    Args:
+        model: from `load_model` or `wrap`, or any `nn.Module`.
+        image: anything that `capture` takes, one of it.
+        layer: whose cell it is; the last with maps by default.
+        channel: its number; the mean of all channels by default.
+        cell: row and column on the layer's map; the middle by default.
+        images: to take the mean over beside `image`; one that the network gets at another size is
+            left out.
+        options: `InputOptions`: ``size``, ``whole``, ``progress``.
+
+    Returns:
+        `values`, ``(H, W)`` of the input.
+
+    Raises:
+        SettingError: the layer, channel or cell is unknown.
+        HookVizError: no gradient gets to the input, or the input is no image.
+
+    >>> model = hookviz.load_model("shapesnet")
+    >>> field = hookviz.effective_receptive_field(
+    ...     model, "assets/samples/star.jpg", layer="stem.first.conv", cell=(10, 20)
+    ... )
+    >>> import numpy as np
+    >>> [int(each) for each in np.argwhere(field.values)[[0, -1]].ravel()]  # pixels: 7 × 7
+    [17, 37, 23, 43]
+    """
+    settings: dict[str, Any] = {"layer": layer, "channel": -1 if channel is None else channel}
+    settings["images"] = tuple(images)
+    subject, chosen = resolve_subject("effective-receptive-field", model, image, settings, options)
+    layer = str(chosen["layer"])
+    row_and_column = cell_settings(cell, layer)
+    place = tuple(row_and_column.values()) if cell else fields.middle_cell(subject, layer)
+    quantity = AttributionTarget(None, layer, channel, (place[0], place[1]))
+    weights, _ = fields.pixel_weights(subject, quantity, chosen["images"], 1 + len(images))
+    title = say("Effective receptive field of {unit}", unit=quantity.describe(subject.model))
+    values = np.mean(list(weights.values()), axis=0)
+    return _heatmap(subject, chosen | row_and_column, title, values, signed=values)
 
 
 def _method(name: str, known: Sequence[str]) -> str:

@@ -91,3 +91,16 @@ def test_mistakes_are_told_with_what_works(shapes: hookviz.Model) -> None:
         hookviz.saliency(shapes, STAR, samples="many")  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="opacity=2"):
         hookviz.grad_cam(shapes, STAR).overlay(opacity=2)
+
+
+def test_pixels_that_move_a_cell_are_the_lenss_over_the_same_images(shapes: hookviz.Model) -> None:
+    other = next(each.path for each in samples() if each.name != "star")
+    field = hookviz.effective_receptive_field(shapes, STAR, layer=LAYER, images=[other])
+    lens = hookviz.run_lens(
+        "effective-receptive-field", shapes, STAR, layer=LAYER, images=(other,), count=2
+    )
+    assert np.array_equal(field.values, lens.values["map"])
+    one = hookviz.effective_receptive_field(shapes, STAR, layer=LAYER, channel=3, cell=(2, 5))
+    assert one.title == f"Effective receptive field of row 2, column 5 of channel 3 of {LAYER}"
+    assert (one.chosen["row"], one.chosen["column"]) == (2, 5)
+    assert field.overlay().size == (640, 640)

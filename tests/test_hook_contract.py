@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor, nn
 
 import hookviz
@@ -96,6 +97,7 @@ def condition(network: nn.Module) -> list[Any]:
 
 
 IMAGE = random_input(0, 8).requires_grad_()
+PICTURE = Image.fromarray((255 * random_input(0, 8)[0].movedim(0, -1)).byte().numpy())
 
 
 def training(network: nn.Module) -> None:
@@ -226,6 +228,15 @@ MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
         lambda model: hookviz.integrated_gradients(model, random_input(0, 8), steps=2)
     ],
     "occlusion": [lambda model: hookviz.occlusion(model, random_input(0, 8), window=4, stride=4)],
+    "effective_receptive_field": [
+        lambda model: hookviz.effective_receptive_field(model, random_input(0, 8), layer="first")
+    ],
+    "ablate_channels": [lambda model: hookviz.ablate_channels(model, random_input(0, 8))],
+    "network_health": [lambda model: hookviz.network_health(model, random_input(0, 8))],
+    "gradient_flow": [lambda model: hookviz.gradient_flow(model, random_input(0, 8))],
+    "smallest_change": [lambda model: hookviz.smallest_change(model, PICTURE, steps=1, most=1)],
+    "dream": [lambda model: hookviz.dream(model, random_input(0, 8), layer="first", steps=2)],
+    "invert": [lambda model: hookviz.invert(model, random_input(0, 8), layer="first", steps=2)],
     "run_lens": [
         lambda model: hookviz.run_lens("grad-cam", model, random_input(0, 8)),
         lambda model: hookviz.run_lens("verify", model, random_input(0, 8)),

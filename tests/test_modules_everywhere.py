@@ -202,6 +202,19 @@ CALLS: dict[str, Callee] = {
         lambda net, _: hookviz.integrated_gradients(net, IMAGE, steps=3).values
     ),
     "occlusion": Callee(lambda net, _: hookviz.occlusion(net, IMAGE, window=8).values),
+    "effective_receptive_field": Callee(
+        lambda net, _: hookviz.effective_receptive_field(net, IMAGE, layer="conv2").values
+    ),
+    "ablate_channels": Callee(
+        lambda net, _: hookviz.ablate_channels(net, IMAGE, layer="conv2").score_changes
+    ),
+    "network_health": Callee(lambda net, _: hookviz.network_health(net, IMAGE).outputs),
+    "gradient_flow": Callee(lambda net, _: hookviz.gradient_flow(net, IMAGE).norms),
+    "smallest_change": Callee(
+        lambda net, _: hookviz.smallest_change(net, picture(), target=1, steps=2).picture
+    ),
+    "dream": Callee(lambda net, _: hookviz.dream(net, IMAGE, layer="conv2", steps=2).picture),
+    "invert": Callee(lambda net, _: hookviz.invert(net, IMAGE, layer="conv2", steps=2).picture),
     "run_lens": Callee(
         lambda net, _: hookviz.run_lens("grad-cam", net, IMAGE, layer="conv2", target=1).values
     ),

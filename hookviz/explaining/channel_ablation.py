@@ -6,7 +6,10 @@ passes are run at once tells `hookviz.explaining.part_changes`.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from hookviz.capturing.layer_trace import input_trace
@@ -19,6 +22,34 @@ from hookviz.hooking.forward_pass import ProgressReporter, private_replica
 from hookviz.language.saying import say
 from hookviz.types import LayerInfo, Model, ModelInput, Progress, ignore
 from hookviz.wording import number
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ChannelEffects:
+    """How a class's score changes when a channel of a layer is 0, channel by channel.
+
+    Attributes:
+        layer: whose channels they are.
+        label: of the class.
+        score: of the class with all channels.
+        score_changes: score without the channel − `score`, float64 ``(C,)``: below zero where the
+            channel speaks for the class.
+        probability: of the class with all channels; None where the network has none.
+        probability_changes: likewise, ``(C,)``.
+        rounding: the largest change of a score that rounding alone may make.
+        flips: how many channels change the likeliest class, each by itself.
+        how: the passes were rounded, in words; empty of plain ones.
+    """
+
+    layer: str
+    label: str
+    score: float
+    score_changes: NDArray[np.float64] = field(repr=False)
+    probability: float | None
+    probability_changes: NDArray[np.float64] | None = field(repr=False)
+    rounding: float
+    flips: int
+    how: str = ""
 
 
 class ChannelAblation(PartChanges):

@@ -11,13 +11,13 @@ from torch import Tensor
 from hookviz.capturing.inputs import prepare
 from hookviz.drawing.pictures import encode_png
 from hookviz.errors import HookVizError
-from hookviz.explaining.smallest_change import Change, class_scores_of, class_to_make
+from hookviz.explaining.smallest_change import PictureChange, class_scores_of, class_to_make
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.models.bundled import BUNDLED
 from hookviz.models.loading import load_model
 from hookviz.types import Model
 
-Search = Callable[..., Change]
+Search = Callable[..., PictureChange]
 """`smallest_change`, with the steps and the largest bound that are wanted."""
 
 
@@ -35,7 +35,7 @@ class OtherAnswer:
     model: Model = field(repr=False)
     before: Tensor = field(repr=False)
     after: Tensor = field(repr=False)
-    own: Change
+    own: PictureChange
 
 
 def other_names(model: Model) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ def other_names(model: Model) -> tuple[str, ...]:
 
 
 def other_answer(
-    name: str, change: Change, search: Search, reporter: ProgressReporter
+    name: str, change: PictureChange, search: Search, reporter: ProgressReporter
 ) -> OtherAnswer | None:
     """Return what the network called `name` says of both pictures, and its own smallest change.
 

@@ -34,7 +34,7 @@ Attempt = Callable[[int], tuple[Pixels, bool]]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Change:
+class PictureChange:
     """A picture changed until the network takes it for a class.
 
     Attributes:
@@ -107,8 +107,8 @@ def smallest_change(
     most: int = MOST,
     sure: float = 0,
     progress: Progress = ignore,
-    partial: Callable[[Change], object] = lambda _change: None,
-) -> Change:
+    partial: Callable[[PictureChange], object] = lambda _change: None,
+) -> PictureChange:
     """Change a picture as little as was found to do until the network takes it for a class.
 
     Projected gradient descent on the class's loss (Madry et al., "Towards Deep Learning Models
@@ -165,7 +165,7 @@ def smallest_change(
             # How many bounds will be tried nobody knows: each is half of what is left.
             reporter.share(1 - 0.5 ** (tried + done / (steps + 1)))
             scored = (before, scores, reading)
-            partial(Change(current, original, shown, target, bound, there, passes, *scored))
+            partial(PictureChange(current, original, shown, target, bound, there, passes, *scored))
             return signs, there
 
         return descended(original, bound, steps, look)
@@ -174,7 +174,9 @@ def smallest_change(
     changed = read_back(model, picture)
     after = class_scores_of(model, changed)
     found = found and _is_there(reading, after, target, sure)
-    return Change(changed, original, picture, target, bound, found, passes, before, after, reading)
+    return PictureChange(
+        changed, original, picture, target, bound, found, passes, before, after, reading
+    )
 
 
 def class_to_make(model: Model, scores: Tensor) -> int:

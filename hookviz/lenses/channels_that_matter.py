@@ -6,8 +6,6 @@ Leave-one-out occlusion of units, as in Zhou et al., "Revisiting the Importance 
 in CNNs via Ablation" (2018); many of them in one pass, see `hookviz.explaining.channel_ablation`.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -20,7 +18,7 @@ from hookviz.drawing.grid import make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, ModelError, SettingError
 from hookviz.explaining.batch_independence import batch_tolerance
-from hookviz.explaining.channel_ablation import ChannelAblation
+from hookviz.explaining.channel_ablation import ChannelAblation, ChannelEffects
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import joined, mark, say, say_count, sentences
 from hookviz.lenses.contract.how import how_note
@@ -72,17 +70,7 @@ def run(subject: Subject, *, layer: str, of: str, target: int, channel: int) -> 
                 shape=maps.shape,
             )
         )
-    before, reading = subject.answer.scores.double(), subject.answer.reading
-    if not bool(torch.isfinite(before).all()):
-        raise ModelError(
-            say(
-                "{model} gives scores of NaN or infinity for this image, so nothing can be "
-                "told from how they change. The lens health says in which layer they begin.",
-                model=subject.model.title,
-            )
-        )
-    passes = ChannelAblation(subject.model, subject.model_input, info)
-    reporter = ProgressReporter(subject.progress)
+    before = _finite_scores(subject)
     if of == _CLASSES:
         if channel >= len(maps):
             raise SettingError(
@@ -93,41 +81,53 @@ def run(subject: Subject, *, layer: str, of: str, target: int, channel: int) -> 
                     last=len(maps) - 1,
                 )
             )
-        scored = [before, passes.scores_with(channel, reporter)]
+        passes = ChannelAblation(subject.model, subject.model_input, info)
+        scored = [before, passes.scores_with(channel, ProgressReporter(subject.progress))]
         return _of_channel(subject, info, channel, maps, scored)
-    after = passes.scores_with_each(before, reporter)
-    shares = reading.values(before)
-    changes = _ScoreChanges(
-        scores=(after[:, target] - before[target]).numpy(),
-        chances=(reading.values(after)[:, target] - shares[target]).numpy(),
-        logit=float(before[target]),
-        chance=float(shares[target]),
-        least=batch_tolerance(subject.model.network, before),
-        flips=int((after.argmax(1) != before.argmax()).sum()),
-    )
-    values = {
-        "logit_change": changes.scores,
-        "logit": np.array(changes.logit),
-    }
-    if reading.is_share:
-        values["probability_change"] = changes.chances
-        values["probability"] = np.array(changes.chance)
-    return (*_panels(subject, info, target, maps, changes), *how_note(passes.how)), values
+    effects = effects_on(target, subject, info)
+    values = {"logit_change": effects.score_changes, "logit": np.array(effects.score)}
+    if effects.probability_changes is not None:
+        values["probability_change"] = effects.probability_changes
+        values["probability"] = np.array(effects.probability)
+    return (*_panels(subject, info, target, maps, effects), *how_note(effects.how)), values
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _ScoreChanges:
-    """Changes of the score and the probability without each channel, ``(C,)``, and both before.
+def effects_on(target: int, subject: Subject, info: LayerInfo) -> ChannelEffects:
+    """Return how the score of a class changes without each channel.
 
-    Changes of the score up to `least` are rounding.
+    Raises:
+        ModelError: the network can't go on without a channel, or has no finite class scores.
     """
+    before, reading = _finite_scores(subject), subject.answer.reading
+    passes = ChannelAblation(subject.model, subject.model_input, info)
+    after = passes.scores_with_each(before, ProgressReporter(subject.progress))
+    shares = reading.values(before)
+    return ChannelEffects(
+        layer=info.name,
+        label=subject.label(target),
+        score=float(before[target]),
+        score_changes=(after[:, target] - before[target]).numpy(),
+        probability=float(shares[target]) if reading.is_share else None,
+        probability_changes=(reading.values(after)[:, target] - shares[target]).numpy()
+        if reading.is_share
+        else None,
+        rounding=batch_tolerance(subject.model.network, before),
+        flips=int((after.argmax(1) != before.argmax()).sum()),
+        how=passes.how,
+    )
 
-    scores: Floats
-    chances: Floats
-    logit: float
-    chance: float
-    least: float
-    flips: int
+
+def _finite_scores(subject: Subject) -> Tensor:
+    scores = subject.answer.scores.double()
+    if not bool(torch.isfinite(scores).all()):
+        raise ModelError(
+            say(
+                "{model} gives scores of NaN or infinity for this image, so nothing can be "
+                "told from how they change. The lens health says in which layer they begin.",
+                model=subject.model.title,
+            )
+        )
+    return scores
 
 
 def _panels(
@@ -135,13 +135,16 @@ def _panels(
     info: LayerInfo,
     target: int,
     maps: NDArray[np.float32],
-    changes: _ScoreChanges,
+    effects: ChannelEffects,
 ) -> tuple[Panel, ...]:
     label = subject.label(target)
-    scores = changes.scores
+    scores, least = effects.score_changes, effects.rounding
+    chance, chances = effects.probability or 0.0, effects.probability_changes
+    is_share = chances is not None
+    chances = np.zeros_like(scores) if chances is None else chances
     ranked = np.argsort(scores, kind="stable")
-    falling = [int(channel) for channel in ranked if scores[channel] < -changes.least][:_TOP]
-    rising = [int(channel) for channel in ranked if scores[channel] > changes.least][-_TOP:]
+    falling = [int(channel) for channel in ranked if scores[channel] < -least][:_TOP]
+    rising = [int(channel) for channel in ranked if scores[channel] > least][-_TOP:]
     listed = falling + rising
     if not listed:
         says = say(
@@ -151,7 +154,7 @@ def _panels(
         )
         return (TextPanel(says, "note"),)
     most = max(listed, key=lambda channel: abs(scores[channel]))
-    lowers, is_share = int(changes.chances.argmin()), subject.answer.reading.is_share
+    lowers = int(chances.argmin())
     says = say_count(
         "Of the {channel_count:,} channels of {layer}, channel {channel} changes the score "
         "of {label} most: without it that goes from {score} to {new_score}{shares}. "
@@ -161,24 +164,24 @@ def _panels(
         "of {label} most: without it that goes from {score} to {new_score}{shares}. "
         "{for_count:,} channels speak for {label}, {against_count:,} "
         "against, and {flip_count} alone change the prediction.",
-        max(1, changes.flips),
+        max(1, effects.flips),
         channel_count=len(scores),
         layer=info.name,
         channel=most,
         label=label,
-        score=number(changes.logit),
-        new_score=number(changes.logit + scores[most]),
-        shares=_shares(is_share, changes.chance, changes.chance + changes.chances[most]),
-        for_count=int((scores < -changes.least).sum()),
-        against_count=int((scores > changes.least).sum()),
-        flip_count=changes.flips or say("none"),
+        score=number(effects.score),
+        new_score=number(effects.score + scores[most]),
+        shares=_shares(is_share, chance, chance + chances[most]),
+        for_count=int((scores < -least).sum()),
+        against_count=int((scores > least).sum()),
+        flip_count=effects.flips or say("none"),
     )
     # Other classes' scores count in a probability, too.
-    if is_share and lowers != most and changes.chances[lowers] < 0:
+    if is_share and lowers != most and chances[lowers] < 0:
         falls = say(
             "The probability falls most without channel {channel}: to {new_probability} %.",
             channel=lowers,
-            new_probability=number(100 * (changes.chance + changes.chances[lowers])),
+            new_probability=number(100 * (chance + chances[lowers])),
         )
         says = sentences(says, falls)
     chart = ChartPanel(
@@ -192,10 +195,10 @@ def _panels(
     rows = tuple(
         (
             channel,
-            number(changes.logit + scores[channel]),
+            number(effects.score + scores[channel]),
             number(scores[channel]),
-            number(100 * (changes.chance + changes.chances[channel])),
-            number(100 * changes.chances[channel]),
+            number(100 * (chance + chances[channel])),
+            number(100 * chances[channel]),
         )
         for channel in listed
     )

@@ -1,5 +1,7 @@
 """Change the image on the screen so that a layer sees more of what it sees in it: DeepDream."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from hookviz.codegen import optimizing, picture_space
@@ -36,17 +38,29 @@ def run(subject: Subject, *, layer: str, steps: int, rate: float, seed: int) -> 
         HookVizError: the model takes no pictures.
         ModelError: there is no gradient to follow; a layer that has one is named.
     """
-    picture_shape(subject.model, None)  # says that it takes none
-    method = SynthesisMethod(size=None, seed=seed, rate=rate)
-    start = InputRange.of(subject.model, subject.shape).to_picture(subject.model_input.tensor)
-    optimization = Optimization(subject.model, [Objective(layer)], method, start=start)
-    key = ("dream", subject.model.cache_key, subject.model_input.digest, layer, method)
 
     def show(now: Optimization) -> None:
         subject.partial(_output(subject, layer, now, now.values[0]))
 
-    run_resumed(optimization, steps, subject.cache, key, watched(subject, steps, show))
+    method = SynthesisMethod(size=None, seed=seed, rate=rate)
+    optimization = run_dream(subject, layer, method, steps, show)
     return _output(subject, layer, optimization, optimization.measured()[0])
+
+
+def run_dream(
+    subject: Subject,
+    layer: str,
+    method: SynthesisMethod,
+    steps: int,
+    show: Callable[[Optimization], object],
+) -> Optimization:
+    """Optimise the subject's input as `run` says; `show` gets what there is meanwhile."""
+    picture_shape(subject.model, None)  # says that it takes none
+    start = InputRange.of(subject.model, subject.shape).to_picture(subject.model_input.tensor)
+    optimization = Optimization(subject.model, [Objective(layer)], method, start=start)
+    key = ("dream", subject.model.cache_key, subject.model_input.digest, layer, method)
+    run_resumed(optimization, steps, subject.cache, key, watched(subject, steps, show))
+    return optimization
 
 
 def _output(subject: Subject, layer: str, optimization: Optimization, value: float) -> LensOutput:

@@ -61,16 +61,9 @@ def run(
         SettingError: the layer has no such channel or cell.
         HookVizError: no gradient gets to the input, or the input is no image.
     """
-    rows, columns = map_shape(subject.model, subject.model_input, layer)[1:]
-    cell = chosen_cell(row, column) or (rows // 2, columns // 2)
+    cell = chosen_cell(row, column) or middle_cell(subject, layer)
     quantity = AttributionTarget(None, layer, None if channel < 0 else channel, cell)
-
-    def compute(model_input: ModelInput, _image: Any, progress: Progress) -> Floats:
-        _check_shape(subject, model_input)
-        gradient = input_gradient(subject.model, model_input, quantity, progress=progress)
-        return weights_of_pixels(gradient.gradient)
-
-    weights, reasons = over_images(subject, images, compute, count)
+    weights, reasons = pixel_weights(subject, quantity, images, count)
     total = np.mean(list(weights.values()), axis=0)
     known = receptive_fields(subject.model, subject.model_input).get(layer)
     box = known.box(*cell) if known else (0, 0, subject.shape[1], subject.shape[2])
@@ -95,6 +88,25 @@ def run(
         panels += _pictures(subject, total, chosen, box, what)
         panels.append(TextPanel(say(_LIMITS), "note"))
     return tuple(panels), values
+
+
+def middle_cell(subject: Subject, layer: str) -> tuple[int, int]:
+    """Return row and column of the middle of a layer's map."""
+    rows, columns = map_shape(subject.model, subject.model_input, layer)[1:]
+    return rows // 2, columns // 2
+
+
+def pixel_weights(
+    subject: Subject, quantity: AttributionTarget, images: tuple[Any, ...], count: int
+) -> tuple[dict[str, Floats], dict[str, HookVizError]]:
+    """Return ``Σ_c |∂q/∂x_c|``, ``(H, W)``, by image, and why some images are left out."""
+
+    def compute(model_input: ModelInput, _image: Any, progress: Progress) -> Floats:
+        _check_shape(subject, model_input)
+        gradient = input_gradient(subject.model, model_input, quantity, progress=progress)
+        return weights_of_pixels(gradient.gradient)
+
+    return over_images(subject, images, compute, count)
 
 
 def _check_shape(subject: Subject, model_input: ModelInput) -> None:

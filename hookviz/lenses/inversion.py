@@ -1,5 +1,6 @@
 """Show what a layer still knows of the image: the image rebuilt from its activations alone."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +23,7 @@ from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
 from hookviz.synthesis.inversion import SMOOTH, Inversion, begin_inversion, inversion, spread
 from hookviz.synthesis.optimizing import Optimization, total_variation
 from hookviz.synthesis.resuming import run_resumed
+from hookviz.synthesis.settings import SynthesisMethod
 from hookviz.wording import number
 
 
@@ -47,18 +49,29 @@ def run(
     reporter = ProgressReporter(subject.progress, len(names))
     done: list[Inversion] = []
     for name in names:
-        optimization = begin_inversion(subject.model, subject.model_input, name, method)
-        key = ("inversion", subject.model.cache_key, subject.model_input.digest, name, method)
 
         def show(now: Optimization) -> None:
             subject.partial(_output(subject, names, [*done, inversion(now)]))
 
-        run_resumed(
-            optimization, steps, subject.cache, key, watched(subject, steps, show, reporter)
+        done.append(
+            run_inversion(subject, name, method, steps, watched(subject, steps, show, reporter))
         )
-        done.append(inversion(optimization))
         reporter.step()
     return _output(subject, names, done)
+
+
+def run_inversion(
+    subject: Subject,
+    layer: str,
+    method: SynthesisMethod,
+    steps: int,
+    after: Callable[[Optimization], object],
+) -> Inversion:
+    """Rebuild the subject's image from one layer's activations; `after` is called each step."""
+    optimization = begin_inversion(subject.model, subject.model_input, layer, method)
+    key = ("inversion", subject.model.cache_key, subject.model_input.digest, layer, method)
+    run_resumed(optimization, steps, subject.cache, key, after)
+    return inversion(optimization)
 
 
 def _output(subject: Subject, names: tuple[str, ...], done: list[Inversion]) -> LensOutput:

@@ -28,7 +28,7 @@ from hookviz.explaining.adversarial import descended
 from hookviz.explaining.other_networks import OtherAnswer, other_answer, other_names
 from hookviz.explaining.smallest_change import (
     MOST,
-    Change,
+    PictureChange,
     class_scores_of,
     class_to_make,
     smallest_bound,
@@ -94,7 +94,7 @@ def run(
     search = partial(smallest_change, steps=steps, most=most, sure=sure / 100)
     due = 0.0
 
-    def show(now: Change) -> None:
+    def show(now: PictureChange) -> None:
         nonlocal due
         if time.monotonic() >= due:
             subject.partial(_output(subject, _Found(now, others)))
@@ -120,7 +120,7 @@ def _row(answer: OtherAnswer) -> Row:
     return answer.model.title, *answers, _own_change(answer.model, answer.own)
 
 
-def _own_change(model: Model, own: Change) -> str:
+def _own_change(model: Model, own: PictureChange) -> str:
     label = model.label(own.target)
     if not own.found:
         return say("to {label}: none found", label=label)
@@ -133,7 +133,7 @@ def _own_change(model: Model, own: Change) -> str:
 class _Found:
     """What there is to show: the change, other networks, and what the file gives when opened."""
 
-    change: Change
+    change: PictureChange
     others: bool
     rows: tuple[Row, ...] = ()
     opened: str = ""
@@ -225,7 +225,7 @@ def _words(subject: Subject, found: _Found) -> str:
     )
 
 
-def _chart(subject: Subject, change: Change) -> ChartPanel:
+def _chart(subject: Subject, change: PictureChange) -> ChartPanel:
     reading = change.reading
     both = (change.before, change.after)
     chances = [reading.values(scores).double().numpy() for scores in both]
@@ -240,7 +240,7 @@ def _chart(subject: Subject, change: Change) -> ChartPanel:
     )
 
 
-def _opened(subject: Subject, change: Change) -> str:
+def _opened(subject: Subject, change: PictureChange) -> str:
     """Return what the changed picture's file gives when it is opened as any photograph is."""
     model = subject.model
     again = prepare(model, encode_png(change.picture))

@@ -24,7 +24,7 @@ SMOOTH = SynthesisMethod(size=None, robustness=NONE, penalty=mark("total variati
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Inversion:
-    """Picture of what a layer still knows of an image.
+    """Image rebuilt from one layer's activations, with the distance that is left.
 
     Attributes:
         layer: whose activations were matched.

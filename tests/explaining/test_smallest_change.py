@@ -17,7 +17,7 @@ from hookviz.capturing.inputs import prepare
 from hookviz.drawing.pictures import encode_png
 from hookviz.errors import HookVizError
 from hookviz.explaining.smallest_change import (
-    Change,
+    PictureChange,
     class_to_make,
     read_back,
     smallest_bound,
@@ -150,7 +150,7 @@ def test_progress_grows_and_each_pass_is_handed_over(tiny: Model) -> None:
     model_input = prepare(tiny, picture())
     logits: Any = hookviz.capture(tiny, model_input).logits
     shares: list[float] = []
-    seen: list[Change] = []
+    seen: list[PictureChange] = []
     change = smallest_change(
         tiny,
         model_input,

@@ -239,14 +239,15 @@ def resolve_subject(
     """
     lens = find_lens(slug)
     around = {"size", "whole", "progress"}
-    names = around | {"target", *parts_of_answer(lens)}
+    declared = {each.name for each in lens.parameters}
+    names = around | {"target"} & declared | set(parts_of_answer(lens))
     for name in options:
         one_of(say("option"), name, sorted(names))
     parameters = {**settings, **{key: options[key] for key in options.keys() - around}}
     given = {key: options[key] for key in options.keys() & around}
     subject = _subject_of(model, image, parameters, **given)
     subject, part, values = _settled(lens, subject, parameters)
-    return subject, {key: values[key] for key in ("target", *settings)} | part
+    return subject, {key: values[key] for key in ("target", *settings) if key in values} | part
 
 
 def _settled(
