@@ -33,7 +33,7 @@ MADE = KEPT.parents[1] / "out" / KEPT.name
 """What each test took the last time that it ran here."""
 WORTH_KEEPING = 0.2
 """Seconds below which what a test takes hardly matters."""
-QUICK = 2.0
+QUICK = 1.0
 """Seconds that a test may take to be in `make test`."""
 LONG = 10.0
 """Seconds beyond which a test is run by night."""

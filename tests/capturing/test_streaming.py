@@ -166,6 +166,7 @@ hookviz.stream(network, images(), "*", to=sys.argv[1], batch_size=4)
 """
 
 
+@pytest.mark.by_day
 def test_a_killed_run_goes_on_and_leaves_the_same_bytes(tmp_path: Path) -> None:
     def run(folder: Path, pause: int) -> "subprocess.Popen[str]":
         command = [sys.executable, "-c", RUN, str(folder), str(pause)]

@@ -51,6 +51,7 @@ sys.exit(7)
 """Stands in for Streamlit: says what it was started with, and ends."""
 
 
+@pytest.mark.by_day
 def test_whatever_is_chosen_reaches_the_server(tmp_path: Path) -> None:
     model = "nets.small:make"
     for file, text in {
@@ -96,6 +97,7 @@ def test_what_cannot_be_read_is_told_before_the_server_starts(tmp_path: Path) ->
     assert "no folder" in mistake("run", "--lessons", tmp_path / "none")
 
 
+@pytest.mark.by_day
 def test_a_repository_of_hugging_face_reaches_the_server_or_is_refused_at_once(
     tmp_path: Path,
 ) -> None:

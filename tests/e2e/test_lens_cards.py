@@ -45,6 +45,7 @@ def test_a_question_is_found_by_typing_and_shows_its_answer_small(page: Page, se
     expect(cards).to_have_count(len(list_lenses()))
 
 
+@pytest.mark.by_day
 def test_class_channel_and_cell_are_kept_from_lens_to_lens_and_from_map_to_map(
     page: Page, server: str
 ) -> None:
@@ -81,6 +82,7 @@ def test_class_channel_and_cell_are_kept_from_lens_to_lens_and_from_map_to_map(
     expect(why).to_contain_text("at row 10, column 20?")
 
 
+@pytest.mark.by_day
 def test_a_channel_leads_to_a_lens_and_counts_more_than_those_named_before(
     page: Page, server: str
 ) -> None:

@@ -304,6 +304,7 @@ def test_a_teachers_own_lesson_stands_beside_ours_and_brings_nothing_in(
     expect(page.locator(".hv-lesson-text").first).to_have_text("Text {alone}.")
 
 
+@pytest.mark.by_day
 def test_a_step_is_a_link_and_what_was_done_stays_in_the_browser(
     browser: Browser, page: Page, taught: Server
 ) -> None:

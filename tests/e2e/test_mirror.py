@@ -154,6 +154,7 @@ def test_the_keyboard_alone_enters_plays_and_leaves(page: Page, server: str) -> 
     expect(page.locator(ROOT)).to_have_count(0)
 
 
+@pytest.mark.by_day
 def test_a_record_is_kept_with_moments_that_stay_in_the_tab_and_a_frame_is_frozen(
     page: Page, server: str, tmp_path: Path
 ) -> None:

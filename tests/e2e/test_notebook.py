@@ -221,6 +221,7 @@ while not go.exists():
         expect(shown.locator(".explorer > .status")).to_be_hidden()
 
 
+@pytest.mark.by_day
 def test_a_restart_is_told_of_and_a_saved_notebook_keeps_the_picture_of_what_was_shown(
     jupyter: Jupyter, page: Page
 ) -> None:

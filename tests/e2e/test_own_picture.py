@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from scripts.browsing import picture_bytes
@@ -34,6 +35,7 @@ def button(page: Page, name: str) -> Locator:
     return page.get_by_role("button", name=name, exact=False)
 
 
+@pytest.mark.by_day
 def test_the_link_makes_the_same_picture_for_somebody_else_who_begins_and_stops_others(
     page: Page, server: str
 ) -> None:

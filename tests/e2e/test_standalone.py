@@ -287,6 +287,7 @@ def test_it_stands_in_a_frame_with_tiles_and_inspector_alone(
     context.close()
 
 
+@pytest.mark.by_day
 def test_it_has_the_browser_s_language_and_colours_and_those_that_are_chosen(
     browser: Browser, folder: Path
 ) -> None:

@@ -22,6 +22,7 @@ def patches(page: Page) -> Locator:
     )
 
 
+@pytest.mark.by_day
 def test_a_strong_patch_beside_the_channel_leads_to_its_image_where_the_cell_has_that_value(
     page: Page, server: str
 ) -> None:

@@ -47,6 +47,7 @@ def grid_of(checkpoint: bytes, tmp_path: Path) -> bytes:
     return automatic_grid(hookviz.capture(model, samples()[0].path, LAYER)[LAYER]).sprite
 
 
+@pytest.mark.by_day
 def test_a_download_is_cancelled_begun_again_and_one_for_all_who_wait(
     browser: Browser,
     probed: Server,

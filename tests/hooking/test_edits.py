@@ -55,6 +55,7 @@ for theirs, ours in pairs:
 """
 
 
+@pytest.mark.by_day
 def test_edits_equal_the_interventions_of_torchlens() -> None:
     """In a process of its own: importing torchlens changes torch."""
     subprocess.run([sys.executable, "-c", _TORCHLENS], cwd=ROOT, check=True)

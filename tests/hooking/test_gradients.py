@@ -248,6 +248,7 @@ def test_every_hook_is_gone_whatever_is_raised(error: type[BaseException]) -> No
     assert not image._backward_hooks
 
 
+@pytest.mark.by_day
 def test_graphs_are_not_kept_alive() -> None:
     network = seeded(Tiny)
     alive: list[ref[Tensor]] = []

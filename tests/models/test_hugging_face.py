@@ -60,6 +60,7 @@ def test_of_clip_the_tower_for_images_is_loaded(tmp_path: Path) -> None:
         assert hookviz.capture(model, picture()).input.shape[1] == 3
 
 
+@pytest.mark.by_day
 def test_what_cant_be_had_is_told_in_words(folder: Path) -> None:
     for name in ("hf:", f"hf:{folder}/none", "hf:~/there is none"):
         with pytest.raises(hookviz.ModelError, match="hf:google/vit-base-patch16-224"):

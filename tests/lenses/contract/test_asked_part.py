@@ -108,6 +108,7 @@ def test_one_logit_a_pixel_is_asked_about_for_and_against() -> None:
     )
 
 
+@pytest.mark.by_day
 def test_the_box_that_overlaps_the_region_most_is_asked_about() -> None:
     network, image = seeded(detector).eval(), a_picture()
     answer: Any = hookviz.capture(network, image, ()).answer

@@ -131,6 +131,7 @@ def test_a_class_of_maps_is_its_mean_over_the_pixels() -> None:
     np.testing.assert_allclose(by_number.values["map"], by_function.values["map"], atol=1e-7)
 
 
+@pytest.mark.by_day
 def test_a_detector_is_asked_about_one_box() -> None:
     network, image = seeded(detector).eval(), a_picture()
 
@@ -187,6 +188,7 @@ def expect_as_pytorch_grad_cam(
     )
 
 
+@pytest.mark.by_day
 def test_a_box_is_asked_about_by_pytorch_grad_cams_own_target() -> None:
     """It adds to the box's score how far it overlaps the box that was asked for."""
     from pytorch_grad_cam.utils.model_targets import FasterRCNNBoxScoreTarget  # noqa: PLC0415

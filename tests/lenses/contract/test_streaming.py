@@ -85,6 +85,7 @@ def maps(written: dict[str, Path | HookVizError]) -> list[np.ndarray[Any, Any]]:
     return found
 
 
+@pytest.mark.by_day
 def test_what_is_there_counts_for_the_same_input_network_and_settings_alone(
     shapes: hookviz.Model, tmp_path: Path
 ) -> None:
