@@ -1,12 +1,13 @@
-"""Put hooks on the tensors of many graphs, as a training loop makes them without end."""
+"""Hook the tensors of many graphs, as a training loop makes them without end, and backward ends."""
 
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import ReferenceType, ref
 
 from torch import Tensor
+from torch.autograd.variable import Variable
 
 from hookviz.hooking import hooks
 
@@ -65,3 +66,9 @@ class GraphHooks(Generic[Key]):
         self._blocks = [each for each in self._blocks if each[0] not in freed]
         self._blocks.append((block, ref(gradient_hooks)))
         return gradient_hooks
+
+
+def at_end_of_backward(call: Callable[[], None]) -> None:
+    """Have a function called as the running backward pass ends, after those put before it."""
+    engine: Any = Variable._execution_engine
+    engine.queue_callback(call)

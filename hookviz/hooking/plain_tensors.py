@@ -1,10 +1,15 @@
 """Turn tensors of any kind into ordinary ones with the numbers that they stand for."""
 
+from collections.abc import Mapping
+from typing import TypeVar
+
 import torch
 from torch import Tensor
 from torch._C import _functorch
 
 from hookviz.language.saying import mark
+
+Key = TypeVar("Key")
 
 MAPPED = mark("a tensor under torch.vmap")
 NESTED = mark("a nested tensor")
@@ -44,3 +49,15 @@ def plain(tensor: Tensor) -> Tensor | None:
     if kind == QUANTISED:
         return tensor.dequantize()
     return tensor.to_dense() if kind == SPARSE else tensor
+
+
+def read_together(scalars: Mapping[Key, Tensor]) -> dict[Key, float]:
+    """Read numbers from their devices, those of one device and type in one wait."""
+    groups: dict[object, list[Key]] = {}
+    for key, each in scalars.items():
+        groups.setdefault((each.device, each.dtype), []).append(key)
+    read: dict[Key, float] = {}
+    for keys in groups.values():
+        together = torch.stack([scalars[key].detach() for key in keys])
+        read |= zip(keys, together.tolist(), strict=True)
+    return read

@@ -9,17 +9,18 @@
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.variable import Variable
 
 from hookviz.hooking import hooks
 from hookviz.hooking.channel_axes import ChannelAxes
+from hookviz.hooking.graph_hooks import at_end_of_backward
 from hookviz.hooking.layer_warnings import LayerWarnings, numbers
+from hookviz.hooking.plain_tensors import read_together
 from hookviz.training.trackers import Drawn
 from hookviz.training.training_log import TrainingRow
 
@@ -111,11 +112,11 @@ class RecordedStep:
         """Take the gradients once the backward pass that this one is of has ended."""
         if not self._awaits_backward:
             self._awaits_backward = True
-            _at_end_of_backward(self._after_backward)
+            at_end_of_backward(self._after_backward)
 
     def _after_backward(self) -> None:
         self._awaits_backward = False
-        _at_end_of_backward(self.take_gradients)  # what was put there before this is done by then
+        at_end_of_backward(self.take_gradients)  # what was put there before this is done by then
 
     def take_gradients(self) -> None:
         """Take the norms of all gradients, as ``parameter.grad`` has them now."""
@@ -133,7 +134,7 @@ class RecordedStep:
         """Return the row of each layer that ran or learns, as step `number`."""
         read: dict[tuple[Any, ...], float] = {}
         with self._warnings.kept_out(""):
-            read = _read(self._tensors())
+            read = read_together(self._tensors())
         return [
             TrainingRow(
                 number, name, *self._weight_numbers(module, read), *self._output_numbers(name, read)
@@ -213,26 +214,3 @@ def _norm(parts: Iterable[float | None]) -> float | None:
     """Return the norm of parts by their norms; None of none."""
     known = [part for part in parts if part is not None]
     return math.hypot(*known) if known else None
-
-
-def _read(tensors: dict[tuple[Any, ...], Tensor]) -> dict[tuple[Any, ...], float]:
-    """Read numbers from their devices, all of one device and type in one wait."""
-    groups: dict[Any, list[tuple[Any, ...]]] = {}
-    for key, each in tensors.items():
-        groups.setdefault((each.device, each.dtype), []).append(key)
-    return {
-        key: value
-        for keys in groups.values()
-        for key, value in zip(keys, _values([tensors[key] for key in keys]), strict=True)
-    }
-
-
-def _values(scalars: Sequence[Tensor]) -> list[float]:
-    values: list[float] = torch.stack([each.detach() for each in scalars]).tolist()
-    return values
-
-
-def _at_end_of_backward(call: Callable[[], None]) -> None:
-    """Have a function called as the backward pass that runs now ends, behind those put before."""
-    engine: Any = Variable._execution_engine
-    engine.queue_callback(call)

@@ -1,8 +1,9 @@
 """Find the first NaN or infinity in a training loop, and the layer that it came from."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import ReferenceType, ref
 
@@ -12,9 +13,10 @@ from torch.amp import GradScaler
 
 from hookviz.errors import HookVizError
 from hookviz.hooking import hooks
-from hookviz.hooking.graph_hooks import GraphHooks
+from hookviz.hooking.graph_hooks import GraphHooks, at_end_of_backward
 from hookviz.hooking.layer_warnings import LayerWarnings, numbers, unseen_layers
 from hookviz.hooking.modules import compiled_parts, is_within, named_modules, network_of, plain_name
+from hookviz.hooking.plain_tensors import read_together
 from hookviz.hooking.recomputed_calls import is_in_checkpoint
 from hookviz.hooking.torch_functions import EveryFunction, version
 from hookviz.types import ActivationKey, Model
@@ -80,6 +82,10 @@ class BadTensorError(HookVizError):
         super().__init__(str(found))
 
 
+IMMEDIATE = {"cpu"}
+"""Types of devices on which a number is there as soon as it is computed."""
+
+
 @contextmanager
 def watch(
     model: nn.Module | Model, *, record: bool = False, scaler: GradScaler | None = None
@@ -92,9 +98,11 @@ def watch(
     and checkpoints, and its hooks, of which `observe` says more, are gone afterwards on every way
     out.
 
-    Each tensor costs one sum, and on a GPU one wait for its result: 5 to 9 % of a training step of
-    ConvNeXt-T and ResNet-18 on one CPU core (eight images of 64×64). A loss scaler for mixed
-    precision lets gradients overflow on purpose: give it as `scaler`, and they are not looked at.
+    Each tensor costs one reduction: 5 to 9 % of a training step of ConvNeXt-T and ResNet-18 on one
+    CPU core (eight images of 64×64). On a card no step waits for it: results are read as a backward
+    pass ends, as the next forward pass begins, or as the block ends, and the error is raised there;
+    a tensor with both is told as NaN. A loss scaler for mixed precision lets gradients overflow on
+    purpose: give it as `scaler`, and they are not looked at.
 
     Where the block begins with gradients off, no loss is looked at: where they are on, torch leaves
     its fast paths for inference, of attention, as it does for hooks.
@@ -114,7 +122,7 @@ def watch(
     Raises:
         ModelError: `model` is neither a module nor a `Model`.
         BadTensorError: from within the forward or backward pass, at the first bad tensor, or as
-            the backward pass of a bad loss is to begin.
+            the backward pass of a bad loss is to begin; on a card as said above.
 
     >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
     >>> with hookviz.watch(network, record=True) as bad:
@@ -138,6 +146,7 @@ def watch(
         unseen_layers("watch", model, compiled) as watcher.ran,
         hooks.on_gradients(watcher.see_parameter) as parameters,
         watcher.graphs,
+        hooks.before(network, [""], watcher.begin),
         hooks.edit(network, names, watcher.see_output),
         _Losses(watcher.see_loss) if torch.is_grad_enabled() else nullcontext(),
     ):
@@ -145,6 +154,7 @@ def watch(
             with watcher.warnings.kept_out(name.rpartition(".")[0]):
                 parameters.add(name, parameter)
         yield watcher.found
+        watcher.read()
 
 
 class _Losses(EveryFunction):
@@ -175,7 +185,26 @@ class _Watcher:
         self._gradients: dict[str, int] = {}
         self._backward_passes = 0
         self._last: tuple[ReferenceType[Tensor], int] | None = None
+        self._waiting: list[tuple[BadTensor, Tensor]] = []  # with max |x| of each, on its device
+        self._reads_after_backward = False
         self.warnings = LayerWarnings("watch", BadTensorError)
+
+    def begin(self, _call: hooks.Call) -> None:
+        """Read what the passes before left, unless it is a forward pass within a backward one."""
+        if not is_in_checkpoint()[0]:
+            self.read()
+
+    def read(self) -> None:
+        """Raise or record what is bad of all that waits, in one wait for each device and type."""
+        waiting, self._waiting = self._waiting, []
+        self._reads_after_backward = False
+        largest: dict[int, float] = {}
+        with self.warnings.kept_out(""):
+            largest = read_together(dict(enumerate(each for _, each in waiting)))
+        for index, value in sorted(largest.items()):
+            if not math.isfinite(value):
+                kind = "nan" if math.isnan(value) else "inf"
+                self._report(replace(waiting[index][0], kind=kind))
 
     def see_output(self, call: hooks.Call) -> None:
         self.ran.add(call.layer)
@@ -225,15 +254,26 @@ class _Watcher:
     def _check(self, address: ActivationKey, phase: str, name: str, tensor: Tensor) -> None:
         # Of the gradient of an embedding, most is zeros that are not stored.
         values = tensor.detach()._values() if tensor.is_sparse else numbers(tensor)
-        kind = _kind(values)
-        if kind is None:
+        is_immediate = values.device.type in IMMEDIATE
+        kind = _kind(values) if is_immediate else ""
+        if kind is None or not values.numel():
             return
         shape = tuple(values.shape if tensor.is_nested else tensor.shape)
         bad_tensor = BadTensor(address.layer, address.call, phase, kind, name, shape)
+        if is_immediate:
+            self._report(bad_tensor)
+            return
+        self._waiting.append((bad_tensor, torch.linalg.vector_norm(values, math.inf)))
+        if phase == "backward" and not self._reads_after_backward:
+            self._reads_after_backward = True
+            at_end_of_backward(self.read)
+
+    def _report(self, bad_tensor: BadTensor) -> None:
         if not self._record:
             raise BadTensorError(bad_tensor)
-        if (phase, address.layer, name) not in self._known:
-            self._known.add((phase, address.layer, name))
+        key = bad_tensor.phase, bad_tensor.layer, bad_tensor.tensor
+        if key not in self._known:
+            self._known.add(key)
             self.found.append(bad_tensor)
 
 

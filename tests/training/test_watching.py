@@ -1,15 +1,18 @@
 import copy
 import gc
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from weakref import ref
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.profiler import ProfilerActivity, profile
 from torch.utils.hooks import RemovableHandle
 
 import hookviz
+from hookviz.training import watching
 from hookviz.training.watching import BadTensor, BadTensorError, watch
 from tests.networks import Tiny, hook_count, random_input, seeded
 
@@ -349,3 +352,56 @@ def test_a_scaler_may_let_gradients_overflow_and_nothing_else(network: Tiny) -> 
         scaler.update()
         with pytest.raises(BadTensorError, match="in the output of conv1"):
             network(random_input(0) * torch.nan)
+
+
+@pytest.fixture
+def as_on_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let results be read later, as on a device that computes beside Python."""
+    monkeypatch.setattr(watching, "IMMEDIATE", set())
+
+
+@pytest.mark.usefixtures("as_on_a_card")
+def test_on_a_card_a_bad_tensor_is_told_once_the_backward_pass_has_ended(network: Tiny) -> None:
+    stopped = []
+    with torch.no_grad():
+        network.conv1.weight[0] = torch.nan
+    with watch(network):
+        loss = loss_of(network)  # not here: nothing waits within a forward pass
+        with pytest.raises(BadTensorError) as caught:
+            back(loss)
+        stopped.append(caught.value.found)
+        with torch.no_grad():
+            network(random_input(0))
+            with pytest.raises(BadTensorError) as caught:
+                network(random_input(0))  # as the next one begins, without a backward pass
+        stopped.append(caught.value.found)
+    with pytest.raises(BadTensorError) as caught, torch.no_grad(), watch(network):
+        network(random_input(0))
+    stopped.append(caught.value.found)
+    first = BadTensor("conv1", 0, "forward", "nan", "output", (1, 4, 16, 16))
+    assert stopped == [first, replace(first, call=1), first]
+    assert hook_count(network) == 0
+
+
+@pytest.mark.parametrize(("bad", "kind"), [(torch.nan, "nan"), (-torch.inf, "inf")])
+@pytest.mark.usefixtures("as_on_a_card")
+def test_on_a_card_a_bad_gradient_and_a_bad_loss_are_told_in_their_order(
+    network: Tiny, bad: float, kind: str
+) -> None:
+    chain = nn.Sequential(network.conv1, nn.ReLU(inplace=True), Between(bad), network.conv2)
+    with watch(chain), pytest.raises(BadTensorError) as caught:
+        back(chain(random_input(0)).sum())
+    assert caught.value.found == BadTensor("1", 0, "backward", kind, "output", (1, 4, 16, 16))
+    with watch(network, record=True) as bad_tensors:
+        back(loss_of(network) + bad)
+    assert [(each.phase, each.kind) for each in bad_tensors] == [("loss", kind)]
+
+
+@pytest.mark.usefixtures("as_on_a_card")
+def test_on_a_card_nothing_is_read_within_a_step_and_large_numbers_are_fine(network: Tiny) -> None:
+    with watch(network), profile(activities=[ProfilerActivity.CPU]) as profiled:
+        for seed in range(2):
+            back(loss_of(network, seed))
+        network(3e38 * torch.eye(16).expand(1, 3, 16, 16) * 1e-3)
+    waits = {"aten::_local_scalar_dense", "aten::item", "aten::nonzero", "aten::is_nonzero"}
+    assert not waits & {event.key for event in profiled.key_averages()}
