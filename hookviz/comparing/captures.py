@@ -9,9 +9,8 @@ from torch import Tensor
 from hookviz import markup
 from hookviz.comparing.channels import ChannelComparison, compare_maps
 from hookviz.comparing.pairs import pairs_of
-from hookviz.drawing.chosen_channels import with_channels
 from hookviz.drawing.dimensions import middle_maps, middle_slice
-from hookviz.drawing.grid import Grid, make_grid
+from hookviz.drawing.grid import Grid, make_grid, with_channels
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError, shorten
 from hookviz.types import FIRST, Activation, Capture, Layout
 from hookviz.wording import number, times

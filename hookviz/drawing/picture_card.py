@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from PIL import Image, ImageDraw
 
-from hookviz.drawing.lettering import broken, letters, line_height, write
+from hookviz.drawing.fonts import broken, letters, line_height, write
 from hookviz.drawing.pictures import encode_png
 from hookviz.types import Pixels
 

@@ -21,7 +21,7 @@ from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, constants, in_order
 from hookviz.codegen.wording import as_maps
-from hookviz.drawing.before_after import before_and_after
+from hookviz.drawing.pair import before_and_after
 from hookviz.drawing.panels import Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, ModelError, SettingError
 from hookviz.explaining.scoring import class_scores
