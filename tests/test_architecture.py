@@ -114,7 +114,6 @@ SHOWN_ELSEWHERE = {
     "ui/lenses/part_choice",
     "processes that read, crash and hang in reader/test_wall.py": "reader/answer_file "
     "reader/confinement reader/endings reader/fork_server reader/jobs reader/server_process",
-    "what a trace lists is looked at in capturing/test_layer_trace.py": "capturing/layer_listing",
     "parts are patched by hand in explaining/test_patching.py": "explaining/part_patching",
     "read back by another library in ui/presenting/test_class_link.py": "ui/qr_code",
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"
@@ -156,9 +155,9 @@ SHOWN_ELSEWHERE = {
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
     "drawing/figures drawing/layout",
     "what it writes is run as a script in codegen/test_picture_script.py": "codegen/facts "
-    "codegen/network codegen/script_head codegen/wording",
+    "codegen/script_head codegen/wording",
     "what they write is run as scripts, of every lens, in codegen/test_lens_script.py": ""
-    "codegen/lens_facts codegen/lens_parts codegen/picture_space",
+    "codegen/lens_facts codegen/lens_parts",
     "runs on the workers of a real cluster in engines/test_ray_job.py": "engines/ray_worker",
     "every page of an atlas is made by it in standalone/test_atlas_pages.py": (
         "standalone/folder_page"
@@ -170,11 +169,11 @@ SHOWN_ELSEWHERE = {
     "run on every kind of layer and network in lenses/test_verify.py and "
     "capturing/test_odd_networks.py": "explaining/rounding explaining/recomputation",
     "by which cells of every order are put back in capturing/test_moving.py": (
-        "capturing/changed_output capturing/possible_layouts capturing/moved_cells"
+        "capturing/moved_cells"
     ),
     "the passes of capture, which capturing/test_engine.py, test_batch.py and test_streaming.py "
-    "look into": "capturing/recorded_pass capturing/image_answer capturing/batch_images "
-    "capturing/captured_batch capturing/stored_activations capturing/image_names",
+    "look into": "capturing/recorded_pass capturing/batch_images "
+    "capturing/captured_batch capturing/stored_activations",
     "constants and addresses, used in models/test_loading.py and fetching/test_downloads.py": (
         "models/fetching/retry_limits"
     ),

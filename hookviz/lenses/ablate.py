@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.capturing.steps import steps_after
+from hookviz.capturing.layer_trace import steps_after
 from hookviz.capturing.unsupported_outputs import check_can_intervene
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.capturing import engine
-from hookviz.capturing.image_names import named
+from hookviz.capturing.batch_images import named
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import TENSORS_IN, batches, constants, file_of, in_order

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.capturing.image_names import named
+from hookviz.capturing.batch_images import named
 from hookviz.capturing.inputs import prepare
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import batches, constant_of, constants, file_of, in_order, target
