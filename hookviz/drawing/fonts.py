@@ -56,7 +56,7 @@ def _families() -> list[str]:
     return [*mpl.rcParams["font.family"], own]
 
 
-def letters(pixels: int) -> _Font:
+def pillow_font(pixels: int) -> _Font:
     """Return a font whose letters are so many pixels high."""
     return ImageFont.truetype(str(font_file()), pixels)
 
@@ -66,7 +66,7 @@ def line_height(lines: int, font: _Font) -> int:
     return round(lines * font.size * _LINE)
 
 
-def write(
+def write_lines(
     pen: ImageDraw.ImageDraw, at: tuple[int, int], lines: Sequence[str], font: _Font, ink: str
 ) -> None:
     """Write lines one below the other; `at` is the left upper corner in pixels, (x, y)."""
@@ -74,15 +74,15 @@ def write(
         pen.text((at[0], at[1] + line_height(place, font)), line, ink, font)
 
 
-def broken(text: str, font: _Font, width: int) -> Iterator[str]:
+def break_lines(text: str, font: _Font, width: int) -> list[str]:
     """Break text into lines of `width` pixels: between words, and between Chinese characters."""
-    line = ""
+    lines, line = [], ""
     for part in _parts(text):
         if line and font.getlength((line + part).rstrip()) > width:
-            yield line.rstrip()
+            lines.append(line.rstrip())
             line = ""
         line += part
-    yield line.rstrip()
+    return [*lines, line.rstrip()]
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw
 from hookviz.drawing import colormaps
 from hookviz.drawing.colormaps import GAP_LEVEL, LEVELS
 from hookviz.drawing.figures import new_figure
-from hookviz.drawing.fonts import broken, letters, line_height, write
+from hookviz.drawing.fonts import break_lines, line_height, pillow_font, write_lines
 from hookviz.drawing.layout import Geometry, mosaic
 from hookviz.drawing.pictures import encode_png
 from hookviz.drawing.statistics import SORTS
@@ -272,16 +272,16 @@ def grid_sheet(grid: "Grid", title: str) -> bytes:
     >>> grid_sheet(grid, "noise")[1:4]
     b'PNG'
     """
-    large, plain, small = (letters(pixels) for pixels in (_TITLE_PX, _WORDS_PX, _NUMBER_PX))
+    large, plain, small = (pillow_font(pixels) for pixels in (_TITLE_PX, _WORDS_PX, _NUMBER_PX))
     wide = max(small.getlength(str(channel)) for channel in grid.order)
     is_each = wide <= grid.geometry.tile_width * grid.geometry.magnification
     header = line_height(1, small) if is_each else 0
     geometry = replace(grid.geometry, header=header, gap=max(2, grid.geometry.gap))
     left = _MARGIN_PX + (0 if is_each else round(wide) + _GAP_PX)
     across = max(geometry.width, _LEAST_PX)
-    heading = list(broken(title, large, across))
-    below = list(broken(_subtitle(grid), plain, across))
-    legend = list(broken(grid.legend, plain, across))
+    heading = break_lines(title, large, across)
+    below = break_lines(_subtitle(grid), plain, across)
+    legend = break_lines(grid.legend, plain, across)
     under = _MARGIN_PX + line_height(len(heading), large)
     top = under + line_height(len(below), plain) + _GAP_PX
     bar = top + geometry.height + 2 * _GAP_PX
@@ -290,8 +290,8 @@ def grid_sheet(grid: "Grid", title: str) -> bytes:
 
     sheet = Image.new("RGB", size, _GROUND)
     pen = ImageDraw.Draw(sheet)
-    write(pen, (left, _MARGIN_PX), heading, large, _INK)
-    write(pen, (left, under), below, plain, _INK)
+    write_lines(pen, (left, _MARGIN_PX), heading, large, _INK)
+    write_lines(pen, (left, under), below, plain, _INK)
     tiles = Image.fromarray(grid.palette[mosaic(grid.levels, geometry, GAP_LEVEL)])
     sheet.paste(tiles, (left, top), tiles)  # the gaps are transparent
     rows = -(-line_height(1, small) // geometry.pitch[0])  # from a number to the one below it
@@ -306,5 +306,5 @@ def grid_sheet(grid: "Grid", title: str) -> bytes:
         anchor = {0.0: "la", 1.0: "ra"}.get(share, "ma")
         place = (left + share * _BAR_PX[0], bar + _BAR_PX[1] + 2)
         pen.text(place, label, _INK, small, anchor=anchor)
-    write(pen, (left, words), legend, plain, _INK)
+    write_lines(pen, (left, words), legend, plain, _INK)
     return encode_png(np.asarray(sheet))

@@ -12,7 +12,7 @@ from hookviz.drawing.grid import Grid, make_grid, with_channels
 from hookviz.drawing.layout import mosaic
 from hookviz.drawing.palette import palette_png
 from hookviz.drawing.panels import GridPanel
-from hookviz.drawing.scales import Limits, limits, quantise
+from hookviz.drawing.scales import Limits, limits
 from hookviz.drawing.statistics import channel_stats
 from hookviz.language.saying import mark, say
 from hookviz.wording import number, times
@@ -163,23 +163,13 @@ def before_and_after(
         said = say(
             "largest change {value}; colours as before.", value=number(float(np.nanmax(moved)))
         )
-    grids = _alike(layer, before, after)
-    return (
-        GridPanel(layer, grids[0], layer=layer, state=say("before")),
-        GridPanel(layer, grids[1], said, layer, say("after")),
+    both = make_grid(np.concatenate([before, after]), scale="symmetric").limits
+    shared = replace(both, low=both.low[: len(before)], high=both.high[: len(before)])
+    first, second = (
+        replace(make_grid(maps, scale="symmetric", limits=shared, title=layer), limits=shared)
+        for maps in (before, after)
     )
-
-
-def _alike(title: str, *maps: _Map) -> tuple[Grid, ...]:
-    """Draw grids of maps, ``(C, H, W)`` each, whose colours stand for the same values."""
-    limits = make_grid(np.concatenate(maps), scale="symmetric").limits
-    count = len(maps[0])
-    shared = replace(limits, low=limits.low[:count], high=limits.high[:count])
-
-    def grid(values: _Map) -> Grid:
-        drawn = make_grid(values, scale="symmetric", title=title)
-        levels = quantise(values, shared.low, shared.high)
-        levels.flags.writeable = False
-        return replace(drawn, limits=shared, levels=levels)
-
-    return tuple(map(grid, maps))
+    return (
+        GridPanel(layer, first, layer=layer, state=say("before")),
+        GridPanel(layer, second, said, layer, say("after")),
+    )
