@@ -38,6 +38,93 @@ _Sides = tuple[_Lengths, _Lengths]
 """Rows and columns of a map."""
 
 
+def arranged(model: Model, shape: Shape, calls: Sequence[ReturnedCall]) -> tuple[ReturnedCall, ...]:
+    """Return the calls of a pass with the layouts of all their outputs, by up to two more passes.
+
+    Args:
+        model: whose pass it was.
+        shape: ``(C, H, W)`` of its input, of sound ``(C, L)``, of video ``(C, T, H, W)``.
+        calls: in order of return, with what the layers themselves tell.
+    """
+    larger, others = at_larger_size(model, shape, calls)
+    reading = _Reading(shape, calls, larger, others)
+    return reading.settled(reading.proven(model, shape))
+
+
+def needs_passes(shape: Shape, calls: Sequence[ReturnedCall]) -> bool:
+    """Return whether a pass over an input of `shape` leaves open how some output lies."""
+    return bool(refolded(shape, calls)) or any(
+        call.layouts[path].order != FIRST
+        for call in calls
+        for path, own in call.shapes.items()
+        if (len(own) > 2 if len(shape) == 3 else len(own) == len(shape) + 1)
+    )
+
+
+def refolded(shape: Shape, calls: Sequence[ReturnedCall]) -> frozenset[Shape]:
+    """Return the rows and columns of image layers that are given those of a map in another order.
+
+    As the convolutions of MobileViTv2 are, whose rows are the places in a patch, and whose columns
+    all patches; those over tokens; and those of coordinate attention, which are given rows and
+    columns behind each other.
+    """
+    grids, strips, found = dict[int, Shape](), set[Shape](), set[Shape]()
+    for call in calls if len(shape) == 3 else ():
+        given = [call.taken] if call.is_taken_sure and call.taken is not None else []
+        for sizes in (*given, *(call.shapes[path] for path in call.sure)):
+            grid = sizes[2:]
+            if not 0 < len(grid) < 3 or 0 in grid:
+                continue
+            usual = grids.setdefault(prod(grid), grid)
+            if grid in strips or _stretch(shape, grid) > _stretch(shape, usual):
+                found.add(grid)
+            elif len(grid) == 2 and min(grid) > 1:
+                strips |= {(sum(grid), 1), (1, sum(grid))}
+    return frozenset(found)
+
+
+def _stretch(shape: Shape, grid: Shape) -> float:
+    """Return by how much longer one side is than it would be in a small copy of the input."""
+    rows, columns = (*grid, 1)[:2]
+    ratio = rows * shape[-1] / (columns * shape[-2])
+    return max(ratio, 1 / ratio)
+
+
+def laid_out(
+    calls: Sequence[ReturnedCall], layouts: Mapping[ActivationKey, Layout]
+) -> tuple[ReturnedCall, ...]:
+    """Return the calls of a pass over a certain input, which lie as those of a general one do."""
+    settled = []
+    counts = Counter[str]()
+    for call in calls:
+        places = {
+            path: ActivationKey(call.layer, counts[call.layer], path) for path in call.layouts
+        }
+        counts[call.layer] += 1
+        found = {path: layouts.get(places[path], each) for path, each in call.layouts.items()}
+        settled.append(_settled(call, found, call.taken_layout))
+    return tuple(settled)
+
+
+def _settled(
+    call: ReturnedCall, layouts: Mapping[Path, Layout], taken_layout: Layout
+) -> ReturnedCall:
+    """Return the call with these layouts, as far as its shapes allow them."""
+    layouts = {path: _fitting(layouts[path], shape) for path, shape in call.shapes.items()}
+    if call.taken is None:
+        return replace(call, layouts=layouts)
+    taken_layout = _fitting(taken_layout, call.taken)
+    if call.is_along_last:  # which leaves all but the channels where it was
+        taken_layout = _fitting(next(iter(layouts.values()), UNKNOWN), call.taken)
+    return replace(call, layouts=layouts, taken_layout=taken_layout)
+
+
+def _fitting(layout: Layout, shape: Shape) -> Layout:
+    if layout.batch and shape[:1] != (1,) and layout.last:
+        return Layout(VECTORS, batch=False)  # windows: the first axis counts no images
+    return layout.of(shape[1:] if layout.batch else shape)
+
+
 class _Sizes(NamedTuple):
     """Shapes of one call, the batch included: what it was given, and its outputs by their path."""
 
@@ -177,93 +264,6 @@ def _is_product(axis: _Lengths, rows: _Lengths, columns: _Lengths) -> bool:
 def _is_sum(axis: _Lengths, rows: _Lengths, columns: _Lengths) -> bool:
     before, after = (axis[size] - rows[size] - columns[size] for size in (0, 1))
     return before == after and 0 <= before <= _MAX_PREFIX
-
-
-def arranged(model: Model, shape: Shape, calls: Sequence[ReturnedCall]) -> tuple[ReturnedCall, ...]:
-    """Return the calls of a pass with the layouts of all their outputs, by up to two more passes.
-
-    Args:
-        model: whose pass it was.
-        shape: ``(C, H, W)`` of its input, of sound ``(C, L)``, of video ``(C, T, H, W)``.
-        calls: in order of return, with what the layers themselves tell.
-    """
-    larger, others = at_larger_size(model, shape, calls)
-    reading = _Reading(shape, calls, larger, others)
-    return reading.settled(reading.proven(model, shape))
-
-
-def needs_passes(shape: Shape, calls: Sequence[ReturnedCall]) -> bool:
-    """Return whether a pass over an input of `shape` leaves open how some output lies."""
-    return bool(refolded(shape, calls)) or any(
-        call.layouts[path].order != FIRST
-        for call in calls
-        for path, own in call.shapes.items()
-        if (len(own) > 2 if len(shape) == 3 else len(own) == len(shape) + 1)
-    )
-
-
-def refolded(shape: Shape, calls: Sequence[ReturnedCall]) -> frozenset[Shape]:
-    """Return the rows and columns of image layers that are given those of a map in another order.
-
-    As the convolutions of MobileViTv2 are, whose rows are the places in a patch, and whose columns
-    all patches; those over tokens; and those of coordinate attention, which are given rows and
-    columns behind each other.
-    """
-    grids, strips, found = dict[int, Shape](), set[Shape](), set[Shape]()
-    for call in calls if len(shape) == 3 else ():
-        given = [call.taken] if call.is_taken_sure and call.taken is not None else []
-        for sizes in (*given, *(call.shapes[path] for path in call.sure)):
-            grid = sizes[2:]
-            if not 0 < len(grid) < 3 or 0 in grid:
-                continue
-            usual = grids.setdefault(prod(grid), grid)
-            if grid in strips or _stretch(shape, grid) > _stretch(shape, usual):
-                found.add(grid)
-            elif len(grid) == 2 and min(grid) > 1:
-                strips |= {(sum(grid), 1), (1, sum(grid))}
-    return frozenset(found)
-
-
-def _stretch(shape: Shape, grid: Shape) -> float:
-    """Return by how much longer one side is than it would be in a small copy of the input."""
-    rows, columns = (*grid, 1)[:2]
-    ratio = rows * shape[-1] / (columns * shape[-2])
-    return max(ratio, 1 / ratio)
-
-
-def laid_out(
-    calls: Sequence[ReturnedCall], layouts: Mapping[ActivationKey, Layout]
-) -> tuple[ReturnedCall, ...]:
-    """Return the calls of a pass over a certain input, which lie as those of a general one do."""
-    settled = []
-    counts = Counter[str]()
-    for call in calls:
-        places = {
-            path: ActivationKey(call.layer, counts[call.layer], path) for path in call.layouts
-        }
-        counts[call.layer] += 1
-        found = {path: layouts.get(places[path], each) for path, each in call.layouts.items()}
-        settled.append(_settled(call, found, call.taken_layout))
-    return tuple(settled)
-
-
-def _settled(
-    call: ReturnedCall, layouts: Mapping[Path, Layout], taken_layout: Layout
-) -> ReturnedCall:
-    """Return the call with these layouts, as far as its shapes allow them."""
-    layouts = {path: _fitting(layouts[path], shape) for path, shape in call.shapes.items()}
-    if call.taken is None:
-        return replace(call, layouts=layouts)
-    taken_layout = _fitting(taken_layout, call.taken)
-    if call.is_along_last:  # which leaves all but the channels where it was
-        taken_layout = _fitting(next(iter(layouts.values()), UNKNOWN), call.taken)
-    return replace(call, layouts=layouts, taken_layout=taken_layout)
-
-
-def _fitting(layout: Layout, shape: Shape) -> Layout:
-    if layout.batch and shape[:1] != (1,) and layout.last:
-        return Layout(VECTORS, batch=False)  # windows: the first axis counts no images
-    return layout.of(shape[1:] if layout.batch else shape)
 
 
 class _Reading:

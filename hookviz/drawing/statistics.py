@@ -1,8 +1,7 @@
 """Compute statistics of each channel of an activation, and sort channels by them; count histograms.
 
-Pure NumPy and zlib. An activation is ``(C, H, W)``: C channels, each a map of H × W cells. A
-*cell* is one value of a map; a *tile* is one map in the mosaic, its cells drawn as squares of
-whole pixels.
+Pure NumPy. An activation is ``(C, H, W)``: C channels, each a map of H × W cells. A *cell* is one
+value of a map; a *tile* is one map in the mosaic, its cells drawn as squares of whole pixels.
 """
 
 import operator
