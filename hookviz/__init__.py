@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from hookviz.codegen.goal_script import save_script
     from hookviz.comparing.captures import Comparison, LayerComparison, compare
     from hookviz.comparing.channels import ChannelComparison
-    from hookviz.comparing.matches import ChannelMatches
-    from hookviz.comparing.similarity import Similarity, similarity
+    from hookviz.comparing.similarity import ChannelMatches, Similarity, similarity
     from hookviz.drawing.grid import Grid, make_grid
     from hookviz.drawing.heatmap import Heatmap
     from hookviz.drawing.paper_figure import figure
@@ -268,8 +267,7 @@ _HOMES = {
     "codegen.goal_script": ("save_script",),
     "comparing.captures": ("Comparison", "LayerComparison", "compare"),
     "comparing.channels": ("ChannelComparison",),
-    "comparing.matches": ("ChannelMatches",),
-    "comparing.similarity": ("Similarity", "similarity"),
+    "comparing.similarity": ("ChannelMatches", "Similarity", "similarity"),
     "drawing.grid": ("Grid", "make_grid"),
     "drawing.heatmap": ("Heatmap",),
     "drawing.paper_figure": ("figure",),
@@ -352,7 +350,7 @@ if not TYPE_CHECKING:  # a type checker that sees it would believe in every name
             _warn_renamed(f"hookviz.{name}", f"hookviz.{_RENAMED[name]}")
             name = _RENAMED[name]  # not kept under its old name: each use of it warns
         if name in _OLD_FUNCTIONS:
-            return getattr(import_module("hookviz.capturing.old_names"), name)
+            return getattr(import_module("hookviz.capturing.streaming"), name)
         if name == "edits":
             return import_module("hookviz.hooking.edits")
         if name not in _MODULES:

@@ -13,7 +13,6 @@ TESTS = ROOT / "tests"
 MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in PACKAGE.rglob("*.py")}
 
 _PART = re.compile(r"ui/lessons/parts/[a-z]\w*\.py")
-_PANEL = re.compile(r"drawing/[a-z]\w*_panel\.py")
 _MOST_LINES = 600
 REASON = "Over 600 lines:"
 
@@ -115,8 +114,6 @@ SHOWN_ELSEWHERE = {
     "ui/lenses/part_choice",
     "processes that read, crash and hang in reader/test_wall.py": "reader/answer_file "
     "reader/confinement reader/endings reader/fork_server reader/jobs reader/server_process",
-    "a card's lines are broken and written in drawing/test_picture_card.py": "drawing/lettering",
-    "what a trace lists is looked at in capturing/test_layer_trace.py": "capturing/layer_listing",
     "parts are patched by hand in explaining/test_patching.py": "explaining/part_patching",
     "read back by another library in ui/presenting/test_class_link.py": "ui/qr_code",
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"
@@ -131,7 +128,6 @@ SHOWN_ELSEWHERE = {
     "pictures are watched as they grow in lenses/test_maximize.py": "lenses/contract/watching",
     "declarations, of which every other test is a use": "atlas/answers lenses/contract/lens "
     "lenses/contract/result models/model_source synthesis/goal",
-    "every kind of panel is drawn in drawing/test_panels.py": "drawing/notebook",
     "passes are followed in explaining/test_execution_trace.py and test_network_map.py": ""
     "explaining/followed_pass",
     "compared with plain autograd in explaining/test_class_paths.py": ""
@@ -157,12 +153,11 @@ SHOWN_ELSEWHERE = {
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
     "atlas/test_making.py": "atlas/cutting atlas/part_folder atlas/patch_file",
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
-    "drawing/figures drawing/grid_axes drawing/grid_page drawing/layout drawing/legend",
-    "every sheet is looked at in drawing/test_paper_figure.py": "drawing/paper_sheet",
+    "drawing/figures drawing/layout",
     "what it writes is run as a script in codegen/test_picture_script.py": "codegen/facts "
-    "codegen/network codegen/script_head codegen/wording",
+    "codegen/script_head codegen/wording",
     "what they write is run as scripts, of every lens, in codegen/test_lens_script.py": ""
-    "codegen/lens_facts codegen/lens_parts codegen/picture_space",
+    "codegen/lens_facts codegen/lens_parts",
     "runs on the workers of a real cluster in engines/test_ray_job.py": "engines/ray_worker",
     "every page of an atlas is made by it in standalone/test_atlas_pages.py": (
         "standalone/folder_page"
@@ -174,11 +169,11 @@ SHOWN_ELSEWHERE = {
     "run on every kind of layer and network in lenses/test_verify.py and "
     "capturing/test_odd_networks.py": "explaining/rounding explaining/recomputation",
     "by which cells of every order are put back in capturing/test_moving.py": (
-        "capturing/changed_output capturing/possible_layouts capturing/moved_cells"
+        "capturing/moved_cells"
     ),
     "the passes of capture, which capturing/test_engine.py, test_batch.py and test_streaming.py "
-    "look into": "capturing/recorded_pass capturing/image_answer capturing/batch_images "
-    "capturing/captured_batch capturing/stored_activations capturing/image_names",
+    "look into": "capturing/recorded_pass capturing/batch_images "
+    "capturing/captured_batch capturing/stored_activations",
     "constants and addresses, used in models/test_loading.py and fetching/test_downloads.py": (
         "models/fetching/retry_limits"
     ),
@@ -247,8 +242,6 @@ def test_every_module_has_its_mirrored_test() -> None:
     modules = {name for name in MODULES if Path(name).stem not in {"__init__", "__main__"}}
     without = {f"{name}.py" for names in SHOWN_ELSEWHERE.values() for name in names.split()}
     mirrors = {_mirror(name).as_posix() for name in modules}
-    panels = {name for name in modules if _PANEL.fullmatch(name)}  # all are in test_panels.py
-    without |= {name for name in panels if not (TESTS / _mirror(name)).exists()}
     assert without - modules == set(), "no such module"
     assert {name for name in without if (TESTS / _mirror(name)).exists()} == set(), "it has one now"
     assert {name for name in modules - without if not (TESTS / _mirror(name)).exists()} == set()

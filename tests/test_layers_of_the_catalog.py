@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 
 import hookviz
+from hookviz.capturing.inputs import own_shape
 from hookviz.capturing.layer_trace import layer_trace
-from hookviz.capturing.own_input import own_shape
 from hookviz.models import architectures, torchvision_models
 from hookviz.types import LayerInfo, Model
 from tests.capturing.test_axes import shapes_at, told_by_sizes

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hookviz.atlas import reading_ahead
+from hookviz.capturing.inputs import own_shape
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
-from hookviz.capturing.own_input import own_shape
 from hookviz.capturing.wanted_layers import wanted_layers
 from hookviz.errors import ModelError, SettingError
 from hookviz.language.saying import say

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hookviz.capturing.batch_images import ONE_IMAGE
-from hookviz.capturing.image_names import named
+from hookviz.capturing.batch_images import ONE_IMAGE, named
 from hookviz.errors import HookVizError
 from hookviz.images.listing import expand
 from hookviz.images.urls import ImageUrl, expand_url, is_url

@@ -4,6 +4,9 @@
 2. Where anything else is wanted, the last image goes through by itself as well: what grows with the
    batch is the axis of the images, be it first, second as in ``(L, N, C)``, or windows of each.
 3. What does not grow is for all, such as a position code, if other images give the same.
+
+One size of batch does not tell which axis counts the images where L is N, or how windows of several
+images stand: so two are compared.
 """
 
 import hashlib
@@ -18,10 +21,16 @@ import torch
 from torch import Tensor
 
 from hookviz.capturing.captured_batch import CaptureBatch, ImagesOfPass, Parts
-from hookviz.capturing.image_answer import answer_for, check_labels, maker_of
-from hookviz.capturing.image_axis import parts_by_image
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
-from hookviz.capturing.recorded_pass import Recording, in_order, run, without_batch
+from hookviz.capturing.recorded_pass import (
+    Recording,
+    answer_for,
+    check_labels,
+    in_order,
+    maker_of,
+    run,
+    without_batch,
+)
 from hookviz.capturing.storage import Storage
 from hookviz.capturing.wanted_layers import wanted_layers
 from hookviz.errors import ImageError, ModelError
@@ -45,6 +54,8 @@ from hookviz.wording import times
 
 AT_ONCE = 32
 """Images of a list or a dataset in one pass."""
+
+_NEAR = 1e-3  # of the largest value: other images than the one looked for are further away
 
 
 def capture_images(
@@ -296,3 +307,67 @@ def _at(recording: Recording | None, address: ActivationKey, of_inputs: bool) ->
 
 def _are_equal(one: Tensor, other: Tensor) -> bool:
     return one.shape == other.shape and bool(((one == other) | (one.isnan() & other.isnan())).all())
+
+
+def parts_by_image(
+    many: Tensor, images: int, other: Tensor, others: int
+) -> tuple[Tensor, ...] | None:
+    """Return each image's part of what a layer put out for several; None where unknown.
+
+    Each part is what the layer puts out for one image, with a batch of one where it has a batch.
+
+    Args:
+        many: for a batch of `images`, more than one.
+        images: how many.
+        other: for a batch of another size, whose last image is the last of `images`, too.
+        others: that size.
+    """
+    if many.ndim == other.ndim:
+        return _along_what_grows(many, images, other, others)
+    if many.ndim == other.ndim + 1 and others == 1:  # a network that drops a batch of one
+        axes = [a for a in range(many.ndim) if many.shape[a] == images]
+        splits = [many.unbind(a) for a in axes]
+        return _the_one_with(other, [parts for parts in splits if parts[0].shape == other.shape])
+    return None
+
+
+def _along_what_grows(
+    many: Tensor, images: int, other: Tensor, others: int
+) -> tuple[Tensor, ...] | None:
+    sizes = list(zip(many.shape, other.shape, strict=True))
+    grown = [axis for axis, (size, beside) in enumerate(sizes) if size != beside]
+    if len(grown) != 1:
+        return None
+    (axis,) = grown
+    size, beside = sizes[axis]
+    of_each, rest = divmod(size, images)
+    if rest or beside != of_each * others:
+        return None
+    if of_each == 1:
+        return many.chunk(images, axis)
+    last = list(_orders(other, axis, others))
+    splits = zip(_orders(many, axis, images), last, strict=True)
+    fit = [parts for parts, beside in splits if _is_near(parts[-1], beside[-1])]
+    if len(fit) > 1 and not all(map(torch.equal, *fit)):
+        return None  # the last image is as near in one order as in the other
+    return fit[0] if fit else None
+
+
+def _orders(tensor: Tensor, axis: int, images: int) -> Iterator[tuple[Tensor, ...]]:
+    """Return both orders of parts: image by image, as windows mostly are, or part by part."""
+    yield tensor.chunk(images, axis)
+    before, after = tensor.shape[:axis], tensor.shape[axis + 1 :]
+    yield tensor.reshape(*before, -1, images, *after).unbind(axis + 1)
+
+
+def _the_one_with(last: Tensor, splits: list[tuple[Tensor, ...]]) -> tuple[Tensor, ...] | None:
+    """Return the only way to take a tensor apart, or the one of several that ends in `last`."""
+    if len(splits) == 1:
+        return splits[0]
+    return next((parts for parts in splits if _is_near(parts[-1], last)), None)
+
+
+def _is_near(one: Tensor, other: Tensor) -> bool:
+    finite = other[other.isfinite()]
+    largest = float(finite.abs().max()) if finite.numel() else 0.0
+    return torch.allclose(one, other, rtol=0, atol=_NEAR * largest, equal_nan=True)

@@ -14,10 +14,16 @@ from hookviz.capturing.batch import AT_ONCE, capture_images
 from hookviz.capturing.batch_images import images_of, is_batch
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.captured_batch import CaptureBatch
-from hookviz.capturing.image_answer import answer_for, check_labels, maker_of
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
-from hookviz.capturing.recorded_pass import Recording, in_order, run
+from hookviz.capturing.recorded_pass import (
+    Recording,
+    answer_for,
+    check_labels,
+    in_order,
+    maker_of,
+    run,
+)
 from hookviz.capturing.storage import HOST, Storage
 from hookviz.capturing.wanted_layers import wanted_layers
 from hookviz.hooking.default_device import with_numbers

@@ -1,23 +1,32 @@
-"""Turn an image, a tensor or a prepared input into the input that a model takes."""
+"""Turn an image, a tensor or a prepared input into the input that a model takes.
+
+The input of a network that states none is guessed. `settle_input` tries the guess in one pass.
+"""
 
 import os
+from collections.abc import MutableMapping
 from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
 
-from hookviz.capturing.own_input import settle_input
-from hookviz.errors import ImageError, shorten
+from hookviz.capturing.layer_trace import layer_trace
+from hookviz.errors import ImageError, ModelError, shorten
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import runs_through, stated_shape
+from hookviz.hooking.network_state import ByNetwork
+from hookviz.hooking.own_network import locked
 from hookviz.images import preprocess, reading
 from hookviz.images.arrays import ARRAYS, picture_or_tensor, tensor_of
 from hookviz.language.saying import say
+from hookviz.models.guessing import Guess, normalises_itself, search_input
 from hookviz.models.wrapping import as_model
 from hookviz.types import InputImage, Model, ModelInput, Preprocess
 from hookviz.wording import times
 
 _FORMS = {2: "C, L", 4: "C, D, H, W"}  # of sound and of volumes, by their dimensions
+
+_found: MutableMapping[nn.Module, Guess | None] = ByNetwork()
 
 
 @with_numbers
@@ -119,3 +128,42 @@ def _form(model: Model) -> tuple[bool, str]:
     if isinstance(steps, Preprocess) and steps.frames > 0:
         return True, "C, T, H, W"
     return len(shape) == 3, _FORMS.get(len(shape), "C, H, W")
+
+
+def own_shape(model: Model) -> tuple[int, ...]:
+    """Return the shape of the model's own input, ``(C, H, W)``.
+
+    ``(C, L)`` of sound, ``(C, D, H, W)`` of volumes and ``(C, T, H, W)`` of video.
+    """
+    settle_input(model)
+    return stated_shape(model)
+
+
+def settle_input(model: Model) -> None:
+    """Try the input that was guessed for a network, once, and correct the model where it fails.
+
+    The pass that tries it is the one that traces its layers.
+    """
+    if not model.is_guessed:
+        return
+    with locked(model.network):
+        if model.network not in _found:
+            _found[model.network] = _correction(model)
+        guess = _found[model.network]
+        if guess is not None:
+            # The one thing about a model that a pass may change.
+            if not callable(model.preprocess):
+                object.__setattr__(model, "preprocess", guess.preprocess)
+            object.__setattr__(model, "input_shape", guess.input_shape(model.preprocess))
+        object.__setattr__(model, "is_guessed", False)
+
+
+def _correction(model: Model) -> Guess | None:
+    """Return another input than the stated one, where that fails and another runs."""
+    try:
+        trace = layer_trace(model, stated_shape(model))
+        if trace.keeps_batch or normalises_itself(model.network):  # of boxes there are several
+            return None
+    except ModelError:
+        pass
+    return search_input(model)

@@ -1,9 +1,9 @@
-"""Trace which layers a forward pass runs: in order of execution, with their shapes."""
+"""Trace which layers and blocks a forward pass runs: in order of execution, with their shapes."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Generic, TypeVar
@@ -11,16 +11,16 @@ from weakref import ref
 
 from torch import Tensor, nn
 
+from hookviz.capturing import layers
 from hookviz.capturing.axes import arranged, laid_out, needs_passes, refolded
-from hookviz.capturing.function_trace import function_trace
-from hookviz.capturing.layer_listing import Listing, RunModules
-from hookviz.capturing.returned_call import ReturnedCall
-from hookviz.capturing.watched_pass import WatchedPass, watch
+from hookviz.capturing.returned_call import CallTables, ReturnedCall, Shape, described
+from hookviz.capturing.watched_pass import FunctionTrace, WatchedPass, function_trace, watch
 from hookviz.errors import ModelError
 from hookviz.hooking.channels_last import original
 from hookviz.hooking.default_device import numbers
 from hookviz.hooking.findings import Findings
 from hookviz.hooking.forward_pass import forward_pass, private_replica
+from hookviz.hooking.modules import named_modules
 from hookviz.hooking.network_state import is_shared
 from hookviz.hooking.shape_pass import find_dtype, pass_without_data
 from hookviz.types import UNKNOWN, ActivationKey, LayerInfo, Layout, Model, ModelInput, Preprocess
@@ -28,17 +28,154 @@ from hookviz.weights_digest import fingerprint
 
 _MOST_TRACES = 8  # input shapes, and inputs, per network that are remembered
 
-Calls = Sequence[ReturnedCall]
-Value = TypeVar("Value")
+_Calls = Sequence[ReturnedCall]
+
+_Value = TypeVar("_Value")
 
 
-class _Listed(Generic[Value]):
+@dataclass(frozen=True, eq=False)
+class _Listing:
+    """Layers and blocks that a pass ran; the attributes as `LayerTrace` has them."""
+
+    layers: tuple[LayerInfo, ...]
+    convs: tuple[LayerInfo, ...]
+    convs_and_linears: tuple[LayerInfo, ...]
+    maps: tuple[LayerInfo, ...]
+    every: tuple[LayerInfo, ...]
+    map_outputs: Mapping[str, tuple[ActivationKey, ...]]
+    layouts: Mapping[ActivationKey, Layout]
+    shapes: Mapping[ActivationKey, Shape]
+    taken: Mapping[ActivationKey, Layout]
+    scores: int
+    functions: FunctionTrace
+
+    @cached_property
+    def shown(self) -> tuple[LayerInfo, ...]:
+        """`maps`, and functions that put out maps among them: all that can be looked at."""
+        return self.functions.among(self.maps, self.functions.maps, blocks=True)
+
+    @cached_property
+    def listed(self) -> tuple[LayerInfo, ...]:
+        """`layers`, and functions among them."""
+        return self.functions.among(self.layers, self.functions.layers, blocks=False)
+
+    @cached_property
+    def shown_outputs(self) -> Mapping[str, tuple[ActivationKey, ...]]:
+        """`map_outputs` of `shown`."""
+        return {**self.map_outputs, **self.functions.map_outputs}
+
+    @cached_property
+    def usual(self) -> tuple[LayerInfo, ...]:
+        """Layers to look at first: the convolutions.
+
+        Where those are fewer than a fifth of the layers with weights that put out maps, as in a
+        transformer, blocks that put out maps stand among them.
+        """
+        weighted = sum(
+            bool(layer.parameters) for layer in self.layers if layer.name in self.map_outputs
+        )
+        if 5 * len(self.convs) >= weighted:
+            return self.convs
+        convs, leaves = ({layer.name for layer in each} for each in (self.convs, self.layers))
+        listed = [each for each in self.maps if each.name in convs or each.name not in leaves]
+        return layers.numbered(listed, {each.name: each.calls for each in listed})
+
+    @cached_property
+    def hidden(self) -> tuple[LayerInfo, ...]:
+        """Layers before the first one whose channels are the classes themselves.
+
+        Such a layer is a convolution with a channel per class, and nothing that has weights or
+        another number of channels runs after it: the scores are its maps, pooled.
+        """
+        last = next((layer for layer in reversed(self.layers) if layer.parameters), None)
+        if last is None or not last.kernel_size or not self.scores:
+            return self.layers
+        ends = self.layers[last.index :]
+        alike = all(layer.output_shape[:1] == (self.scores,) for layer in ends)
+        return self.layers[: last.index] if alike and last.index else self.layers
+
+
+class _RunModules:
+    """Modules that a pass ran as plain data, which keeps none of them in memory.
+
+    Attributes:
+        leaves: names of those without parts.
+        parameters: how many numbers each of these learned.
+    """
+
+    def __init__(self, network: nn.Module, names: Iterable[str]) -> None:
+        """Describe those of these names."""
+        modules, ran = dict(named_modules(network)), frozenset(names)
+        self.leaves = layers.leaf_names(network) & ran
+        self.parameters = layers.parameter_counts(network, self.leaves)
+        self._shown = layers.names_outside_of_layers(network)
+        self._convs = layers.conv_names(network)
+        self._linears = layers.linear_names(network)
+        self._infos = {}
+        for name in ran:
+            parameters = layers.parameters_inside(modules[name])
+            self._infos[name] = layers.describe(name, modules[name], (), (), parameters)
+
+    def listing(
+        self,
+        calls: Sequence[ReturnedCall],
+        dimensions: int,
+        functions: FunctionTrace,
+        scores: int,
+    ) -> _Listing:
+        """List them by the layouts that their calls have.
+
+        Args:
+            calls: in order of return.
+            dimensions: how many axes the network's input has, its batch included.
+            functions: of the same pass.
+            scores: how many class scores the network puts out.
+        """
+        tables = CallTables(calls, dimensions)
+        first, counts = tables.first, tables.counts
+        leaves = layers.numbered(
+            (
+                replace(described(self._infos[name], call), parameters=self.parameters[name])
+                for name, call in first.items()
+                if name in self.leaves
+            ),
+            counts,
+        )
+        maps = {name: at for name, at in tables.map_outputs.items() if name in self._shown}
+        weighted = self._convs | self._linears.intersection(maps)
+        begun = layers.in_order_of_beginning(call.layer for call in calls)
+        infos = [self._infos[name] for name in sorted(first, key=begun.__getitem__)]
+        with_maps = (
+            described(info, *tables.first_maps[info.name]) for info in infos if info.name in maps
+        )
+        every = (
+            described(info, first[info.name])
+            for info in infos
+            if info.name in self._shown
+            if info.name in self.leaves or first[info.name].shapes
+        )
+        return _Listing(
+            leaves,
+            layers.numbered((each for each in leaves if each.name in self._convs), counts),
+            layers.numbered((each for each in leaves if each.name in weighted), counts),
+            layers.numbered(with_maps, counts),
+            layers.numbered(every, counts),
+            MappingProxyType(maps),
+            MappingProxyType({**tables.layouts, **functions.layouts}),
+            MappingProxyType({**tables.shapes, **functions.shapes}),
+            MappingProxyType({**tables.taken, **functions.taken}),
+            scores,
+            functions,
+        )
+
+
+class _Listed(Generic[_Value]):
     """Attribute of a trace's listing, for which passes are made where the layouts need them."""
 
-    def __init__(self, read: Callable[[Listing], Value]) -> None:
+    def __init__(self, read: Callable[[_Listing], _Value]) -> None:
         self._read = read
 
-    def __get__(self, trace: "LayerTrace", owner: type) -> Value:
+    def __get__(self, trace: "LayerTrace", owner: type) -> _Value:
         return self._read(trace.listing)
 
 
@@ -73,7 +210,10 @@ class LayerTrace:
         layouts: how each output lies.
         shapes: of each output without its batch, ``(C, H, W)`` of maps.
         taken: how the first tensor lay that each call was given, by the call.
-        shown, listed, shown_outputs, hidden: as `Listing` has them.
+        shown: `maps`, and functions that put out maps among them: all that can be looked at.
+        listed: `layers`, and functions among them.
+        shown_outputs: `map_outputs` of `shown`.
+        hidden: layers before the first one whose channels are the classes themselves.
     """
 
     layers = _Listed(lambda listing: listing.layers)
@@ -90,7 +230,7 @@ class LayerTrace:
     hidden = _Listed(lambda listing: listing.hidden)
 
     def __init__(
-        self, network: nn.Module, watched: WatchedPass, arrange: Callable[[Calls], Calls] | None
+        self, network: nn.Module, watched: WatchedPass, arrange: Callable[[_Calls], _Calls] | None
     ) -> None:
         """Take a pass of the network.
 
@@ -115,16 +255,16 @@ class LayerTrace:
         self.scores = watched.scores
         self.keeps_batch = watched.keeps_batch
         self.is_static = watched.is_static
-        self._modules = RunModules(network, self.sequence)
+        self._modules = _RunModules(network, self.sequence)
         leaves = self._modules.leaves
         self.leaf_calls = {name: self.calls[name] for name in self.calls if name in leaves}
         self._watched = watched
         self._arrange = arrange
-        self._listing: Listing | None = None
+        self._listing: _Listing | None = None
         self._is_refolded = bool(refolded(watched.shape, watched.calls))
 
     @property
-    def listing(self) -> Listing:
+    def listing(self) -> _Listing:
         """All that depends on how outputs lie; without a lock, so that passes can't wait for it."""
         if self._arrange is None:
             return self._as_watched
@@ -133,7 +273,7 @@ class LayerTrace:
         return self._listing
 
     @cached_property
-    def _as_watched(self) -> Listing:
+    def _as_watched(self) -> _Listing:
         """As much of `listing` as its pass alone tells."""
         return self._list(laid_out(self._watched.calls, {}))
 
@@ -155,7 +295,7 @@ class LayerTrace:
         given = (ActivationKey(*turn) for call, turn in calls if call.is_taken_sure)
         return frozenset((*given, *self.functions.taken))
 
-    def _list(self, calls: Calls) -> Listing:
+    def _list(self, calls: _Calls) -> _Listing:
         dimensions = len(self._watched.shape) + 1
         return self._modules.listing(calls, dimensions, self.functions, self.scores)
 
@@ -166,7 +306,7 @@ class LayerTrace:
 
     @property
     def usual(self) -> tuple[LayerInfo, ...]:
-        """Layers to look at first, as `Listing` has them; only of transformers by more passes."""
+        """Layers to look at first: the convolutions; of transformers blocks too, by more passes."""
         weighted = sum(self._modules.parameters[name] > 0 for name in self._modules.leaves)
         return self.convs if 5 * len(self.convs) >= weighted else self.listing.usual
 
@@ -242,7 +382,9 @@ def _traced(model: Model, shape: tuple[int, ...], watched: WatchedPass) -> Layer
     return LayerTrace(model.network, watched, arrange)
 
 
-def _arrange(network: ref[nn.Module], model: Model, shape: tuple[int, ...], calls: Calls) -> Calls:
+def _arrange(
+    network: ref[nn.Module], model: Model, shape: tuple[int, ...], calls: _Calls
+) -> _Calls:
     """Arrange calls of a network that is kept in memory elsewhere."""
     own = network()
     if own is None:
@@ -295,6 +437,32 @@ def _watched(model: Model, images: Tensor) -> WatchedPass:
         return watch(replica, images, lambda given: forward_pass(model, replica, given))
 
 
-def _arrange_as(general: LayerTrace, calls: Calls) -> Calls:
+def _arrange_as(general: LayerTrace, calls: _Calls) -> _Calls:
     """Arrange calls as those of a pass over another input of the shape."""
     return laid_out(calls, general.layouts)
+
+
+def steps_after(trace: LayerTrace, layer: str) -> tuple[ActivationKey, ...]:
+    """Return the calls of layers between a conv layer's first call and the next conv layer's.
+
+    Those that put out maps, ``(C, H, W)``, of as many channels: batch norm, activation, pooling,
+    dropout, as the pass runs them, be they modules or functions. What a network computes between
+    them, such as the sum with a shortcut, shows in the next of them. Of a linear layer they are
+    those that put their channels last, as it does, up to the next layer of weights.
+    """
+    layers = {info.name: info for info in trace.listed}
+    last = trace.layouts.get(ActivationKey(layer), UNKNOWN).last
+    ends = {info.name for info in (trace.convs_and_linears if last else trace.convs)}
+    if (layer, 0) not in trace.order or len(layers[layer].output_shape) != 3:
+        return ()
+    calls = list(trace.order)
+    steps = []
+    for name, call in calls[trace.order[layer, 0] + 1 :]:
+        if name in ends:
+            break
+        step = ActivationKey(name, call)
+        shape = trace.shapes.get(step, ()) if name in layers else ()
+        is_alike = trace.layouts.get(step, UNKNOWN).last == last
+        if len(shape) == 3 and shape[0] == layers[layer].output_shape[0] and is_alike:
+            steps.append(step)
+    return tuple(steps)

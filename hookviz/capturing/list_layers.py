@@ -1,16 +1,17 @@
-"""List the layers of a model for people: convolutions, those of use, of maps, or all."""
+"""List the layers of a model for people, and write in words how what a layer puts out lies."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from torch import nn
 
+from hookviz.capturing.inputs import own_shape
 from hookviz.capturing.layer_trace import layer_trace
-from hookviz.capturing.own_input import own_shape
 from hookviz.errors import one_of
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
-from hookviz.types import LayerInfo, Model
+from hookviz.types import LAST, TOKENS, WINDOWS, LayerInfo, Model
+from hookviz.wording import times
 
 KINDS = ("conv", "usual", "maps", "all")
 """What `list_layers` can list."""
@@ -61,3 +62,41 @@ def _as_captured(layer: LayerInfo) -> LayerInfo:
     if layer.frames == 1:
         return layer
     return replace(layer, output_shape=(layer.frames, *layer.output_shape))
+
+
+def layout_text(layer: LayerInfo) -> str:
+    """Write a layer's layout in a few words; empty of what has one axis, or none.
+
+    >>> from hookviz.capturing.list_layers import layout_text
+    >>> from hookviz.types import LayerInfo
+    >>> shapes = {"input_shape": (3, 224, 224), "output_shape": (384, 14, 14)}
+    >>> token = {"layout": "tokens", "prefix_tokens": 1}
+    >>> layout_text(LayerInfo("norm", "LayerNorm", 0, "norm", 1, **shapes, parameters=0, **token))
+    '14×14 patches and a class token; 384 channels'
+    """
+    if layer.layout == "unknown":
+        return say("unknown: no map")
+    if layer.layout not in {LAST, TOKENS, WINDOWS}:
+        return say("channels first") if layer.layout else ""
+    channels, *sides = layer.output_shape
+    size = times(sides)
+    if layer.layout == LAST:
+        return say("channels last: {size}; {channels:,} channels", size=size, channels=channels)
+    if layer.layout == WINDOWS:
+        return say("windows of {size}; {channels:,} channels", size=size, channels=channels)
+    cells = tokens_text(size, layer.prefix_tokens)
+    return say("{cells}; {channels:,} channels", cells=cells, channels=channels)
+
+
+def tokens_text(size: str, others: int) -> str:
+    """Write which tokens there are: so many patches, and those that stand for none.
+
+    >>> from hookviz.capturing.list_layers import tokens_text
+    >>> tokens_text("14×14", 1)
+    '14×14 patches and a class token'
+    """
+    if others == 0:
+        return say("{size} patches", size=size)
+    if others == 1:
+        return say("{size} patches and a class token", size=size)
+    return say("{size} patches and {count} other tokens", size=size, count=others)

@@ -18,9 +18,18 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from hookviz.capturing.changed_output import alike, change_cells, change_places, first_tensor
-from hookviz.capturing.moved_cells import SHARE, Moved, PlacesMoved, agreed, coarser, marks
-from hookviz.capturing.possible_layouts import Grid, allows, grid_of, possible_layouts
+from hookviz.capturing.moved_cells import (
+    SHARE,
+    Grid,
+    Moved,
+    PlacesMoved,
+    agreed,
+    allows,
+    coarser,
+    grid_of,
+    marks,
+    possible_layouts,
+)
 from hookviz.capturing.returned_call import Path, Shape
 from hookviz.errors import ModelError
 from hookviz.hooking import hooks
@@ -29,6 +38,8 @@ from hookviz.types import FIRST, WINDOWS, Layout, Model
 
 _MOST_GRIDS = 6  # of the newest maps, which what is behind may lie as
 _FEW = 96 * 96  # pixels up to which two marks are drawn, which tell the cells of the smallest maps
+
+_FAR = 1e4  # times the largest value: what is scaled down behind, as by a LayerScale, is seen
 
 
 class Place(NamedTuple):
@@ -126,7 +137,7 @@ class _Trial:
         """Look at what has moved, and change what the layer puts out where that tells no more."""
         if not self._left:  # the pass goes on: a later layer may count its calls
             return None
-        path, output = first_tensor(call.output)
+        path, output = _first_tensor(call.output)
         place = Place(call.layer, call.index, path)
         changed = None
         if output is not None and self._is_as_known(output, place):
@@ -182,7 +193,7 @@ class _Trial:
     def _changed(self, output: Tensor, place: Place) -> Tensor | None:
         shape, known = self._shapes[place], self._known.get(place)
         if len(shape) < 3 or (known is not None and prod(grid_of(shape, known)) == 1):
-            return alike(output, self.images)  # a gate, which is the same for all cells
+            return _alike(output, self.images)  # a gate, which is the same for all cells
         moved = Moved(output, shape)
         tried = possible_layouts(shape, self._grids) if known is None else [known]
         layout = self._layout(moved, tried)
@@ -197,7 +208,7 @@ class _Trial:
                 self.found.outputs[place] = layout
             self._note_grid(grid_of(shape, layout))
             has_told = self._tell(moved, layout)
-            return alike(output, self.images, self._others) if has_told else None
+            return _alike(output, self.images, self._others) if has_told else None
         assert known is not None
         self._note_grid(grid_of(shape, known))
         self._tell(moved, known)
@@ -263,16 +274,16 @@ class _Trial:
         is_first, is_other = moved.any(self._first), moved.any(self._others)
         if self._added and is_other and self._lies_as_added(moved):
             self._added.append(_Added(place, moved.shape, moved.places_of(self._others)))
-            return alike(output, self.images, self._first) if is_first else None
+            return _alike(output, self.images, self._first) if is_first else None
         if not is_first and not is_other:
             return None
-        changed = alike(output, self.images)
+        changed = _alike(output, self.images)
         count = prod(moved.shape[:-1])
         chosen = torch.zeros(self._count, count, dtype=torch.bool)
         for places in chosen:
             some = torch.randperm(count, generator=self._draws)[: max(1, round(SHARE * count))]
             places[some] = True
-        change_places(changed, self.images, 1 + self._count, chosen, self._draws)
+        _change_places(changed, self.images, 1 + self._count, chosen, self._draws)
         self._added = [_Added(place, moved.shape, chosen.view(-1, *moved.shape[:-1]))]
         return changed
 
@@ -287,9 +298,9 @@ class _Trial:
     def _marked(self, output: Tensor, shape: Shape, layout: Layout) -> Tensor:
         """Return the output, alike for all images but for the marked cells of the first."""
         self._added, self._rest = [], None
-        changed = alike(output, self.images)
+        changed = _alike(output, self.images)
         cells = marks(grid_of(shape, layout), self._count)
-        change_cells(changed, shape, layout, cells, self._draws)
+        _change_cells(changed, shape, layout, cells, self._draws)
         return changed
 
     def _note_grid(self, grid: Grid) -> None:
@@ -297,3 +308,67 @@ class _Trial:
         self._grids[grid] = None
         while len(self._grids) > _MOST_GRIDS:
             self._grids.pop(next(iter(self._grids)))
+
+
+def _first_tensor(output: object) -> tuple[Path, Tensor | None]:
+    """Return where the first tensor of an output is, as far as another can take its place."""
+    if isinstance(output, Tensor):
+        return (), output
+    if type(output) is tuple and output and isinstance(output[0], Tensor):
+        return ("0",), output[0]
+    return (), None
+
+
+def _alike(output: Tensor, images: int, some: slice = slice(None)) -> Tensor:
+    """Return a copy in which some images, counted without the first, are as that one."""
+    copy = output.clone(memory_format=torch.contiguous_format)
+    parts = copy.view(images, -1)
+    parts[1:][some] = parts[:1]
+    return copy
+
+
+def _change_cells(
+    output: Tensor, shape: Shape, layout: Layout, marks: Iterable[Tensor], draws: torch.Generator
+) -> None:
+    """Change marked cells in place, of the second image and those that follow.
+
+    Args:
+        output: of all images.
+        shape: of one, its batch of one included.
+        layout: of channels first or last, or tokens.
+        marks: of each image that is changed, bool, ``(H, W)``.
+        draws: where the numbers come from.
+    """
+    parts = output.view(-1, *shape)
+    far = _how_far(parts[0])
+    for part, mark in zip(parts[1:], marks, strict=False):
+        maps = layout.maps(part[0])
+        maps += far * _noise(maps, maps.shape, draws) * mark.to(maps)
+
+
+def _change_places(
+    output: Tensor, images: int, begin: int, places: Tensor, draws: torch.Generator
+) -> None:
+    """Change places in place, whatever they stand for, of the images from `begin` on.
+
+    Args:
+        output: of all images, its channels last.
+        images: how many they are.
+        begin: the first that is changed.
+        places: of each image that is changed, bool, ``(images, places)``.
+        draws: where the numbers come from.
+    """
+    parts = output.view(images, -1, output.shape[-1])
+    far = _how_far(parts[0])
+    for part, chosen in zip(parts[begin:], places, strict=True):
+        some = chosen.nonzero().flatten().to(part.device)
+        part[some] += far * _noise(part, (len(some), part.shape[-1]), draws)
+
+
+def _how_far(values: Tensor) -> Tensor:
+    far = _FAR if torch.finfo(values.dtype).max > _FAR**2 else 1.0
+    return far * (1 + values.abs().max())
+
+
+def _noise(like: Tensor, shape: tuple[int, ...], draws: torch.Generator) -> Tensor:
+    return torch.randn(shape, generator=draws).to(like)

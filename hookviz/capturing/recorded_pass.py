@@ -1,9 +1,10 @@
-"""Run one pass that records what the wanted layers are given and put out."""
+"""Run one pass that records what the wanted layers are given and put out, and read its answer."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import ref
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +22,8 @@ from hookviz.hooking.modules import named_modules
 from hookviz.hooking.network_state import is_shared
 from hookviz.hooking.recorder import Recorded, Recorder
 from hookviz.language.saying import say
-from hookviz.outputs.answer import Scores
+from hookviz.outputs.answer import Answer, Reading, Scores
+from hookviz.outputs.declaration import EMBEDDING
 from hookviz.outputs.reading import no_scores, read_scores
 from hookviz.types import UNKNOWN, Activation, ActivationKey, Model, ModelInput, Progress
 
@@ -260,3 +262,45 @@ def _functions_seen(replica: nn.Module, watch: _Watch) -> AbstractContextManager
 def without_batch(values: Tensor) -> Tensor:
     """Return the values without a batch dimension of 1."""
     return values[0] if values.ndim > 1 and values.shape[0] == 1 else values
+
+
+def answer_for(model: Model, scores: Scores | None, image: int = 0) -> Answer | None:
+    """Return what the network answered for one of the images of a pass."""
+    if scores is None:
+        return None
+    areas = None if scores.areas is None else scores.areas[image].clone()
+    boxes = None if scores.boxes is None else scores.boxes[image].clone()
+    reading = Reading(scores.kind, model.output.unit)
+    return Answer(scores.values[image].clone(), reading, areas, boxes)
+
+
+def check_labels(model: Model, scores: Scores | None) -> None:
+    """Refuse labels of another number than the classes that a network puts out."""
+    labels = len(model.categories)
+    if model.fixed_digest or not labels or scores is None or labels == scores.values.shape[1]:
+        return
+    if scores.kind == EMBEDDING:  # of a backbone whose configuration has a classifier's labels
+        return
+    raise ModelError(
+        say(
+            "categories has {label_count:,} labels, and {model} puts out {class_count:,} "
+            "classes; give one label per class, in the order of its outputs.",
+            label_count=labels,
+            model=model.title,
+            class_count=scores.values.shape[1],
+        )
+    )
+
+
+def maker_of(model: Model) -> Callable[[], Model | None]:
+    """Return a function that returns the model while somebody keeps it, or its own network."""
+    known, network = ref(model), ref(model.network)
+    if model.fixed_digest or model.replaced:
+        return known
+    blank = replace(model, network=nn.Identity())
+
+    def made_by() -> Model | None:
+        kept = network()
+        return known() or (None if kept is None else replace(blank, network=kept))
+
+    return made_by

@@ -3,6 +3,8 @@
 1. Name the images as they come, and divide them into shards of `batch_size`.
 2. Capture a shard in one pass; where that fails, image by image, so that one alone is left out.
 3. Yield each capture, or what a function makes of it; or write the shard to a file of its own.
+
+`capture_batch` and `capture_each` are old names of `capture` and `stream`; they go in HookViz 2.0.
 """
 
 import os
@@ -15,14 +17,14 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.capturing.batch import capture_images
-from hookviz.capturing.batch_images import Images
+from hookviz.capturing.batch_images import Images, image_count, name_images
 from hookviz.capturing.engine import capture
 from hookviz.capturing.feature_vectors import POOLS, vector
-from hookviz.capturing.image_names import image_count, name_images
 from hookviz.capturing.image_shards import ImageShard, image_shards, needs_of
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.storage import Storage
 from hookviz.capturing.stored_activations import ShardWriter, StoredActivations
+from hookviz.deprecated import warn_renamed
 from hookviz.engines.choosing import LOCAL, engine_of
 from hookviz.engines.engine import Engine, Needs, ReportImages
 from hookviz.errors import HookVizError, ImageError, SettingError, UnknownNameError, one_of
@@ -280,3 +282,22 @@ def _outcome(name: str, make: Callable[..., Any], *given: Any) -> Any:
         return error
     except OSError as error:
         return ImageError(f"{name}: {error}")
+
+
+def capture_batch(
+    model: Model | nn.Module, images: Any, *args: Any, **kwargs: Any
+) -> tuple[Capture, ...]:
+    """Capture several images in one pass: the old name of `capture` with a list of them."""
+    warn_renamed("hookviz.capture_batch(…)", "hookviz.capture(…)")
+    single = images.get("pixel_values", [images]) if isinstance(images, dict) else images
+    return tuple(capture(model, list(single), *args, **kwargs))
+
+
+def capture_each(
+    model: Model | nn.Module, images: Any, *args: Any, **kwargs: Any
+) -> Generator[tuple[str, Any], None, None]:
+    """Capture each of many images, one a pass: the old name of `stream` with ``batch_size=1``."""
+    warn_renamed("hookviz.capture_each(…)", "hookviz.stream(…)")
+    pairs: Generator[tuple[str, Any], None, None]
+    pairs = stream(model, images, *args, batch_size=1, **kwargs)
+    return pairs

@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from hookviz.capturing.layout_text import layout_text
-from hookviz.capturing.list_layers import KINDS, list_layers
-from hookviz.capturing.own_input import own_shape
+from hookviz.capturing.inputs import own_shape
+from hookviz.capturing.list_layers import KINDS, layout_text, list_layers
 from hookviz.cli.options import load
 from hookviz.cli.tables import echo_json
 from hookviz.explaining.receptive_field import ReceptiveField, receptive_fields

@@ -14,7 +14,8 @@ from hookviz.cli.messages import MISTAKE, complain
 from hookviz.cli.options import input_options, load, model_options
 from hookviz.cli.progress import progress_bar
 from hookviz.cli.tables import echo_json
-from hookviz.codegen.lens_script import lens_facts_of, lens_script
+from hookviz.codegen.lens_facts import lens_facts_of
+from hookviz.codegen.lens_script import lens_script
 from hookviz.errors import HookVizError, SettingError
 from hookviz.lenses.contract.asked_part import parts_of_answer
 from hookviz.lenses.contract.lens import Lens

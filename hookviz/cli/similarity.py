@@ -18,8 +18,7 @@ from hookviz.cli.options import (
 )
 from hookviz.cli.progress import progress_bar
 from hookviz.cli.tables import echo_json
-from hookviz.comparing.matches import ChannelMatches
-from hookviz.comparing.similarity import Similarity
+from hookviz.comparing.similarity import ChannelMatches, Similarity
 from hookviz.comparing.similarity import similarity as similarity_of
 from hookviz.engines.choosing import engine_of
 from hookviz.wording import text_table

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hookviz.capturing.layer_trace import layer_trace
-from hookviz.codegen import optimizing, picture_space
+from hookviz.codegen import optimizing
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensFacts, lens_facts_of
 from hookviz.codegen.lens_parts import FORWARD, in_order
@@ -92,7 +92,7 @@ def goal_script(made: Synthesis) -> str:
         "  # of each picture: 1 for a goal that is to rise, -1 for one that is to fall",
         f"SIZE = {made.pictures[0].shape[:2]}  # rows and columns of pixels",
         optimizing.as_input(facts),
-        picture_space.maco(facts) if maco else picture_space.fourier(),
+        optimizing.maco(facts) if maco else optimizing.fourier(),
         source_of(moved) if is_moved else "",
         FORWARD,
         _OUTPUT_OF.format(
@@ -106,7 +106,7 @@ def goal_script(made: Synthesis) -> str:
         source_of(spread) if spreads else "",
         source_of(total_variation) if variation else "",
         source_of(diversity_penalty) if is_diverse else "",
-        "" if maco else picture_space.noise(facts),
+        "" if maco else optimizing.noise(facts),
         optimizing.optimize(
             f"{_RATES[method.space] * method.rate:g}",
             steady=is_moved,

@@ -10,15 +10,13 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from hookviz.codegen.lens_facts import LensCode, LensFacts, lens_facts_of
+from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.script_head import assembled
 from hookviz.codegen.wording import file_name, quoted
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.outputs.declaration import LOGITS, MAPS, NUMBER
 from hookviz.wording import times
-
-__all__ = ["LensFacts", "lens_facts_of", "lens_script"]
 
 
 def lens_script(facts: LensFacts, script: Callable[[LensFacts], LensCode]) -> str:

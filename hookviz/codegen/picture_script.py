@@ -5,14 +5,12 @@
 
 from textwrap import indent
 
-from hookviz.codegen.facts import PictureFacts, picture_facts_of
-from hookviz.codegen.function_capture import function_capture
+from hookviz.codegen.facts import PictureFacts
 from hookviz.codegen.script_head import assembled
 from hookviz.codegen.wording import as_maps, file_name, quoted
 from hookviz.drawing.colormaps import LEVELS
-from hookviz.hooking.function_calls import is_function
+from hookviz.hooking.function_calls import is_function, taken_apart
 
-__all__ = ["PictureFacts", "picture_facts_of", "picture_script"]
 _MAP_SIDE = 512  # pixels that one channel's map is magnified to at most
 
 
@@ -82,6 +80,44 @@ _PART = """\
             output = {{str(name): value for name, value in output.items()}}[key]
         else:
             output = output[int(key)] if key.isdecimal() else getattr(output, key)
+"""
+
+
+def function_capture(name: str, part: str) -> str:
+    """Write ``outputs``, what each call of the function put out.
+
+    Args:
+        name: of the function, as `hookviz.list_layers` has it.
+        part: lines that take one tensor of several out of ``output``; empty where it is one.
+    """
+    function, place = taken_apart(name)
+    return _KEEP.format(function=quoted(function), place=quoted(place), part=part)
+
+
+_KEEP = """\
+# No hook sees what a network's code calls as a function: a mode sees it, and hooks tell where the
+# pass is.
+outputs, place = [], []
+
+
+class KeepFunction(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        output = func(*args, **(kwargs or {{}}))
+        called = func.__name__.strip("_").removesuffix("_with_indices")
+        if place[-1:] == [{place}] and called == {function}:
+{part}            outputs.append(output.clone())
+        return output
+
+
+def note_places(name, module):
+    module.register_forward_pre_hook(lambda module, inputs: place.append("in " + name))
+    module.register_forward_hook(lambda module, inputs, output: place.append("after " + name))
+
+
+for name, module in model.named_modules():
+    note_places(name, module)
+with torch.no_grad(), KeepFunction():  # no training, so nothing is kept for gradients
+    model(batch)
 """
 
 

@@ -1,12 +1,237 @@
-"""Assemble a script of its parts, with a head and the imports that they need."""
+"""Assemble a script: head, imports, the lines that make the network and its input, and parts."""
 
+import inspect
 import re
 from collections.abc import Iterable
+from functools import cache
+from textwrap import indent
 
-from hookviz.codegen import network
 from hookviz.codegen.facts import NetworkFacts
-from hookviz.codegen.wording import quoted
+from hookviz.codegen.wording import call, quoted, to_fill_in
+from hookviz.models import architectures, torchvision_models
+from hookviz.models.bundled import BUNDLED
+from hookviz.models.checkpoints.unwrapping import USUAL_KEYS
 from hookviz.models.sources import SOURCES
+from hookviz.models.state_dict_keys import WRAPPERS
+from hookviz.settings import settings
+
+_WIDTH = 86  # characters that a call can have and still stand in one line
+
+
+def _network(facts: NetworkFacts) -> str:
+    """Write ``model``, and ``weights`` where torchvision's bring the preprocessing."""
+    if facts.origin == "own":
+        says = "Your own network with its weights in it, made as you made it for HookViz."
+        evaluate = "" if facts.train else ".eval()"
+        return to_fill_in("build_model()", says, f"model = build_model(){evaluate}")
+    lines = [_bundled_source(facts.model)] if facts.origin == "bundled" else []
+    lines += ["# eval() makes batch norm and dropout work as in use, not as in training."]
+    if _brings_steps(facts) and (facts.image or _from_library(facts)):
+        unused = "" if _from_library(facts) else "  # for their preprocessing alone"
+        name = quoted(facts.architecture)
+        lines += [f"weights = models.get_model_weights({name}).DEFAULT{unused}"]
+    if facts.weights == "random":
+        lines += ["torch.manual_seed(0)  # the same random weights every time"]
+    lines += [f"model = {_architecture(facts)}.eval()"]
+    file = _weights_file(facts)
+    if file:
+        lines += _load_weights(facts, file)
+    return "\n".join(lines)
+
+
+def _architecture(facts: NetworkFacts) -> str:
+    """Write the call that makes the network, with its weights where a library has them."""
+    pretrained = _from_library(facts)
+    options: dict[str, object] = {}
+    if facts.is_checkpoint:
+        options["num_classes"] = facts.classes
+    if facts.origin == "bundled":
+        return call(BUNDLED[facts.model].parts[-1].__name__, *map(str, options.values()))
+    if facts.library_calls:
+        options |= facts.library_calls.pretrained if pretrained else {}
+        return call(facts.library_calls.create, quoted(facts.architecture), **options)
+    if pretrained:
+        options["weights"] = "weights" if _brings_steps(facts) else '"DEFAULT"'
+    else:  # heads for training draw random numbers too, a checkpoint needs none
+        heads = facts.weights == "random"
+        options |= torchvision_models.builder_options(facts.architecture, training_heads=heads)
+        if "init_weights" in options:
+            options["init_weights"] = heads
+    line = call("models.get_model", quoted(facts.architecture), **options)
+    return line if len(line) < _WIDTH else line.replace("(", "(\n    ")[:-1] + "\n)"
+
+
+def _from_library(facts: NetworkFacts) -> bool:
+    """Return whether the library that has the architecture looks after its weights as well."""
+    return facts.weights == "pretrained" and not facts.is_shipped
+
+
+@cache
+def _bundled_source(name: str) -> str:
+    """Return the source of a network that ships, docstrings cut to their first lines."""
+    network = BUNDLED[name]
+    source = "\n\n".join(inspect.getsource(part) for part in network.parts)
+    source = source.replace("len(CATEGORIES)", str(len(network.categories)))
+    cut = re.sub(r'("""(?:(?!""")[^\n])+)\n.*?"""', r'\1"""', source, flags=re.DOTALL)
+    return f"\n{cut}\n"
+
+
+def _weights_file(facts: NetworkFacts) -> str | None:
+    """Return which file of weights the script reads; None where a library looks after that."""
+    if facts.is_checkpoint:
+        return facts.weights
+    return BUNDLED[facts.model].weights_file.name if facts.is_shipped else None
+
+
+def _load_weights(facts: NetworkFacts, file: str) -> list[str]:
+    """Write code that fills ``model`` from the file."""
+    safe = file.endswith(".safetensors")
+    read = "load_file(WEIGHTS)" if safe else _TORCH_LOAD
+    if not facts.is_checkpoint:
+        return [f"model.load_state_dict({read})"]
+    lines = [] if safe else [_UNWRAP.format(keys=_written(USUAL_KEYS))]
+    tensors = read if safe else f"weights_in({read})"
+    lines += [_RENAME.format(tensors=tensors, wrappers=_written(WRAPPERS))]
+    if facts.model.startswith("densenet"):
+        lines += [_OLD_DENSENET]
+    return [*lines, _FILL]
+
+
+def _written(names: Iterable[str]) -> str:
+    """Write names in a line or, where that would be too long, in as many lines as ruff does."""
+    words = [quoted(name) for name in names]
+    line = f"({', '.join(words)})"
+    return line if len(line) < _WIDTH else "(\n    " + ",\n    ".join(words) + ",\n)"
+
+
+_TORCH_LOAD = 'torch.load(WEIGHTS, map_location="cpu", weights_only=True)'
+_UNWRAP = '''
+KEYS = {keys}  # where training scripts put the weights
+AVERAGES = ("ema", "swa", "averag")  # kept beside them, and taken where there is nothing else
+
+
+def weights_in(saved):
+    """The tensors by their names, whatever is saved around and beside them."""
+    inner = {{str(key).lower(): value for key, value in saved.items() if isinstance(value, dict)}}
+    for key in KEYS:
+        if key in inner and (tensors := weights_in(inner[key])):
+            return tensors
+    order = sorted(inner, key=lambda key: any(word in key for word in AVERAGES))
+    tensors = {{str(key): value for key, value in saved.items() if isinstance(value, torch.Tensor)}}
+    return max([tensors, *(weights_in(inner[key]) for key in order)], key=len)
+
+'''
+_RENAME = """\
+own = model.state_dict()
+# Names without what DataParallel, torch.compile or a class around the network put into them.
+WRAPPERS = {wrappers}
+state = {{}}
+for name, value in {tensors}.items():
+    parts = [part for part in name.split(".") if part not in WRAPPERS]
+    state[name if name in own else ".".join(parts)] = value\
+"""
+_OLD_DENSENET = """\
+for old in ("norm.1", "norm.2", "conv.1", "conv.2"):  # as older files spell norm1 and the like
+    new = old.replace(".", "")
+    state = {name.replace(f".{old}.", f".{new}."): value for name, value in state.items()}\
+"""
+_FILL = """\
+before = [s.removesuffix(name) for s in state for name in own if f".{s}".endswith(f".{name}")]
+prefix = max(dict.fromkeys(["", *before]), key=before.count)  # the most common one
+lacks = [name for name in own if prefix + name not in state]
+lacks = [name for name in lacks if not name.endswith("num_batches_tracked")]  # counts steps
+if lacks:
+    names = [name for name in state if name.removeprefix(prefix) not in own]
+    raise SystemExit(f"{WEIGHTS} has no {lacks[:3]}; rename what it calls so, of {names[:9]}.")
+own.update({name: state[prefix + name] for name in own if prefix + name in state})
+model.load_state_dict(own)\
+"""
+
+
+def _brings_steps(facts: NetworkFacts) -> bool:
+    """Return whether torchvision's weights bring the preprocessing along.
+
+    Those that classify bring all steps. Others leave the crop out, or have clips for input.
+    """
+    known = facts.origin == "torchvision"
+    known = known and torchvision_models.task(facts.architecture) == "classification"
+    return known and facts.preprocess == architectures.preprocess(facts.model)
+
+
+def _image(facts: NetworkFacts) -> str:
+    """Write ``batch``, the network's input, of the file; with a function where there are more."""
+    if not facts.image:
+        return ""
+    grey = facts.preprocess is not None and facts.preprocess.channels == 1
+    file = "file" if facts.more_images else "IMAGE"
+    lines = [
+        "# Upright, as the camera was held. (HookViz also converts colour profiles to sRGB, and",
+        "# lays transparent images on white.)",
+        f'image = ImageOps.exif_transpose(Image.open({file})).convert("RGB")',
+        *(['image = image.convert("L")  # grey'] if grey else []),
+    ]
+    own = facts.preprocess is None and facts.library_calls is None
+    steps = ["values = prepare(image)"] if own else _steps(facts)
+    axes = (
+        "frames, height, width" if facts.preprocess and facts.preprocess.frames else "height, width"
+    )
+    alone = f"values.unsqueeze(0)  # of one image: (1, channels, {axes})"
+    if facts.more_images:
+        body = indent("\n".join([*lines, *steps, f"return {alone}"]), "    ")
+        read = f"def read(file):\n{body}\n\n\nbatch = read(IMAGE)"
+        return to_fill_in("prepare(image)", _PREPARE, read) if own else f"\n{read}"
+    if own:
+        steps = ["\n" + to_fill_in("prepare(image)", _PREPARE, *steps)]
+    return "\n".join([*lines, *steps, f"batch = {alone}"])
+
+
+_PREPARE = "Your own preprocessing: an RGB Pillow image in, a float tensor of (C, H, W) out."
+
+
+def _steps(facts: NetworkFacts) -> list[str]:
+    """Write ``values``, the normalised ``(C, H, W)``, of ``image``."""
+    steps = facts.preprocess
+    if steps is None and facts.library_calls:
+        return list(facts.library_calls.steps)
+    assert steps is not None  # else a person's own function makes them
+    side = facts.size or steps.crop
+    target = max(1, round(steps.resize * side / steps.crop))
+    brought = _brings_steps(facts)
+    if brought and not facts.whole:
+        sizes = {"crop_size": side, "resize_size": target} if facts.size else {}
+        why = f"; made for {steps.crop} pixels" if sizes else ""
+        return [
+            f"# The preprocessing that belongs to the weights: resize, crop, normalise{why}.",
+            f"values = {call('weights.transforms', **sizes)}(image)",
+        ]
+    lines = []
+    how = [] if steps.interpolation == "bilinear" else ["F.InterpolationMode.BICUBIC"]
+    mean, std = str(list(steps.mean)), str(list(steps.std))
+    if brought:
+        lines += ["steps = weights.transforms()  # the preprocessing that belongs to the weights"]
+        how, mean, std = how and ["steps.interpolation"], "steps.mean", "steps.std"
+    if facts.whole:
+        most, least = max(settings().max_input, side), min(facts.min_size, side)
+        lines += [
+            f"# All of the image: {side} pixels along its shorter side, or fewer where there would",
+            f"# be over {most} along its longer side. No side is below {least}.",
+            f"scale = min({side} / min(image.size), {most} / max(image.size))",
+            f"width, height = (max({least}, round(side * scale)) for side in image.size)",
+            f"image = {call('F.resize', 'image', '[height, width]', *how)}",
+        ]
+    else:
+        lines += [
+            f"# Resize the shorter side to {target} pixels, crop the centre, normalise.",
+            f"image = {call('F.resize', 'image', f'[{target}]', *how)}",
+            f"image = F.center_crop(image, [{side}])",
+        ]
+    lines += [f"values = F.normalize(F.to_tensor(image), {mean}, {std})"]
+    if steps.frames:
+        lines += [
+            f"# A still image as a clip of {steps.frames} frames, (C, T, H, W).",
+            f"values = values.unsqueeze(1).repeat(1, {steps.frames}, 1, 1)",
+        ]
+    return lines
 
 
 def assembled(head: str, facts: NetworkFacts, parts: Iterable[str]) -> str:
@@ -17,8 +242,7 @@ def assembled(head: str, facts: NetworkFacts, parts: Iterable[str]) -> str:
         facts: the network and the image.
         parts: lines of code, which find ``model`` and ``batch``; empty ones are left out.
     """
-    begin = (part(facts) for part in network.PARTS)
-    body = "\n\n".join(code for code in (*begin, *parts) if code)
+    body = "\n\n".join(code for code in (_network(facts), _image(facts), *parts) if code)
     lines = [
         [line for line, sign in group.items() if re.search(sign, body)]
         for group in (_STANDARD, _INSTALLED)
@@ -31,7 +255,7 @@ def assembled(head: str, facts: NetworkFacts, parts: Iterable[str]) -> str:
     files = []
     if facts.image:
         files += [f"IMAGE = {quoted(facts.image)}  # in the folder where this runs, or a path"]
-    weights = network.weights_file(facts)
+    weights = _weights_file(facts)
     if weights:
         whose = "your own" if facts.is_checkpoint else "in HookViz's folder assets"
         files += [f"WEIGHTS = {quoted(weights)}  # {whose}"]

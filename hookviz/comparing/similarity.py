@@ -1,9 +1,18 @@
-"""Compare two networks over many images: the similarity of their layers, and matching channels."""
+"""Compare two networks over many images: the similarity of their layers, and matching channels.
+
+Layers are compared by linear CKA, which tells how similar they are by which images each of them
+finds similar: Kornblith et al., "Similarity of Neural Network Representations Revisited", 2019
+(https://arxiv.org/abs/1905.00414). The unbiased estimate of HSIC is Song et al.'s, "Supervised
+Feature Selection via Dependence Estimation", 2007 (https://arxiv.org/abs/0704.2668), as Nguyen et
+al., "Do Wide and Deep Networks Learn the Same Things?", 2021 (https://arxiv.org/abs/2010.15327),
+take it for CKA.
+"""
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,10 +20,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from hookviz import markup
-from hookviz.capturing.image_names import name_images
+from hookviz.capturing.batch_images import name_images
 from hookviz.comparing.channel_means import Means, Side, channel_means
-from hookviz.comparing.cka import check_count, linear_cka
-from hookviz.comparing.matches import ChannelMatches, best_matches
 from hookviz.drawing.figures import figure_file
 from hookviz.drawing.similarity_page import similarity_figure
 from hookviz.engines.choosing import engine_of
@@ -28,6 +35,40 @@ if TYPE_CHECKING:  # drawing alone knows matplotlib
     from matplotlib.figure import Figure
 
 _FEW = 50  # images below which it is said that chance is at work
+
+Floats = NDArray[np.float64]
+
+Rows = NDArray[np.floating[Any]]
+"""A row for each image, ``(N, D)``."""
+
+_LEAST_IMAGES = 4  # that the unbiased estimate needs: its denominators contain N - 3
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+_MOST_NUMBERS = 1 << 24  # numbers of Gram matrices in memory at once, 128 MB
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ChannelMatches:
+    """For each channel of A's layer the most correlated channel of B's layer.
+
+    Attributes:
+        layer: A's, by its written address.
+        other_layer: B's.
+        channels: the channel of B's layer, int64 ``(C,)``; -1 where there is none.
+        correlations: Pearson's, float64 ``(C,)``, of the two channels' means over the images; NaN
+            where there is none.
+    """
+
+    layer: str
+    other_layer: str
+    channels: NDArray[np.int64]
+    correlations: Floats = field(repr=False)
+
+    @property
+    def best_first(self) -> NDArray[np.int64]:
+        """A's channels by their correlation, the highest first, int64 ``(C,)``; NaN last."""
+        return np.argsort(-self.correlations, kind="stable").astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,13 +276,13 @@ def similarity(
     """
     model_a, model_b = as_model(model_a), as_model(model_b)
     listed = dict(name_images(model_a, images))
-    check_count(len(listed), unbiased=unbiased)
+    _check_count(len(listed), unbiased=unbiased)
     a = Side(model_a, _names(layers), size, whole)
     b = Side(model_b, _names(other_layers), size, whole)
     if model_a is model_b and a.layers == b.layers:
         b = a  # an image goes through once
     means = channel_means(a, b, listed, progress, engine_of(engine))
-    check_count(len(means.names), unbiased=unbiased, left_out=means.failed)
+    _check_count(len(means.names), unbiased=unbiased, left_out=means.failed)
     cka = linear_cka([*means.a.values()], [*means.b.values()], unbiased=unbiased)
     cka.setflags(write=False)
     return Similarity(
@@ -264,3 +305,144 @@ def _names(layers: str | Iterable[str] | None) -> tuple[str, ...] | None:
     if not isinstance(layers, Iterable):
         raise SettingError(f"layers={shorten(repr(layers))}: give names, as list_layers has them.")
     return tuple(dict.fromkeys(layers))
+
+
+def linear_cka(first: Sequence[Rows], second: Sequence[Rows], *, unbiased: bool = True) -> Floats:
+    """Return the linear CKA of each of `first` with each of `second`: float64 ``(A, B)``, up to 1.
+
+    ``HSIC(K, L) / √(HSIC(K, K) HSIC(L, L))`` of the Gram matrices ``K = XXᵀ`` and ``L = YYᵀ``. It
+    stays the same where a layer is turned (an orthogonal map) or scaled as a whole. NaN where
+    a layer gives all images the same row.
+
+    The Gram matrices, ``(N, N)`` each, are never in memory as a whole: the rows themselves bound N.
+
+    Args:
+        first: ``(N, D)`` for each layer, a row an image, finite; D can be another for each.
+        second: the same for other layers and the same images.
+        unbiased: estimate each HSIC without bias. With fewer images than columns the plain one is
+            near 1 for layers that have nothing in common; this one is near 0, and can be below.
+
+    Raises:
+        HookVizError: there are fewer than 4 images, or 2 for the plain estimate.
+    """
+    count = len(first[0])
+    _check_count(count, unbiased=unbiased)
+    layers = [*first, *second]
+    others = len(first)  # where the second ones begin
+    cross = np.zeros((len(first), len(second)))
+    own = np.zeros(len(layers))
+    for part in _row_slices(count, len(layers)):
+        grams = np.empty((len(layers), len(range(count)[part]), count))
+        for rows, gram in zip(layers, grams, strict=True):
+            _put_gram(gram, _centred(rows), part, diagonal=not unbiased)
+        flat = grams.reshape(len(layers), -1)
+        cross += flat[:others] @ flat[others:].T
+        own += np.einsum("ij,ij->i", flat, flat)
+    if unbiased:
+        sums = np.stack([_row_sums(_centred(rows)) for rows in layers])
+        cross += _rest(sums[:others], sums[others:])
+        own += np.array([_rest(row[None], row[None])[0, 0] for row in sums])
+    with np.errstate(invalid="ignore", divide="ignore"):  # of a layer that is always the same
+        scale = np.sqrt(np.outer(own[:others], own[others:]))
+        cka: Floats = np.clip(cross / scale, -1, 1)
+    return cka
+
+
+def _check_count(count: int, *, unbiased: bool, left_out: Mapping[str, str] = _NONE) -> None:
+    """Raise if there are too few images for CKA.
+
+    Args:
+        count: how many there are.
+        unbiased: as `linear_cka` has it.
+        left_out: why others are not among them, by their names.
+
+    Raises:
+        HookVizError: there are fewer than 4, or 2 for the plain estimate.
+    """
+    least = _LEAST_IMAGES if unbiased else 2
+    if count >= least:
+        return
+    less = f"; unbiased=False takes {count}" if 2 <= count < _LEAST_IMAGES else ""
+    why = ""
+    if left_out:
+        name, reason = next(iter(left_out.items()))
+        why = f" Left out: {len(left_out):,}. {shorten(name)}: {reason}"
+    raise HookVizError(
+        f"CKA needs {least} images at least, and there {'is' if count == 1 else 'are'} {count}"
+        f"{less}. A hundred and more give a figure that holds.{why}"
+    )
+
+
+def _row_slices(count: int, layers: int) -> Iterator[slice]:
+    """Yield slices of rows so that these rows of all Gram matrices fit into memory together."""
+    step = max(1, _MOST_NUMBERS // (count * layers))
+    return (slice(start, start + step) for start in range(0, count, step))
+
+
+def _put_gram(gram: Floats, values: Floats, part: slice, *, diagonal: bool) -> None:
+    """Write the rows `part` of the Gram matrix of centred `values` into `gram`, ``(part, N)``."""
+    np.matmul(values[part], values.T, out=gram)
+    if not diagonal:
+        here = np.arange(len(values))[part]
+        gram[np.arange(len(here)), here] = 0
+
+
+def _row_sums(values: Floats) -> Floats:
+    """Return the row sums of the Gram matrix without its diagonal, ``(N,)``."""
+    sums: Floats = values @ values.sum(0) - np.einsum("ij,ij->i", values, values)
+    return sums
+
+
+def _rest(first: Floats, second: Floats) -> Floats:
+    """Return what the unbiased HSIC adds to tr(KL), from the Gram matrices' row sums, ``(A, B)``.
+
+    All three terms are in units of N (N - 3), which CKA loses.
+    """
+    count = first.shape[1]
+    totals = np.outer(first.sum(1), second.sum(1)) / ((count - 1) * (count - 2))
+    rest: Floats = totals - 2 / (count - 2) * (first @ second.T)
+    return rest
+
+
+def _centred(rows: Rows) -> Floats:
+    """Centre the columns and divide by the largest value, so that squares stay within range."""
+    wide = rows.astype(np.float64)
+    wide -= wide[0].copy()  # so that a column of equal numbers is 0, and not off by a rounding
+    wide -= wide.mean(0)
+    return wide / (np.abs(wide).max(initial=0) or 1.0)
+
+
+def best_matches(first: Rows, second: Rows) -> tuple[NDArray[np.int64], Floats]:
+    """Return for each column of `first` the most correlated column of `second`, and how much it is.
+
+    A channel that falls where another one rises is another detector, so -0.9 is no match. Of equal
+    ones it is the lower number. A column that is the same for all images has no correlation: it
+    matches none, -1 and NaN.
+
+    Args:
+        first: ``(N, C)``, a row an image, finite.
+        second: ``(N, D)`` of the same images.
+    """
+    one, other = _standardised(first), _standardised(second)
+    varies = other.any(0)
+    best = np.full(one.shape[1], -1, np.int64)
+    correlations = np.full(one.shape[1], np.nan)
+    if varies.any():
+        products = np.where(varies, one.T @ other, -np.inf)
+        known = one.any(0)
+        best[known] = products.argmax(1)[known]
+        correlations[known] = np.clip(products.max(1)[known], -1, 1)
+    for array in (best, correlations):
+        array.setflags(write=False)
+    return best, correlations
+
+
+def _standardised(rows: Rows) -> Floats:
+    """Centre the columns and scale them to length 1; a constant column becomes zeros."""
+    wide = rows.astype(np.float64)
+    wide -= wide[0].copy()  # so that a column of equal numbers is 0, and not off by a rounding
+    wide -= wide.mean(0)
+    wide /= np.abs(wide).max(0, initial=0) + (wide == 0).all(0)
+    lengths = np.sqrt(np.einsum("ij,ij->j", wide, wide))
+    standardised: Floats = wide / np.where(lengths == 0, 1, lengths)
+    return standardised

@@ -1,6 +1,6 @@
 """Show what each patch of an image attends to: a panel that one clicks, and its sheet on paper."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -117,10 +117,10 @@ def attention_sheet(photograph: Pixels, maps: Sequence[Numbers], query: int | No
     tiles = [_tile(small, values, query) for values in maps]
     columns = min(_COLUMNS, len(tiles))
     tiles += [np.full_like(tiles[0], 255)] * (-len(tiles) % columns)
-    rows = [np.hstack(list(_spaced(row))) for row in _chunks(tiles, columns)]
-    sheet: Pixels = np.vstack(
-        [np.pad(row, ((0, _GAP), (0, 0), (0, 0)), constant_values=255) for row in rows]
-    )
+    gaps = (0, _GAP), (0, _GAP), (0, 0)  # below and beside each tile
+    spaced = [np.pad(tile, gaps, constant_values=255) for tile in tiles]
+    rows = [np.hstack(spaced[start : start + columns]) for start in range(0, len(tiles), columns)]
+    sheet: Pixels = np.vstack(rows)
     return sheet[:-_GAP, :-_GAP]
 
 
@@ -143,16 +143,6 @@ def _tile(small: Pixels, values: Numbers, query: int | None) -> Pixels:
         tile[top : bottom + 1, left : right + 1] = 255
         tile[top + _FRAME : bottom + 1 - _FRAME, left + _FRAME : right + 1 - _FRAME] = inner
     return tile
-
-
-def _chunks(tiles: list[Pixels], count: int) -> Iterator[list[Pixels]]:
-    for start in range(0, len(tiles), count):
-        yield tiles[start : start + count]
-
-
-def _spaced(tiles: list[Pixels]) -> Iterator[Pixels]:
-    for tile in tiles:
-        yield np.pad(tile, ((0, 0), (0, _GAP), (0, 0)), constant_values=255)
 
 
 def query_name(query: int, grid: tuple[int, int]) -> str:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from hookviz.drawing.colormaps import ACCENT
 from hookviz.drawing.figures import figure_file, new_figure
 from hookviz.drawing.grid import Grid
-from hookviz.drawing.histogram import histogram
 from hookviz.drawing.overlay import overlay
+from hookviz.drawing.statistics import histogram
 from hookviz.errors import SettingError
 from hookviz.language.saying import say
 from hookviz.types import Crop, Pixels

@@ -1,19 +1,22 @@
 """Draw an activation: `make_grid` gives a `Grid`, which becomes a PNG or a `Figure`.
 
+`grid_of_any` does the same with bare numbers of sound, a volume or a clip, and `with_channels`
+draws some channels of a grid in an order of their own.
+
 The PNG for the screen is one mosaic of palette indices and never passes through matplotlib, whose
 one-axes-per-channel way takes hundreds of times as long. The `Figure` is for print.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.drawing import grid_axes, grid_page, legend, scales
+from hookviz.drawing import grid_page, scales
 from hookviz.drawing.colormaps import COLORMAPS, GAP_LEVEL, LEVELS, Colormap
 from hookviz.drawing.dimensions import as_float32, as_maps, check_channels_first, told_if_no_map
 from hookviz.drawing.figures import check_dpi, figure_file
@@ -81,7 +84,7 @@ class Grid:
     @cached_property
     def legend(self) -> str:
         """Meaning of the colours, in one sentence with real numbers."""
-        meaning = legend.legend(self.limits, self.stats, self.colormap)
+        meaning = scales.legend(self.limits, self.stats, self.colormap)
         return sentences(self.about, meaning)
 
     @cached_property
@@ -93,7 +96,7 @@ class Grid:
 
     def ticks_of(self, channel: int) -> tuple[tuple[float, str], ...]:
         """Return marks for the colour bar of one channel, in real values whatever the scale."""
-        return legend.ticks(float(self.limits.low[channel]), float(self.limits.high[channel]))
+        return scales.ticks(float(self.limits.low[channel]), float(self.limits.high[channel]))
 
     def channel_at(self, x: float, y: float) -> tuple[int, int, int] | None:
         """Return the (channel, row, column) under pixel (x, y) of the PNG; None under no tile."""
@@ -201,7 +204,7 @@ class Grid:
         >>> paper.colorbar(grid.draw(axes), ax=axes).norm.vmax
         5.0
         """
-        return grid_axes.draw(self, axes)
+        return grid_page.draw_tiles(self, axes)
 
     def figure(self, *, dpi: int = 300, title: str | None = None) -> "Figure":
         """Draw a page for print: title, numbered tiles, colour bar and legend.
@@ -222,7 +225,7 @@ class Grid:
         b'%PDF'
         """
         check_dpi(dpi)
-        return grid_page.draw(self, self.title if title is None else title, dpi)
+        return grid_page.draw_page(self, self.title if title is None else title, dpi)
 
     def figure_bytes(self, format: str = "png", dpi: int = 300, title: str | None = None) -> bytes:  # noqa: A002
         """Write the `figure` as a file: ``"png"``, ``"pdf"`` or ``"svg"``.
@@ -324,4 +327,43 @@ def make_grid(
         about=about,
         layout=activation.layout if isinstance(activation, Activation) else UNKNOWN,
         depth=depth,
+    )
+
+
+def grid_of_any(values: NDArray[Any], **options: Any) -> Grid:
+    """Draw ``(C, H, W)`` as it is, ``(C, L)`` as strips, of ``(C, D, H, W)`` one slice.
+
+    Args:
+        values: the numbers.
+        options: of `make_grid`.
+
+    The slice is the one with the largest |value|; the grid says which.
+
+    >>> grid_of_any(np.zeros((2, 7))).shape
+    (2, 1, 7)
+    """
+    if values.ndim == 2:
+        return make_grid(values[:, None], **options)
+    if values.ndim == 4:
+        largest = np.nan_to_num(np.abs(values)).max((0, 2, 3))
+        return make_grid(values, depth=int(largest.argmax()), **options)
+    return make_grid(values, **options)
+
+
+def with_channels(grid: Grid, maps: NDArray[np.float32], channels: Sequence[int]) -> Grid:
+    """Return the grid with some of its channels, as ordered, in the whole layer's colours.
+
+    Args:
+        grid: of all `maps`, in any order.
+        maps: the values that it draws, ``(C, H, W)``.
+        channels: their numbers, one or more.
+    """
+    listed = list(channels)
+    levels = quantise(maps[listed], grid.limits.low[listed], grid.limits.high[listed])
+    levels.flags.writeable = False
+    return replace(
+        grid,
+        order=np.array(channels, np.intp),
+        geometry=lay_out(len(channels), *maps.shape[1:]),
+        levels=levels,
     )

@@ -113,9 +113,9 @@ def lay_out(
         )
     columns = np.arange(1, count + 1)
     rows = -(-count // columns)
-    state_dict_mismatch = np.log(columns * tile_width / (rows * tile_height) / aspect) ** 2
+    aspect_mismatch = np.log(columns * tile_width / (rows * tile_height) / aspect) ** 2
     empty = 1 - count / (rows * columns)
-    best = int(np.argmin(state_dict_mismatch + _EMPTY_COST * empty + _RAGGED_COST * (empty > 0)))
+    best = int(np.argmin(aspect_mismatch + _EMPTY_COST * empty + _RAGGED_COST * (empty > 0)))
 
     def at(magnification: int) -> Geometry:
         side = sqrt(tile_height * tile_width) * magnification

@@ -1,4 +1,4 @@
-"""Draw two activations in the same colours: A before, B after."""
+"""Draw two activations in the same colours: A and B, or one before and after a change."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,17 +7,19 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.drawing.chosen_channels import with_channels
 from hookviz.drawing.colormaps import GAP_LEVEL
-from hookviz.drawing.grid import Grid, make_grid
+from hookviz.drawing.grid import Grid, make_grid, with_channels
 from hookviz.drawing.layout import mosaic
 from hookviz.drawing.palette import palette_png
+from hookviz.drawing.panels import GridPanel
 from hookviz.drawing.scales import Limits, limits
 from hookviz.drawing.statistics import channel_stats
 from hookviz.language.saying import mark, say
-from hookviz.wording import times
+from hookviz.wording import number, times
 
 _RAISES = mark("red where B is higher, blue where A is")
+
+_Map = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,3 +143,33 @@ def _shared(a: NDArray[np.float32], b: NDArray[np.float32], scale: str) -> tuple
         for each in (a, b)
     )
     return of_a, of_b
+
+
+def before_and_after(
+    layer: str, before: _Map, after: _Map, unmoved: str = ""
+) -> tuple[GridPanel, GridPanel]:
+    """Return two grids that the page flips between in one place.
+
+    Args:
+        layer: whose maps they are.
+        before: ``(C, H, W)``.
+        after: the same.
+        unmoved: what is said where nothing changed; else the largest change is said.
+    """
+    with np.errstate(invalid="ignore"):  # ∞ − ∞
+        moved = np.abs(after - before)
+    said = unmoved
+    if np.nan_to_num(moved).any():
+        said = say(
+            "largest change {value}; colours as before.", value=number(float(np.nanmax(moved)))
+        )
+    both = make_grid(np.concatenate([before, after]), scale="symmetric").limits
+    shared = replace(both, low=both.low[: len(before)], high=both.high[: len(before)])
+    first, second = (
+        replace(make_grid(maps, scale="symmetric", limits=shared, title=layer), limits=shared)
+        for maps in (before, after)
+    )
+    return (
+        GridPanel(layer, first, layer=layer, state=say("before")),
+        GridPanel(layer, second, said, layer, say("after")),
+    )

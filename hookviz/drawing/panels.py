@@ -10,14 +10,33 @@ from typing import NamedTuple
 import numpy as np
 
 from hookviz import markup
-from hookviz.drawing import notebook
+from hookviz.drawing import overlay
 from hookviz.drawing.charts import Chart, chart_png
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.layout import Geometry
-from hookviz.drawing.pictures import encode_png
-from hookviz.language.saying import joined, sentences
-from hookviz.types import Model, Pixels
+from hookviz.drawing.pictures import encode_png, square
+from hookviz.language.saying import joined, say, sentences
+from hookviz.types import Crop, InputImage, Model, ModelInput, Pixels
 from hookviz.wording import csv_cell, text_table
+
+# Read on a white notebook and on a dark one: nobody tells us which it is.
+_INK = "#7f7f7f"
+
+_EDGES = {"good": "#2e8b57", "bad": "#c0392b", "note": "#2f6fb0"}  # beside a sentence of that tone
+
+_OVERLAY_PX = 640  # longer side of a picture under a map
+
+_ALL_ROWS = 16  # of a tree, which are so few that none is folded away
+_SOME_ROWS, _MOST_ROWS = 6, 40  # that say something, and that one still takes in
+
+Cell = str | int | float
+_MOST_UNFOLDED_ROWS = 30  # of a table in a notebook
+
+
+def _titled(title: str, html: str, caption: str) -> str:
+    """Put a title above HTML and a caption below it, both escaped."""
+    below = markup.element("p", caption, f"color: {_INK}") if caption else ""
+    return f"{markup.element('h4', title)}{html}{below}"
 
 
 class PanelFile(NamedTuple):
@@ -105,7 +124,7 @@ class GridPanel(Panel):
 
     def _html(self) -> str:
         caption = sentences(self.caption, self.grid.legend)
-        return notebook.titled(self.heading, markup.image(self.grid.png(), self.alt), caption)
+        return _titled(self.heading, markup.image(self.grid.png(), self.alt), caption)
 
     def _text(self) -> str:
         return f"[{self.heading}]"
@@ -135,13 +154,62 @@ class ImagePanel(Panel):
 
     def _html(self) -> str:
         picture = markup.image(encode_png(self.picture), self.alt)
-        return notebook.titled(self.title, picture, self.caption)
+        return _titled(self.title, picture, self.caption)
 
     def _text(self) -> str:
         return f"[{self.title}]"
 
     def _file(self, stem: str, _model: Model) -> PanelFile:
         return PanelFile(f"{stem}.png", encode_png(self.picture))
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class OverlayPanel(ImagePanel):
+    """A map over a picture, whose opacity one chooses on the page.
+
+    Attributes:
+        lower, upper: the picture without the map, and with nothing but the map where there is one,
+            RGB uint8 of the same ``(H, W, 3)``.
+        opacity: of the map in `picture`, 0…1.
+    """
+
+    lower: Pixels = field(repr=False)
+    upper: Pixels = field(repr=False)
+    opacity: float
+
+    @property
+    def picture_bytes(self) -> int:
+        """Bytes of memory that the three pictures take."""
+        return 3 * self.picture.nbytes
+
+
+def overlay_panel(
+    title: str,
+    model_input: ModelInput,
+    image: InputImage | None,
+    colours: Pixels,
+    *,
+    alt: str,
+    caption: str = "",
+    opacity: float = 0.6,
+) -> OverlayPanel:
+    """Return a coloured map, ``(rows, columns, 3)``, over the original where the network saw it.
+
+    All that are made of one input have the same crop and scale. Where the original or the crop is
+    not known, the map lies over all that the network saw.
+    """
+    if image is None or model_input.crop is None:
+        whole = overlay.input_picture(model_input)
+        height, width = whole.shape[:2]
+        crop = Crop(left=0, top=0, right=width, bottom=height, height=height, width=width)
+    else:
+        whole, crop = image.pixels, model_input.crop
+    lower = overlay.shrunk(whole, _OVERLAY_PX)
+    shown, upper = (
+        overlay.laid_over(lower, colours, crop, whole.shape[:2], opacity=share)
+        for share in (opacity, 1.0)
+    )
+    return OverlayPanel(title, shown, alt, caption, lower=lower, upper=upper, opacity=opacity)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -178,7 +246,7 @@ class PicturesPanel(Panel):
     def _html(self) -> str:
         picture = markup.image(encode_png(self.strip()), self._named())
         names = markup.element("p", self._named())
-        return notebook.titled(self.title, picture + names, self.caption)
+        return _titled(self.title, picture + names, self.caption)
 
     def _text(self) -> str:
         return f"{self.title}: {self._named()}"
@@ -187,8 +255,76 @@ class PicturesPanel(Panel):
         return PanelFile(f"{stem}.png", encode_png(self.strip()))
 
 
-Cell = str | int | float
-_MOST_UNFOLDED_ROWS = 30  # of a table in a notebook
+@dataclass(frozen=True, eq=False, slots=True)
+class ImageMap:
+    """A map beside the picture that it is of.
+
+    Attributes:
+        name: what the image is called.
+        says: a few words on the map.
+        picture: what the network saw, RGB uint8, ``(H, W, 3)``.
+        colours: the map, RGB uint8, ``(rows, columns, 3)``: a pixel for every cell.
+        digest: of the image, by which it is known again; empty where it was no image.
+    """
+
+    name: str
+    says: str
+    picture: Pixels = field(repr=False)
+    colours: Pixels = field(repr=False)
+    digest: str = ""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MapsPanel(Panel):
+    """A row of maps of several images, in the same colours, each beside its picture.
+
+    Attributes:
+        layer, channel: which channel's maps they are; an empty `layer` where they are of none.
+    """
+
+    title: str
+    maps: tuple[ImageMap, ...]
+    caption: str = ""
+    layer: str = ""
+    channel: int = 0
+
+    def sheet(self, side: int = 128, columns: int = 4) -> Pixels:
+        """Lay all of them out row by row, each `side` pixels high and twice as wide."""
+        gap = np.full((side, side // 16, 3), 128, np.uint8)
+        tiles = [
+            np.hstack([square(each.picture, side), square(each.colours, side), gap])
+            for each in self.maps
+        ]
+        tiles += [np.full_like(tiles[0], 128)] * (-len(tiles) % min(columns, len(tiles)))
+        width = min(columns, len(tiles))
+        rows = [np.hstack(tiles[start : start + width]) for start in range(0, len(tiles), width)]
+        sheet: Pixels = np.vstack(
+            [np.pad(row, ((0, 8), (0, 0), (0, 0)), constant_values=128) for row in rows]
+        )
+        return sheet
+
+    @property
+    def alt(self) -> str:
+        """Text for those who do not see the maps."""
+        named = "; ".join(f"{each.name}: {each.says}" for each in self.maps)
+        return say("{title}, each beside its picture. {maps}.", title=self.title, maps=named)
+
+    @property
+    def picture_bytes(self) -> int:
+        """Bytes of memory that pictures and maps take."""
+        return sum(each.picture.nbytes + each.colours.nbytes for each in self.maps)
+
+    def _html(self) -> str:
+        names = joined(f"{each.name} ({each.says})" for each in self.maps)
+        caption = f"Row by row: {names}. {self.caption}"
+        picture = markup.image(encode_png(self.sheet()), self.alt)
+        return _titled(self.title, picture, caption)
+
+    def _text(self) -> str:
+        return f"[{self.title}]"
+
+    def _file(self, stem: str, _model: Model) -> PanelFile:
+        return PanelFile(f"{stem}.png", encode_png(self.sheet()))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -215,7 +351,7 @@ class TablePanel(Panel):
         html = markup.table(self.columns, self._indented("\N{EM SPACE}"))
         if len(self.rows) > _MOST_UNFOLDED_ROWS:
             html = markup.details(f"{len(self.rows):,} rows", html, is_open=False)
-        return notebook.titled(self.title, html, self.caption)
+        return _titled(self.title, html, self.caption)
 
     def _text(self) -> str:
         rows = [tuple(map(_cell_text, row)) for row in self._indented("  ")]
@@ -231,6 +367,36 @@ def _cell_text(cell: Cell) -> str:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class TreePanel(TablePanel):
+    """A table of nested rows: a row folds those below it that are deeper.
+
+    Attributes:
+        depths: of each row, in how many others it stands; 0 is outermost.
+    """
+
+    depths: tuple[int, ...] = ()
+
+    @property
+    def shown_depth(self) -> int:
+        """Depth up to which rows are seen at first.
+
+        Of a short tree these are all; else the outermost, or as many levels as say something.
+        """
+        if len(self.depths) <= _ALL_ROWS:
+            return max(self.depths, default=0)
+        counts = [sum(each <= depth for each in self.depths) for depth in sorted({*self.depths})]
+        fitting = [depth for depth, count in enumerate(counts) if count <= _MOST_ROWS]
+        telling = (depth for depth in fitting if counts[depth] >= _SOME_ROWS)
+        return next(telling, fitting[-1] if fitting else 0)
+
+    def _indented(self, sign: str) -> tuple[tuple[Cell, ...], ...]:
+        return tuple(
+            (f"{sign * depth}{row[0]}", *row[1:])
+            for depth, row in zip(self.depths, self.rows, strict=True)
+        )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class ChartPanel(Chart, Panel):
     """A chart with words under it.
 
@@ -243,8 +409,8 @@ class ChartPanel(Chart, Panel):
 
     def _html(self) -> str:
         # half the dots of a chart on the page, since a notebook shows it dot by dot
-        picture = markup.image(chart_png(self, ink=notebook.INK, dpi=80), self.alt)
-        return notebook.titled(self.title, picture, self.caption)
+        picture = markup.image(chart_png(self, ink=_INK, dpi=80), self.alt)
+        return _titled(self.title, picture, self.caption)
 
     def _text(self) -> str:
         return f"[{self.title}]"
@@ -261,7 +427,7 @@ class TextPanel(Panel):
     tone: str = "plain"
 
     def _html(self) -> str:
-        edge = notebook.EDGES.get(self.tone)
+        edge = _EDGES.get(self.tone)
         style = f"border-left: 4px solid {edge}; padding-left: 8px" if edge else ""
         return markup.element("p", self.text, style)
 
@@ -288,7 +454,7 @@ class FilePanel(Panel):
 
     def _html(self) -> str:
         # nothing can be downloaded from a notebook's output: `make` gives the bytes there
-        return notebook.titled(self.title, markup.element("p", self.name), self.caption)
+        return _titled(self.title, markup.element("p", self.name), self.caption)
 
     def _text(self) -> str:
         return f"[{self.title}: -o writes {self.name}]"

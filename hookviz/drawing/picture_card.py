@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from PIL import Image, ImageDraw
 
-from hookviz.drawing.lettering import broken, letters, line_height, write
+from hookviz.drawing.fonts import break_lines, line_height, pillow_font, write_lines
 from hookviz.drawing.pictures import encode_png
 from hookviz.types import Pixels
 
@@ -56,9 +56,10 @@ def picture_card(heading: str, faces: Sequence[Face], words: str, foot: str) -> 
     times = -(-_SIDE // max(height, width))
     size = (times * height, times * width)
     across = len(faces) * size[1] + (len(faces) - 1) * _GAP
-    large, plain, small = (letters(pixels) for pixels in (_HEADING, _WORDS, _SMALL))
-    above, below = list(broken(heading, large, across)), list(broken(words, plain, across))
-    notes = [list(broken(face.words, plain, size[1])) for face in faces]
+    large, plain, small = (pillow_font(pixels) for pixels in (_HEADING, _WORDS, _SMALL))
+    above = break_lines(heading, large, across)
+    below = break_lines(words, plain, across)
+    notes = [break_lines(face.words, plain, size[1]) for face in faces]
     top = _MARGIN + line_height(len(above), large) + _GAP + line_height(1, small)
     beside = top + size[0] + _GAP // 2 + line_height(max(map(len, notes)), plain)
     end = beside + _GAP + line_height(len(below), plain)
@@ -66,14 +67,14 @@ def picture_card(heading: str, faces: Sequence[Face], words: str, foot: str) -> 
         "RGB", (across + 2 * _MARGIN, end + _GAP + line_height(1, small) + _MARGIN // 2), _GROUND
     )
     pen, boxes = ImageDraw.Draw(sheet), []
-    write(pen, (_MARGIN, _MARGIN), above, large, _INK)
+    write_lines(pen, (_MARGIN, _MARGIN), above, large, _INK)
     for place, face in enumerate(faces):
         left = _MARGIN + place * (size[1] + _GAP)
-        write(pen, (left, top - line_height(1, small)), [face.title], small, _GREY)
+        write_lines(pen, (left, top - line_height(1, small)), [face.title], small, _GREY)
         drawn = np.repeat(np.repeat(face.picture, times, 0), times, 1)
         sheet.paste(Image.fromarray(drawn), (left, top))
         boxes.append((left, top, left + size[1], top + size[0]))
-        write(pen, (left, top + size[0] + _GAP // 2), notes[place], plain, _INK)
-    write(pen, (_MARGIN, beside + _GAP), below, plain, _INK)
-    write(pen, (_MARGIN, end + _GAP), [foot], small, _GREY)
+        write_lines(pen, (left, top + size[0] + _GAP // 2), notes[place], plain, _INK)
+    write_lines(pen, (_MARGIN, beside + _GAP), below, plain, _INK)
+    write_lines(pen, (_MARGIN, end + _GAP), [foot], small, _GREY)
     return PictureCard(encode_png(np.asarray(sheet)), tuple(boxes), times)

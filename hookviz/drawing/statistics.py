@@ -1,13 +1,12 @@
-"""Compute statistics of each channel of an activation, and sort channels by them.
+"""Compute statistics of each channel of an activation, and sort channels by them; count histograms.
 
-Pure NumPy and zlib. An activation is ``(C, H, W)``: C channels, each a map of H × W cells. A
-*cell* is one value of a map; a *tile* is one map in the mosaic, its cells drawn as squares of
-whole pixels.
+Pure NumPy. An activation is ``(C, H, W)``: C channels, each a map of H × W cells. A *cell* is one
+value of a map; a *tile* is one map in the mosaic, its cells drawn as squares of whole pixels.
 """
 
 import operator
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +29,10 @@ SORTS = {
 CHOSEN = "chosen"
 """`Grid.sort` of a grid whose channels a person listed."""
 
-
 _CHUNK = 1 << 15  # values at a time: their float64 copy, 256 kB, stays in the processor's cache
+
+BINS = 48
+"""Bins of a histogram, of equal width from the lowest to the highest value."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -68,7 +69,7 @@ class ChannelStats:
         return float(np.fmax.reduce(self.maximum))
 
 
-def check_shape(shape: tuple[int, ...]) -> None:
+def _check_shape(shape: tuple[int, ...]) -> None:
     """Refuse a shape that is not ``(C, H, W)`` with something in it.
 
     Raises:
@@ -98,7 +99,7 @@ def channel_stats(values: NDArray[np.float32]) -> ChannelStats:
     Raises:
         HookVizError: `values` is not ``(C, H, W)`` or is empty.
     """
-    check_shape(values.shape)
+    _check_shape(values.shape)
     rows = np.ascontiguousarray(values, dtype=np.float32).reshape(len(values), -1)
     count, cells = rows.shape
     with np.errstate(invalid="ignore"):
@@ -216,3 +217,34 @@ def chosen(
             )
         )
     return np.array(given, np.intp)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Histogram:
+    """Number of values in each bin.
+
+    Attributes:
+        counts: int64, ``(BINS,)``.
+        edges: float64, ``(BINS + 1,)``, in the values' unit; a bin has its lower edge, and the last
+            one both.
+        left_out: how many values are NaN or infinite, and in no bin.
+    """
+
+    counts: NDArray[np.int64] = field(repr=False)
+    edges: NDArray[np.float64] = field(repr=False)
+    left_out: int
+
+    @property
+    def middles(self) -> NDArray[np.float64]:
+        """Middle of each bin, ``(BINS,)``."""
+        return (self.edges[1:] + self.edges[:-1]) / 2
+
+
+def histogram(values: NDArray[np.float32] | NDArray[np.float64]) -> Histogram:
+    """Count the finite values, of any shape, into `BINS` bins of equal width.
+
+    Without any finite value, and where all are the same, the bins are 1 wide in all, as NumPy's.
+    """
+    finite = values[np.isfinite(values)].astype(np.float64)
+    counts, edges = np.histogram(finite, BINS)
+    return Histogram(counts.astype(np.int64), edges, values.size - finite.size)

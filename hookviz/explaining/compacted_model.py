@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.capturing import inputs
+from hookviz.capturing.inputs import own_shape
 from hookviz.capturing.layer_trace import input_trace
-from hookviz.capturing.own_input import own_shape
 from hookviz.errors import ModelError, shorten
 from hookviz.explaining.pruning_groups import NORMS, PruningGroup, pruning_groups
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica

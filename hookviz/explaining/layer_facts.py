@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hookviz.capturing.layout_text import tokens_text
+from hookviz.capturing.list_layers import tokens_text
 from hookviz.explaining.receptive_attention import ALL, WINDOWS
 from hookviz.explaining.receptive_field import ReceptiveField
 from hookviz.language.saying import localised, say

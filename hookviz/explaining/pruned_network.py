@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from hookviz.capturing import inputs
+from hookviz.capturing.inputs import own_shape
 from hookviz.capturing.layer_trace import layer_trace
-from hookviz.capturing.own_input import own_shape
 from hookviz.errors import SettingError
 from hookviz.explaining.channel_ablation import channel_effects
 from hookviz.explaining.pruning import METHODS, OF_CHANNELS, Pruning

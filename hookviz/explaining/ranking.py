@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hookviz.capturing import layers
-from hookviz.capturing.own_input import own_shape
+from hookviz.capturing.inputs import own_shape
 from hookviz.errors import UnknownLayerError
 from hookviz.explaining.layer_call import LayerCall
 from hookviz.hooking import hooks

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.channel_page import numbers
 from hookviz.drawing.grid import Grid
-from hookviz.drawing.histogram import histogram
-from hookviz.drawing.statistics import strongest_cells
+from hookviz.drawing.statistics import histogram, strongest_cells
 from hookviz.errors import one_of
 from hookviz.explorer.asked import asked_number
 from hookviz.explorer.channel_map import channel_map

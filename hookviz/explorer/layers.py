@@ -10,8 +10,7 @@ from typing import Literal, NamedTuple
 import torch
 
 from hookviz.capturing import engine
-from hookviz.capturing.layer_trace import LayerTrace
-from hookviz.capturing.steps import steps_after
+from hookviz.capturing.layer_trace import LayerTrace, steps_after
 from hookviz.drawing.dimensions import middle_maps
 from hookviz.errors import HookVizError, nearest_names, shorten
 from hookviz.explorer.subject import Subject

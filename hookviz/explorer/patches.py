@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.atlas.atlas import Atlas
-from hookviz.drawing.chosen_channels import with_channels
-from hookviz.drawing.grid import Grid
-from hookviz.drawing.patch_sheet import PatchSheet, patch_sheet
+from hookviz.drawing.grid import Grid, with_channels
+from hookviz.drawing.pictures import PatchSheet, patch_sheet
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import EVERY_CHANNEL
 from hookviz.language.naming import class_label, listed_label

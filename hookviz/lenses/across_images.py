@@ -7,16 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.capturing import engine
-from hookviz.capturing.image_names import named
+from hookviz.capturing.batch_images import named
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import TENSORS_IN, batches, constants, file_of, in_order
 from hookviz.codegen.wording import as_maps
 from hookviz.drawing.colormaps import COLORMAPS
-from hookviz.drawing.maps_panel import ImageMap, MapsPanel
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.palette import coloured
-from hookviz.drawing.panels import Panel, TablePanel, TextPanel
+from hookviz.drawing.panels import ImageMap, MapsPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, SettingError
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Subject

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import constants, in_order, scores_without, target
-from hookviz.drawing.chosen_channels import with_channels
-from hookviz.drawing.grid import make_grid
+from hookviz.drawing.grid import make_grid, with_channels
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, ModelError, SettingError
 from hookviz.explaining.batch_independence import batch_tolerance

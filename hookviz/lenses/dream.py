@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hookviz.codegen import optimizing, picture_space
+from hookviz.codegen import optimizing
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import constants, in_order
@@ -118,7 +118,7 @@ def script(facts: LensFacts) -> LensCode:
         constants(facts, rate="how far each step goes", seed="of how the image is moved"),
         "SIZE = batch.shape[2:]  # rows and columns of pixels",
         optimizing.as_input(facts),
-        picture_space.fourier(),
+        optimizing.fourier(),
         source_of(moved, spectrum_of, to_plain),
         optimizing.output_of(facts, of="LAYER"),
         _VALUES,

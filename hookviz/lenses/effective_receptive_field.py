@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.capturing.image_names import named
+from hookviz.capturing.batch_images import named
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import batches, constants, file_of, forward, in_order
 from hookviz.codegen.wording import as_maps
 from hookviz.drawing import overlay
-from hookviz.drawing.framing import on_input
+from hookviz.drawing.overlay import on_input
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.errors import HookVizError

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hookviz.capturing.batch_images import named
 from hookviz.capturing.feature_index import ranked
 from hookviz.capturing.feature_vectors import POOLS, Features, channel_means, unit_vectors
 from hookviz.capturing.features import features
-from hookviz.capturing.image_names import named
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, constants, file_of, in_order

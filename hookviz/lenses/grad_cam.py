@@ -18,11 +18,16 @@ from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import constants, forward, in_order, target
 from hookviz.codegen.wording import as_maps
 from hookviz.drawing import overlay
-from hookviz.drawing.any_grid import grid_of_any
-from hookviz.drawing.grid import make_grid
-from hookviz.drawing.overlay_panel import OverlayPanel, overlay_panel
+from hookviz.drawing.grid import grid_of_any, make_grid
 from hookviz.drawing.palette import coloured
-from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TextPanel
+from hookviz.drawing.panels import (
+    ChartPanel,
+    GridPanel,
+    OverlayPanel,
+    Panel,
+    TextPanel,
+    overlay_panel,
+)
 from hookviz.errors import HookVizError
 from hookviz.explaining.attribution import last_layer_with_gradient, layer_gradient
 from hookviz.explaining.attribution_target import AttributionTarget, map_shape

@@ -5,7 +5,7 @@ import numpy as np
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import constants, forward, in_order, target
 from hookviz.codegen.wording import as_maps
-from hookviz.drawing.any_grid import grid_of_any
+from hookviz.drawing.grid import grid_of_any
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TextPanel
 from hookviz.explaining.attribution import last_layer_with_gradient, layer_gradient
 from hookviz.explaining.attribution_target import AttributionTarget

@@ -13,8 +13,8 @@ from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import TENSORS_IN, constants, in_order, layers
 from hookviz.codegen.wording import quoted
-from hookviz.drawing.histogram import Histogram, histogram
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
+from hookviz.drawing.statistics import Histogram, histogram
 from hookviz.errors import HookVizError, ModelError
 from hookviz.explaining.layer_health import (
     WITHOUT_UNITS,

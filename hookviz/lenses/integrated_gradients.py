@@ -7,10 +7,16 @@ from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import GRADIENT_AT, baseline, constants, in_order, value_of
 from hookviz.drawing import overlay
-from hookviz.drawing.any_grid import grid_of_any
-from hookviz.drawing.overlay_panel import OverlayPanel, overlay_panel
+from hookviz.drawing.grid import grid_of_any
 from hookviz.drawing.palette import coloured
-from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
+from hookviz.drawing.panels import (
+    GridPanel,
+    ImagePanel,
+    OverlayPanel,
+    Panel,
+    TextPanel,
+    overlay_panel,
+)
 from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.explaining.baselines import BASELINES, baseline_of
 from hookviz.explaining.integrated_gradients import (

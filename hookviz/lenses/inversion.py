@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hookviz.codegen import optimizing, picture_space
+from hookviz.codegen import optimizing
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import constants, in_order
@@ -135,7 +135,7 @@ def script(facts: LensFacts) -> LensCode:
         ),
         "SIZE = batch.shape[2:]  # rows and columns of pixels",
         optimizing.as_input(facts),
-        picture_space.fourier(),
+        optimizing.fourier(),
         optimizing.output_of(facts, of="layer"),
         source_of(total_variation),
         _DISTANCE,

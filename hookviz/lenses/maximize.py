@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hookviz.codegen import optimizing, picture_space
+from hookviz.codegen import optimizing
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import constants, in_order, one_line
@@ -242,14 +242,14 @@ def script(facts: LensFacts) -> LensCode:
         constants(facts, diversity="how much the pictures avoid each other") if diverse else "",
         _goals(facts),
         optimizing.as_input(facts),
-        picture_space.maco(facts) if maco else picture_space.fourier(),
+        optimizing.maco(facts) if maco else optimizing.fourier(),
         source_of(moved) if steady else "",
         optimizing.output_of(facts, of="scores" if of_class else "LAYER"),
         source_of(weighted_sum),
         _VALUES.format(cell="CELL" if cell else "None"),
         source_of(total_variation) if _VARIATION in costs else "",
         source_of(diversity_penalty) if diverse else "",
-        "" if maco else picture_space.noise(facts),
+        "" if maco else optimizing.noise(facts),
     ]
     maps = "[:, :, None]" if of_class or len(facts.output) < 2 else ""
     costs += [f"DIVERSITY * diversity_penalty(output{maps})"] if diverse else []

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.capturing.image_names import named
+from hookviz.capturing.batch_images import named
 from hookviz.capturing.inputs import prepare
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import batches, constant_of, constants, file_of, in_order, target
 from hookviz.codegen.wording import as_maps
-from hookviz.drawing.overlay_panel import overlay_panel
 from hookviz.drawing.palette import coloured
-from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
+from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel, overlay_panel
 from hookviz.errors import SettingError
 from hookviz.explaining.patched_shares import Patching
 from hookviz.explaining.patching import patch_inputs

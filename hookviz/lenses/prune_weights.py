@@ -19,7 +19,7 @@ from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import constant_of, constants, in_order, scores_without
 from hookviz.codegen.wording import as_maps
-from hookviz.drawing.before_after import before_and_after
+from hookviz.drawing.pair import before_and_after
 from hookviz.drawing.panels import ChartPanel, FilePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError
 from hookviz.explaining.compacted_model import remove_pruned_channels

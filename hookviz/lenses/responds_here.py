@@ -11,8 +11,7 @@ from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, constants, in_order
 from hookviz.codegen.wording import as_maps
-from hookviz.drawing.chosen_channels import with_channels
-from hookviz.drawing.grid import make_grid
+from hookviz.drawing.grid import make_grid, with_channels
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError
 from hookviz.explaining.layer_facts import field_text

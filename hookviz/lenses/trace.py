@@ -11,9 +11,8 @@ import numpy as np
 
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import TENSORS_IN, in_order, innermost
-from hookviz.drawing.arc_diagram import arc_diagram
-from hookviz.drawing.panels import ChartPanel, ImagePanel, Panel, TextPanel
-from hookviz.drawing.tree_panel import TreePanel
+from hookviz.drawing.charts import arc_diagram
+from hookviz.drawing.panels import ChartPanel, ImagePanel, Panel, TextPanel, TreePanel
 from hookviz.explaining.execution_trace import trace_execution
 from hookviz.explaining.followed_pass import ExecutionTrace
 from hookviz.explaining.provenance import IMAGE, BlockCall, LayerStep

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 from hookviz.capturing.engine import capture
-from hookviz.capturing.steps import steps_after
+from hookviz.capturing.layer_trace import steps_after
 from hookviz.errors import HookVizError, UnknownLayerError
 from hookviz.explaining.receptive_field import ReceptiveField, receptive_fields
 from hookviz.language.saying import say

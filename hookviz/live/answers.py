@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hookviz.drawing.framing import on_picture
+from hookviz.drawing.overlay import on_picture
 from hookviz.drawing.palette import palette_png
 from hookviz.drawing.scales import quantise
 from hookviz.drawing.statistics import strongest_cells

@@ -12,7 +12,7 @@ import traitlets
 from torch import Tensor, nn
 
 from hookviz.capturing import engine
-from hookviz.drawing.grid_sheet import grid_sheet
+from hookviz.drawing.grid_page import grid_sheet
 from hookviz.errors import HookVizError, ModelError, UnknownLayerError
 from hookviz.explorer.asked import asked_cell, asked_number
 from hookviz.explorer.client_facts import LIGHT

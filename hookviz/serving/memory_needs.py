@@ -7,8 +7,8 @@ copies in other layouts and what torch computes in, beside what is recorded.
 from functools import partial
 from math import prod, sqrt
 
+from hookviz.capturing.inputs import own_shape
 from hookviz.capturing.layer_trace import input_trace, layer_trace
-from hookviz.capturing.own_input import own_shape
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.serving.memory_reservations import MemoryNeed

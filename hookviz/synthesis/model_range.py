@@ -8,8 +8,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from hookviz.capturing.inputs import own_shape
 from hookviz.capturing.layer_trace import layer_trace
-from hookviz.capturing.own_input import own_shape
 from hookviz.errors import HookVizError, ModelError
 from hookviz.images.processors import pixel_values
 from hookviz.language.saying import say

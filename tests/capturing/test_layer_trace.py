@@ -6,12 +6,12 @@ from weakref import ref
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.capturing.layer_trace import layer_trace
-from hookviz.capturing.own_input import own_shape
-from hookviz.capturing.steps import steps_after
+from hookviz.capturing.inputs import own_shape
+from hookviz.capturing.layer_trace import layer_trace, steps_after
 from hookviz.hooking.forward_pass import private_replica
 from hookviz.types import FIRST, LAST, ActivationKey, Layout, Model
 from tests.networks import Tiny, as_model, seeded
@@ -226,3 +226,24 @@ def test_examples_of_one_network_are_traced_apart() -> None:
     models = [hookviz.wrap(network, example=(image, which)) for which in ("one", "two")]
     names = [[layer.name for layer in layer_trace(each, (3, 8, 8)).layers] for each in models]
     assert names == [["one"], ["two"]]
+
+
+class Mixed(nn.Module):
+    """A ReLU that is a function, one module that is shared, and more channels in between."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 4, 3)
+        self.second = nn.Conv2d(4, 6, 3)
+        self.pool = nn.MaxPool2d(2)
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.pool(torch.relu(self.first(images)))
+        scores: Tensor = F.gelu(self.pool(self.second(maps))).mean((2, 3))
+        return scores
+
+
+def test_functions_and_each_call_of_a_module_are_steps() -> None:
+    trace = layer_trace(as_model(seeded(Mixed)), (3, 16, 16))
+    assert [str(step) for step in steps_after(trace, "first")] == ["relu() after first", "pool"]
+    assert [str(step) for step in steps_after(trace, "second")] == ["pool#1", "gelu() after pool"]

@@ -12,9 +12,8 @@ from torchvision.models import convnext, maxvit, swin_transformer
 from torchvision.ops.misc import Permute
 
 import hookviz
-from hookviz.capturing.layer_trace import layer_trace
+from hookviz.capturing.layer_trace import layer_trace, steps_after
 from hookviz.capturing.layouts import Layouts
-from hookviz.capturing.steps import steps_after
 from hookviz.drawing.panels import GridPanel
 from hookviz.explaining.layer_health import network_health
 from hookviz.types import Layout, Preprocess

@@ -1,7 +1,8 @@
 import pytest
 
 import hookviz
-from hookviz.types import Model
+from hookviz.capturing.list_layers import layout_text
+from hookviz.types import LayerInfo, Model
 
 
 def test_layers_come_in_order_of_execution_with_shapes(tiny: Model) -> None:
@@ -38,3 +39,23 @@ def test_stages_are_the_parts_that_a_person_would_name() -> None:
     vgg = hookviz.list_layers(hookviz.load_model("squeezenet1_1", "random"))
     assert vgg[0].stage == "features.0"
     assert vgg[-1].stage == "classifier"
+
+
+@pytest.mark.parametrize(
+    ("layout", "prefix", "shape", "words"),
+    [
+        ("channels first", 0, (64, 7, 7), "channels first"),
+        ("channels last", 0, (1536, 14, 14), "channels last: 14×14; 1,536 channels"),
+        ("tokens", 0, (384, 14, 14), "14×14 patches; 384 channels"),
+        ("tokens", 5, (384, 14, 14), "14×14 patches and 5 other tokens; 384 channels"),
+        ("windows", 0, (96, 56, 56), "windows of 56×56; 96 channels"),
+        ("unknown", 0, (3, 17, 8), "unknown: no map"),
+        ("", 0, (1000,), ""),
+    ],
+)
+def test_a_layout_is_said_in_words(
+    layout: str, prefix: int, shape: tuple[int, ...], words: str
+) -> None:
+    options = {"parameters": 0, "layout": layout, "prefix_tokens": prefix}
+    layer = LayerInfo("a", "Linear", 0, "a", 1, (3, 8, 8), shape, **options)  # type: ignore[arg-type]
+    assert layout_text(layer) == words

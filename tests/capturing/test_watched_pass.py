@@ -1,14 +1,21 @@
 """What is seen of a pass, and whether every image runs the same."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+from torchvision import models
 
+import hookviz
+from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.watched_pass import watch
-from tests.networks import Tiny, seeded
+from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.types import Model
+from tests.networks import Tiny, as_model, random_input, seeded
 
 IMAGES = torch.randn(1, 3, 16, 16, generator=torch.Generator().manual_seed(0))
 
@@ -83,3 +90,139 @@ def test_values_that_are_handed_out_are_read(name: str) -> None:
 
 def test_more_rows_than_images_are_no_batch() -> None:
     assert not watch(seeded(lambda: _Does(lambda maps: maps.view(2, -1))), IMAGES).keeps_batch
+
+
+class Article(nn.Module):
+    """The network of many articles about hooks, whose activations are no modules."""
+
+    def __init__(self, in_place: bool = False) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 6, 5)
+        self.conv2 = nn.Conv2d(6, 16, 5)
+        self.fc = nn.Linear(256, 10)
+        self.in_place = in_place
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = F.max_pool2d(torch.relu(self.conv1(images)), 2)
+        maps = F.max_pool2d(F.relu(self.conv2(maps), inplace=self.in_place), 2)
+        scores: Tensor = F.log_softmax(self.fc(maps.flatten(1)), 1)
+        return scores
+
+
+IMAGE = torch.randn(1, 28, 28, generator=torch.Generator().manual_seed(3))
+FUNCTIONS = (
+    *("relu() after conv1", "max_pool2d() after conv1"),
+    *("relu() after conv2", "max_pool2d() after conv2"),
+)
+
+
+def article(in_place: bool = False) -> Model:
+    return hookviz.wrap(seeded(lambda: Article(in_place)), example=(IMAGE[None],))
+
+
+def test_functions_stand_where_the_pass_calls_them() -> None:
+    listed = hookviz.list_layers(article(), kind="all")
+    names = ["conv1", *FUNCTIONS[:2], "conv2", *FUNCTIONS[2:], "fc"]
+    assert [info.name for info in listed] == names
+    assert [info.index for info in listed] == list(range(7))
+    assert [info.kind for info in listed if info.is_function] == ["ReLU", "MaxPool2d"] * 2
+    for before, after in pairwise(listed[:-1]):
+        assert after.input_shape == before.output_shape  # the map before and after
+    assert listed[2].output_shape == (6, 12, 12)
+    assert [info.name for info in hookviz.list_layers(article(), kind="maps")] == names[:-1]
+    assert [info.name for info in hookviz.list_layers(article())] == ["conv1", "conv2"]
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_captured_values_are_those_of_plain_calls(in_place: bool) -> None:
+    model = article(in_place)
+    network = seeded(lambda: Article(False))
+    first = network.conv1(IMAGE[None])
+    rectified = torch.relu(first)
+    second = network.conv2(F.max_pool2d(rectified, 2))
+    expected = (rectified, F.max_pool2d(rectified, 2), second.relu())
+    cap = hookviz.capture(model, IMAGE, ["conv2", *FUNCTIONS], inputs=True)
+    assert list(cap) == [*FUNCTIONS[:2], "conv2", *FUNCTIONS[2:]]
+    for name, values in zip(FUNCTIONS, expected, strict=False):
+        assert torch.equal(cap[name].values, values[0]), name
+    assert torch.equal(cap["conv2"].values, second[0])  # although something writes over it
+    assert torch.equal(cap.inputs(FUNCTIONS[2])[0].values, second[0])
+    assert torch.equal(cap.inputs(FUNCTIONS[3])[0].values, second.relu()[0])
+    assert torch.allclose(cap.logits, network(IMAGE[None])[0])
+
+
+def test_a_pass_ends_at_a_function_and_a_batch_is_taken_apart() -> None:
+    model, several = article(), torch.stack([IMAGE, IMAGE * 2])
+    one = hookviz.capture(model, IMAGE, FUNCTIONS[0], logits=False)
+    assert one.logits is None
+    captures = hookviz.capture(model, several, FUNCTIONS[0])
+    wanted = torch.relu(model.network.conv1(several))  # type: ignore[operator]
+    for capture, values in zip(captures, wanted, strict=True):
+        assert torch.allclose(capture[FUNCTIONS[0]].values, values, atol=1e-6)
+
+
+def test_what_modules_do_themselves_is_listed_once() -> None:
+    stack = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Sigmoid())
+    vit = models.VisionTransformer(64, 16, 2, 2, 8, 16)
+    for network in (stack, models.resnet18(), models.squeezenet1_1(), vit):
+        model = hookviz.wrap(seeded(lambda made=network: made))  # type: ignore[misc]
+        trace = layer_trace(model, (3, 64, 64))
+        assert trace.functions.layers == ()
+        assert (trace.shown, trace.listed) == (trace.maps, trace.layers)
+        assert trace.recordable == trace.calls
+
+
+def test_torchs_attention_goes_its_own_way_unwatched() -> None:
+    class Attends(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.patches = nn.Conv2d(3, 8, 4, 4)
+            self.encoder = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+
+        def forward(self, images: Tensor) -> Tensor:
+            tokens: Tensor = self.encoder(torch.relu(self.patches(images)).flatten(2).mT)
+            return tokens.mean(1)
+
+    trace = layer_trace(as_model(seeded(Attends)), (3, 16, 16))
+    assert trace.functions.layers == ()
+
+
+class Twice(nn.Module):
+    """Calls one function twice behind one layer, on maps of two sizes, and holds a weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.scale = nn.Parameter(torch.full((1,), 2.0))
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = F.avg_pool2d(self.conv(images), 2) * self.scale
+        return F.avg_pool2d(maps, 2)
+
+
+def test_a_second_call_behind_the_same_layer_has_its_number() -> None:
+    model = as_model(nn.Sequential(seeded(Twice)))
+    cap = hookviz.capture(model, random_input(2), "0.avg_pool2d() after conv")
+    assert list(cap) == ["0.avg_pool2d() after conv", "0.avg_pool2d() after conv#1"]
+    block: nn.Module = model.network.get_submodule("0")
+    first = F.avg_pool2d(block.conv(random_input(2)), 2)  # type: ignore[operator]
+    assert torch.equal(cap["0.avg_pool2d() after conv"].values, first[0])
+    again = F.avg_pool2d(first * 2, 2)
+    assert torch.equal(cap["0.avg_pool2d() after conv#1"].values, again[0])
+
+
+def test_an_unknown_function_leads_to_the_nearest() -> None:
+    with pytest.raises(hookviz.UnknownLayerError, match=r"relu\(\) after conv1"):
+        hookviz.capture(article(), IMAGE, "relu() after conv")
+
+
+def test_cells_of_a_function_see_what_they_are_made_of() -> None:
+    fields = receptive_fields(article(), (1, 28, 28))
+    sizes = [(5, 5), (6, 6), (14, 14), (16, 16)]
+    assert [fields[name].size for name in FUNCTIONS] == sizes
+
+
+def test_no_vectors_are_made_of_a_function_and_its_nearest_module_is_named() -> None:
+    says = r"is a function .* The nearest one is 'conv1'\."
+    with pytest.raises(hookviz.SettingError, match=says):
+        hookviz.extract_features(article(), [IMAGE], FUNCTIONS[0])

@@ -18,7 +18,8 @@ from torch import nn
 from torchvision import models
 
 import hookviz
-from hookviz.codegen.lens_script import lens_facts_of, lens_script
+from hookviz.codegen.lens_facts import lens_facts_of
+from hookviz.codegen.lens_script import lens_script
 from hookviz.images.samples import samples
 from hookviz.lenses.contract.result import LensResult
 from hookviz.lenses.contract.running import find_lens

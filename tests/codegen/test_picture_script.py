@@ -12,22 +12,25 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from PIL import Image
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from torchvision import models
 from torchvision.models.video.swin_transformer import SwinTransformer3d
 
 import hookviz
 from hookviz.codegen.facts import PictureFacts, picture_facts_of
-from hookviz.codegen.picture_script import picture_script
+from hookviz.codegen.picture_script import function_capture, picture_script
 from hookviz.drawing.grid import make_grid
 from hookviz.models import catalog, shapesnet
 from hookviz.models.bundled import BUNDLED
 from hookviz.settings import ASSETS
 from hookviz.types import Model, Preprocess
+from tests.capturing.test_watched_pass import IMAGE, Article
 from tests.codegen.bare_python import bare_python, in_ruffs_order
-from tests.networks import seeded
+from tests.networks import hook_count, seeded
 from tests.pictures import picture
 
 pytestmark = pytest.mark.rest
@@ -508,3 +511,20 @@ def test_a_network_of_ones_own_stays_in_the_mode_that_it_is_shown_in(train: bool
     script = picture_script(picture_facts_of(model, "cat.jpg", grid))
     assert ("model = build_model().eval()\n" in script) is not train
     assert ("model = build_model()\n" in script) is train
+
+
+def kept(network: nn.Module, name: str) -> list[Any]:
+    names: dict[str, Any] = {"model": network, "batch": IMAGE[None], "torch": torch}
+    names["TorchFunctionMode"] = TorchFunctionMode
+    exec(function_capture(name, ""), names)  # noqa: S102 - what a person runs
+    return list(names["outputs"])
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_the_lines_keep_what_the_function_puts_out(in_place: bool) -> None:
+    network = seeded(lambda: Article(in_place))
+    plain = seeded(Article)
+    [rectified] = kept(network, "relu() after conv2")
+    before = F.max_pool2d(torch.relu(plain.conv1(IMAGE[None])), 2)
+    assert torch.equal(rectified, plain.conv2(before).relu())
+    assert hook_count(plain) == 0

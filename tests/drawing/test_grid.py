@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from hookviz.drawing.colormaps import COLORMAPS, LEVELS
-from hookviz.drawing.grid import Grid, make_grid
+from hookviz.drawing.grid import Grid, grid_of_any, make_grid, with_channels
 from hookviz.drawing.palette import coloured
 from hookviz.errors import HookVizError, SettingError
 from hookviz.types import Activation, ActivationKey
@@ -451,3 +451,26 @@ def test_a_single_map_is_coloured_like_a_grid_of_it() -> None:
     wider = coloured(values, "viridis", low=0, high=4)
     assert picture[0, 0].tolist() == wider[0, 0].tolist()
     assert picture[1, 0].tolist() != wider[1, 0].tolist()
+
+
+def test_sound_is_strips_and_of_a_volume_the_slice_with_the_largest_value_is_drawn() -> None:
+    assert grid_of_any(np.ones((2, 7))).shape == (2, 1, 7)
+    volume = np.zeros((2, 3, 4, 5))
+    volume[1, 2, 0, 0] = -9
+    assert grid_of_any(volume).depth == 2
+    assert grid_of_any(volume[:, 0]).depth is None
+
+
+def test_some_channels_keep_the_whole_layers_colours_in_an_order_of_their_own() -> None:
+    maps = np.random.default_rng(0).normal(size=(9, 5, 7)).astype(np.float32)
+    for scale in ("symmetric", "layer", "channel"):
+        whole = make_grid(maps, scale=scale)
+        some = with_channels(whole, maps, [7, 0, 3])
+        assert some.order.tolist() == [7, 0, 3]
+        assert some.shown == "3 of 9 shown"
+        assert some.legend == whole.legend
+        for channel in (7, 0, 3):
+            np.testing.assert_array_equal(
+                some.channel_pixels(channel), whole.channel_pixels(channel)
+            )
+        assert some.png().startswith(b"\x89PNG")

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from hookviz.drawing.grid import make_grid
-from hookviz.drawing.pair import draw_pair, why_unlike
+from hookviz.drawing.pair import before_and_after, draw_pair, why_unlike
 from hookviz.drawing.scales import SCALES
 
 RNG = np.random.default_rng(3)
@@ -99,3 +99,22 @@ def test_nan_and_infinity_are_drawn() -> None:
 
 def test_what_cannot_be_compared_is_said_with_both_shapes() -> None:
     assert "64 maps of 56×56 and B 128 of 28×28" in why_unlike((64, 56, 56), (128, 28, 28))
+
+
+def test_equal_values_have_equal_colours_in_both() -> None:
+    before = np.linspace(-1, 1, 32, dtype=np.float32).reshape(2, 4, 4)
+    after = before.copy()
+    after[1] *= 3
+    first, second = before_and_after("conv", before, after)
+    assert (first.state, second.state) == ("before", "after")
+    assert (first.layer, second.title) == ("conv", "conv")
+    assert second.caption == "largest change 2.00; colours as before."
+    assert first.grid.limits == second.grid.limits
+    assert first.grid.limits.high[0] == 3
+    np.testing.assert_array_equal(first.grid.levels[0], second.grid.levels[0])
+    assert (first.grid.levels[1] != second.grid.levels[1]).any()
+
+
+def test_where_nothing_changes_it_says_what_it_was_told() -> None:
+    maps = np.ones((1, 2, 2), np.float32)
+    assert before_and_after("conv", maps, maps, "as it was")[1].caption == "as it was"

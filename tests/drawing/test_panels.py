@@ -16,20 +16,21 @@ from torch import Tensor
 import hookviz
 from hookviz.drawing.attention_panel import AttentionPanel
 from hookviz.drawing.grid import make_grid
-from hookviz.drawing.maps_panel import ImageMap, MapsPanel
-from hookviz.drawing.overlay_panel import OverlayPanel
 from hookviz.drawing.panels import (
     ChartPanel,
     FilePanel,
     GridPanel,
+    ImageMap,
     ImagePanel,
+    MapsPanel,
+    OverlayPanel,
     Panel,
     PanelFile,
     PicturesPanel,
     TablePanel,
     TextPanel,
+    TreePanel,
 )
-from hookviz.drawing.tree_panel import TreePanel
 from hookviz.types import Model
 
 BAD = "<script>\"'&</script>"
@@ -164,3 +165,16 @@ def test_what_a_lens_found_shows_itself(tiny: Model, noise: Tensor) -> None:
     html = hookviz.run_lens("summary", tiny, noise)._repr_html_()
     assert "<th>multiply-adds</th>" in html
     well_formed(html)
+
+
+def test_a_tree_shows_as_many_levels_as_one_takes_in() -> None:
+    def shown(*depths: int) -> int:
+        return TreePanel("tree", ("name",), (("a",),) * len(depths), depths=depths).shown_depth
+
+    assert shown() == 0
+    assert shown(0, 0) == 0
+    assert shown(0, 1, 2, 2, 0) == 2
+    assert shown(*(0, 1, 2) * 6) == 0
+    assert shown(*(0, 1, 2, 2, 2) * 5) == 1  # five rows alone say little
+    assert shown(0, *(1,) * 39) == 1
+    assert shown(0, *(1,) * 40) == 0

@@ -20,8 +20,7 @@ from hookviz.drawing.colormaps import (
     Colormap,
 )
 from hookviz.drawing.grid import make_grid
-from hookviz.drawing.legend import legend, ticks
-from hookviz.drawing.scales import limits, quantise
+from hookviz.drawing.scales import legend, limits, quantise, ticks
 from hookviz.drawing.statistics import channel_stats
 from hookviz.errors import HookVizError
 

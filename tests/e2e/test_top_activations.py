@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 
 import hookviz
 from hookviz.atlas.known_atlases import atlas_of
-from hookviz.drawing.patch_sheet import patch_sheet
+from hookviz.drawing.pictures import patch_sheet
 from hookviz.images.samples import samples
 from scripts.browsing import wait_for_grid
 from tests.e2e.screen import SHAPESNET, choose, read_number

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 import hookviz
-from hookviz.capturing.inputs import prepare
-from hookviz.capturing.own_input import own_shape
+from hookviz.capturing.inputs import own_shape, prepare
 from hookviz.explaining.followed_pass import ExecutionTrace, follow_pass
 from hookviz.explaining.map_layout import lay_out
 from hookviz.explaining.network_map import ENTRY, EXIT, Part, network_map

@@ -9,7 +9,7 @@ from torch import nn
 from torchvision.models.vision_transformer import VisionTransformer
 
 import hookviz
-from hookviz.drawing.framing import on_picture
+from hookviz.drawing.overlay import on_picture
 from hookviz.explaining.receptive_field import ReceptiveField, receptive_fields
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View

@@ -8,7 +8,7 @@ import hookviz
 from hookviz.explorer.layers import maps, resolve
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
-from tests.capturing.test_function_trace import Article
+from tests.capturing.test_watched_pass import Article
 from tests.explorer.asking import ask
 from tests.explorer.subjects import asked, subject_of
 from tests.networks import seeded

@@ -7,8 +7,7 @@ from torch import nn
 
 import hookviz
 from hookviz.capturing.cache import Budget, ByteCache
-from hookviz.drawing.maps_panel import MapsPanel
-from hookviz.drawing.panels import TablePanel, TextPanel
+from hookviz.drawing.panels import MapsPanel, TablePanel, TextPanel
 from hookviz.images.samples import samples
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Model

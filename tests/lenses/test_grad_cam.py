@@ -10,8 +10,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.drawing.overlay_panel import OverlayPanel
-from hookviz.drawing.panels import ImagePanel
+from hookviz.drawing.panels import ImagePanel, OverlayPanel
 from hookviz.explaining.cam_formulas import eigen_cam
 from hookviz.types import Preprocess
 from tests.codegen.script_cases import CONVNEXT, PVT, RESNET, SHAPESNET, SQUEEZENET, ScriptCase

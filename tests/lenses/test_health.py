@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.drawing.charts import chart_figure
-from hookviz.drawing.histogram import BINS
 from hookviz.drawing.panels import ChartPanel, TextPanel
+from hookviz.drawing.statistics import BINS
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Model
 from tests.codegen.script_cases import CONVNEXT, SHAPESNET, ScriptCase

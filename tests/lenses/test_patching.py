@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import hookviz
-from hookviz.drawing.overlay_panel import OverlayPanel
-from hookviz.drawing.panels import ChartPanel, TextPanel
+from hookviz.drawing.panels import ChartPanel, OverlayPanel, TextPanel
 from hookviz.errors import SettingError
 from tests.codegen.script_cases import PVT, RESNET, SHAPESNET, ScriptCase
 

@@ -9,8 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, fx, nn
 
 import hookviz
-from hookviz.drawing.panels import ChartPanel, ImagePanel, TextPanel
-from hookviz.drawing.tree_panel import TreePanel
+from hookviz.drawing.panels import ChartPanel, ImagePanel, TextPanel, TreePanel
 from hookviz.lenses.contract.result import LensResult
 from tests.codegen.script_cases import CONVNEXT, ScriptCase
 from tests.networks import as_model, hook_count, random_input, seeded

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.drawing.framing import on_picture
 from hookviz.drawing.grid import make_grid
+from hookviz.drawing.overlay import on_picture
 from hookviz.drawing.tile_facts import tile_facts
 from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.images import reading

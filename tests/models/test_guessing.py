@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.capturing.own_input import own_shape
+from hookviz.capturing.inputs import own_shape
 from hookviz.models.guessing import search_input, stated_input
 from hookviz.types import Model
 from tests.networks import seeded

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from traitlets import TraitError
 
 import hookviz
-from hookviz.drawing.grid_sheet import grid_sheet
+from hookviz.drawing.grid_page import grid_sheet
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError
 from hookviz.explorer.question import NotThereError
 from hookviz.explorer.view import Cell, View

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from hookviz.capturing.image_names import named
+from hookviz.capturing.batch_images import named
 from hookviz.capturing.inputs import prepare
 from hookviz.drawing.panels import TextPanel
 from hookviz.errors import HookVizError, SettingError, shorten

@@ -8,8 +8,7 @@ import numpy as np
 from PIL import Image
 
 from hookviz.drawing.charts import Chart, chart_thumbnail
-from hookviz.drawing.maps_panel import MapsPanel
-from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TablePanel
+from hookviz.drawing.panels import GridPanel, ImagePanel, MapsPanel, Panel, TablePanel
 from hookviz.drawing.pictures import encode_jpeg, encode_png, resize
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say

@@ -10,8 +10,7 @@ from typing import Any, overload
 
 from torch import Tensor, nn
 
-from hookviz.capturing.batch_images import Images
-from hookviz.capturing.image_names import image_count, name_images
+from hookviz.capturing.batch_images import Images, image_count, name_images
 from hookviz.capturing.inputs import open_source, prepare
 from hookviz.errors import HookVizError, SettingError, UnknownNameError
 from hookviz.hooking.forward_pass import ProgressReporter

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from hookviz.capturing.steps import steps_after
+from hookviz.capturing.layer_trace import steps_after
 from hookviz.errors import HookVizError
 from hookviz.language.saying import mark, say
 from hookviz.lessons.layers import layer_of

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 import numpy as np
 from PIL import Image
 
-from hookviz.drawing.maps_panel import MapsPanel
+from hookviz.drawing.panels import MapsPanel
 from hookviz.drawing.pictures import encode_jpeg, encode_png
 from hookviz.markup import data_url
 from hookviz.types import Pixels

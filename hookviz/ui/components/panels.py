@@ -9,11 +9,11 @@ import streamlit as st
 from hookviz.drawing.attention_panel import AttentionPanel
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.layout import Geometry
-from hookviz.drawing.overlay_panel import OverlayPanel
 from hookviz.drawing.panels import (
     ChartPanel,
     GridPanel,
     ImagePanel,
+    OverlayPanel,
     Panel,
     TablePanel,
 )

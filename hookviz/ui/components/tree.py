@@ -1,6 +1,6 @@
 """Show a table whose rows fold, by click and key, so that a deep network is read from outside."""
 
-from hookviz.drawing.tree_panel import TreePanel
+from hookviz.drawing.panels import TreePanel
 from hookviz.language.saying import localised, say
 from hookviz.ui.components.files import component
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import streamlit as st
 
-from hookviz.codegen.lens_script import lens_facts_of, lens_script
-from hookviz.codegen.picture_script import picture_facts_of, picture_script
+from hookviz.codegen.facts import picture_facts_of
+from hookviz.codegen.lens_facts import lens_facts_of
+from hookviz.codegen.lens_script import lens_script
+from hookviz.codegen.picture_script import picture_script
 from hookviz.errors import HookVizError
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.result import LensResult

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
-from hookviz.capturing.layer_trace import LayerTrace
-from hookviz.capturing.steps import steps_after
+from hookviz.capturing.layer_trace import LayerTrace, steps_after
 from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.language.naming import names_in_links

@@ -9,9 +9,15 @@ import numpy as np
 import streamlit as st
 
 from hookviz.drawing.attention_panel import AttentionPanel
-from hookviz.drawing.maps_panel import MapsPanel
-from hookviz.drawing.panels import FilePanel, Panel, PicturesPanel, TablePanel, TextPanel
-from hookviz.drawing.tree_panel import TreePanel
+from hookviz.drawing.panels import (
+    FilePanel,
+    MapsPanel,
+    Panel,
+    PicturesPanel,
+    TablePanel,
+    TextPanel,
+    TreePanel,
+)
 from hookviz.language.saying import say
 from hookviz.lenses.contract.result import LensResult
 from hookviz.types import Model

@@ -15,7 +15,7 @@ from hookviz.lenses.contract.parameters import OneOf, WholeNumber
 from hookviz.lenses.contract.running import list_lenses
 from hookviz.models.loading import load_model
 from hookviz.types import ActivationKey, Model
-from tests.capturing.test_function_trace import FUNCTIONS, IMAGE, article
+from tests.capturing.test_watched_pass import FUNCTIONS, IMAGE, article
 from tests.networks import as_model, random_input
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 import hookviz
+from hookviz.capturing.inputs import own_shape
 from hookviz.capturing.layer_trace import layer_trace
-from hookviz.capturing.own_input import own_shape
 from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.lenses.contract import running

@@ -1,10 +1,10 @@
 """The page shows every kind of panel, in a board that fits the window or by its own widget."""
 
-from hookviz.drawing.overlay_panel import OverlayPanel
 from hookviz.drawing.panels import (
     ChartPanel,
     GridPanel,
     ImagePanel,
+    OverlayPanel,
     Panel,
     TablePanel,
     TextPanel,

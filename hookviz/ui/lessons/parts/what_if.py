@@ -6,8 +6,7 @@ import numpy as np
 import streamlit as st
 
 from hookviz.capturing.engine import capture
-from hookviz.drawing.chosen_channels import with_channels
-from hookviz.drawing.grid import Grid, make_grid
+from hookviz.drawing.grid import Grid, make_grid, with_channels
 from hookviz.images.repainting import check_repaints
 from hookviz.language.naming import listed_label
 from hookviz.language.saying import say, say_count

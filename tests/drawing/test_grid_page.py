@@ -10,7 +10,7 @@ from PIL import Image
 
 import hookviz
 from hookviz.drawing.colormaps import LEVELS
-from hookviz.drawing.grid_sheet import grid_sheet
+from hookviz.drawing.grid_page import grid_sheet
 from hookviz.language.speaking import speaking
 from hookviz.types import Pixels
 
