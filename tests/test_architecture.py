@@ -114,7 +114,7 @@ SHOWN_ELSEWHERE = {
     "a region, a box and an image are chosen in browsers in e2e/test_part_of_answer.py": ""
     "ui/lenses/part_choice",
     "processes that read, crash and hang in reader/test_wall.py": "reader/answer_file "
-    "reader/confinement reader/endings reader/fork_server reader/jobs reader/server_process",
+    "reader/confinement reader/fork_server reader/server_process",
     "a card's lines are broken and written in drawing/test_picture_card.py": "drawing/lettering",
     "what a trace lists is looked at in capturing/test_layer_trace.py": "capturing/layer_listing",
     "parts are patched by hand in explaining/test_patching.py": "explaining/part_patching",

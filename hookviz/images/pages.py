@@ -4,7 +4,7 @@ import struct
 
 from hookviz.errors import ImageError
 from hookviz.language.saying import say
-from hookviz.reader.endings import quoted
+from hookviz.reader.wall import quoted
 
 MOST_PAGES = 10_000
 

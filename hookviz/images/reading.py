@@ -24,7 +24,7 @@ from hookviz.images.urls import ImageUrl, is_url
 from hookviz.language.saying import joined, say
 from hookviz.paths import fault_of, path_of
 from hookviz.reader import wall
-from hookviz.reader.endings import quoted
+from hookviz.reader.wall import quoted
 from hookviz.settings import settings
 from hookviz.types import InputImage
 

@@ -20,8 +20,8 @@ from starlette.routing import BaseRoute, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hookviz.machine import memory
-from hookviz.machine.allocator import keep_freed_memory
-from hookviz.machine.torchvision_import import import_torchvision
+from hookviz.machine.memory import keep_freed_memory
+from hookviz.machine.torch_loading import import_torchvision
 from hookviz.serving import garbage
 from hookviz.settings import settings
 from hookviz.ui.serving.early_files import EarlyFiles
