@@ -21,7 +21,7 @@ from hookviz.engines.choosing import engine_of
 from hookviz.engines.engine import Engine
 from hookviz.errors import HookVizError, SettingError, one_of, shorten
 from hookviz.hooking.selection import Layers, select, several
-from hookviz.images.urls import is_url
+from hookviz.images.files import is_url
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
 from hookviz.paths import path_of

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from hookviz.capturing.batch_images import ONE_IMAGE, images_of, is_batch
 from hookviz.errors import ImageError, shorten
-from hookviz.images.urls import ImageUrl, is_url
+from hookviz.images.files import ImageUrl, is_url
 from hookviz.language.saying import say
 from hookviz.types import InputImage, Model
 
