@@ -179,9 +179,7 @@ SHOWN_ELSEWHERE = {
     "the passes of capture, which capturing/test_engine.py, test_batch.py and test_streaming.py "
     "look into": "capturing/recorded_pass capturing/image_answer capturing/batch_images "
     "capturing/captured_batch capturing/stored_activations capturing/image_names",
-    "constants and addresses, used in models/test_loading.py and fetching/test_downloads.py": (
-        "models/fetching/retry_limits"
-    ),
+    "constants and addresses, used in models/test_loading.py and fetching/test_downloads.py": (""),
     "run on every kind of conv layer in lenses/test_kernels.py": "explaining/conv_kernels",
     "every method of it is run in lenses/test_prune_weights.py": "explaining/pruning_passes",
     "channels are ablated in explaining/test_channel_ablation.py, and every part of a layer "

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from hookviz.codegen import network
 from hookviz.codegen.facts import NetworkFacts
 from hookviz.codegen.wording import quoted
-from hookviz.models.sources import SOURCES
+from hookviz.models.catalog import SOURCES
 
 
 def assembled(head: str, facts: NetworkFacts, parts: Iterable[str]) -> str:

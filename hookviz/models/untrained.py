@@ -11,7 +11,7 @@ from hookviz.hooking.network_state import share
 from hookviz.hooking.own_network import replaced_tensors
 from hookviz.language.saying import say
 from hookviz.models import architectures, catalog, networks
-from hookviz.models.changed_weights import tensors_of, with_tensors
+from hookviz.models.derived_models import tensors_of, with_tensors
 from hookviz.types import Model
 from hookviz.weights_digest import weights_digest
 

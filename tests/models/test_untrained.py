@@ -7,7 +7,7 @@ from torchvision import models
 
 import hookviz
 from hookviz.hooking.forward_pass import private_replica
-from hookviz.models.changed_weights import tensors_of
+from hookviz.models.derived_models import tensors_of
 from hookviz.models.untrained import untrained
 from tests.lenses.test_every_lens import Untouched
 from tests.networks import Tiny, as_model, random_input, seeded

@@ -20,7 +20,7 @@ from hookviz.errors import HookVizError, ModelError
 from hookviz.language.saying import say
 from hookviz.machine.installed import check_app
 from hookviz.models import user_models
-from hookviz.models.copying import copied
+from hookviz.models.derived_models import copied
 from hookviz.models.wrapping import wrap
 from hookviz.types import Model
 
