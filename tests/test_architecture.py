@@ -169,7 +169,7 @@ SHOWN_ELSEWHERE = {
     ),
     "shared by commands, and seen in what those print": "cli/checks cli/messages",
     "run with the real Caddy in tests/e2e/test_processes.py": "cli/proxy",
-    "begins with a signal in ui/serving/test_lifecycle.py": "serving/shutdown",
+    "begins with a signal in ui/serving/test_lifecycle.py": "",
     "run over every lens in lenses/test_every_lens.py": "lenses/contract/running",
     "run on every kind of layer and network in lenses/test_verify.py and "
     "capturing/test_odd_networks.py": "explaining/rounding explaining/recomputation",

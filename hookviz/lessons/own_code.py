@@ -2,7 +2,7 @@
 
 In a process and a folder of their own, with the user's own rights: it keeps mistakes from the
 server, and nobody from the machine. So it is only for who started the server
-(`hookviz.ui.serving.own_machine`).
+(`hookviz.ui.serving.visitors`).
 """
 
 import logging

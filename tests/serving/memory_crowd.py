@@ -13,7 +13,7 @@ import hookviz
 from hookviz.capturing import engine
 from hookviz.models.catalog import find_model
 from hookviz.serving import capacity, turns
-from hookviz.serving.memory_needs import pass_need
+from hookviz.serving.memory_reservations import pass_need
 from hookviz.settings import MEGABYTE, settings
 from hookviz.ui.serving import resources
 from hookviz.ui.state import ModelChoice
