@@ -189,7 +189,7 @@ SHOWN_ELSEWHERE = {
         "hooking/forward_pass"
     ),
     "read by nearly every test of images, and in test_reading.py and test_preprocess.py": (
-        "images/crop_geometry images/samples images/choices images/pages images/refusals"
+        "images/crop_geometry images/samples images/choices images/refusals"
     ),
     "read through the lenses and the inspector of tests/e2e": "explaining/layer_facts",
     "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": (

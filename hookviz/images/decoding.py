@@ -31,7 +31,15 @@ from hookviz.images.bit_depth import (
     scaled_grey,
     scaled_grey_and_opacity,
 )
-from hookviz.images.choices import ALL_TAKEN, NO_CHOICES, Choices, Taken, Window
+from hookviz.images.choices import (
+    ALL_TAKEN,
+    NO_CHOICES,
+    Choices,
+    Taken,
+    Window,
+    checked_page,
+    page_count,
+)
 from hookviz.images.formats import HEAD, BandsError, DicomFile, find_reader
 from hookviz.images.optional_formats import (
     bands_of_tiff,
@@ -39,7 +47,6 @@ from hookviz.images.optional_formats import (
     check_is_tiff,
     picture_of_dicom,
 )
-from hookviz.images.pages import checked_page, page_count
 from hookviz.images.refusals import check_has_no_window, check_scans, check_size, readable
 
 Pixels = NDArray[np.uint8]

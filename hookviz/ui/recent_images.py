@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from hookviz.errors import ImageError
-from hookviz.images.pages import page_count
+from hookviz.images.choices import page_count
 from hookviz.language.saying import say
 from hookviz.serving.kept_photographs import OwnFile, kept_photographs
 from hookviz.settings import MEGABYTE
