@@ -221,7 +221,7 @@ def decode_frames(data: bytes, name: str, count: int, limits: Limits) -> list[Pi
     with readable(name, limits.pixels), _reader_of_frames(data)(BytesIO(data)) as image:
         check_size(name, limits.pixels, image.width, image.height)
         most = limits.pixels // (image.width * image.height)
-        wanted = chosen(max(1, min(frame_count(data), most)), count)
+        wanted = frame_numbers(max(1, min(frame_count(data), most)), count)
         for number in range(max(wanted) + 1):
             image.seek(number)
             if number in wanted:
@@ -366,11 +366,11 @@ def frame_count(data: bytes) -> int:
         return 1
 
 
-def chosen(total: int, count: int) -> Sequence[int]:
+def frame_numbers(total: int, count: int) -> Sequence[int]:
     """Return the numbers of `count` of `total` frames: the middles of `count` equal parts.
 
-    >>> from hookviz.images.decoding import chosen
-    >>> chosen(8, 4), chosen(2, 4)
+    >>> from hookviz.images.decoding import frame_numbers
+    >>> frame_numbers(8, 4), frame_numbers(2, 4)
     ([1, 3, 5, 7], [0, 0, 1, 1])
     """
     return [(2 * number + 1) * total // (2 * count) for number in range(count)]

@@ -91,7 +91,7 @@ async def _check_result(check: Check) -> str:
         return "error"
 
 
-async def check_script() -> str:
+async def _check_script() -> str:
     """Run the page's script as a visitor's session would, which is closed again.
 
     Its own runs wait in the queue as anybody's. A queue that is longer than the patience of the
@@ -123,7 +123,7 @@ def _check_engine() -> str:
 
 
 ROUTES = [
-    Route(HEALTH_PATH, Health({"script": check_script, "engine": check_engine}).answer),
+    Route(HEALTH_PATH, Health({"script": _check_script, "engine": check_engine}).answer),
     explorer_route.route(),
     live_route.route(),
     go_route.route(),
@@ -190,7 +190,7 @@ async def guest_lifespan(_app: Any) -> AsyncIterator[None]:
     expect_a_server()
     keep_uploads_in_memory()
     send_runs_whole()
-    limit_hosts()
+    _limit_hosts()
     with ExitStack() as open_ports:
         open_ports.callback(wall.take_down)
         await asyncio.gather(asyncio.to_thread(wall.put_up), asyncio.to_thread(warm_up))
@@ -236,7 +236,7 @@ def share_cores() -> None:
         torch.set_num_threads(capacity.run_plan().threads)  # for all threads that begin after this
 
 
-def limit_hosts() -> None:
+def _limit_hosts() -> None:
     """Refuse the page's connection to whoever opened it under a name not in HOOKVIZ_HOSTS.
 
     Else a page of another site could point its own name at this address, and be the same site.
