@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from hookviz.machine import torch_libraries
+from hookviz.machine import torch_loading
 from hookviz.ui.serving import early_server
 
-torch_libraries.load_beside()  # while Streamlit's server starts
+torch_loading.load_beside()  # while Streamlit's server starts
 
 app = st.App(
     early_server.SCRIPT,

@@ -88,7 +88,7 @@ if TYPE_CHECKING:
     from hookviz.measurements import ablate_channels, gradient_flow, network_health
     from hookviz.models.catalog import list_models
     from hookviz.models.checkpoints.writing import save_weights
-    from hookviz.models.edited_model import edited
+    from hookviz.models.derived_models import edited
     from hookviz.models.loading import load_model
     from hookviz.models.wrapping import wrap
     from hookviz.outputs.declaration import Output
@@ -302,7 +302,7 @@ _HOMES = {
     "measurements": ("ablate_channels", "gradient_flow", "network_health"),
     "models.catalog": ("list_models",),
     "models.checkpoints.writing": ("save_weights",),
-    "models.edited_model": ("edited",),
+    "models.derived_models": ("edited",),
     "models.loading": ("load_model",),
     "models.wrapping": ("wrap",),
     "outputs.declaration": ("Output",),

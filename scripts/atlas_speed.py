@@ -28,8 +28,7 @@ from hookviz.atlas.reading_ahead import ReadyImage
 from hookviz.atlas.shard_work import ShardWork, TallyShard
 from hookviz.atlas.sources import sources
 from hookviz.atlas.tally import Tally
-from hookviz.machine.allocator import keep_freed_memory
-from hookviz.machine.memory import own_memory
+from hookviz.machine.memory import keep_freed_memory, own_memory
 from hookviz.types import Model
 
 IMAGES = 1000

@@ -29,8 +29,7 @@ from torchvision import models
 from torchvision.models.feature_extraction import create_feature_extractor
 
 import hookviz
-from hookviz.machine.allocator import keep_freed_memory
-from hookviz.machine.memory import own_memory
+from hookviz.machine.memory import keep_freed_memory, own_memory
 from scripts import atlas_speed, batch_speed, bench_pictures
 from scripts.screen_speed import measure_screen
 from scripts.timing import Row, median_times

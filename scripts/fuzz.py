@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.errors import ImageError
-from hookviz.images import decoding, reading, srgb
+from hookviz.images import decoding, reading
 from hookviz.settings import settings
 from hookviz.types import InputImage
 from scripts.fuzz_seeds import repaired, seeds
@@ -45,7 +45,7 @@ _MOST_MEMORY_MB = 2048  # of the whole process
 _CHILD = """
 import sys, atheris
 with atheris.instrument_imports(
-    include=["hookviz.images.formats", "hookviz.images.decoding", "hookviz.images.srgb", "PIL"]
+    include=["hookviz.images.formats", "hookviz.images.decoding", "PIL"]
 ):
     import hookviz.images.decoding
 from scripts import fuzz
@@ -235,11 +235,11 @@ def branches(folder: Path) -> str:
 
 
 def reached(files: Iterator[bytes]) -> dict[str, tuple[int, int, list[str]]]:
-    """Return lines that `files` reach in images.py and srgb.py, all lines, and functions left out.
+    """Return lines that `files` reach in decoding.py, all lines, and functions left out.
 
     Lines are counted in functions that are called at all; of the others there are the names.
     """
-    functions = {str(part.__file__): dict(_functions(part)) for part in (decoding, srgb)}
+    functions = {str(decoding.__file__): dict(_functions(decoding))}
     seen: dict[str, set[int]] = {name: set() for name in functions}
 
     def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:

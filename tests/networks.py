@@ -10,7 +10,7 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.hooking import replicas
 from hookviz.hooking.network_state import share
-from hookviz.models.copying import copied_network
+from hookviz.models.derived_models import copied_network
 from hookviz.outputs.declaration import Output
 from hookviz.types import Model, Preprocess
 

@@ -113,7 +113,7 @@ SHOWN_ELSEWHERE = {
     "a region, a box and an image are chosen in browsers in e2e/test_part_of_answer.py": ""
     "ui/lenses/part_choice",
     "processes that read, crash and hang in reader/test_wall.py": "reader/answer_file "
-    "reader/confinement reader/endings reader/fork_server reader/jobs reader/server_process",
+    "reader/confinement reader/fork_server reader/server_process",
     "parts are patched by hand in explaining/test_patching.py": "explaining/part_patching",
     "read back by another library in ui/presenting/test_class_link.py": "ui/qr_code",
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"
@@ -164,7 +164,7 @@ SHOWN_ELSEWHERE = {
     ),
     "shared by commands, and seen in what those print": "cli/checks cli/messages",
     "run with the real Caddy in tests/e2e/test_processes.py": "cli/proxy",
-    "begins with a signal in ui/serving/test_lifecycle.py": "serving/shutdown",
+    "begins with a signal in ui/serving/test_lifecycle.py": "",
     "run over every lens in lenses/test_every_lens.py": "lenses/contract/running",
     "run on every kind of layer and network in lenses/test_verify.py and "
     "capturing/test_odd_networks.py": "explaining/rounding explaining/recomputation",
@@ -174,9 +174,6 @@ SHOWN_ELSEWHERE = {
     "the passes of capture, which capturing/test_engine.py, test_batch.py and test_streaming.py "
     "look into": "capturing/recorded_pass capturing/batch_images "
     "capturing/captured_batch capturing/stored_activations",
-    "constants and addresses, used in models/test_loading.py and fetching/test_downloads.py": (
-        "models/fetching/retry_limits"
-    ),
     "run on every kind of conv layer in lenses/test_kernels.py": "explaining/conv_kernels",
     "every method of it is run in lenses/test_prune_weights.py": "explaining/pruning_passes",
     "channels are ablated in explaining/test_channel_ablation.py, and every part of a layer "
@@ -186,8 +183,7 @@ SHOWN_ELSEWHERE = {
         "hooking/forward_pass"
     ),
     "read by nearly every test of images, and in test_reading.py and test_preprocess.py": (
-        "images/crop_geometry images/samples images/srgb images/choices images/pages "
-        "images/refusals"
+        "images/crop_geometry images/samples images/choices images/refusals"
     ),
     "read through the lenses and the inspector of tests/e2e": "explaining/layer_facts",
     "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": (

@@ -14,7 +14,7 @@ import hookviz
 from hookviz.explaining.pruning import METHODS
 from hookviz.lenses.contract import running
 from hookviz.models import loading, networks
-from hookviz.models.changed_weights import tensors_of
+from hookviz.models.derived_models import tensors_of
 from tests.networks import as_model, random_input, seeded
 from tests.odd_networks import KINDS, ODD
 from tests.pictures import picture

@@ -7,7 +7,8 @@ import pytest
 
 from hookviz.errors import SettingError, UnknownNameError
 from hookviz.machine import memory
-from hookviz.settings import MEGABYTE, Settings, host_names, is_own_address, read_settings
+from hookviz.machine.memory import MEGABYTE
+from hookviz.settings import Settings, host_names, is_own_address, read_settings
 
 GIGABYTE = 1024 * MEGABYTE
 

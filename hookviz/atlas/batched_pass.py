@@ -19,7 +19,7 @@ from hookviz.errors import ModelError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.network_state import is_shared, share
-from hookviz.models.copying import copied_network
+from hookviz.models.derived_models import copied_network
 from hookviz.types import ActivationKey, Model
 from hookviz.wording import times
 

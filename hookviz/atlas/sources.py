@@ -9,8 +9,7 @@ from typing import Any
 
 from hookviz.capturing.batch_images import ONE_IMAGE, named
 from hookviz.errors import HookVizError
-from hookviz.images.listing import expand
-from hookviz.images.urls import ImageUrl, expand_url, is_url
+from hookviz.images.files import ImageUrl, expand, expand_url, is_url
 from hookviz.language.saying import say
 from hookviz.paths import path_of
 

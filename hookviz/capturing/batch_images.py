@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from hookviz.errors import ImageError, shorten
 from hookviz.hooking.forward_pass import stated_shape
 from hookviz.images.arrays import is_picture
-from hookviz.images.listing import expand
-from hookviz.images.urls import ImageUrl, is_url
+from hookviz.images.files import ImageUrl, expand, is_url
 from hookviz.language.saying import say
 from hookviz.paths import path_of
 from hookviz.types import InputImage, Model, ModelInput

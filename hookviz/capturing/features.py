@@ -25,7 +25,7 @@ from hookviz.engines.engine import Engine, Needs, ReportImages
 from hookviz.errors import HookVizError, SettingError, one_of, shorten
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.hooking.selection import Layers, select, several
-from hookviz.images.urls import is_url
+from hookviz.images.files import is_url
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
 from hookviz.paths import path_of

@@ -10,7 +10,7 @@ from hookviz.engines.engine import Needs, ReportImages
 from hookviz.errors import HookVizError
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.hooking.precision import device_and_dtype
-from hookviz.images.urls import is_url
+from hookviz.images.files import is_url
 from hookviz.paths import path_of
 from hookviz.types import Model
 

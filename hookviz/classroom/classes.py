@@ -10,9 +10,10 @@ from hookviz.classroom.codes import LENGTH, new_code, read_code, server_of, show
 from hookviz.classroom.school_class import SchoolClass
 from hookviz.errors import ClassroomError
 from hookviz.language.saying import say
+from hookviz.machine.memory import MEGABYTE
 from hookviz.serving import capacity
 from hookviz.serving.rate_limiter import GuessLimiter
-from hookviz.settings import MEGABYTE, settings
+from hookviz.settings import settings
 
 
 class OtherServerError(ClassroomError):

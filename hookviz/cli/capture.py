@@ -13,7 +13,7 @@ from hookviz.capturing import engine as capturing
 from hookviz.capturing import export
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.streaming import stream
-from hookviz.cli.input_files import ImageFile, Row, destinations, each, existing, expand
+from hookviz.cli.input_files import Row, destinations, each, existing
 from hookviz.cli.messages import MISTAKE
 from hookviz.cli.options import (
     engine_options,
@@ -27,6 +27,7 @@ from hookviz.cli.tables import echo_json
 from hookviz.engines.choosing import LOCAL, engine_of
 from hookviz.engines.engine import Engine
 from hookviz.errors import HookVizError, SettingError
+from hookviz.images.files import ImageFile, expand
 from hookviz.paths import path_of
 from hookviz.types import Activation, Capture, Model, ModelInput
 from hookviz.wording import text_table, times

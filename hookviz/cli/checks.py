@@ -120,7 +120,8 @@ def devices() -> Iterator[Finding]:
 
 def settings() -> Iterator[Finding]:
     """Find what the ``HOOKVIZ_*`` variables say, and whether there is the memory they allow."""
-    from hookviz.settings import MEGABYTE, read_settings
+    from hookviz.machine.memory import MEGABYTE
+    from hookviz.settings import read_settings
 
     try:
         chosen = read_settings(os.environ)

@@ -12,9 +12,9 @@ from hookviz.cli.tables import echo_json
 from hookviz.errors import HookVizError
 from hookviz.models import catalog
 from hookviz.models.bundled import BUNDLED
+from hookviz.models.catalog import find_source
 from hookviz.models.fetching import downloads
 from hookviz.models.fetching.downloads import matches_name
-from hookviz.models.sources import find_source
 from hookviz.types import ModelSpec
 from hookviz.wording import byte_size
 

@@ -6,7 +6,7 @@ import click
 
 from hookviz.capturing.engine import capture
 from hookviz.capturing.list_layers import list_layers
-from hookviz.cli.input_files import ImageFile, Row, destinations, each, existing, expand
+from hookviz.cli.input_files import Row, destinations, each, existing
 from hookviz.cli.messages import MISTAKE
 from hookviz.cli.options import input_options, load, model_options, out_option
 from hookviz.cli.tables import echo_json
@@ -15,6 +15,7 @@ from hookviz.drawing.grid import make_grid
 from hookviz.drawing.scales import SCALES
 from hookviz.drawing.statistics import SORTS
 from hookviz.errors import ModelError
+from hookviz.images.files import ImageFile, expand
 from hookviz.types import Activation, ActivationKey, Model
 
 _SUFFIXES = (".png", ".pdf", ".svg")

@@ -12,8 +12,7 @@ import click
 from hookviz.cli.messages import complain, in_words
 from hookviz.errors import EngineError, HookVizError, ImageError, SettingError, UnknownNameError
 from hookviz.images import reading
-from hookviz.images.listing import ImageFile, expand
-from hookviz.images.urls import ImageUrl
+from hookviz.images.files import ImageFile, ImageUrl, expand
 from hookviz.paths import path_of
 
 __all__ = [

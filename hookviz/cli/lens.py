@@ -9,7 +9,6 @@ import numpy as np
 
 from hookviz.capturing.batch_images import is_batch
 from hookviz.capturing.inputs import prepare
-from hookviz.cli.input_files import ImageFile, expand
 from hookviz.cli.messages import MISTAKE, complain
 from hookviz.cli.options import input_options, load, model_options
 from hookviz.cli.progress import progress_bar
@@ -17,6 +16,7 @@ from hookviz.cli.tables import echo_json
 from hookviz.codegen.lens_facts import lens_facts_of
 from hookviz.codegen.lens_script import lens_script
 from hookviz.errors import HookVizError, SettingError
+from hookviz.images.files import ImageFile, expand
 from hookviz.lenses.contract.asked_part import parts_of_answer
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lenses.contract.parameters import OneOf, Parameter

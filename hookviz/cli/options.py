@@ -16,8 +16,7 @@ from hookviz.capturing.list_layers import KINDS, list_layers
 from hookviz.cli.progress import download_bar
 from hookviz.engines import choosing
 from hookviz.errors import SettingError
-from hookviz.machine.allocator import keep_freed_memory
-from hookviz.machine.memory import own_memory
+from hookviz.machine.memory import keep_freed_memory, own_memory
 from hookviz.models import bundled, catalog, hugging_face, user_models
 from hookviz.models.exported import is_file
 from hookviz.models.loading import load_model

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from hookviz.cli.input_files import expand, file_ending_in
+from hookviz.cli.input_files import file_ending_in
 from hookviz.cli.messages import MISTAKE, complain
 from hookviz.cli.options import (
     engine_options,
@@ -21,6 +21,7 @@ from hookviz.cli.tables import echo_json
 from hookviz.comparing.similarity import ChannelMatches, Similarity
 from hookviz.comparing.similarity import similarity as similarity_of
 from hookviz.engines.choosing import engine_of
+from hookviz.images.files import expand
 from hookviz.wording import text_table
 
 _SUFFIXES = (".csv", ".png", ".pdf", ".svg")

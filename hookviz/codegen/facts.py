@@ -7,8 +7,8 @@ from hookviz.drawing.grid import Grid
 from hookviz.errors import HookVizError
 from hookviz.models import architectures
 from hookviz.models.bundled import BUNDLED
+from hookviz.models.catalog import find_source
 from hookviz.models.model_source import ModelSource, ScriptCalls
-from hookviz.models.sources import find_source
 from hookviz.types import UNKNOWN, ActivationKey, Layout, Model, Preprocess
 
 

@@ -10,8 +10,8 @@ from hookviz.codegen.facts import NetworkFacts
 from hookviz.codegen.wording import call, quoted, to_fill_in
 from hookviz.models import architectures, torchvision_models
 from hookviz.models.bundled import BUNDLED
+from hookviz.models.catalog import SOURCES
 from hookviz.models.checkpoints.unwrapping import USUAL_KEYS
-from hookviz.models.sources import SOURCES
 from hookviz.models.state_dict_keys import WRAPPERS
 from hookviz.settings import settings
 

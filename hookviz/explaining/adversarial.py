@@ -16,7 +16,7 @@ from torch import Tensor
 from hookviz.explaining.scoring import class_scores
 from hookviz.hooking.forward_pass import ProgressReporter, backward_pass, differentiable
 from hookviz.hooking.precision import device_and_dtype
-from hookviz.images.repainting import check_repaints, repainted
+from hookviz.images.preprocess import check_repaints, repainted
 from hookviz.types import Model, ModelInput, Pixels, Progress, ignore
 
 STEPS = 10

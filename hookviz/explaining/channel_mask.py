@@ -15,7 +15,7 @@ from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 from hookviz.capturing.layers import conv_names
 from hookviz.errors import SettingError, UnknownLayerError, shorten
 from hookviz.language.saying import say, say_count
-from hookviz.models.changed_weights import tensors_of, with_tensors
+from hookviz.models.derived_models import tensors_of, with_tensors
 from hookviz.types import Model
 from hookviz.wording import numbers_listed, read_numbers
 

@@ -26,7 +26,7 @@ from hookviz.hooking.hooks import tensors_in
 from hookviz.hooking.network_state import is_shared, share
 from hookviz.hooking.precision import device_and_dtype
 from hookviz.language.saying import say
-from hookviz.models.copying import copied_network
+from hookviz.models.derived_models import copied_network
 from hookviz.models.exported import SUFFIX
 from hookviz.models.wrapping import as_model
 from hookviz.paths import path_of

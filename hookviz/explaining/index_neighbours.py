@@ -13,7 +13,8 @@ from hookviz.drawing.pictures import thumbnail
 from hookviz.errors import HookVizError, shorten
 from hookviz.images import reading
 from hookviz.language.saying import localised, mark, say
-from hookviz.settings import MEGABYTE, settings
+from hookviz.machine.memory import MEGABYTE
+from hookviz.settings import settings
 from hookviz.types import Model, Pixels, Progress, ignore
 
 MOST_PICTURES = 6

@@ -27,7 +27,7 @@ from hookviz.hooking.forward_pass import private_replica
 from hookviz.hooking.selection import Layers, select
 from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.language.saying import say
-from hookviz.models.changed_weights import with_tensors
+from hookviz.models.derived_models import with_tensors
 from hookviz.models.wrapping import as_model
 from hookviz.types import Model, ModelInput, Progress, ignore
 

@@ -18,7 +18,7 @@ from hookviz.errors import HookVizError
 from hookviz.explaining.adversarial import descended, rising_signs
 from hookviz.explaining.scoring import class_scores
 from hookviz.hooking.forward_pass import ProgressReporter, private_replica
-from hookviz.images.repainting import check_repaints, repainted
+from hookviz.images.preprocess import check_repaints, repainted
 from hookviz.language.saying import say
 from hookviz.outputs.answer import Reading, Scores
 from hookviz.types import Model, ModelInput, Pixels, Progress, ignore

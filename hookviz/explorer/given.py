@@ -19,9 +19,10 @@ from hookviz.errors import HookVizError, UnknownModelError
 from hookviz.explorer.subject import Subject
 from hookviz.images.reading import read
 from hookviz.language.saying import say
+from hookviz.machine.memory import MEGABYTE
 from hookviz.models.catalog import find_model
 from hookviz.models.loading import load_model
-from hookviz.settings import MEGABYTE, settings
+from hookviz.settings import settings
 from hookviz.types import Capture, Crop, InputImage, Model, ModelInput, Pixels
 from hookviz.wording import times
 

@@ -25,7 +25,7 @@ class Limit(Protocol):
 
 
 class Run(Protocol):
-    """Turn to compute, as `hookviz.serving.run_slot.RunSlot` is one."""
+    """Turn to compute, as `hookviz.serving.turns.RunSlot` is one."""
 
     @property
     def limit(self) -> Limit:

@@ -1,15 +1,25 @@
-"""Choose a page, three bands and a window of a file that has several, and say what was taken."""
+"""Choose a page, three bands and a window of a file that has several, and say what was taken.
+
+The pages of a TIFF are counted without decoding any.
+"""
 
 import math
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hookviz.errors import ImageError, shorten
 from hookviz.language.saying import joined, say, sentences
+from hookviz.reader.wall import quoted
 
 Window = tuple[float, float]
 """Level and width: greys up to level - width / 2 are black, from level + width / 2 on white."""
+MOST_PAGES = 10_000
+
+# Of TIFF 6.0 and of BigTIFF, by the version in the head: where the first directory's offset is, the
+# code of an offset, the code of a count of entries, and the bytes of an entry.
+_LAYOUTS = {42: (4, "I", "H", 12), 43: (8, "Q", "Q", 20)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,3 +172,52 @@ def _is_window(value: Any) -> bool:
 
 def _is_count(value: Any) -> bool:
     return not isinstance(value, bool) and hasattr(value, "__index__") and 0 < value < 10**6
+
+
+def page_count(data: bytes) -> int:
+    """Return how many pages a TIFF has, up to `MOST_PAGES`; 1 of any other file, and a broken one.
+
+    The pages are the chain of its directories.
+    """
+    order = {b"II": "<", b"MM": ">"}.get(data[:2])
+    if order is None or len(data) < 16:
+        return 1
+    layout = _LAYOUTS.get(struct.unpack_from(f"{order}H", data, 2)[0])
+    if layout is None:
+        return 1
+    at, offset_code, count_code, entry_bytes = layout
+    seen: set[int] = set()
+    try:
+        offset = struct.unpack_from(order + offset_code, data, at)[0]
+        while offset and offset not in seen and len(seen) < MOST_PAGES:
+            entries = struct.unpack_from(order + count_code, data, offset)[0]
+            seen.add(offset)
+            after = offset + struct.calcsize(order + count_code) + entries * entry_bytes
+            offset = struct.unpack_from(order + offset_code, data, after)[0]
+    except (struct.error, OverflowError):  # it points past its end
+        pass
+    return max(1, len(seen))
+
+
+def checked_page(page: int | None, pages: int, name: str) -> int:
+    """Return the chosen page, from 1; the first where none is chosen.
+
+    Raises:
+        ImageError: there is no such page.
+    """
+    if page is None or page <= pages:
+        return page or 1
+    raise ImageError(
+        say(
+            "{file} has no page {page}: it has {pages:,}, counted from 1.",
+            file=quoted(name),
+            page=page,
+            pages=pages,
+        )
+        if pages > 1
+        else say(
+            "{file} has no page {page}, but one alone; leave page= out.",
+            file=quoted(name),
+            page=page,
+        )
+    )

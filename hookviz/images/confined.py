@@ -16,7 +16,7 @@ from hookviz.images.choices import NO_CHOICES, Choices, checked, taken_of
 from hookviz.images.decoding import Decoded, Head, Limits, Pixels
 from hookviz.images.formats import HEAD, find_reader, is_for_owners
 from hookviz.language.saying import say
-from hookviz.reader import endings, wall
+from hookviz.reader import wall
 
 if TYPE_CHECKING:  # on Linux alone
     from hookviz.reader.answer_file import AnswerWriter
@@ -135,7 +135,7 @@ def _read(
             say(
                 "{file} is a DICOM image or a HEIC photo, which HookViz reads by its path alone: "
                 "hookviz.read_image(path). Upload it saved as a PNG or a JPEG.",
-                file=endings.quoted(options["name"]),
+                file=wall.quoted(options["name"]),
             )
         )
     options = {**options, "name": shorten(options["name"])}
@@ -146,7 +146,7 @@ def _head(facts: Mapping[str, Any], name: str, most: int) -> Head:
     """Return what a process told, which may lie: in no more than an image of the limit takes."""
     pixels, memory = facts.get("pixels"), facts.get("memory")
     if type(pixels) is not int or type(memory) is not int:
-        raise ImageError(endings.crashed(name))
+        raise ImageError(wall.crashed(name))
     return Head(min(pixels, most), min(memory, most * decoding.DEEP_BYTES))
 
 
@@ -154,7 +154,7 @@ def _decoded(answer: wall.Answer, name: str, most: int) -> Decoded:
     facts = answer.facts.get("taken")
     taken = taken_of(facts) if isinstance(facts, dict) else None
     if taken is None:
-        raise ImageError(endings.crashed(name))
+        raise ImageError(wall.crashed(name))
     pixels = _pixels(answer, "pixels", name, most)
     return Decoded(pixels, taken, answer.facts.get("animated") is True)
 
@@ -162,7 +162,7 @@ def _decoded(answer: wall.Answer, name: str, most: int) -> Decoded:
 def _pixels(answer: wall.Answer, array: str, name: str, most: int) -> Pixels:
     pixels = answer.arrays.get(array)
     if pixels is None or pixels.dtype != "uint8" or pixels.shape[2:] != (3,):
-        raise ImageError(endings.crashed(name))
+        raise ImageError(wall.crashed(name))
     if not 0 < pixels.size <= 3 * most:
-        raise ImageError(endings.crashed(name))
+        raise ImageError(wall.crashed(name))
     return pixels

@@ -2,25 +2,28 @@
 
 Pillow decodes; this file keeps it within the pixel limit, and puts right what it leaves to its
 caller: orientation, depth, colour space and transparency. `formats` says which formats it may try.
+The frames of an animation are counted before any is decoded.
 """
 
 import logging
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps, TiffImagePlugin
+from PIL import Image, ImageCms, ImageOps, TiffImagePlugin
 from PIL.AvifImagePlugin import AvifImageFile
+from PIL.GifImagePlugin import GifImageFile
 from PIL.ImageFile import ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
+from PIL.PngImagePlugin import PngImageFile
+from PIL.WebPImagePlugin import WebPImageFile
 
 from hookviz.errors import shorten
-from hookviz.images.animations import chosen, frame_count, reader_of_frames
 from hookviz.images.bit_depth import (
     OTHER_BYTE,
     raw_mode_of,
@@ -28,7 +31,15 @@ from hookviz.images.bit_depth import (
     scaled_grey,
     scaled_grey_and_opacity,
 )
-from hookviz.images.choices import ALL_TAKEN, NO_CHOICES, Choices, Taken, Window
+from hookviz.images.choices import (
+    ALL_TAKEN,
+    NO_CHOICES,
+    Choices,
+    Taken,
+    Window,
+    checked_page,
+    page_count,
+)
 from hookviz.images.formats import HEAD, BandsError, DicomFile, find_reader
 from hookviz.images.optional_formats import (
     bands_of_tiff,
@@ -36,9 +47,7 @@ from hookviz.images.optional_formats import (
     check_is_tiff,
     picture_of_dicom,
 )
-from hookviz.images.pages import checked_page, page_count
 from hookviz.images.refusals import check_has_no_window, check_scans, check_size, readable
-from hookviz.images.srgb import BROKEN_METADATA, split_alpha, to_srgb
 
 Pixels = NDArray[np.uint8]
 RGB = tuple[int, int, int]
@@ -49,6 +58,14 @@ _BYTES, DEEP_BYTES = 20, 40  # that a pixel takes at most, of 8 bits a value and
 _TILE = TiffImagePlugin.TILEWIDTH, TiffImagePlugin.TILELENGTH
 
 _log = logging.getLogger(__name__)
+_DAMAGE = (ArithmeticError, EOFError, LookupError, OSError, SyntaxError, TypeError, ValueError)
+# Warning: Pillow warns of damaged EXIF data, and Python can be told to raise that
+_BROKEN_METADATA = (*_DAMAGE, struct.error, ImageCms.PyCMSError, Warning)
+"""What Pillow raises on metadata that somebody broke."""
+_ANIMATION_READERS = (GifImageFile, PngImageFile, WebPImageFile, AvifImageFile)
+"""Of formats whose frames are moments; those of a TIFF are pages."""
+
+_GIF_HEAD = 13  # bytes before the colours of a GIF
 
 
 def _new(shape: tuple[int, ...]) -> Pixels:
@@ -201,10 +218,10 @@ def decode_frames(data: bytes, name: str, count: int, limits: Limits) -> list[Pi
         ImageError: one is damaged.
     """
     found: dict[int, Pixels] = {}
-    with readable(name, limits.pixels), reader_of_frames(data)(BytesIO(data)) as image:
+    with readable(name, limits.pixels), _reader_of_frames(data)(BytesIO(data)) as image:
         check_size(name, limits.pixels, image.width, image.height)
         most = limits.pixels // (image.width * image.height)
-        wanted = chosen(max(1, min(frame_count(data), most)), count)
+        wanted = frame_numbers(max(1, min(frame_count(data), most)), count)
         for number in range(max(wanted) + 1):
             image.seek(number)
             if number in wanted:
@@ -253,8 +270,8 @@ def pixels_of(image: Image.Image, name: str, limits: Limits) -> Decoded:
         taken = _windowed(window, limits.choices)
     else:
         check_has_no_window(limits.choices, name)
-        colour, alpha = split_alpha(upright)
-    rgb = to_srgb(colour, image.info.get("icc_profile"), name)
+        colour, alpha = _split_alpha(upright)
+    rgb = _to_srgb(colour, image.info.get("icc_profile"), name)
     if alpha is not None:
         rgb = Image.composite(rgb, Image.new("RGB", rgb.size, limits.background), alpha)
     pixels = limits.make((rgb.height, rgb.width, 3))
@@ -277,6 +294,128 @@ def _upright(image: Image.Image, name: str) -> Image.Image:
             return image  # `exif_transpose` would make a copy
         return ImageOps.exif_transpose(image)
     # Broken EXIF data say nothing about the pixels: like browsers, show them as they are stored.
-    except BROKEN_METADATA as error:
+    except _BROKEN_METADATA as error:
         _log.info("%r: EXIF data ignored: %s", shorten(name), error)
         return image
+
+
+def _split_alpha(image: Image.Image) -> tuple[Image.Image, Image.Image | None]:
+    """Split into colours (mode L, RGB, CMYK or LAB) and opacity (mode L) if some pixel lacks it."""
+    if image.has_transparency_data:
+        image = image.convert("LA" if image.mode in {"1", "L", "LA", "La"} else "RGBA")
+        alpha = image.getchannel("A")
+        opaque = alpha.getextrema() == (255, 255)
+        return image.convert(image.mode[:-1]), None if opaque else alpha
+    if image.mode in {"L", "RGB", "CMYK", "LAB"}:
+        return image, None
+    return image.convert("L" if image.mode == "1" else "RGB"), None
+
+
+def _to_srgb(image: Image.Image, icc: bytes | None, name: str) -> Image.Image:
+    """Convert a Pillow image of mode L, RGB, CMYK or LAB to sRGB, by its profile if valid."""
+    if image.mode == "LAB":
+        spaces = ImageCms.createProfile("LAB"), ImageCms.createProfile("sRGB")
+        return ImageCms.buildTransform(*spaces, "LAB", "RGB").apply(image)
+    if icc:
+        try:
+            return _by_profile(image, icc)
+        # An image with a profile that nobody can use still has its colours, a little off at worst.
+        except _BROKEN_METADATA as error:
+            _log.info("%r: ICC profile ignored: %s", shorten(name), error)
+    return image if image.mode == "RGB" else image.convert("RGB")
+
+
+def _by_profile(image: Image.Image, icc: bytes) -> Image.Image:
+    profile = ImageCms.ImageCmsProfile(BytesIO(icc))
+    space = profile.profile.xcolor_space.strip()
+    mode = {"GRAY": "L", "RGB": "RGB", "CMYK": "CMYK"}.get(space)
+    if mode == "RGB" and image.mode == "L":
+        image = image.convert("RGB")
+    if mode != image.mode:
+        raise ValueError(f"it is for {space}, the image is {image.mode}")
+    # lcms shortens curves of grey to 33 points for speed, which is too coarse in the shadows
+    flags = ImageCms.Flags.NOOPTIMIZE if mode == "L" else ImageCms.Flags.NONE
+    srgb = ImageCms.createProfile("sRGB")
+    transform = ImageCms.buildTransform(profile, srgb, mode, "RGB", flags=flags)
+    if mode == "RGB":
+        # Most profiles are sRGB itself: leave those pixels as they are, without rounding errors.
+        axis = np.arange(0, 256, 17, dtype=np.uint8)
+        lattice = np.stack(np.meshgrid(axis, axis, axis), axis=-1).reshape(64, 64, 3)
+        change = np.asarray(transform.apply(Image.fromarray(lattice))).astype(int) - lattice
+        if np.abs(change).max() <= 1:
+            return image
+    return transform.apply(image)
+
+
+def frame_count(data: bytes) -> int:
+    """Return how many frames an animation has; 1 of any other file, and of a broken one.
+
+    Frames of a GIF that reach beyond its picture make it none: Pillow would make the picture larger
+    for them, by whatever they say.
+    """
+    try:
+        reader = find_reader(data[:HEAD], "animation")
+        if issubclass(reader, GifImageFile):
+            return _frames_of_gif(data)
+        if not issubclass(reader, _ANIMATION_READERS):
+            return 1
+        with reader(BytesIO(data)) as image:
+            return max(1, int(getattr(image, "n_frames", 1)))
+    # What Pillow raises on broken bytes is anything; `decode` says what is wrong with them.
+    except Exception:  # noqa: BLE001
+        return 1
+
+
+def frame_numbers(total: int, count: int) -> Sequence[int]:
+    """Return the numbers of `count` of `total` frames: the middles of `count` equal parts.
+
+    >>> from hookviz.images.decoding import frame_numbers
+    >>> frame_numbers(8, 4), frame_numbers(2, 4)
+    ([1, 3, 5, 7], [0, 0, 1, 1])
+    """
+    return [(2 * number + 1) * total // (2 * count) for number in range(count)]
+
+
+def _reader_of_frames(data: bytes) -> type[ImageFile]:
+    """Return Pillow's reader that goes through all frames of a file that `frame_count` counted."""
+    reader = find_reader(data[:HEAD], "animation")
+    return GifImageFile if issubclass(reader, GifImageFile) else reader
+
+
+def _frames_of_gif(data: bytes) -> int:
+    """Count the frames by GIF89a's blocks; 1 where one lies outside of the picture."""
+    width, height = struct.unpack_from("<HH", data, 6)
+    frames = 0
+    for left, top, columns, rows in _boxes(data):
+        if left + columns > width or top + rows > height:
+            return 1
+        frames += 1
+    return max(1, frames)
+
+
+def _boxes(data: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """Yield each frame's left, top, width and height (GIF89a, sections 17 to 27)."""
+    at = _GIF_HEAD + _colours(data[10])
+    while at < len(data):
+        if data[at] == 0x21:  # an extension: its kind, then sub-blocks
+            at = _after_blocks(data, at + 2)
+        elif data[at] == 0x2C:
+            left, top, columns, rows, packed = struct.unpack_from("<HHHHB", data, at + 1)
+            yield left, top, columns, rows
+            at = _after_blocks(data, at + 10 + _colours(packed) + 1)
+        elif data[at] == 0x3B:
+            return
+        else:
+            at += 1  # as Pillow does, past what is no block
+
+
+def _colours(packed: int) -> int:
+    """Return the bytes of a colour table; 0 without one."""
+    return 3 << ((packed & 7) + 1) if packed & 0x80 else 0
+
+
+def _after_blocks(data: bytes, at: int) -> int:
+    """Return where the sub-blocks that begin at `at` end."""
+    while at < len(data) and data[at]:
+        at += data[at] + 1
+    return at + 1

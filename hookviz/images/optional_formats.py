@@ -11,12 +11,11 @@ from PIL import Image
 
 from hookviz.errors import ImageError
 from hookviz.images.bit_depth import in_window, window_of
-from hookviz.images.choices import NO_CHOICES, Choices, Taken, Window
+from hookviz.images.choices import NO_CHOICES, Choices, Taken, Window, checked_page
 from hookviz.images.formats import BandsError, is_tiff, not_installed
-from hookviz.images.pages import checked_page
 from hookviz.images.refusals import check_has_no_window, check_size
 from hookviz.language.saying import say
-from hookviz.reader.endings import quoted
+from hookviz.reader.wall import quoted
 
 _NO_DATA = 42113  # GDAL's tag: the value of pixels without any
 _MOST_BYTES = 40  # that a pixel of all bands may take

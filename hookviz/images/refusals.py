@@ -11,7 +11,7 @@ from hookviz.errors import ImageError, shorten
 from hookviz.images.choices import Choices
 from hookviz.images.formats import FORMATS
 from hookviz.language.saying import say
-from hookviz.reader.endings import quoted
+from hookviz.reader.wall import quoted
 
 
 @contextmanager

@@ -35,7 +35,7 @@ from hookviz.explaining.smallest_change import (
     smallest_change,
 )
 from hookviz.hooking.forward_pass import ProgressReporter
-from hookviz.images.repainting import check_repaints
+from hookviz.images.preprocess import check_repaints
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import (

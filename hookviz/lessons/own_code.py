@@ -2,7 +2,7 @@
 
 In a process and a folder of their own, with the user's own rights: it keeps mistakes from the
 server, and nobody from the machine. So it is only for who started the server
-(`hookviz.ui.serving.own_machine`).
+(`hookviz.ui.serving.visitors`).
 """
 
 import logging
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from hookviz import shallow_json
 from hookviz.language.saying import say
-from hookviz.settings import MEGABYTE
+from hookviz.machine.memory import MEGABYTE
 
 _log = logging.getLogger(__name__)
 

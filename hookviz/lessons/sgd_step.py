@@ -14,7 +14,7 @@ from hookviz.images.samples import samples
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.part import LessonScene
 from hookviz.lessons.scores import Scores, named_scores
-from hookviz.models.changed_weights import with_tensors
+from hookviz.models.derived_models import with_tensors
 from hookviz.outputs.answer import Reading
 from hookviz.types import LayerInfo, Model
 

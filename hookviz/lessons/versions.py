@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.capturing.engine import capture
-from hookviz.images.repainting import check_repaints, repainted
+from hookviz.images.preprocess import check_repaints, repainted
 from hookviz.lessons.layers import activation_of
 from hookviz.lessons.part import LessonScene
 from hookviz.lessons.picture_changes import brightened, noisy, shifted, turned

@@ -14,7 +14,7 @@ from hookviz.live.answers import answer
 from hookviz.live.frames import FrameTimer, draw
 from hookviz.live.stream_options import StreamOptions, Subject
 from hookviz.serving import capacity, out_of_memory
-from hookviz.serving.memory_needs import own_pass_need
+from hookviz.serving.memory_reservations import own_pass_need
 from hookviz.serving.time_limit import TimeLimit
 from hookviz.types import Model
 

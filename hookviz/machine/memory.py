@@ -1,12 +1,15 @@
-"""Measure how much memory this process may use and uses, and make room where it is short."""
+"""Measure the memory and processors that this process may use, and make room where memory is short.
+
+On Linux the process's control group may bound both. `keep_freed_memory` has glibc keep what a pass
+gives back: by default it hands large blocks to the system at once, which has to clear every page
+anew for the next pass.
+"""
 
 import ctypes
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-
-from hookviz.machine import cgroup
 
 MEGABYTE = 1024 * 1024
 
@@ -15,6 +18,11 @@ _RESERVE = 512 * MEGABYTE  # what a run may need on top, at most
 _STEP = MEGABYTE  # given up at least at once, since some of it is still in use
 _SHORT = ("can't allocate memory", "not enough memory", "bad_alloc", "out of memory")
 _STATM, _MEMINFO = Path("/proc/self/statm"), Path("/proc/meminfo")
+_CGROUP_ROOT = Path("/sys/fs/cgroup")
+_CGROUP_LISTING = Path("/proc/self/cgroup")
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # of glibc's malloc.h
+_MMAP_BYTES = 1024 * MEGABYTE
+_CHOSEN_BY = "MALLOC_", "GLIBC_TUNABLES"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +75,7 @@ def own_memory(megabytes: int = 0, processes: int = 1) -> Memory:
     bounds = [Memory((machine_bytes() or _UNKNOWN) // processes, resident)]
     if megabytes:
         bounds.append(Memory(megabytes * MEGABYTE, resident))
-    group = cgroup.memory_group()
+    group = memory_group()
     if group is not None:
         # What the group uses is what all of them use; of the share counts one's own.
         used = group.used if processes == 1 else resident
@@ -109,7 +117,7 @@ def cores() -> int:
         mine = len(os.sched_getaffinity(0))
     except AttributeError:
         mine = os.cpu_count() or 1
-    share = cgroup.processors()
+    share = processors()
     return mine if share is None else max(1, min(mine, int(share + 0.999)))
 
 
@@ -130,3 +138,124 @@ def return_to_system() -> None:
         ctypes.CDLL(None).malloc_trim(0)
     except (AttributeError, OSError, TypeError):
         return  # another C library, which has its own ways
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryGroup:
+    """Control group that bounds this process's memory, and the files that tell its use.
+
+    Attributes:
+        limit: bytes that all processes of the group may use together.
+        current: the file that tells the bytes in use, the cache of files included.
+        statistics: the file whose `reclaimable` line tells how much of that can go at any time.
+        reclaimable: the name of that line.
+    """
+
+    limit: int
+    current: Path
+    statistics: Path
+    reclaimable: str
+
+    def used(self) -> int:
+        """Return the bytes in use that the kernel can't take back by forgetting files."""
+        idle = 0
+        for line in self.statistics.read_text("ascii").splitlines():
+            name, _, value = line.partition(" ")
+            if name == self.reclaimable:
+                idle = int(value)
+                break
+        return max(0, int(self.current.read_text("ascii")) - idle)
+
+
+def memory_group(root: Path = _CGROUP_ROOT, listing: Path = _CGROUP_LISTING) -> MemoryGroup | None:
+    """Return the group with the least memory among this process's and those above; None without."""
+    groups = [
+        *_memory_v2(_folders(root, _path_of("", listing))),
+        *_memory_v1(_folders(root / "memory", _path_of("memory", listing))),
+    ]
+    return min(groups, key=lambda group: group.limit, default=None)
+
+
+def processors(root: Path = _CGROUP_ROOT, listing: Path = _CGROUP_LISTING) -> float | None:
+    """Return how many processors' time the groups allow; None where they set no bound."""
+    shares = []
+    for folder in _folders(root, _path_of("", listing)):
+        quota, _, period = _read(folder / "cpu.max").partition(" ")
+        if quota.isdigit():
+            shares.append(int(quota) / int(period))
+    for folder in _folders(root / "cpu", _path_of("cpu", listing)):
+        quota = _read(folder / "cpu.cfs_quota_us")
+        if quota.isdigit():  # -1 stands for no bound
+            shares.append(int(quota) / int(_read(folder / "cpu.cfs_period_us")))
+    return min(shares, default=None)
+
+
+def _path_of(controller: str, listing: Path) -> str:
+    """Return the group's path below the mount of a v1 controller, or of v2 (the empty name)."""
+    for line in _read(listing).splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controller in controllers.split(","):
+            return path.strip("/")
+    return ""
+
+
+def _folders(top: Path, path: str) -> Iterator[Path]:
+    """Yield the group's folder and all above it; a container sees its own group at the top."""
+    inside = Path(path)
+    if ".." not in inside.parts:
+        for part in (inside, *inside.parents):
+            if (top / part).is_dir():
+                yield top / part
+
+
+def _memory_v2(folders: Iterator[Path]) -> Iterator[MemoryGroup]:
+    for folder in folders:
+        limit = _read(folder / "memory.max")
+        if limit.isdigit():  # "max" stands for no bound
+            yield MemoryGroup(
+                int(limit), folder / "memory.current", folder / "memory.stat", "inactive_file"
+            )
+
+
+def _memory_v1(folders: Iterator[Path]) -> Iterator[MemoryGroup]:
+    for folder in folders:
+        limit = _read(folder / "memory.limit_in_bytes")
+        if limit.isdigit() and int(limit) < 1 << 60:  # a huge number stands for no bound
+            yield MemoryGroup(
+                int(limit),
+                folder / "memory.usage_in_bytes",
+                folder / "memory.stat",
+                "total_inactive_file",
+            )
+
+
+def _read(file: Path) -> str:
+    """Return a file's text; empty where it is not there."""
+    try:
+        return file.read_text("ascii").strip()
+    except OSError:
+        return ""
+
+
+def keep_freed_memory(at_most: int) -> bool:
+    """Keep what is freed for the next who asks, and return whether the process does so now.
+
+    Where more than `at_most` bytes lie free at the end of the heap, the system gets them back; all
+    that lies free goes back by `return_to_system`. All threads share one
+    heap: glibc gives others heaps of 64 MB, which hold no pass. What counts is the whole process,
+    so only one that does nothing but serve calls this, before its threads begin.
+
+    Nothing happens where the C library is another, or somebody chose bounds by the environment.
+
+    >>> keep_freed_memory(512 * MEGABYTE)  # doctest: +SKIP
+    True
+    """
+    if any(name.startswith(_CHOSEN_BY) for name in os.environ):
+        return False
+    try:
+        library = ctypes.CDLL(None)
+        mallopt, _ = library.mallopt, library.gnu_get_libc_version  # others count otherwise
+    except (OSError, AttributeError, TypeError):
+        return False
+    bounds = {_ARENA_MAX: 1, _MMAP_THRESHOLD: _MMAP_BYTES, _TRIM_THRESHOLD: at_most}
+    return all(mallopt(kind, bound) for kind, bound in bounds.items())

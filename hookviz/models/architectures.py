@@ -10,7 +10,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from hookviz.hooking.torch_functions import EveryFunction
-from hookviz.models.sources import source_of
+from hookviz.models.catalog import source_of
 from hookviz.types import Preprocess
 
 

@@ -1,4 +1,4 @@
-"""List the catalog's models from all sources, and say where their weights are on this machine."""
+"""List the sources of models and their models, and say where weights are on this machine."""
 
 from dataclasses import replace
 from functools import cache, lru_cache
@@ -8,10 +8,14 @@ import torch
 
 from hookviz.errors import UnknownModelError
 from hookviz.language.saying import say
+from hookviz.models import bundled, timm_models, torchvision_models
 from hookviz.models.bundled import DEFAULT
-from hookviz.models.sources import SOURCES, find_source, source_of
+from hookviz.models.model_source import ModelSource
 from hookviz.settings import settings
 from hookviz.types import ModelSpec
+
+SOURCES = (bundled.SOURCE, torchvision_models.SOURCE, timm_models.SOURCE)
+"""In the order in which their models are listed."""
 
 
 def list_models() -> tuple[ModelSpec, ...]:
@@ -124,3 +128,16 @@ def _file_name(url: str) -> str:
 
 def _folder() -> Path:
     return Path(torch.hub.get_dir()) / "checkpoints"
+
+
+@lru_cache(maxsize=4096)  # more than all sources have; names in links are anybody's
+def find_source(name: str) -> ModelSource | None:
+    """Return the source that owns a name of the catalog; None where no source does."""
+    return next((source for source in SOURCES if source.owns(name)), None)
+
+
+def source_of(name: str) -> ModelSource:
+    """Return the source of a model that is in the catalog."""
+    source = find_source(name)
+    assert source is not None, name
+    return source

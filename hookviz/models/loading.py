@@ -1,4 +1,4 @@
-"""Load a model of the catalog, with its own weights, random ones or a checkpoint's."""
+"""Load a model of the catalog, with its own weights, random ones or those of a checkpoint."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,17 +9,16 @@ from torch import nn
 from torchvision import models
 from torchvision.models import WeightsEnum
 
-from hookviz.errors import WeightsError, shorten
+from hookviz.errors import ModelError, WeightsError, shorten
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.network_state import share
 from hookviz.language.saying import joined, say
 from hookviz.models import architectures, catalog, hugging_face, networks
+from hookviz.models.catalog import source_of
 from hookviz.models.checkpoints.reading import read_checkpoint, read_state_dict
 from hookviz.models.checkpoints.unwrapping import StateDict
-from hookviz.models.devices import find_device
 from hookviz.models.fetching import downloads
 from hookviz.models.labels import read_labels
-from hookviz.models.sources import source_of
 from hookviz.models.state_dict_keys import network_names
 from hookviz.models.wrapping import wrap
 from hookviz.outputs.declaration import BOXES, LOGITS, MAPS, Output
@@ -290,3 +289,41 @@ def _read_labels(labels: Labels, classes: int) -> tuple[str, ...]:
             )
         )
     return tuple(map(str, labels))
+
+
+def list_devices() -> tuple[str, ...]:
+    """List the devices that can compute networks, fastest first; ``"cpu"`` is always the last."""
+    cuda = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    mps = ["mps"] if torch.backends.mps.is_available() else []
+    return (*cuda, *mps, "cpu")
+
+
+def find_device(name: str | torch.device, *, half: bool = False) -> torch.device:
+    """Return the device called `name`; ``"auto"`` is the fastest, ``"cuda"`` the first GPU.
+
+    Raises:
+        ModelError: it is not there, or can't compute in half precision where that is asked for.
+    """
+    devices = list_devices()
+    name = str(name)
+    plain = name.strip().casefold()
+    device = {"auto": devices[0], "cuda": "cuda:0", "gpu": devices[0]}.get(plain, plain)
+    if device not in devices or (plain == "gpu" and device == "cpu"):
+        raise ModelError(
+            say(
+                "There is no device {name!r} here; there is {devices} (auto takes "
+                "{automatic_device}).",
+                name=shorten(name),
+                devices=joined(devices),
+                automatic_device=devices[0],
+            )
+        )
+    if half and device == "cpu":
+        raise ModelError(
+            say(
+                "Half precision is for GPUs: on the CPU it is slower than full precision and "
+                "less exact. Leave it out, or choose another device; there is {devices}.",
+                devices=joined(devices),
+            )
+        )
+    return torch.device(device)

@@ -1,12 +1,19 @@
-"""Wrap a person's own module as a `Model`: name its input, its labels, and what it is called."""
+"""Wrap a person's own module as a `Model`: name its input, its labels, and what it is called.
+
+A module whose layers no hook can see is refused, with what to do instead. What the network's output
+means is stated by its last layer, or by the library that it is from.
+"""
 
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 from weakref import ref
 
+import torch
 from PIL import Image
 from torch import Tensor, nn
+from torch.jit._trace import TracedModule
+from torch.nn.parameter import is_lazy
 from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.errors import ModelError, shorten
@@ -17,16 +24,55 @@ from hookviz.models.adapter import Example, example_input
 from hookviz.models.guessing import (
     Guess,
     guess_of,
+    is_of,
     normalises_itself,
     stated_input,
     stated_labels,
 )
-from hookviz.models.stated_output import stated_output
-from hookviz.models.unsuitable import refuse_unsuitable
-from hookviz.outputs.declaration import Output, Part, as_output
+from hookviz.outputs.declaration import (
+    BOXES,
+    EMBEDDING,
+    LOGITS,
+    MAPS,
+    MULTILABEL,
+    NUMBER,
+    PROBABILITIES,
+    Output,
+    Part,
+    as_output,
+)
 from hookviz.types import Model, Preprocess
 
 _wrapped: MutableMapping[nn.Module, ref[Model]] = WeakIdKeyDictionary()
+_QUANTISED = ("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized", "torch.nn.quantized")
+_LAST_LAYERS = {
+    nn.Softmax: PROBABILITIES,
+    nn.Softmax2d: PROBABILITIES,
+    nn.Sigmoid: PROBABILITIES,
+    nn.LogSoftmax: LOGITS,
+}
+_TASKS = {
+    "ForImageClassification": LOGITS,
+    "ForImageClassificationWithTeacher": LOGITS,
+    "ForVideoClassification": LOGITS,
+    "ForSemanticSegmentation": MAPS,
+    "ForObjectDetection": BOXES,
+}
+_PROBLEMS = {
+    "single_label_classification": LOGITS,
+    "multi_label_classification": MULTILABEL,
+    "regression": NUMBER,
+}
+_YOLO = {  # ultralytics: probabilities beside logits; boxes with a row for each class behind 4
+    "ClassificationModel": Output(PROBABILITIES, 0, is_said=False),
+    "DetectionModel": Output(BOXES, lambda out: out[0][:, 4:].amax(-1), is_said=False),
+}
+_FAMILIES = {
+    "torchvision.models.segmentation": MAPS,
+    "torchvision.models.detection": BOXES,
+    "torchvision.models": LOGITS,
+    "segmentation_models_pytorch": MAPS,
+}
 
 
 def as_model(network: nn.Module | Model) -> Model:
@@ -130,7 +176,7 @@ def wrap(
             changes["is_guessed"] = False
         return replace(module, **changes) if changes else module
     network = network_of(module)
-    refuse_unsuitable(network)
+    _refuse_unsuitable(network)
     kind = type(network).__name__
     given = None if example is None else example_input(example)
     if given is not None:
@@ -191,3 +237,133 @@ def _labels(categories: Sequence[str]) -> tuple[str, ...]:
             )
         )
     return labels
+
+
+def _refuse_unsuitable(module: object) -> None:
+    """Refuse a module whose layers no hook can see, or whose numbers are not there.
+
+    Raises:
+        ModelError: it is no module, or a scripted, traced, lazy, meta, sparse or quantised one; or
+            a name in it has a dot. A scripted module among its own is a layer like another.
+    """
+    if not isinstance(module, nn.Module):
+        raise ModelError(
+            say("wrap takes a torch.nn.Module, not {name}.", name=type(module).__name__)
+        )
+    kind = type(module).__name__
+    if isinstance(module, torch.jit.ScriptModule):
+        made = "traced" if isinstance(module, TracedModule) else "scripted"
+        name = getattr(module, "original_name", kind)
+        raise ModelError(
+            say(
+                "{name} is a {made} TorchScript module, whose layers run outside of Python "
+                "where no hook sees them; wrap the module that it was {made} from, or export "
+                "that with torch.export.",
+                name=name,
+                made=made,
+            )
+        )
+    for name, part in module.named_modules():
+        names = [key for key, _ in part._modules.items()]  # a script's has no other way
+        wrong = next((key for key in names if "." in key or not key), None)
+        if wrong is not None:
+            raise ModelError(
+                say(
+                    "{kind} has a module called {name!r}{container}: names with a dot, or without "
+                    "a letter, stand for other layers; give it another name, then wrap it.",
+                    kind=kind,
+                    name=wrong,
+                    container=say(" in {name}", name=name) if name else "",
+                )
+            )
+        if type(part).__module__.startswith(_QUANTISED):
+            _refuse_quantised(
+                kind, say("layer {name!r}", name=name) if name else say("its one layer")
+            )
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        _refuse_tensor(kind, name, tensor)
+
+
+def _refuse_tensor(kind: str, name: str, tensor: Tensor) -> None:
+    if is_lazy(tensor):
+        raise ModelError(
+            say(
+                "{kind} is lazy: the shape of {name} is not known before its first pass; run "
+                "the module once on an input, then wrap it.",
+                kind=kind,
+                name=name,
+            )
+        )
+    if tensor.is_meta:
+        raise ModelError(
+            say(
+                "{kind} is on the meta device, where {name} has a shape and no values; move "
+                "it with to_empty(device='cpu') and load its state dict, then wrap it.",
+                kind=kind,
+                name=name,
+            )
+        )
+    if tensor.layout != torch.strided or tensor.is_nested:
+        raise ModelError(
+            say(
+                "{kind} has a sparse tensor in {name}, which layers do not compute with as "
+                "with others; put {name}.to_dense() in its place, then wrap it.",
+                kind=kind,
+                name=name,
+            )
+        )
+    if tensor.is_quantized:
+        _refuse_quantised(kind, name)
+
+
+def _refuse_quantised(kind: str, where: str) -> NoReturn:
+    raise ModelError(
+        say(
+            "{kind} is quantised ({modules}): its layers put out whole numbers with a "
+            "scale, not the numbers that are shown here; wrap the float module that it "
+            "was made from.",
+            kind=kind,
+            modules=where,
+        )
+    )
+
+
+def stated_output(network: nn.Module) -> Output:
+    """Return what the network's output is, as far as it states that, without running it.
+
+    Of Hugging Face's networks by their task and ``config.problem_type``, of timm's by
+    ``num_classes``, of torchvision's, segmentation-models-pytorch's and ultralytics' by their
+    package; of any other by a softmax, a sigmoid or an identity in the place of the last layer.
+
+    >>> from hookviz.models.wrapping import stated_output
+    >>> stated_output(torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.Sigmoid())).kind
+    'probabilities'
+    """
+    if is_of(network, "ultralytics"):
+        return _YOLO.get(type(network).__name__, Output(is_said=False))
+    last = list(network.modules())[-1]
+    kind = next((kind for layer, kind in _LAST_LAYERS.items() if isinstance(last, layer)), "")
+    return Output(kind or _of_library(network, last), is_said=False)
+
+
+def _of_library(network: nn.Module, last: nn.Module) -> str:
+    config = getattr(network, "config", None)
+    if is_of(network, "transformers") and config is not None:
+        return _of_task(network, config)
+    if isinstance(getattr(network, "pretrained_cfg", None), dict):
+        return LOGITS if getattr(network, "num_classes", 0) else EMBEDDING
+    kind = next((kind for package, kind in _FAMILIES.items() if is_of(network, package)), "")
+    is_headless = isinstance(last, nn.Identity) and kind in ("", LOGITS)
+    return EMBEDDING if is_headless else kind
+
+
+def _of_task(network: nn.Module, config: Any) -> str:
+    """Return what a network of Hugging Face puts out; without a task that is an embedding."""
+    names = [base.__name__ for base in type(network).__mro__]
+    task = next((task for task in _TASKS if any(name.endswith(task) for name in names)), None)
+    if task is None:
+        return EMBEDDING
+    if _TASKS[task] != LOGITS:
+        return _TASKS[task]
+    stated = _PROBLEMS.get(str(getattr(config, "problem_type", None)))
+    return stated or (NUMBER if getattr(config, "num_labels", 0) == 1 else LOGITS)

@@ -23,7 +23,7 @@ from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import Cell, View
 from hookviz.language.saying import say
 from hookviz.language.speaking import current, speaking
-from hookviz.models.copying import copied
+from hookviz.models.derived_models import copied
 from hookviz.models.wrapping import wrap
 from hookviz.notebook import client
 from hookviz.notebook.answers import Asked

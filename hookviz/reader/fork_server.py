@@ -12,10 +12,9 @@ import os
 import selectors
 import signal
 import socket
-import sys
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -24,9 +23,11 @@ from typing import Any
 
 from hookviz.errors import HookVizError
 from hookviz.language import catalogs, speaking
-from hookviz.reader import jobs
 from hookviz.reader.answer_file import AnswerWriter
 from hookviz.reader.confinement import confine, give_up_most
+
+Read = Callable[[mmap | bytes, Mapping[str, Any], AnswerWriter], Mapping[str, Any]]
+"""Takes the file, what it was asked for and room for arrays, and returns facts fit for JSON."""
 
 MOST_REQUEST = 64 * 1024
 """Bytes of a request, beside the files that come with it."""
@@ -76,7 +77,7 @@ def main(control: int, targets: Mapping[str, str]) -> None:
         control: descriptor of the socket to the app.
         targets: of jobs, by their names.
     """
-    reads = {name: jobs.load(target) for name, target in targets.items()}
+    reads = {name: _load(target) for name, target in targets.items()}
     _load_words()
     gc.collect()
     gc.freeze()  # a child's collection would copy every page
@@ -86,7 +87,7 @@ def main(control: int, targets: Mapping[str, str]) -> None:
 class _Server:
     """The loop: requests, ends of children, deadlines."""
 
-    def __init__(self, control: socket.socket, reads: Mapping[str, jobs.Read]) -> None:
+    def __init__(self, control: socket.socket, reads: Mapping[str, Read]) -> None:
         self._control, self._reads = control, reads
         self._children: dict[int, _Child] = {}
         self._waiting: tuple[int, socket.socket] | None = None  # a process, and how to tell it
@@ -215,7 +216,7 @@ class _Server:
                     continue  # nobody waits for it any more
 
 
-def _child(reads: Mapping[str, jobs.Read], mouth: socket.socket) -> None:
+def _child(reads: Mapping[str, Read], mouth: socket.socket) -> None:
     """Wait for a request, read its file in this process, and end it."""
     code = _UNCONFINED
     try:
@@ -235,7 +236,7 @@ def _child(reads: Mapping[str, jobs.Read], mouth: socket.socket) -> None:
         os._exit(code)
 
 
-def _answer(read: jobs.Read, given: int, options: Mapping[str, Any], writer: AnswerWriter) -> None:
+def _answer(read: Read, given: int, options: Mapping[str, Any], writer: AnswerWriter) -> None:
     log = _LogLines()
     logging.getLogger("hookviz").addHandler(log)
     size = os.lseek(given, 0, os.SEEK_END)
@@ -262,5 +263,17 @@ def _load_words() -> None:
     warnings.simplefilter("ignore")  # to show one, Python would open the line's file
 
 
-if __name__ == "__main__":
-    main(int(sys.argv[1]), json.loads(sys.argv[2]))
+def _load(target: str) -> Read:
+    """Import the function of a job, and let its module load what it will need."""
+    module_name, _, name = target.partition(":")
+    module = import_module(module_name)
+    getattr(module, "preload", lambda: None)()
+    read: Read = getattr(module, name)
+    return read
+
+
+def read_nothing(
+    _data: mmap | bytes, _options: Mapping[str, Any], _answer: AnswerWriter
+) -> Mapping[str, Any]:
+    """Answer, which shows that a process can be confined here."""
+    return {}

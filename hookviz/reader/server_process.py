@@ -13,9 +13,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hookviz.language import catalogs
-from hookviz.reader import answer_file, jobs
+from hookviz.reader import answer_file
 from hookviz.reader.answer_file import BadAnswerError
 from hookviz.reader.fork_server import MOST_REQUEST
+from hookviz.reader.wall import JOBS
 
 _PATIENCE = 10.0  # seconds beyond the deadline, until the server counts as hung
 _END = 5.0  # seconds that the server has to end
@@ -67,7 +68,7 @@ class ServerProcess:
         mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         environment |= _OF_ITS_OWN
-        targets = {name: job.target for name, job in jobs.JOBS.items()}
+        targets = {name: job.target for name, job in JOBS.items()}
         told = [str(its.fileno()), json.dumps(targets), json.dumps(sys.path)]
         with its:
             self._process = subprocess.Popen(  # noqa: S603 - our own program, and no shell

@@ -1,7 +1,8 @@
 """Read files behind the wall, where it is up: in processes of their own, with nothing to reach.
 
 The app puts it up. Where it is not, and on systems without the means, files are read in the process
-that wants them.
+that wants them. `JOBS` lists the functions that read there. A file that ends its process is refused
+in a sentence that says why.
 """
 
 import logging
@@ -15,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from hookviz.errors import HookVizError, ImageError, ModelError, WeightsError, shorten
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
-from hookviz.reader import endings, jobs
 
 if TYPE_CHECKING:
     from hookviz.reader.server_process import Ended, ServerProcess
@@ -26,6 +27,33 @@ _log = logging.getLogger(__name__)
 _DEADLINE = 3  # times the processor time: others compute as well
 _PROCESSORS = ("x86_64", "aarch64")  # whose system calls `confinement` knows
 _TRIAL_BYTES = 64 * 1024 * 1024
+_MEGABYTE = 1024 * 1024
+_KILLED, _OUT_OF_TIME = -9, -24  # by SIGKILL and SIGXCPU, which Windows lacks
+_LONGEST, _LONGEST_LINE, _MOST_LINES = 1000, 300, 10
+_ERRORS = {kind.__name__: kind for kind in (HookVizError, ImageError, ModelError, WeightsError)}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Way to read a kind of file.
+
+    Attributes:
+        target: ``package.module:function``, of type `hookviz.reader.fork_server.Read`. The module
+            may have a function ``preload``, run once before the first file: nothing can be imported
+            behind the wall.
+        error: what is raised for a file that ends its reader.
+    """
+
+    target: str
+    error: type[HookVizError]
+
+
+JOBS: dict[str, Job] = {
+    "nothing": Job("hookviz.reader.fork_server:read_nothing", HookVizError),
+    "image": Job("hookviz.images.confined:read_image", ImageError),
+    "frames": Job("hookviz.images.confined:read_frames", ImageError),
+    "pickles": Job("hookviz.models.checkpoints.guards:follow_pickles", WeightsError),
+}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -85,7 +113,7 @@ def read(
     """Have a file read in a process of its own, and return what it was read as.
 
     Args:
-        job: its name in `hookviz.reader.jobs.JOBS`.
+        job: its name in `JOBS`.
         data: the file's bytes, or a descriptor of the file, open to read.
         options: for the job, fit for JSON and short; ``name`` is what messages call the file.
         memory: bytes that it may take; as many may come back.
@@ -96,12 +124,12 @@ def read(
             reader raises.
     """
     request = _request(job, options, memory, seconds)
-    kind, name = jobs.JOBS[job].error, str(options.get("name", "file"))
+    kind, name = JOBS[job].error, str(options.get("name", "file"))
     with _at_once:
         ended = _ended(request, data)
     if ended is None:
-        raise kind(say("{file} can't be read at the moment. Try again.", file=endings.quoted(name)))
-    endings.check(ended, kind, name, request)
+        raise kind(say("{file} can't be read at the moment. Try again.", file=quoted(name)))
+    _check(ended, kind, name, request)
     return Answer((ended.header or {})["facts"], ended.arrays)
 
 
@@ -176,3 +204,72 @@ def _replace(gone: "ServerProcess") -> None:
         if _state.server is gone:  # else another thread has done it
             _state.server = _start() if _state.users else None
             gone.end()
+
+
+def _check(ended: "Ended", kind: type[HookVizError], name: str, request: Mapping[str, Any]) -> None:
+    """Raise unless there are facts; what the reader logged is logged.
+
+    Args:
+        ended: how the process ended.
+        kind: what to raise where the file ended it.
+        name: what to call the file.
+        request: what was asked for.
+
+    Raises:
+        HookVizError: of that kind, or the reader's own.
+    """
+    header = ended.header
+    if header is None:
+        _log.warning("%r ended its reader: %s", shorten(name), ended)
+        raise kind(_why(ended, name, request))
+    lines = header.get("log")
+    for line in lines[:_MOST_LINES] if isinstance(lines, list) else ():
+        _log.info("%s", _clean(line, _LONGEST_LINE))
+    error = header.get("error")
+    if error == MemoryError.__name__:
+        raise kind(_too_large(name, request))
+    if error is not None:
+        raise _ERRORS.get(str(error), kind)(_clean(header.get("text"), _LONGEST))
+    if not isinstance(header.get("facts"), dict):
+        raise kind(crashed(name))
+
+
+def crashed(name: str) -> str:
+    """Return the sentence for a file whose reader crashed, or answered what can't be."""
+    return say(
+        "{file} made its reader crash: it is damaged, or was made to do so. Get the file again, "
+        "or save it anew.",
+        file=quoted(name),
+    )
+
+
+def quoted(name: str) -> str:
+    """Return a file's name as sentences have it."""
+    return repr(shorten(name))
+
+
+def _why(ended: "Ended", name: str, request: Mapping[str, Any]) -> str:
+    if ended.late or ended.code == _OUT_OF_TIME:
+        return say(
+            "{file} takes longer than {seconds} seconds to read. Save it anew with another "
+            "program, or give another file.",
+            file=quoted(name),
+            seconds=request["seconds"],
+        )
+    if ended.code == _KILLED:  # by the kernel, which had no memory left
+        return _too_large(name, request)
+    return crashed(name)
+
+
+def _too_large(name: str, request: Mapping[str, Any]) -> str:
+    return say(
+        "{file} takes more than {size:,} MB of memory to read; give a smaller version.",
+        file=quoted(name),
+        size=request["memory"] // _MEGABYTE,
+    )
+
+
+def _clean(text: object, longest: int) -> str:
+    """Return a text that came out without signs that can't be shown, and no longer than that."""
+    whole = str(text).encode("utf-8", "replace").decode("utf-8")
+    return shorten("".join(letter if letter.isprintable() else " " for letter in whole), longest)

@@ -1,23 +1,47 @@
-"""Make what all sessions of the process share: models, activations' bound, queue, metrics.
+"""Make what all sessions of the process share: models, activations' bound, queue, metrics, its end.
 
 Each is made when it is first asked for, after the settings were read.
 """
 
 import gc
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from hookviz.capturing.cache import Budget, ByteCache
 from hookviz.machine import memory
-from hookviz.machine.memory import Memory
+from hookviz.machine.memory import MEGABYTE, Memory
 from hookviz.serving.fair_queue import FairQueue
 from hookviz.serving.garbage import GarbageCollector
 from hookviz.serving.memory_reservations import MemoryReservations
 from hookviz.serving.model_pool import ModelPool
-from hookviz.settings import MEGABYTE, settings
+from hookviz.settings import settings
 
 if TYPE_CHECKING:
     from hookviz.serving.metrics import Metrics
+
+
+@dataclass(slots=True)
+class Shutdown:
+    """End of a process: a flag to look at, which a signal's handler may set.
+
+    A handler runs between any two instructions of the main thread, where nothing may be waited for.
+
+    Attributes:
+        has_begun: whether the process has been told to end; what it would begin now is lost.
+    """
+
+    has_begun: bool = False
+
+
+@cache
+def shutdown() -> Shutdown:
+    """Return the end of this process.
+
+    >>> shutdown().has_begun
+    False
+    """
+    return Shutdown()
 
 
 @cache

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from hookviz.capturing.cache import ByteCache
+from hookviz.machine.memory import MEGABYTE
 from hookviz.serving import capacity
-from hookviz.settings import MEGABYTE, settings
+from hookviz.settings import settings
 
 SECONDS = 600.0
 """How long a photograph is kept after its page has gone."""

@@ -31,7 +31,7 @@ def translate_oom(label: str) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OutOfMemoryError) or not memory.is_short_of_memory(error):
             raise
-        free_caches()
+        _free_caches()
         if isinstance(error, HookVizError):
             raise
         raise OutOfMemoryError(
@@ -54,12 +54,12 @@ def with_retry(label: str, work: Callable[[], _Result]) -> _Result:
     except Exception as error:
         if not memory.is_short_of_memory(error):
             raise
-    free_caches()
+    _free_caches()
     with translate_oom(label):
         return work()
 
 
-def free_caches() -> None:
+def _free_caches() -> None:
     """Drop all that can be computed or loaded again: activations, and models that nobody uses."""
     budget = capacity.activation_budget()
     kept = budget.give_back(budget.used)

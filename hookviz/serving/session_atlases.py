@@ -17,7 +17,7 @@ from hookviz.errors import HookVizError
 from hookviz.language.saying import mark, say
 from hookviz.language.speaking import current, speak
 from hookviz.serving import capacity, logs, out_of_memory
-from hookviz.serving.memory_needs import own_pass_need
+from hookviz.serving.memory_reservations import own_pass_need
 from hookviz.types import Model
 
 MOST = 200

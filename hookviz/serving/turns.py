@@ -1,20 +1,155 @@
-"""Give a session its turn to compute, and log and measure the run."""
+"""Give a session its turn to compute: its time, how it lets others in, its log and its numbers.
+
+`RunSlot` bounds one run's time, and lets others in while it computes for long. `WatchedRun` is a
+turn for somebody who may go away, who is told how far it is.
+"""
 
 import secrets
 import time
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from hookviz.errors import HookVizError
+from hookviz.hooking.torch_functions import EveryFunction
 from hookviz.language.saying import say
 from hookviz.serving import capacity, logs, out_of_memory
-from hookviz.serving.fair_queue import OnPosition
+from hookviz.serving.fair_queue import FairQueue, OnPosition
 from hookviz.serving.memory_reservations import MemoryNeed
-from hookviz.serving.run_slot import RunSlot
-from hookviz.serving.time_limit import TooLongError
+from hookviz.serving.time_limit import TimeLimit, TooLongError
+from hookviz.types import Progress, ignore
 
+YIELD_INTERVAL = 0.25
+"""Seconds for which a long run computes before it lets others in."""
+Check = Callable[[], None]
+"""Called often while something computes; what it raises ends that."""
 PATIENCE = 0.3
 """Seconds after which a person wants to know what is waited for."""
+
+
+class RunSlot:
+    """Turn in the queue that a run has now: its time limit, and how it yields.
+
+    Attributes:
+        limit: when the run has to be over; the time in which others were let in does not count.
+        yielded: seconds of that so far.
+    """
+
+    def __init__(self, queue: FairQueue, owner: Hashable, label: str) -> None:
+        """Begin the time limit now.
+
+        Args:
+            queue: the queue that the turn is of.
+            owner: whose it is.
+            label: what is run, in a person's words.
+        """
+        self.limit = TimeLimit.from_now(label)
+        self.yielded = 0.0
+        self._queue, self._owner = queue, owner
+        self._since = time.monotonic()
+
+    def yielding(
+        self,
+        progress: Progress = ignore,
+        on_position: OnPosition | None = None,
+        *,
+        interval: float = YIELD_INTERVAL,
+    ) -> Progress:
+        """Return a progress callback that lets others in once this run has computed for long.
+
+        What is borrowed for the run, such as a replica, stays its own meanwhile.
+
+        Args:
+            progress: called with the share done.
+            on_position: called with the position in the queue while others compute, as by
+                `FairQueue.turn`.
+            interval: seconds for which it computes without a pause.
+
+        Raises:
+            TooLongError: from the callback, once the time is over.
+        """
+
+        def checked(share: float) -> None:
+            self.limit.check()
+            progress(share)
+            if share >= 1 or time.monotonic() - self._since < interval:
+                return
+            waited = self._queue.yield_turn(self._owner, on_position)
+            if waited:
+                self.yielded += waited
+                self.limit = self.limit.later(waited)
+                self._since = time.monotonic()
+
+        return checked
+
+
+class WatchedRun:
+    """Turn whose every progress callback asks first whether anybody waits for it still."""
+
+    def __init__(
+        self, slot: RunSlot, check: Check, report: Progress, on_position: OnPosition
+    ) -> None:
+        """Watch a turn.
+
+        Args:
+            slot: the turn.
+            check: raises where nobody waits any more.
+            report: called with the share done.
+            on_position: called with the place in the queue while others are let in.
+        """
+        self._slot, self._check, self._report = slot, check, report
+        self._on_position = on_position
+
+    @property
+    def limit(self) -> "WatchedLimit":
+        """Return when the run has to be over."""
+        return WatchedLimit(self._slot.limit, self._check, self._report)
+
+    def yielding(self, progress: Progress = ignore) -> Progress:
+        """Return a progress callback that lets others compute meanwhile."""
+        watched = _watched(progress, self._check, self._report)
+        return self._slot.yielding(watched, self._on_position)
+
+
+class WatchedLimit:
+    """Time limit of a `WatchedRun`."""
+
+    def __init__(self, limit: TimeLimit, check: Check, report: Progress) -> None:
+        """Watch a limit, as `WatchedRun` says."""
+        self._limit, self._check, self._report = limit, check, report
+
+    def within(self, progress: Progress = ignore) -> Progress:
+        """Return `progress` as one that raises once the time is over or nobody waits any more."""
+        return self._limit.within(_watched(progress, self._check, self._report))
+
+    @contextmanager
+    def over_torch(self) -> Iterator[None]:
+        """Have any function of torch raise likewise in the block."""
+        with self._limit.over_torch(), _CheckedTorch(self._check):
+            yield
+
+
+class _CheckedTorch(EveryFunction):
+    """Torch function mode that checks before every call."""
+
+    def __init__(self, check: Check) -> None:
+        super().__init__()
+        self._check = check
+
+    def called(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        self._check()
+        return func(*args, **kwargs)
+
+
+def _watched(progress: Progress, check: Check, report: Progress) -> Progress:
+    def watched(share: float) -> None:
+        check()
+        report(share)
+        progress(share)
+
+    return watched
 
 
 @contextmanager

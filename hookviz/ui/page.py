@@ -17,7 +17,7 @@ from hookviz.lenses.contract.lens import Lens
 from hookviz.lessons.lesson import Lesson
 from hookviz.lessons.part import LessonScene
 from hookviz.markup import data_url
-from hookviz.models.sources import source_of
+from hookviz.models.catalog import source_of
 from hookviz.serving import out_of_memory
 from hookviz.types import Capture, Model, ModelInput
 from hookviz.ui.classroom import membership

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import streamlit as st
 
 from hookviz.errors import ImageError
-from hookviz.images.pages import page_count
+from hookviz.images.choices import page_count
 from hookviz.language.saying import say
+from hookviz.machine.memory import MEGABYTE
 from hookviz.serving.kept_photographs import OwnFile, kept_photographs
-from hookviz.settings import MEGABYTE
 from hookviz.types import InputImage
 from hookviz.ui.components.gallery import Thumbnail, thumbnail
 from hookviz.ui.serving import resources

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from hookviz.language.saying import say
-from hookviz.serving.run_slot import RunSlot
+from hookviz.serving.turns import RunSlot
 from hookviz.wording import time_left
 
 _PATIENCE = 0.5  # seconds after which a person wants to know how far it is

@@ -6,7 +6,7 @@ import torch
 
 import hookviz
 from hookviz.capturing.image_shards import image_shards, needs_of
-from hookviz.images.urls import ImageUrl
+from hookviz.images.files import ImageUrl
 
 
 def test_shards_hold_all_images_in_order() -> None:

@@ -11,7 +11,7 @@ import torchvision
 import hookviz
 from hookviz.cli import options
 from hookviz.models import catalog
-from hookviz.models.fetching.progress import TransferStatus
+from hookviz.models.fetching.transfers import TransferStatus
 from hookviz.settings import settings
 from tests.cli.command import (
     in_terminal,

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from hookviz.cli.input_files import destinations, each, existing, expand
+from hookviz.cli.input_files import destinations, each, existing
 from hookviz.errors import HookVizError, ImageError, SettingError, UnknownLayerError
+from hookviz.images.files import expand
 from tests.cli.command import save_pictures
 
 SUFFIXES = (".png", ".pdf")

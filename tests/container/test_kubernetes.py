@@ -13,7 +13,7 @@ import yaml
 
 from hookviz.errors import UnknownNameError
 from hookviz.settings import host_names, read_settings
-from hookviz.ui.serving import deep_health
+from hookviz.ui.serving import lifecycle
 from tests.container.kustomize import APP, FOLDER, OVERLAYS, ROOT, Cluster
 from tests.container.test_image import LAST, environment, of
 
@@ -108,8 +108,8 @@ def test_probes_ask_for_a_run_of_the_page_and_wait_longer_than_the_app(cluster: 
     app = cluster.app()
     names = ("startupProbe", "readinessProbe", "livenessProbe")
     for name in names:
-        assert app[name]["httpGet"] == {"path": deep_health.route().path, "port": "http"}
-        assert app[name]["timeoutSeconds"] > deep_health._PATIENCE
+        assert app[name]["httpGet"] == {"path": lifecycle.HEALTH_PATH, "port": "http"}
+        assert app[name]["timeoutSeconds"] > lifecycle._CHECK_TIMEOUT_S
     start, ready, live = (seconds(app[name]) for name in names)
     assert start >= 60, "what the image gives it"
     assert ready < live, "first no more visitors, and only then an end"

@@ -13,10 +13,10 @@ from hookviz.classroom.classes import classes
 from hookviz.classroom.question import ask_riddle, read_question
 from hookviz.classroom.riddle import Riddle
 from hookviz.errors import ClassroomError
-from hookviz.ui.serving import backpressure, class_route, connections, lifecycle
-from hookviz.ui.serving.client_address import client_address
+from hookviz.ui.serving import class_route, connections, flow_control, lifecycle
+from hookviz.ui.serving.visitors import client_address
 
-backpressure.SEND_TIMEOUT = 2.0
+flow_control.SEND_TIMEOUT = 2.0
 class_route._PATIENCE = class_route._SILENCE = 1.0
 
 

@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from hookviz.ui.serving import backpressure, connections, early_server, lifecycle
+from hookviz.ui.serving import connections, early_server, flow_control, lifecycle
 
-backpressure.SEND_TIMEOUT = 2.0
+flow_control.SEND_TIMEOUT = 2.0
 
 app = st.App(
     early_server.SCRIPT,

@@ -13,9 +13,9 @@ from starlette.routing import Route
 from hookviz.hooking import replicas
 from hookviz.live.streams import streams
 from hookviz.serving import capacity
-from hookviz.ui.serving import backpressure, connections, lifecycle
+from hookviz.ui.serving import connections, flow_control, lifecycle
 
-backpressure.SEND_TIMEOUT = 2.0
+flow_control.SEND_TIMEOUT = 2.0
 
 
 async def probe(_request: Request) -> JSONResponse:

@@ -6,7 +6,7 @@ from torch.nn.utils import prune as theirs
 import hookviz
 from hookviz.explaining.pruned_network import following_norms
 from hookviz.explaining.pruning import METHODS
-from hookviz.models.changed_weights import tensors_of
+from hookviz.models.derived_models import tensors_of
 from hookviz.types import Model
 from tests.explaining.test_pruning import pruned_by_torch
 from tests.networks import as_model, plain_network, random_input, seeded

@@ -11,7 +11,7 @@ from PIL import Image
 
 import hookviz
 from hookviz.images.bit_depth import in_window, window_of
-from hookviz.images.pages import MOST_PAGES, page_count
+from hookviz.images.choices import MOST_PAGES, page_count
 from tests.images.test_reading import png
 
 Array = NDArray[Any]

@@ -3,7 +3,7 @@
 import numpy as np
 
 import hookviz
-from hookviz.images.repainting import repainted
+from hookviz.images.preprocess import repainted
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.versions import Versions, pictures_of, versions
 from tests.lessons.parts.scenes import star

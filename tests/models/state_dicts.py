@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torchvision import models
 
 from hookviz.models import catalog, networks, shapesnet
-from hookviz.models.state_dict_mismatch import StateDictMismatchError
+from hookviz.models.networks import StateDictMismatchError
 from tests.networks import seeded
 
 State = dict[str, Tensor]

@@ -6,13 +6,24 @@ from typing import Any
 from weakref import ref
 
 import pytest
+import timm
 import torch
 from PIL import Image
+from segmentation_models_pytorch import Unet
 from torch import Tensor, nn
+from torchvision.models import resnet18
+from torchvision.models.segmentation import lraspp_mobilenet_v3_large
+from transformers import (
+    CLIPVisionConfig,
+    CLIPVisionModel,
+    ResNetConfig,
+    ResNetForImageClassification,
+    ResNetModel,
+)
 
 import hookviz
 from hookviz.capturing.cache import Budget
-from hookviz.models.wrapping import as_model
+from hookviz.models.wrapping import as_model, stated_output
 from tests.networks import Tiny, hook_count, random_input, seeded
 from tests.pictures import picture
 from tests.repositories import LABELS, vit
@@ -308,3 +319,173 @@ def test_the_size_that_a_network_states_holds_beside_a_function() -> None:
     small = hookviz.wrap(seeded(digits), lambda image: torch.zeros(1, 28, 28))
     hookviz.list_layers(small)
     assert small.input_shape == (1, 28, 28)
+
+
+def scripted() -> nn.Module:
+    module: nn.Module = torch.jit.script(nn.Sequential(nn.Conv2d(3, 4, 3)))
+    return module
+
+
+def traced() -> nn.Module:
+    module: nn.Module = torch.jit.trace(  # type: ignore[no-untyped-call]
+        nn.Sequential(nn.Conv2d(3, 4, 3)), torch.zeros(1, 3, 8, 8)
+    )
+    return module
+
+
+def sparse() -> nn.Module:
+    layer = nn.Linear(4, 4)
+    layer.weight = nn.Parameter(torch.eye(4).to_sparse())
+    return nn.Sequential(layer)
+
+
+def quantised() -> nn.Module:
+    from torch.ao.nn.quantized import Conv2d  # noqa: PLC0415
+
+    return nn.Sequential(Conv2d(3, 4, 3))  # type: ignore[no-untyped-call]
+
+
+def on_meta() -> nn.Module:
+    return seeded(Tiny).to("meta")
+
+
+UNSUITABLE: dict[str, tuple[Callable[[], nn.Module], str]] = {
+    "scripted": (scripted, "Sequential is a scripted TorchScript module.*scripted from"),
+    "traced": (traced, "Sequential is a traced TorchScript module.*traced from"),
+    "lazy": (lambda: nn.Sequential(nn.LazyConv2d(4, 3)), "is lazy: .* 0.weight .*run the module"),
+    "meta": (on_meta, "Tiny is on the meta device.*to_empty"),
+    "sparse": (sparse, "sparse tensor in 0.weight.*to_dense"),
+    "quantised": (quantised, "is quantised .layer '0'.*wrap the float module"),
+}
+pytestmark = pytest.mark.filterwarnings("ignore")  # torch's own, of what is about to go
+
+
+@pytest.mark.parametrize(("build", "reason"), UNSUITABLE.values(), ids=UNSUITABLE)
+def test_what_cannot_be_looked_at_is_named_with_what_to_do(
+    build: Callable[[], nn.Module], reason: str
+) -> None:
+    with pytest.raises(hookviz.ModelError, match=reason):
+        hookviz.wrap(build())
+
+
+def test_what_follows_the_advice_is_taken() -> None:
+    lazy = nn.Sequential(nn.LazyConv2d(4, 3))
+    lazy(torch.zeros(1, 3, 8, 8))
+    assert hookviz.list_layers(hookviz.wrap(lazy))
+    on_meta = copy.deepcopy(seeded(Tiny)).to("meta").to_empty(device="cpu")
+    on_meta.load_state_dict(seeded(Tiny).state_dict())
+    assert hookviz.wrap(on_meta).digest == hookviz.wrap(seeded(Tiny)).digest
+
+
+@pytest.mark.parametrize(
+    ("inside", "key", "said"),
+    [
+        (False, "a.b", r"Sequential has a module called 'a\.b': names with a dot"),
+        (True, "a.b", r"Sequential has a module called 'a\.b' in 1: names with a dot"),
+        (True, "", r"Sequential has a module called '' in 1: .* without a letter"),
+    ],
+)
+def test_a_name_that_stands_for_another_layer_is_told(*, inside: bool, key: str, said: str) -> None:
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Sequential(nn.ReLU()))
+    (network[1] if inside else network)._modules[key] = nn.Conv2d(4, 4, 1)
+    with pytest.raises(hookviz.ModelError, match=said):
+        hookviz.wrap(network)
+
+
+@pytest.mark.parametrize("build", [scripted, traced])
+def test_a_script_among_other_layers_is_one_of_them(build: Callable[[], nn.Module]) -> None:
+    network = nn.Sequential(nn.Conv2d(3, 3, 1), build())
+    model = hookviz.wrap(network, hookviz.Preprocess(16, 16))
+    names = [layer.name for layer in hookviz.list_layers(model, kind="all")]
+    assert names == ["0", "1"]
+    image = torch.rand(1, 3, 16, 16)
+    with torch.no_grad():
+        theirs = network(image)[0]
+    torch.testing.assert_close(hookviz.capture(model, image, "1")["1"].values, theirs)
+
+
+def _headless() -> nn.Module:
+    network: nn.Module = resnet18()
+    network.fc = nn.Identity()
+    return network
+
+
+def _hugging_face(**options: Any) -> nn.Module:
+    config = ResNetConfig(embedding_size=4, hidden_sizes=[4], depths=[1], **options)
+    network: nn.Module = ResNetForImageClassification(config)
+    return network
+
+
+@pytest.mark.parametrize(
+    ("build", "kind"),
+    [
+        (Tiny, ""),
+        (resnet18, "logits"),
+        (_headless, "embedding"),
+        (lambda: nn.Sequential(Tiny(), nn.Softmax(1)), "probabilities"),
+        (lambda: nn.Sequential(Tiny(), nn.Sigmoid()), "probabilities"),
+        (lambda: nn.Sequential(Tiny(), nn.LogSoftmax(1)), "logits"),
+        (lambda: lraspp_mobilenet_v3_large(weights=None, weights_backbone=None), "maps"),
+        (
+            lambda: Unet(
+                "resnet18", encoder_weights=None, encoder_depth=3, decoder_channels=(8, 8, 8)
+            ),
+            "maps",
+        ),
+        (lambda: timm.create_model("resnet10t"), "logits"),
+        (lambda: timm.create_model("resnet10t", num_classes=0), "embedding"),
+        (lambda: _hugging_face(num_labels=3), "logits"),
+        (lambda: _hugging_face(num_labels=1), "number"),
+        (
+            lambda: _hugging_face(num_labels=3, problem_type="multi_label_classification"),
+            "multilabel",
+        ),
+        (lambda: _hugging_face(num_labels=3, problem_type="regression"), "number"),
+        (
+            lambda: ResNetModel(ResNetConfig(embedding_size=4, hidden_sizes=[4], depths=[1])),
+            "embedding",
+        ),
+        (
+            lambda: CLIPVisionModel(
+                CLIPVisionConfig(
+                    hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2
+                )
+            ),
+            "embedding",
+        ),
+    ],
+)
+def test_a_network_states_what_it_puts_out(build: Callable[[], nn.Module], kind: str) -> None:
+    stated = stated_output(build())
+    assert stated.kind == kind
+    assert not stated.is_said
+
+
+class DetectionModel(nn.Module):
+    """Boxes as ultralytics puts them out: 4 numbers each, and a row for each class behind them."""
+
+    __module__ = "ultralytics.nn.tasks"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4 + 2, 1)
+        self.names = {0: "cat", 1: "dog"}
+
+    def forward(self, images: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        rows = self.conv(images).sigmoid().flatten(2)
+        return rows, {"feats": rows}
+
+
+def test_yolo_s_boxes_are_asked_by_class_and_its_images_are_not_normalised() -> None:
+    network = DetectionModel().eval()
+    model = hookviz.wrap(network)
+    assert model.categories == ("cat", "dog")
+    assert isinstance(model.preprocess, hookviz.Preprocess)
+    assert (model.preprocess.mean, model.preprocess.std) == ((0.0,) * 3, (1.0,) * 3)
+    image = torch.rand(1, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    cap = hookviz.capture(model, image, ())
+    with torch.no_grad():
+        best = network(image)[0][0, 4:].amax(-1)
+    assert cap.answer is not None
+    torch.testing.assert_close(cap.answer.values, best)
+    assert cap.answer.is_share

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from hookviz.errors import ImageError
-from hookviz.reader import jobs, wall
-from hookviz.reader.jobs import Job
+from hookviz.reader import wall
+from hookviz.reader.wall import JOBS, Job
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a wall is of Linux")
 _MEMORY = 64 * 2**20
@@ -22,7 +22,7 @@ _MEMORY = 64 * 2**20
 @pytest.fixture(scope="module")
 def up() -> Iterator[None]:
     for name in ("escape", "array", "crash", "hang", "memory"):
-        jobs.JOBS[name] = Job(f"tests.reader.hostile_jobs:{name}", ImageError)
+        JOBS[name] = Job(f"tests.reader.hostile_jobs:{name}", ImageError)
     wall.put_up()
     assert wall.is_up()
     yield

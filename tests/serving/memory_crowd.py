@@ -11,10 +11,11 @@ import torch
 
 import hookviz
 from hookviz.capturing import engine
+from hookviz.machine.memory import MEGABYTE
 from hookviz.models.catalog import find_model
 from hookviz.serving import capacity, turns
-from hookviz.serving.memory_needs import pass_need
-from hookviz.settings import MEGABYTE, settings
+from hookviz.serving.memory_reservations import pass_need
+from hookviz.settings import settings
 from hookviz.ui.serving import resources
 from hookviz.ui.state import ModelChoice
 

@@ -6,7 +6,7 @@ from streamlit.testing.v1 import AppTest
 
 BAR = """
 import streamlit as st
-from hookviz.serving.run_slot import RunSlot
+from hookviz.serving.turns import RunSlot
 from hookviz.serving.fair_queue import FairQueue
 from hookviz.ui import run_bar
 

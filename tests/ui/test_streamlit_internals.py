@@ -177,7 +177,7 @@ def test_what_is_used_of_an_object_is_there(owner: str, name: str) -> None:
 
 def test_messages_have_the_fields_that_are_read_and_no_kind_that_nobody_has_looked_at() -> None:
     """A new kind of message would be refused, and a new kind of click taken for a choice."""
-    from hookviz.ui.serving import message_filter, messages  # noqa: PLC0415 - may fail to import
+    from hookviz.ui.serving import connections, messages  # noqa: PLC0415 - may fail to import
     from hookviz.ui.streamlit_internals import BackMsg, ForwardMsg, WidgetState  # noqa: PLC0415
 
     def kinds(message: object, oneof: str) -> set[str]:
@@ -197,8 +197,8 @@ def test_messages_have_the_fields_that_are_read_and_no_kind_that_nobody_has_look
     assert not new, changed(f"the page's operations differ by {', '.join(new)}")
     new = kinds(WidgetState.DESCRIPTOR, "value") ^ (messages._TRIGGERS | CHOICES)
     assert not new, changed(f"what a widget holds differs by {', '.join(new)}")
-    assert message_filter._MESSAGES | {"backend_operation_request"} == FOR_VISITORS
-    assert message_filter._OPERATIONS < OPERATIONS
+    assert connections._MESSAGES | {"backend_operation_request"} == FOR_VISITORS
+    assert connections._OPERATIONS < OPERATIONS
 
 
 def test_what_a_run_put_out_is_sent_though_a_fragments_run_begins(

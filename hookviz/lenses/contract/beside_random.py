@@ -18,7 +18,7 @@ from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import localised, mark, say
 from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import Switch
-from hookviz.models.untrained import untrained
+from hookviz.models.derived_models import untrained
 
 _ALIKE, _APART = (
     0.5,

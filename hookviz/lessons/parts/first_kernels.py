@@ -10,7 +10,7 @@ from hookviz.explaining.conv_kernels import Kernels, conv_kernels
 from hookviz.language.saying import mark
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.part import Fact, LessonScene, Options, Part
-from hookviz.models.untrained import untrained
+from hookviz.models.derived_models import untrained
 from hookviz.types import LayerInfo, Pixels
 
 _MOST = 64  # kernels that are shown

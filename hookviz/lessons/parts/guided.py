@@ -11,7 +11,7 @@ from hookviz.language.saying import mark
 from hookviz.lessons.maps import Map, correlation
 from hookviz.lessons.part import Fact, LessonScene, Options, Part
 from hookviz.lessons.scores import own_scores
-from hookviz.models.untrained import untrained
+from hookviz.models.derived_models import untrained
 
 OWN, RANDOM = "own", "random"
 """Whose weights: the network's own, or random ones."""

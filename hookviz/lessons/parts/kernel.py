@@ -7,7 +7,7 @@ from hookviz.language.saying import mark, say
 from hookviz.lessons.kernels import PRESETS, Kernel, kernel_call, output_length
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice, whole_number
 from hookviz.lessons.pictures import grey_of
-from hookviz.models.changed_weights import tensors_of
+from hookviz.models.derived_models import tensors_of
 
 SIDE = 96
 """Cells on a side that the grey picture has at most, so that each of them can be seen."""

@@ -15,7 +15,7 @@ from hookviz.capturing.engine import capture
 from hookviz.language.saying import mark
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
-from hookviz.models.untrained import untrained
+from hookviz.models.derived_models import untrained
 from hookviz.types import Activation, LayerInfo
 
 Correlations = NDArray[np.float64]

@@ -8,7 +8,7 @@ import torch
 from hookviz.drawing.statistics import Levels
 from hookviz.explaining.adversarial import adversarial_input
 from hookviz.explaining.smallest_change import class_to_make
-from hookviz.images.repainting import check_repaints, repainted
+from hookviz.images.preprocess import check_repaints, repainted
 from hookviz.language.saying import mark, say
 from hookviz.lessons.chances import chance
 from hookviz.lessons.layers import layer_of

@@ -1,25 +1,93 @@
-"""Refuse harmful files before torch reads them: zip bombs, other archives, endless pickles."""
+"""Refuse files of weights that are harmful or no checkpoint, before torch reads them.
+
+Zip bombs, other archives and endless pickles are refused here. The errors say what works instead,
+and what kind of file it is by its first bytes, a zip's entries or its name.
+"""
 
 import io
+import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from mmap import mmap
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from hookviz.errors import shorten
+from hookviz.errors import WeightsError, shorten
 from hookviz.language.saying import joined, mark, say
-from hookviz.models.checkpoints.file_kinds import archive_kind
 from hookviz.models.checkpoints.pickle_check import (
     PickleTooLongError,
     UnsafeGlobalError,
     check_pickle,
 )
-from hookviz.models.checkpoints.refusals import damaged, unreadable, unsafe_file_error
 from hookviz.reader import wall
 
-if TYPE_CHECKING:  # on Linux alone
+if TYPE_CHECKING:
     from hookviz.reader.answer_file import AnswerWriter
 
+_WORKS = mark("HookViz reads .safetensors files, and state dicts saved by torch.save (.pt, .pth)")
+_SIGNS: tuple[tuple[int, bytes, str], ...] = (  # offset, bytes, and what kind of file has them
+    (
+        0,
+        b"version https://git-lfs",
+        mark(
+            "it is a Git LFS pointer, a few lines that stand for the real file; `git lfs "
+            "pull` fetches that"
+        ),
+    ),
+    (0, b"\x89HDF\r\n\x1a\n", mark("it is an HDF5 file, as Keras saves models (.h5)")),
+    (4, b"TFL3", mark("it is a TensorFlow Lite model")),
+    (0, b"\x08\x01\x12", mark("it is a TensorFlow SavedModel")),
+    (0, b"GGUF", mark("it is a GGUF file, made for language models")),
+    (0, b"\x93NUMPY", mark("it is a NumPy array (.npy)")),
+    (0, b"\x1f\x8b", mark("it is compressed by gzip; unpack it first")),
+    (0, b"BZh", mark("it is compressed by bzip2; unpack it first")),
+    (0, b"\xfd7zXZ", mark("it is compressed by xz; unpack it first")),
+    (0, b"\x28\xb5\x2f\xfd", mark("it is compressed by zstd; unpack it first")),
+    (0, b"7z\xbc\xaf", mark("it is a 7-Zip archive; unpack it first")),
+    (0, b"Rar!", mark("it is a RAR archive; unpack it first")),
+    (257, b"ustar", mark("it is a tar archive; unpack it first")),
+    (0, b"\x89PNG", mark("it is a picture (PNG)")),
+    (0, b"\xff\xd8\xff", mark("it is a picture (JPEG)")),
+    (0, b"%PDF", mark("it is a PDF document")),
+)
+_STARTS = (  # as regular expressions
+    (
+        rb"(\xef\xbb\xbf)?\s*<(!doctype|html|head|\?xml|!--)",
+        mark("it is a web page, so the download went wrong"),
+    ),
+    (rb'(?s)\s*\{.*"weight_map"', mark("it is the index of a checkpoint in several files")),
+    (rb"(\xef\xbb\xbf)?\s*[\[{]", mark("it is JSON text")),
+    (
+        rb"\x80[\x02-\x05]|\(dp0|\(lp0|c\w+\n",
+        mark(
+            "it is a Python pickle that torch.save did not write, and HookViz never runs "
+            "code from a file"
+        ),
+    ),
+    (rb"\x08[\x02-\x1f][\x12\x3a\x42]", mark("it is an ONNX model")),
+)
+_SUFFIXES = {
+    ".onnx": mark("by its name it is an ONNX model"),
+    ".pb": mark("by its name it is a TensorFlow graph"),
+    ".h5": mark("by its name it is a Keras model"),
+    ".caffemodel": mark("by its name it is a Caffe model"),
+    ".mlmodel": mark("by its name it is a Core ML model"),
+    ".index": mark("by its name it is part of a TensorFlow checkpoint"),
+}
+_ARCHIVES = (  # what an entry of a zip is called, and what kind of zip has it
+    (r"(^|/)saved_model\.pb$", mark("it is a zipped TensorFlow SavedModel")),
+    (r"(^|/)model\.weights\.h5$", mark("it is a Keras model (.keras)")),
+    (
+        r"(^|/)archive_format$|exported_program",
+        mark("it is a program saved by torch.export (.pt2)"),
+    ),
+    (r"\.npy$", mark("it holds NumPy arrays (.npz)")),
+    (r"\[Content_Types\]\.xml$", mark("it is an office document")),
+    (
+        r"\.(pth?|safetensors|ckpt|bin)$",
+        mark("it is a zip with a checkpoint inside; unpack it first"),
+    ),
+)
 _MOST_INFLATED = 10  # times its size that a zip may unpack to; torch.save does not compress
 MOST_DESCRIPTION = 4_000_000
 """Bytes that may describe the tensors of a file; 1,000 tensors take 0.1 MB."""
@@ -27,6 +95,101 @@ MOST_DESCRIPTION = 4_000_000
 _MEMORY, _SECONDS = 512 * 1024 * 1024, 20  # that following pickles of that length may take
 
 TOO_MANY = mark("it describes more tensors than any network has")
+
+
+def unreadable(name: str, why: str) -> WeightsError:
+    """Return the error for a file that is no checkpoint; `why` follows a colon."""
+    return WeightsError(
+        say(
+            "{name} can't be read as a checkpoint: {reason}. {works}.",
+            name=name,
+            reason=why,
+            works=say(_WORKS),
+        )
+    )
+
+
+def damaged(name: str, error: Exception) -> WeightsError:
+    """Return the error for a file that a library fails on, with the first line of its message."""
+    reason = shorten(str(error).strip().partition("\n")[0], 120) or type(error).__name__
+    return unreadable(name, say("it is cut short or damaged ({reason})", reason=reason))
+
+
+def unsafe_file_error(name: str, reason: str) -> WeightsError:
+    """Return the error for a file that torch refuses to unpickle, with the class that it wants."""
+    match = re.search(r"GLOBAL (\S+)|<class '([\w.]+)'>", reason)
+    wanted = shorten(match[1] or match[2]) if match else ""
+    if wanted:
+        what = say(
+            "{name} is refused: it holds more than tensors. Reading it would run "
+            "{function} from inside the file, and HookViz never runs code from a "
+            "checkpoint. {hint}",
+            name=name,
+            function=wanted,
+            hint=_guess(wanted),
+        )
+    elif "Unsupported operand" in reason:
+        what = say(
+            "{name} is refused: its pickle is of another protocol than torch.save's own "
+            "(2) or holds more than tensors, and HookViz never runs code from a "
+            "checkpoint.",
+            name=name,
+        )
+    else:
+        detail = reason.rpartition("WeightsUnpickler error:")[2].strip().partition("\n")[0]
+        what = say(
+            "{name} is refused: it is damaged or holds more than tensors ({detail}).",
+            name=name,
+            detail=shorten(detail, 120),
+        )
+    return WeightsError(
+        say(
+            "{problem} Where you trust the file, open it in your own Python and save the "
+            'weights alone: torch.save(model.state_dict(), "weights.pth"), or '
+            "safetensors.torch.save_file.",
+            problem=what,
+        )
+    )
+
+
+def _guess(wanted: str) -> str:
+    """Say what an object of that class usually does in a checkpoint."""
+    package = wanted.partition(".")[0]
+    if package in ("numpy", "_codecs"):
+        return say("That is a NumPy value, such as a metric kept beside the weights.")
+    if package in ("argparse", "pathlib", "omegaconf", "yacs", "types", "datetime"):
+        return say("That belongs to the training options kept beside the weights.")
+    if package in ("getattr", "eval", "exec", "builtins", "os", "posix", "nt", "sys", "subprocess"):
+        return say("No network needs that, so take care: the file may be meant to do harm.")
+    return say("The file is likely a whole model, as torch.save(model) writes it.")
+
+
+def kind_of(head: bytes, name: str) -> str:
+    """Name the kind of a file that is no checkpoint, by its first bytes, else by its name."""
+    for offset, sign, kind in _SIGNS:
+        if head[offset : offset + len(sign)] == sign:
+            return say(kind)
+    for pattern, kind in _STARTS:
+        if re.match(pattern, head, re.IGNORECASE):
+            title = re.search(rb"<(?:title|code)>\s*([^<]{1,200})", head, re.IGNORECASE)
+            said = shorten(title[1].decode(errors="replace").strip()) if title else ""
+            return f"{say(kind)} ({said!r})" if said else say(kind)
+    suffix = Path(name).suffix.casefold()
+    known = _SUFFIXES.get(suffix)
+    return (
+        say(known)
+        if known
+        else say("its first bytes, {head!r}, are of no kind known here", head=head[:8])
+    )
+
+
+def _archive_kind(entries: Iterable[str]) -> str:
+    """Name the kind of a zip that torch.save did not write, by its entries; empty if unknown."""
+    names = tuple(entries)
+    for pattern, kind in _ARCHIVES:
+        if any(re.search(pattern, name) for name in names):
+            return say(kind)
+    return ""
 
 
 def check_archive(stream: BinaryIO, size: int, name: str) -> None:
@@ -54,7 +217,7 @@ def check_archive(stream: BinaryIO, size: int, name: str) -> None:
         )
     if "data.pkl" not in inside:
         names = joined(shorten(entry.filename, 40) for entry in entries[:3]) or "nothing"
-        kind = archive_kind(entry.filename for entry in entries)
+        kind = _archive_kind(entry.filename for entry in entries)
         raise unreadable(name, kind or say("it is a zip archive that holds {files}", files=names))
     unpacked = sum(entry.file_size for entry in entries)
     if unpacked > _MOST_INFLATED * size:

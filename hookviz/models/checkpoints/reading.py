@@ -13,14 +13,16 @@ from torch import Tensor
 
 from hookviz.errors import WeightsError, shorten
 from hookviz.language.saying import say
-from hookviz.models.checkpoints.file_kinds import kind_of
 from hookviz.models.checkpoints.guards import (
     MOST_DESCRIPTION,
     TOO_MANY,
     check_archive,
     check_pickles,
+    damaged,
+    kind_of,
+    unreadable,
+    unsafe_file_error,
 )
-from hookviz.models.checkpoints.refusals import damaged, unreadable, unsafe_file_error
 from hookviz.models.checkpoints.unwrapping import StateDict, find_state_dict
 from hookviz.paths import fault_of, path_of
 

@@ -1,9 +1,13 @@
-"""Explain in plain words why an attempt to download failed, and how many more it is worth."""
+"""Explain in plain words why an attempt to download failed, and how many more it is worth.
+
+`RetryLimits` sets how patient a transfer is with a slow line and a server that fails.
+"""
 
 import math
 import socket
 import ssl
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -14,7 +18,6 @@ import urllib3.exceptions
 
 from hookviz.errors import WeightsError
 from hookviz.language.saying import mark, say
-from hookviz.models.fetching.retry_limits import RetryLimits
 
 # Why nobody answers: an error or one of its causes, in plain words, and how many attempts it is
 # worth. With no network at all a person should hear so soon, unless it was there before.
@@ -61,6 +64,32 @@ _REFUSALS: dict[int, str] = {
     HTTPStatus.TOO_MANY_REQUESTS: _BUSY,
     HTTPStatus.SERVICE_UNAVAILABLE: _BUSY,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class RetryLimits:
+    """Timeouts and limits of a transfer, in seconds where an attribute does not say otherwise.
+
+    Attributes:
+        connect: for a connection.
+        stall: without a single byte.
+        attempts: how many may fail one after the other.
+        backoff: before the second attempt, doubled before each later one.
+        longest_pause: between two attempts, even where the server's Retry-After asks for more.
+        headway: bytes that an attempt must add for the count of attempts to begin anew, so that
+            a large file comes over a line that breaks again and again.
+        report: between two reports to who waits.
+        interest: that one `Download.watch` holds.
+    """
+
+    connect: float = 10.0
+    stall: float = 20.0
+    attempts: int = 4
+    backoff: float = 1.0
+    longest_pause: float = 30.0
+    headway: int = 1_000_000
+    report: float = 0.25
+    interest: float = 5.0
 
 
 class DownloadAttemptError(Exception):

@@ -23,10 +23,8 @@ from pathlib import Path
 from hookviz.errors import WeightsError
 from hookviz.language.saying import say
 from hookviz.language.speaking import current, speak
-from hookviz.models.fetching.attempt_errors import folder_error
-from hookviz.models.fetching.progress import Meter, Report, TransferStatus
-from hookviz.models.fetching.retry_limits import RetryLimits
-from hookviz.models.fetching.transfers import Transfer, hash_in_name
+from hookviz.models.fetching.attempt_errors import RetryLimits, folder_error
+from hookviz.models.fetching.transfers import Meter, Report, Transfer, TransferStatus, hash_in_name
 from hookviz.wording import byte_size
 
 __all__ = ["Download", "Report", "RetryLimits", "TransferStatus", "fetch", "matches_name", "start"]

@@ -13,8 +13,8 @@ from hookviz.classroom.codes import read_code
 from hookviz.classroom.school_class import SchoolClass
 from hookviz.errors import ClassroomError
 from hookviz.ui.link import update_link
-from hookviz.ui.serving.client_address import page_address
 from hookviz.ui.serving.queue_wait import session
+from hookviz.ui.serving.visitors import page_address
 
 FOLLOW, TEACH = "follow", "class"
 """Link parameters with the code of the class that is followed, and of the one that is taught."""

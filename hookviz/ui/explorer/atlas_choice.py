@@ -9,8 +9,9 @@ from hookviz.atlas.answers import AtlasImage
 from hookviz.atlas.atlas import Atlas
 from hookviz.atlas.known_atlases import atlas_of
 from hookviz.language.saying import say
+from hookviz.machine.memory import MEGABYTE
 from hookviz.serving.session_atlases import SessionAtlases
-from hookviz.settings import MEGABYTE, settings
+from hookviz.settings import settings
 from hookviz.types import Model
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.queue_wait import session

@@ -10,7 +10,8 @@ from hookviz.errors import HookVizError
 from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.language.saying import say
-from hookviz.settings import MEGABYTE, settings
+from hookviz.machine.memory import MEGABYTE
+from hookviz.settings import settings
 from hookviz.types import ActivationKey
 from hookviz.ui.explorer.atlas_choice import own_file
 from hookviz.ui.link import update_link

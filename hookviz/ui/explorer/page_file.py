@@ -9,7 +9,7 @@ from hookviz.capturing import engine
 from hookviz.errors import HookVizError
 from hookviz.explorer.subject import at_once
 from hookviz.language.saying import say
-from hookviz.serving.memory_needs import pass_need
+from hookviz.serving.memory_reservations import pass_need
 from hookviz.standalone.saving import page_bytes, room_for
 from hookviz.types import LayerInfo, Model
 from hookviz.ui.explorer.scene import ExplorerScene, view_in_link

@@ -13,8 +13,8 @@ from hookviz.explorer.layers import resolve
 from hookviz.explorer.subject import Run, Subject
 from hookviz.explorer.view import View
 from hookviz.language.saying import say
-from hookviz.serving.memory_needs import pass_need
-from hookviz.serving.watched_run import WatchedRun
+from hookviz.serving.memory_reservations import pass_need
+from hookviz.serving.turns import WatchedRun
 from hookviz.types import ActivationKey, LayerInfo, Model, ModelInput, Progress
 from hookviz.ui.explorer.atlas_choice import atlas_words, shown_atlas
 from hookviz.ui.explorer.image_of_patch import sample_names

@@ -17,7 +17,7 @@ from hookviz.language.speaking import current
 from hookviz.lenses.contract.lens import Lens, Subject
 from hookviz.lenses.contract.result import LensResult
 from hookviz.lenses.contract.running import look
-from hookviz.serving.memory_needs import pass_need
+from hookviz.serving.memory_reservations import pass_need
 from hookviz.types import LayerInfo, Model, ModelInput
 from hookviz.ui.lenses.growth import Growth, KeptResult, Redrawn
 from hookviz.ui.lenses.leads import lead_to_channel, lead_to_image
@@ -26,8 +26,8 @@ from hookviz.ui.lenses.lens_widgets import draw_parameters, drawn_parameters, pi
 from hookviz.ui.lenses.part_choice import offered_part, pick_part, within_link
 from hookviz.ui.run_bar import RunBar
 from hookviz.ui.serving import resources
-from hookviz.ui.serving.class_cache import class_cache, computed_once
 from hookviz.ui.serving.queue_wait import turn
+from hookviz.ui.serving.resources import class_cache, computed_once
 from hookviz.ui.state import Shown, plain
 
 _BESIDE = (1, 3)  # of the width: a picture that is drawn on, and what the lens shows

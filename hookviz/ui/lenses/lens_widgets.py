@@ -20,7 +20,7 @@ from hookviz.lenses.contract import regions
 from hookviz.lenses.contract.attending_layer import AttendingLayer
 from hookviz.lenses.contract.lens import Lens, Subject
 from hookviz.lenses.contract.parameters import Parameter
-from hookviz.serving.memory_needs import pass_need
+from hookviz.serving.memory_reservations import pass_need
 from hookviz.settings import settings
 from hookviz.types import InputImage, LayerInfo, Pixels
 from hookviz.ui.components.region import mark_region

@@ -29,9 +29,9 @@ from hookviz.classroom.school_class import ALONE, SchoolClass
 from hookviz.classroom.seats import AWAY, Seat
 from hookviz.classroom.shared_state import LONGEST, read_state
 from hookviz.errors import ClassroomError
-from hookviz.ui.serving.client_address import client_address
+from hookviz.ui.serving.flow_control import TokenBucket
 from hookviz.ui.serving.messages import MessageReader
-from hookviz.ui.serving.throttle import TokenBucket
+from hookviz.ui.serving.visitors import client_address
 from hookviz.ui.streamlit_internals import is_origin_allowed
 
 PATH = "/hookviz/class"

@@ -1,25 +1,237 @@
-"""Chain the filters that each connection passes: throttle, backpressure, reruns, resumption."""
+"""Chain the filters that the messages between a page and Streamlit pass.
 
-from collections.abc import Iterator
+1. `MessageFilter` drops the messages of Streamlit's protocol that are for developers, who could
+   stop the server: Streamlit does not say which of them a visitor may send. A stream of frames has
+   bounds of its own.
+2. `flow_control` throttles what a page sends, and cuts off who does not read.
+3. `SeveralChanges` runs the whole page where a request for one fragment tells of several changes.
+   What changes within one task of the browser comes in one request, which names the first fragment
+   that asked (Streamlit says so in the browser's console). Where the browser is busy, a click and
+   the closing of the menu beside it come within one task, and only the menu was drawn.
+4. `CachedMessages` has Streamlit send whole messages where the page may have dropped its copies.
+5. `LongRuns` runs the whole page where a click in a fragment would wait for the end of the run
+   before, be that a minute in the queue. A click in the rest of the page ends it.
+6. `resumption` brings a page back to its session.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from hashlib import blake2b
+from math import inf
 
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
 
+from hookviz.machine.memory import MEGABYTE
 from hookviz.serving import capacity
-from hookviz.serving.shutdown import shutdown
-from hookviz.ui.serving import backpressure
-from hookviz.ui.serving.backpressure import send_with_timeout
-from hookviz.ui.serving.cached_messages import CachedMessages
-from hookviz.ui.serving.fragment_reruns import LongRuns, SeveralChanges
-from hookviz.ui.serving.message_filter import MessageFilter
+from hookviz.serving.capacity import shutdown
+from hookviz.ui.serving import class_route, flow_control, live_route
+from hookviz.ui.serving.flow_control import Throttle, send_with_timeout
+from hookviz.ui.serving.messages import as_full_rerun, event_kind, is_trigger, rerun_request
 from hookviz.ui.serving.resumption import LastRequests, Resumption, SessionBrowsers
-from hookviz.ui.serving.throttle import Throttle
 from hookviz.ui.serving.upload_limits import UploadLimits
-from hookviz.ui.streamlit_internals import PAGE_SOCKET, abort_connection, is_session_lost
+from hookviz.ui.streamlit_internals import (
+    PAGE_SOCKET,
+    BackMsg,
+    DecodeError,
+    WidgetState,
+    abort_connection,
+    is_session_lost,
+)
 
+_MESSAGES = {"rerun_script", "stop_script", "file_urls_request", "app_heartbeat"}
+_OPERATIONS = {"deferred_file", "dataframe_chunk"}  # others install things on the server
+_LARGEST_MESSAGE = 25 * MEGABYTE  # Streamlit ends a connection that sends a larger one
+
+_OURS = (live_route.PATH, class_route.PATH)  # no message of Streamlit's comes there
+
+_log = logging.getLogger(__name__)
+_TRIP_S = 1.0  # seconds that a message may take to the page, and the page's next one back
+_LONG_RUN_S = 0.3  # seconds after which a person who clicks does not mean to wait
 _SERVER_ENDS: Message = {"type": "websocket.disconnect", "code": 1012}
+
+
+class MessageFilter:
+    """ASGI middleware that lets a visitor's messages alone through to Streamlit."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Wrap `app`."""
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request; of a WebSocket that is Streamlit's, drop developers' messages."""
+        if scope["type"] == "websocket" and scope["path"] not in _OURS:
+            receive = _visitors_messages(receive)
+        await self._app(scope, receive, send)
+
+
+def _visitors_messages(receive: Receive) -> Receive:
+    """Drop the messages of a connection that are for developers and their tools."""
+
+    async def next_message() -> Message:
+        while True:
+            message = await receive()
+            data = message.get("bytes")
+            if message["type"] != "websocket.receive" or data is None or _is_allowed(data):
+                return message
+
+    return next_message
+
+
+def _is_allowed(data: bytes) -> bool:
+    """Return whether a message may pass: a visitor's, or a broken one, which Streamlit ends."""
+    if len(data) > _LARGEST_MESSAGE:
+        return True
+    message = BackMsg()
+    try:
+        message.ParseFromString(data)
+    except DecodeError:
+        return True
+    kind = message.WhichOneof("type")
+    operation = message.backend_operation_request.WhichOneof("payload")
+    if kind in _MESSAGES or (kind == "backend_operation_request" and operation in _OPERATIONS):
+        return True
+    _log.warning("A visitor's message of the kind %s was ignored", operation or kind)
+    return False
+
+
+class CachedMessages:
+    """Filter that takes back what a request says is cached where the page may not have it.
+
+    The page keeps large messages, and Streamlit sends a reference in their place. With each request
+    the page says which it has. It drops what no run of late has used when a run ends, and may have
+    asked for the next run before: then the reference leads to nothing, and Streamlit shows
+    "Connection error" (https://github.com/streamlit/streamlit/pull/11302 names the order of events,
+    and leaves it open). A file's upload asks for two runs at once, so it is no rare one. The page
+    is safe where it knew that the run before had begun when it asked; a request that came too soon
+    to be sure of that is taken to have no messages, and gets them whole.
+    """
+
+    def __init__(
+        self, receive: Receive, send: Send, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Wrap both directions of a connection.
+
+        Args:
+            receive: what the page sends.
+            send: to the page.
+            clock: seconds that only grow.
+        """
+        self._receive, self._send, self._clock = receive, send, clock
+        self._asked = 0  # requests whose runs have not begun, as far as is known
+        self._began_at = -inf
+        self._ended_at = -inf  # of the last run, while no other was asked for since
+
+    async def receive(self) -> Message:
+        """Return the next message of the page."""
+        message = await self._receive()
+        request = rerun_request(message)
+        if request is None:
+            return message
+        is_sure = self._is_sure()
+        self._asked, self._ended_at = self._asked + 1, inf
+        if is_sure or not request.rerun_script.cached_message_hashes:
+            return message
+        del request.rerun_script.cached_message_hashes[:]
+        return {**message, "bytes": request.SerializeToString()}
+
+    async def send(self, message: Message) -> None:
+        """Send a message to the page, and note whether a run begins or ends with it."""
+        kind = event_kind(message)
+        if kind == "new_session":
+            self._asked, self._began_at = max(0, self._asked - 1), self._clock()
+            self._ended_at = inf
+        elif kind == "script_finished":
+            self._ended_at = self._clock()
+        await self._send(message)
+
+    def _is_sure(self) -> bool:
+        """Return whether the page knew of the begin of every run that was asked for."""
+        now = self._clock()
+        if now - self._ended_at >= _TRIP_S:  # of two requests Streamlit may make one run
+            self._asked = 0
+            return True
+        is_long = now - self._began_at >= _TRIP_S and self._ended_at == inf
+        return not self._asked and is_long
+
+
+class SeveralChanges:
+    """Filter that runs the whole page where one request tells of changes in several widgets."""
+
+    def __init__(self, receive: Receive) -> None:
+        """Wrap `receive`, which gives what the page sends."""
+        self._receive = receive
+        self._digests: dict[str, bytes] = {}
+
+    async def receive(self) -> Message:
+        """Return the next message of the page."""
+        message = await self._receive()
+        request = rerun_request(message)
+        if request is None:
+            return message
+        states = {state.id: state for state in request.rerun_script.widget_states.widgets}
+        before, self._digests = (
+            self._digests,
+            {name: _digest(state) for name, state in states.items()},
+        )
+        changes = sum(
+            _is_change(state, before.get(name), self._digests[name])
+            for name, state in states.items()
+        )
+        if changes < 2 or not request.rerun_script.fragment_id:
+            return message
+        return as_full_rerun(message, request)
+
+
+def _is_change(state: WidgetState, before: bytes | None, now: bytes) -> bool:
+    """Return whether a person has changed it; a widget that is new tells its first choice too."""
+    if is_trigger(state):
+        return True
+    if before is None:
+        return bool(state.bool_value)  # such as a menu that is opened
+    return now != before
+
+
+def _digest(state: WidgetState) -> bytes:
+    return blake2b(state.SerializeToString(deterministic=True), digest_size=16).digest()
+
+
+class LongRuns:
+    """Filter that runs the whole page where a click comes during a run that takes long."""
+
+    def __init__(self, receive: Receive, send: Send, *, long: float = _LONG_RUN_S) -> None:
+        """Wrap both directions of a connection.
+
+        Args:
+            receive: what the page sends.
+            send: to the page.
+            long: seconds that a run may take before a click ends it.
+        """
+        self._receive, self._send, self._long = receive, send, long
+        self._running_since: float | None = None
+
+    async def receive(self) -> Message:
+        """Return the next message of the page."""
+        message = await self._receive()
+        since = self._running_since
+        if since is None or time.monotonic() - since < self._long:
+            return message
+        request = rerun_request(message)
+        if request is None or not request.rerun_script.fragment_id:
+            return message
+        return as_full_rerun(message, request)
+
+    async def send(self, message: Message) -> None:
+        """Send a message to the page, and note whether a run begins or ends with it."""
+        kind = event_kind(message)
+        if kind == "new_session":
+            self._running_since = time.monotonic()
+        elif kind == "script_finished":
+            self._running_since = None
+        await self._send(message)
 
 
 class Connections:
@@ -43,7 +255,7 @@ class Connections:
                 metrics.cut_off()
 
         if not scope["path"].endswith(PAGE_SOCKET):  # a stream, which bounds its messages itself
-            timed = send_with_timeout(send, cut_off, lambda: False, backpressure.SEND_TIMEOUT)
+            timed = send_with_timeout(send, cut_off, lambda: False, flow_control.SEND_TIMEOUT)
             await self._app(scope, receive, timed)
             return
 
@@ -51,7 +263,7 @@ class Connections:
             return bool(page.session) and is_session_lost(page.session)
 
         throttle = Throttle(receive, *([metrics.held_back] if metrics else []))
-        timed = send_with_timeout(send, cut_off, is_lost, backpressure.SEND_TIMEOUT)
+        timed = send_with_timeout(send, cut_off, is_lost, flow_control.SEND_TIMEOUT)
         several = SeveralChanges(throttle.next)
         cached = CachedMessages(several.receive, timed)
         runs = LongRuns(cached.receive, cached.send)

@@ -3,6 +3,9 @@
 What is kept is answered at once (`ExplorerAnswer.from_cache`), by whichever thread is free. What
 has to be computed takes a turn, and is told on its way (`ExplorerAnswer.compute`). It ends at its
 next word about how far it is where nobody waits for it any more.
+
+The question ``lens`` asks what a lens shows of the image and network on the screen, small. What
+takes longer than a moment is not waited for: a sample's picture stands in its place.
 """
 
 import logging
@@ -15,19 +18,29 @@ from typing import Any
 import torch
 
 from hookviz.drawing.dimensions import middle_maps
-from hookviz.errors import HookVizError
+from hookviz.errors import HookVizError, UnknownNameError
 from hookviz.explorer.answering import QUESTIONS, answer
 from hookviz.explorer.layers import capture_layer
-from hookviz.explorer.question import Answer, Answerer, NotThereError, Question, QuestionError
+from hookviz.explorer.question import (
+    Answer,
+    Answerer,
+    NotThereError,
+    Question,
+    QuestionError,
+    Report,
+)
 from hookviz.explorer.subject import Pinned, Run, Subject
 from hookviz.explorer.view import View
 from hookviz.language.saying import say
-from hookviz.language.speaking import speaking
+from hookviz.language.speaking import current, speaking
+from hookviz.lenses.contract.lens import Lens
+from hookviz.lenses.contract.lens import Subject as LensSubject
+from hookviz.lenses.contract.preview import SmallAnswer, answer_of_sample, small_answer
+from hookviz.lenses.contract.running import find_lens
 from hookviz.serving import capacity, logs, turns
-from hookviz.serving.memory_needs import pass_need
-from hookviz.serving.memory_reservations import OutOfMemoryError
-from hookviz.serving.shutdown import shutdown
-from hookviz.serving.watched_run import WatchedRun
+from hookviz.serving.capacity import shutdown
+from hookviz.serving.memory_reservations import OutOfMemoryError, pass_need
+from hookviz.serving.turns import WatchedRun
 from hookviz.types import ActivationKey, Capture, Model, ModelInput
 from hookviz.ui.serving.explorer_messages import (
     Message,
@@ -38,11 +51,9 @@ from hookviz.ui.serving.explorer_messages import (
     shows_another,
 )
 from hookviz.ui.serving.explorer_sessions import ExplorerOffer, PinnedScene, Scene
-from hookviz.ui.serving.lens_previews import answer_lens
 from hookviz.ui.serving.resources import use_model
 
 _PAUSE = 0.25  # seconds between two messages about it
-_OF_PAGE: Mapping[str, Answerer] = {"lens": answer_lens}  # beside those of the explorer
 _OWN_PLACE = {
     "own_picture",
     "lens",
@@ -53,6 +64,8 @@ TakeTurnFor = Callable[[Model, ModelInput, str, str, str], AbstractContextManage
 """Takes a turn as `hookviz.explorer.subject.TakeTurn` does, for passes of a network on an input."""
 
 _log = logging.getLogger("hookviz")
+LENS_MAX_S = 2.0
+"""Seconds for which a lens may compute for its small picture, its waits for others aside."""
 
 
 class _MustComputeError(BaseException):
@@ -294,3 +307,46 @@ def _status(error: HookVizError) -> int:
     """Return the HTTP status of what can't be answered."""
     kinds = {QuestionError: 400, NotThereError: 404, OutOfMemoryError: 507}
     return next((status for kind, status in kinds.items() if isinstance(error, kind)), 422)
+
+
+class _TooDearError(BaseException):
+    """Ends a run that takes longer; no handler of errors on its way catches it."""
+
+
+def answer_lens(subject: Subject, _view: View, facts: Mapping[str, Any], _report: Report) -> Answer:
+    """Return the small answer of the lens that ``lens`` names: a picture, or rows of a table.
+
+    Raises:
+        NotThereError: there is no such lens.
+    """
+    try:
+        lens = find_lens(str(facts.get("lens", "")))
+    except UnknownNameError as error:
+        raise NotThereError(str(error)) from error
+    key = ("small answer", current(), *subject.key, lens.slug)
+    answer: SmallAnswer | None = subject.cache.get(key)
+    if answer is None:
+        answer = answer_of_sample(lens) if lens.preview.is_dear else _computed(lens, subject)
+        subject.cache.put(key, answer, len(answer.picture) + 1000)
+    return Answer({"rows": answer.rows, "ofSample": answer.of_sample}, answer.picture)
+
+
+def _computed(lens: Lens, asked: Subject) -> SmallAnswer:
+    with asked.take_turn(say(lens.title), "preview", "") as run:
+        until = time.thread_time() + LENS_MAX_S
+
+        def progress(_share: float) -> None:
+            if time.thread_time() > until:
+                raise _TooDearError
+
+        subject = LensSubject(
+            *(asked.model, asked.model_input, asked.image, asked.cache),
+            progress=run.yielding(progress),
+        )
+        try:
+            return small_answer(lens, subject)
+        except (_TooDearError, HookVizError):
+            return answer_of_sample(lens)
+
+
+_OF_PAGE: Mapping[str, Answerer] = {"lens": answer_lens}  # beside those of the explorer

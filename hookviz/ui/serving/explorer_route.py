@@ -25,10 +25,9 @@ from hookviz.explorer.view import View
 from hookviz.language.saying import say
 from hookviz.language.speaking import speaking
 from hookviz.serving import capacity
-from hookviz.serving.shutdown import shutdown
+from hookviz.serving.capacity import shutdown
 from hookviz.ui.languages import language_of
-from hookviz.ui.serving import backpressure
-from hookviz.ui.serving.backpressure import send_with_timeout
+from hookviz.ui.serving import flow_control
 from hookviz.ui.serving.explorer_answers import ExplorerAnswer
 from hookviz.ui.serving.explorer_messages import (
     Message,
@@ -44,6 +43,7 @@ from hookviz.ui.serving.explorer_messages import (
     too_much,
 )
 from hookviz.ui.serving.explorer_sessions import ExplorerOffer, explorer_sessions
+from hookviz.ui.serving.flow_control import send_with_timeout
 from hookviz.ui.serving.messages import MessageReader
 from hookviz.ui.streamlit_internals import (
     XSRF_COOKIE_NAME,
@@ -103,7 +103,7 @@ class ExplorerQuestions:
         request = Request(scope)  # for its headers
         incoming = MessageReader(receive)
         timed = send_with_timeout(
-            send, partial(_cut_off, receive), lambda: False, backpressure.SEND_TIMEOUT
+            send, partial(_cut_off, receive), lambda: False, flow_control.SEND_TIMEOUT
         )
         with speaking(language_of(request)):
             try:

@@ -16,7 +16,7 @@ from hookviz.atlas.atlas import Atlas
 from hookviz.capturing.cache import ByteCache
 from hookviz.explorer.subject import Colours
 from hookviz.types import InputImage, LayerInfo, ModelInput
-from hookviz.ui.serving.throttle import TokenBucket
+from hookviz.ui.serving.flow_control import TokenBucket
 from hookviz.ui.state import ModelChoice
 
 OnLink = Callable[[str], None]

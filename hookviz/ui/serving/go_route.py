@@ -16,7 +16,7 @@ from hookviz.language.saying import say
 from hookviz.language.speaking import speaking
 from hookviz.serving.short_links import short_links
 from hookviz.ui.languages import language_of
-from hookviz.ui.serving import admissions
+from hookviz.ui.serving import visitors
 
 PATH = "/hookviz/go"
 ASKED = "go"
@@ -29,7 +29,7 @@ async def _redirect(request: Request) -> Response:
     """Redirect to the view of a code, or answer 404 with a page that says that there is none."""
     headers = {"Cache-Control": "no-store"}
     code = request.path_params["code"]
-    if admissions.has_door():
+    if visitors.has_door():
         return RedirectResponse(f"{_HOME}?{urlencode({ASKED: code})}", 303, headers)
     query = short_links().query_of(code)
     if query is not None:

@@ -1,17 +1,21 @@
-"""Start the server warm, set its limits, and log errors of our own."""
+"""Start the server warm, set its limits, check its health deeply, and log errors of our own."""
 
 import asyncio
 import logging
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from types import FrameType
 from typing import Any
 
 import streamlit as st
 import torch
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from hookviz.capturing import engine
 from hookviz.drawing.grid import make_grid
@@ -21,11 +25,10 @@ from hookviz.language.saying import say
 from hookviz.models import catalog, timm_models, user_models
 from hookviz.reader import wall
 from hookviz.serving import capacity, logs
-from hookviz.serving.shutdown import shutdown
+from hookviz.serving.capacity import shutdown
 from hookviz.settings import host_names, settings
 from hookviz.ui.serving import (
     class_route,
-    deep_health,
     explorer_route,
     go_route,
     live_route,
@@ -36,23 +39,97 @@ from hookviz.ui.streamlit_internals import (
     expect_a_server,
     forget_ended_sessions,
     keep_uploads_in_memory,
+    page_runs_without_error,
     send_runs_whole,
     set_option,
 )
 
+HEALTH_PATH = "/health/deep"
+_HEALTH_FRESH_S = 10.0  # seconds for which an answer holds: asking often costs nothing
+_CHECK_TIMEOUT_S = 9.0  # seconds for one check; whoever asks gives up a little later
+
+Check = Callable[[], Awaitable[str]]
+_FIRST_PAGE = 5.0  # seconds
+_LOOKS_FOR_ENDED = 20.0  # seconds between two of them
+
+_log = logging.getLogger("hookviz")
+
+
+class Health:
+    """Health endpoint that keeps its last answer, and runs at most one check at a time."""
+
+    def __init__(self, checks: dict[str, Check], fresh: float = _HEALTH_FRESH_S) -> None:
+        """Take the checks by name, each of which gives ``"ok"`` or another word, or raises."""
+        self._checks = checks
+        self._fresh = fresh
+        self._lock = asyncio.Lock()
+        self._words: dict[str, str] = {}
+        self._at = -float("inf")
+
+    async def answer(self, _request: Request | None = None) -> JSONResponse:
+        """Answer 200 where everything works, else 503, with a word about each part."""
+        async with self._lock:
+            if time.monotonic() - self._at >= self._fresh:
+                words = await asyncio.gather(*map(_check_result, self._checks.values()))
+                self._words = dict(zip(self._checks, words, strict=True))
+                self._at = time.monotonic()
+        is_well = all(word in ("ok", "busy") for word in self._words.values())
+        return JSONResponse(
+            {"status": "ok" if is_well else "failed", **self._words},
+            status_code=200 if is_well else 503,
+            headers={"Cache-Control": "no-store"},
+        )
+
+
+async def _check_result(check: Check) -> str:
+    try:
+        return await asyncio.wait_for(check(), _CHECK_TIMEOUT_S)
+    except TimeoutError:
+        return "timeout"
+    except Exception:  # noqa: BLE001 - whatever it is, it is logged and the answer is 503
+        _log.exception("A health check failed")
+        return "error"
+
+
+async def _check_script() -> str:
+    """Run the page's script as a visitor's session would, which is closed again.
+
+    Its own runs wait in the queue as anybody's. A queue that is longer than the patience of the
+    check is no illness, and the script that waits in it has come far.
+    """
+    try:
+        ran = await asyncio.wait_for(page_runs_without_error(), _CHECK_TIMEOUT_S - 1)
+    except TimeoutError:
+        if capacity.queue().waiting:
+            return "busy"
+        raise
+    return "ok" if ran else "error"
+
+
+async def check_engine() -> str:
+    """Capture every conv layer of the model to start with, for a sample."""
+    return await asyncio.to_thread(_check_engine)
+
+
+def _check_engine() -> str:
+    first = ModelChoice(catalog.first_model(), "pretrained")
+    with resources.use_model(first) as model:
+        captured = engine.capture(model, samples()[0].path)
+    is_sound = captured.logits is not None and all(
+        bool(torch.isfinite(activation.values).all()) and bool(activation.values.any())
+        for activation in captured.values()
+    )
+    return "ok" if is_sound else "wrong numbers"
+
+
 ROUTES = [
-    deep_health.route(),
+    Route(HEALTH_PATH, Health({"script": _check_script, "engine": check_engine}).answer),
     explorer_route.route(),
     live_route.route(),
     go_route.route(),
     class_route.route(),
 ]
 """What the server answers beside the page."""
-
-_FIRST_PAGE = 5.0  # seconds
-_LOOKS_FOR_ENDED = 20.0  # seconds between two of them
-
-_log = logging.getLogger("hookviz")
 
 
 @asynccontextmanager
@@ -113,7 +190,7 @@ async def guest_lifespan(_app: Any) -> AsyncIterator[None]:
     expect_a_server()
     keep_uploads_in_memory()
     send_runs_whole()
-    limit_hosts()
+    _limit_hosts()
     with ExitStack() as open_ports:
         open_ports.callback(wall.take_down)
         await asyncio.gather(asyncio.to_thread(wall.put_up), asyncio.to_thread(warm_up))
@@ -159,7 +236,7 @@ def share_cores() -> None:
         torch.set_num_threads(capacity.run_plan().threads)  # for all threads that begin after this
 
 
-def limit_hosts() -> None:
+def _limit_hosts() -> None:
     """Refuse the page's connection to whoever opened it under a name not in HOOKVIZ_HOSTS.
 
     Else a page of another site could point its own name at this address, and be the same site.

@@ -30,8 +30,8 @@ from hookviz.live.streams import streams
 from hookviz.serving import capacity, logs
 from hookviz.settings import settings
 from hookviz.ui.languages import language_of
+from hookviz.ui.serving.flow_control import TokenBucket
 from hookviz.ui.serving.messages import MessageReader
-from hookviz.ui.serving.throttle import TokenBucket
 from hookviz.ui.streamlit_internals import XSRF_COOKIE_NAME, is_origin_allowed, is_same_browser
 
 PATH = "/hookviz/live"

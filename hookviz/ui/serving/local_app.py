@@ -20,7 +20,7 @@ from hookviz.errors import HookVizError, ModelError
 from hookviz.language.saying import say
 from hookviz.machine.installed import check_app
 from hookviz.models import user_models
-from hookviz.models.copying import copied
+from hookviz.models.derived_models import copied
 from hookviz.models.wrapping import wrap
 from hookviz.types import Model
 
@@ -101,7 +101,6 @@ def _start(port: int) -> int:
         connections,
         early_server,
         explorer_route,
-        front,
         go_route,
         lifecycle,
         live_route,
@@ -118,7 +117,7 @@ def _start(port: int) -> int:
     set_option("client.allowedOrigins", [])  # no page around it may send it messages
     app = st.App(
         early_server.SCRIPT,
-        middleware=[Middleware(front.Front), *connections.MIDDLEWARE],
+        middleware=[Middleware(early_server.Front), *connections.MIDDLEWARE],
         lifespan=lifecycle.guest_lifespan,
         on_script_error=lifecycle.on_script_error,
         routes=[explorer_route.route(), live_route.route(), go_route.route()],

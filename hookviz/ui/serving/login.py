@@ -11,9 +11,9 @@ from hookviz.language.saying import say
 from hookviz.serving import logs
 from hookviz.serving.rate_limiter import GuessLimiter
 from hookviz.settings import settings
-from hookviz.ui.serving import admissions
-from hookviz.ui.serving.client_address import page_address
+from hookviz.ui.serving import visitors
 from hookviz.ui.serving.queue_wait import session
+from hookviz.ui.serving.visitors import page_address
 from hookviz.ui.streamlit_internals import session_id
 
 _WRONG_A_MINUTE = 60  # of an address: a class mistypes less, and a machine guesses slowly
@@ -30,7 +30,7 @@ def let_in() -> bool:
         not settings().class_code or _knows_the_code(settings().class_code)
     )
     if comes_in:
-        admissions.admit(session(), session_id() or "")
+        visitors.admit(session(), session_id() or "")
     return comes_in
 
 

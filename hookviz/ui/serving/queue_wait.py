@@ -13,8 +13,8 @@ from hookviz.live.streams import streams
 from hookviz.serving import turns
 from hookviz.serving.kept_photographs import kept_photographs
 from hookviz.serving.memory_reservations import MemoryNeed
-from hookviz.serving.run_slot import RunSlot
-from hookviz.ui.serving import admissions
+from hookviz.serving.turns import RunSlot
+from hookviz.ui.serving import visitors
 from hookviz.ui.serving.explorer_sessions import explorer_sessions
 
 
@@ -80,7 +80,7 @@ def _on_session_end(name: str) -> None:
     streams().withdraw(name)
     classes().session_ended(name)
     kept_photographs().leave(name)
-    admissions.withdraw(name)
+    visitors.withdraw(name)
 
 
 @st.cache_resource(scope="session", on_release=_on_session_end, show_spinner=False)

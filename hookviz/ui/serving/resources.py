@@ -1,7 +1,15 @@
-"""Keep what outlives one run of the page: loaded models, and a session's images and inputs."""
+"""Keep what outlives one run of the page: loaded models, and a session's images and inputs.
+
+What the screens of a class compute alike is computed once. Forty who follow ask for the same lens
+of the same sample at the same moment: one of them computes it, and the others wait for that and
+find it here. What is in here is known by the digests of network and input, so it is what each of
+them would have computed. Nobody's own photograph comes in, and nothing is left of it when the last
+class has ended.
+"""
 
 import hashlib
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -11,18 +19,19 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
+from hookviz.classroom.classes import class_activations
 from hookviz.explaining.channel_mask import copied_bytes, mask_channels
 from hookviz.hooking.network_state import unchanged
 from hookviz.images import reading
 from hookviz.images.choices import Choices
 from hookviz.images.samples import Sample
 from hookviz.language.saying import say
+from hookviz.machine.memory import MEGABYTE
 from hookviz.models import loading, user_models
 from hookviz.serving import capacity, out_of_memory
-from hookviz.serving.memory_needs import loading_need
-from hookviz.serving.memory_reservations import MemoryNeed
+from hookviz.serving.memory_reservations import MemoryNeed, loading_need
 from hookviz.serving.time_limit import TimeLimit
-from hookviz.settings import MEGABYTE, settings
+from hookviz.settings import settings
 from hookviz.types import InputImage, Model, ModelInput
 from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.state import ModelChoice, shows_sample
@@ -37,6 +46,11 @@ _FLOAT_BYTES = 4
 _MOST_DIGESTS = 1000  # of uploaded files, by Streamlit's names for them, that nobody can guess
 
 _digests: dict[str, str] = {}
+_IN_A_CLASS = {"follow", "class"}  # names of the link
+_TICK = 0.5  # seconds between two calls of Streamlit's while waiting, at which a click ends it
+
+_done = threading.Condition()
+_computed: set[Hashable] = set()  # what one screen of a class computes now
 
 
 @contextmanager
@@ -208,3 +222,44 @@ def decode(data: bytes, name: str, key: str, page: int | None = None) -> InputIm
 def decode_sample(sample: Sample) -> InputImage:
     """Decode a picture that ships with HookViz, once per session."""
     return decode(sample.path.read_bytes(), sample.title, sample.name)
+
+
+def class_cache() -> ByteCache | None:
+    """Return the cache of all classes; None outside of a class, or for an image of one's own."""
+    in_class = bool(_IN_A_CLASS & set(st.query_params))
+    return class_activations() if in_class and shows_sample() else None
+
+
+@contextmanager
+def computed_once(key: Hashable, of_class: ByteCache | None) -> Iterator[None]:
+    """Wait until no other screen of a class computes this, and be the one that does for the block.
+
+    Whoever has waited looks into the cache first. It waits with Streamlit's own calls, so a click
+    or a closed tab ends the wait; and where the one that computes is stopped, the next one begins.
+    """
+    if of_class is None:
+        yield
+        return
+    line = st.empty()
+    while not _begins(key):
+        line.info(
+            say("This is computed once for the class, and is here in a moment."),
+            icon=":material/hourglass_top:",
+        )
+        with _done:
+            _done.wait_for(lambda: key not in _computed, _TICK)
+    line.empty()
+    try:
+        yield
+    finally:
+        with _done:
+            _computed.discard(key)
+            _done.notify_all()
+
+
+def _begins(key: Hashable) -> bool:
+    with _done:
+        if key in _computed:
+            return False
+        _computed.add(key)
+        return True

@@ -18,11 +18,10 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hookviz.language.saying import mark, say
-from hookviz.machine.memory import own_memory
-from hookviz.settings import MEGABYTE, settings
+from hookviz.machine.memory import MEGABYTE, own_memory
+from hookviz.settings import settings
 from hookviz.ui import streamlit_internals
-from hookviz.ui.serving.admissions import is_admitted
-from hookviz.ui.serving.client_address import client_address
+from hookviz.ui.serving.visitors import client_address, is_admitted
 
 _UPLOAD = re.compile(streamlit_internals.UPLOAD_PATH + "/([^/]+)/[^/]+/?$")
 

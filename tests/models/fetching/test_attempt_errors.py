@@ -6,8 +6,8 @@ import pytest
 import requests
 
 from hookviz.errors import WeightsError
+from hookviz.models.fetching.attempt_errors import RetryLimits
 from hookviz.models.fetching.downloads import fetch
-from hookviz.models.fetching.retry_limits import RetryLimits
 from tests.models.fetching.fetched import BODY, CUT, FAST, NAME, brought, ranges, refused
 from tests.weights_server import Answer, WeightsServer
 

@@ -22,9 +22,9 @@ from hookviz.explorer.subject import Subject
 from hookviz.hooking import replicas
 from hookviz.images import reading
 from hookviz.images.samples import samples
+from hookviz.machine.memory import MEGABYTE
 from hookviz.models import catalog
 from hookviz.serving import capacity
-from hookviz.settings import MEGABYTE
 from hookviz.types import InputImage, Model
 from hookviz.ui.serving import explorer_route, resources
 from hookviz.ui.serving.explorer_sessions import Scene, explorer_sessions

@@ -1,4 +1,4 @@
-"""One answer without a server, out of what is kept or computed."""
+"""One answer without a server, out of what is kept or computed; small answers of lenses."""
 
 import threading
 import time
@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from hookviz.explorer.question import Question
+import hookviz
+from hookviz.explorer.question import NotThereError, Question, ignore_report
 from hookviz.explorer.view import View
 from hookviz.serving import capacity, turns
-from hookviz.ui.serving import resources
-from hookviz.ui.serving.explorer_answers import ExplorerAnswer
+from hookviz.ui.serving import explorer_answers, resources
+from hookviz.ui.serving.explorer_answers import ExplorerAnswer, answer_lens
 from hookviz.ui.serving.explorer_messages import Message
 from hookviz.ui.serving.explorer_sessions import ExplorerSessions, Scene
+from tests.explorer.subjects import Turns, subject_of
 from tests.live.turns import held_up
 from tests.ui.serving.explorer_server import CHOICE, scene
 
@@ -92,3 +94,28 @@ def test_nothing_is_told_to_who_has_gone() -> None:
 def test_questions_have_their_own_names_alone_where_they_are_counted() -> None:
     assert answering(scene(), "tiles")[0].known_name == "tiles"
     assert answering(scene(), "a visitor's words")[0].known_name == ""
+
+
+def test_a_small_answer_takes_one_turn_and_is_kept() -> None:
+    taken = Turns()
+    subject = subject_of(hookviz.load_model("shapesnet"), take_turn=taken)
+    facts, picture = answer_lens(subject, View(), {"lens": "kernels"}, ignore_report)
+    assert picture or facts["rows"]
+    assert not facts["ofSample"]
+    assert answer_lens(subject, View(), {"lens": "kernels"}, ignore_report) == (facts, picture)
+    assert len(taken.taken) == 1
+
+
+def test_what_takes_too_long_is_shown_of_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explorer_answers, "LENS_MAX_S", -1.0)
+    facts, _ = answer_lens(
+        subject_of(hookviz.load_model("shapesnet")), View(), {"lens": "occlusion"}, ignore_report
+    )
+    assert facts["ofSample"]
+
+
+def test_no_lens_of_that_name_is_said() -> None:
+    with pytest.raises(NotThereError, match="fly"):
+        answer_lens(
+            subject_of(hookviz.load_model("shapesnet")), View(), {"lens": "fly"}, ignore_report
+        )

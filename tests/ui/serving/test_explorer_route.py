@@ -26,11 +26,11 @@ from hookviz.explorer import answering
 from hookviz.explorer.question import Question
 from hookviz.explorer.view import View
 from hookviz.serving import capacity
-from hookviz.serving.shutdown import shutdown
+from hookviz.serving.capacity import shutdown
 from hookviz.settings import settings
-from hookviz.ui.serving import backpressure, explorer_route, resources
+from hookviz.ui.serving import explorer_route, flow_control, resources
 from hookviz.ui.serving.explorer_sessions import PinnedScene, explorer_sessions
-from hookviz.ui.serving.throttle import TokenBucket
+from hookviz.ui.serving.flow_control import TokenBucket
 from hookviz.ui.state import ModelChoice
 from tests.live.turns import held_up
 from tests.ui.serving.explorer_server import (
@@ -465,7 +465,7 @@ def test_a_failure_of_ours_is_logged_and_told_without_its_words(
 
 
 def test_who_reads_nothing_is_cut_off(page: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backpressure, "SEND_TIMEOUT", 0.5)
+    monkeypatch.setattr(flow_control, "SEND_TIMEOUT", 0.5)
     offer = explorer_sessions().find(page.token)
     assert offer is not None
     offer.bucket = TokenBucket(10_000, 1)

@@ -1,7 +1,12 @@
+"""What the server does at its start and end, and what its health check says, and how often."""
+
+import asyncio
+import json
 import logging
 import signal
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,12 +19,15 @@ from hookviz.explorer.view import View
 from hookviz.hooking import replicas
 from hookviz.images import reading
 from hookviz.images.samples import samples
+from hookviz.machine.memory import MEGABYTE
 from hookviz.models import bundled, catalog
 from hookviz.serving import capacity
-from hookviz.serving.shutdown import shutdown
-from hookviz.settings import MEGABYTE, settings
+from hookviz.serving.capacity import shutdown
+from hookviz.settings import settings
 from hookviz.ui.serving import lifecycle, resources
+from hookviz.ui.serving.lifecycle import Health
 from hookviz.ui.state import ModelChoice
+from tests.loops import in_a_loop_of_its_own
 
 
 def no_turn(_label: str, _kind: str, _layer: str) -> AbstractContextManager[Run]:
@@ -84,3 +92,58 @@ def test_a_server_opens_as_many_files_as_it_may() -> None:
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def body(answer: Any) -> dict[str, str]:
+    return dict(json.loads(answer.body))
+
+
+def test_the_engine_is_really_asked() -> None:
+    assert in_a_loop_of_its_own(lifecycle.check_engine()) == "ok"
+
+
+def test_asking_often_checks_once_and_never_twice_at_a_time() -> None:
+    now, most, count = 0, 0, 0
+
+    async def check() -> str:
+        nonlocal now, most, count
+        now, count = now + 1, count + 1
+        most = max(most, now)
+        await asyncio.sleep(0.02)
+        now -= 1
+        return "ok"
+
+    async def crowd(fresh: float) -> list[int]:
+        here = Health({"engine": check}, fresh)
+        return [
+            answer.status_code for answer in await asyncio.gather(*(here.answer() for _ in "12345"))
+        ]
+
+    assert in_a_loop_of_its_own(crowd(60)) == [200] * 5
+    assert (most, count) == (1, 1)
+    assert in_a_loop_of_its_own(crowd(0)) == [200] * 5
+    assert (most, count) == (1, 6)
+
+
+def test_what_fails_is_503_without_its_details() -> None:
+    async def broken() -> str:
+        raise ZeroDivisionError("secret path")
+
+    async def fine() -> str:
+        return "busy"
+
+    answer = in_a_loop_of_its_own(Health({"script": broken, "engine": fine}).answer())
+    assert answer.status_code == 503
+    assert body(answer) == {"status": "failed", "script": "error", "engine": "busy"}
+    assert answer.headers["cache-control"] == "no-store"
+
+
+def test_a_check_that_hangs_has_an_end(monkeypatch: Any) -> None:
+    monkeypatch.setattr(lifecycle, "_CHECK_TIMEOUT_S", 0.05)
+
+    async def hangs() -> str:
+        await asyncio.sleep(60)
+        return "ok"
+
+    answer = in_a_loop_of_its_own(Health({"script": hangs}).answer())
+    assert (answer.status_code, body(answer)["script"]) == (503, "timeout")

@@ -7,7 +7,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from hookviz.settings import settings
-from hookviz.ui.serving import admissions, login
+from hookviz.ui.serving import login, visitors
 from hookviz.ui.serving.queue_wait import _on_session_end
 
 SCRIPT = """
@@ -27,7 +27,7 @@ CODE = "chalk & böard"
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     settings.cache_clear()
     login.wrong_codes.cache_clear()
-    admissions._admitted.clear()
+    visitors._admitted.clear()
     yield
     settings.cache_clear()
     login.wrong_codes.cache_clear()
@@ -56,13 +56,13 @@ def test_the_code_is_asked_once_a_session(monkeypatch: pytest.MonkeyPatch) -> No
     page = answered("chalk", page)
     assert not inside(page)
     assert "not the code" in page.error[0].value
-    assert not admissions._admitted
+    assert not visitors._admitted
     page = answered(f" {CODE} ", page)
     assert inside(page)
-    (name,) = admissions._admitted
-    assert admissions.is_admitted(admissions._admitted[name])
+    (name,) = visitors._admitted
+    assert visitors.is_admitted(visitors._admitted[name])
     _on_session_end(name)
-    assert not admissions._admitted
+    assert not visitors._admitted
     assert inside(page.run())
     assert not inside(AppTest.from_string(SCRIPT).run())  # another session
 

@@ -10,9 +10,10 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from hookviz.settings import MEGABYTE, read_settings, settings
+from hookviz.machine.memory import MEGABYTE
+from hookviz.settings import read_settings, settings
 from hookviz.ui import streamlit_internals
-from hookviz.ui.serving import admissions, upload_limits
+from hookviz.ui.serving import upload_limits, visitors
 from hookviz.ui.serving.upload_limits import UploadLimits
 from tests.loops import in_a_loop_of_its_own
 
@@ -49,12 +50,12 @@ def test_an_upload_within_the_bounds_arrives() -> None:
 
 def test_who_did_not_give_the_code_uploads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        admissions, "settings", lambda: read_settings({"HOOKVIZ_CLASS_CODE": "chalk and board"})
+        visitors, "settings", lambda: read_settings({"HOOKVIZ_CLASS_CODE": "chalk and board"})
     )
     assert answered("1000") == 403
-    admissions.admit("ann", "some-session")
+    visitors.admit("ann", "some-session")
     assert answered("1000") is None
-    admissions.withdraw("ann")
+    visitors.withdraw("ann")
     assert answered("1000") == 403
 
 

@@ -21,8 +21,8 @@ from hookviz.ui.components.chart import chart
 from hookviz.ui.lessons.picks import choose, remember_shown
 from hookviz.ui.lessons.script_editor import edit, edited_run, is_edited, offer_to_edit
 from hookviz.ui.lessons.script_text import folded_html, script_html
-from hookviz.ui.serving.own_machine import may_run_code
 from hookviz.ui.serving.queue_wait import turn
+from hookviz.ui.serving.visitors import may_run_code
 from hookviz.ui.state import plain
 from hookviz.ui.theme import diverging
 from hookviz.wording import number

@@ -14,7 +14,7 @@ from hookviz.lenses.contract.result import LensResult
 from hookviz.lenses.contract.running import find_lens, look
 from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.lens import lens_settings, split_names, subject_of
-from hookviz.serving.memory_needs import pass_need
+from hookviz.serving.memory_reservations import pass_need
 from hookviz.ui.lenses.lens_result import PanelCallbacks, show_result
 from hookviz.ui.lenses.lens_widgets import pick_parameters
 from hookviz.ui.serving import resources

@@ -7,7 +7,7 @@ import streamlit as st
 
 from hookviz.capturing.engine import capture
 from hookviz.drawing.grid import Grid, make_grid, with_channels
-from hookviz.images.repainting import check_repaints
+from hookviz.images.preprocess import check_repaints
 from hookviz.language.naming import listed_label
 from hookviz.language.saying import say, say_count
 from hookviz.lessons.chances import chance

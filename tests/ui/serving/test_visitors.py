@@ -1,3 +1,5 @@
+"""A visitor's address, who may run lines of their own, and which sessions are admitted."""
+
 from collections.abc import Iterator
 
 import pytest
@@ -5,19 +7,20 @@ import streamlit as st
 from streamlit.runtime.context import StreamlitHeaders
 
 from hookviz.settings import read_settings
-from hookviz.ui.serving import client_address as module
-from hookviz.ui.serving.client_address import client_address, page_address
+from hookviz.ui.serving import visitors
+from hookviz.ui.serving.visitors import client_address, is_here, page_address
 
 PROXIES = "10.0.0.0/8, 127.0.0.1, fc00::/7"
+HERE = {"Host": "localhost:8501", "Origin": "http://localhost:8501"}
 
 
 @pytest.fixture(autouse=True)
 def proxies(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     chosen = read_settings({"HOOKVIZ_PROXIES": getattr(request, "param", PROXIES)})
-    monkeypatch.setattr(module, "settings", lambda: chosen)
-    module._proxies.cache_clear()
+    monkeypatch.setattr(visitors, "settings", lambda: chosen)
+    visitors._proxies.cache_clear()
     yield
-    module._proxies.cache_clear()
+    visitors._proxies.cache_clear()
 
 
 def address(peer: str, *forwarded: str) -> str:
@@ -67,3 +70,56 @@ def test_a_page_behind_a_proxy_has_its_visitors_address(
     monkeypatch.setattr(type(st.context), "ip_address", peer)
     monkeypatch.setattr(type(st.context), "headers", StreamlitHeaders(lines))
     assert page_address() == "203.0.113.9"
+
+
+@pytest.mark.parametrize("address", ["localhost:8501", "127.0.0.1:9", "[::1]:8501", "LOCALHOST"])
+def test_a_page_of_this_machine_is_here(address: str) -> None:
+    assert is_here({"Host": address, "Origin": f"http://{address}"})
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"Host": "cnn.example.org"},
+        {"Host": "192.168.1.4:8501"},
+        {"Host": "localhost.example.org"},
+        {"Origin": "https://cnn.example.org"},  # a proxy that writes its own name into Host
+        {"Origin": "null"},
+        {"Origin": "http://[::1"},
+        {"Host": ""},
+        {"X-Forwarded-For": "127.0.0.1"},
+        {"x-real-ip": "10.0.0.1"},
+        {"Forwarded": "for=127.0.0.1"},
+        {"Via": "1.1 proxy"},
+    ],
+    ids=str,
+)
+def test_whatever_else_is_not(changed: dict[str, str]) -> None:
+    assert is_here(HERE)
+    assert not is_here({**HERE, **changed})
+
+
+def test_a_connection_that_says_nothing_is_not() -> None:
+    assert not is_here({})
+    assert not is_here({"Host": "localhost"})
+
+
+@pytest.mark.parametrize(
+    "door", [{"HOOKVIZ_CLASS_CODE": "chalk and board"}, {"HOOKVIZ_LOGIN": "1"}]
+)
+def test_behind_a_door_those_who_came_in_are_admitted_until_they_go(
+    monkeypatch: pytest.MonkeyPatch, door: dict[str, str]
+) -> None:
+    monkeypatch.setattr(visitors, "settings", lambda: read_settings(door))
+    assert not visitors.is_admitted("a-session")
+    visitors.admit("ann", "a-session")
+    assert visitors.is_admitted("a-session")
+    assert not visitors.is_admitted("ann")
+    visitors.withdraw("ann")
+    visitors.withdraw("ann")
+    assert not visitors.is_admitted("a-session")
+
+
+def test_without_a_door_all_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(visitors, "settings", lambda: read_settings({}))
+    assert visitors.is_admitted("any")

@@ -1,20 +1,21 @@
-"""How fast the messages of one connection pass; tests/e2e/test_faults.py has it on a server."""
+"""How fast a connection's messages pass, and who is cut off; tests/e2e/test_faults.py is live."""
 
 import asyncio
 import logging
 import time
 
 import pytest
-from starlette.types import Message
+from starlette.types import Message, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
+from hookviz.ui.serving.flow_control import Throttle, TokenBucket, send_with_timeout
 from hookviz.ui.serving.messages import rerun_request
-from hookviz.ui.serving.throttle import Throttle, TokenBucket
 from tests.loops import in_a_loop_of_its_own
 
 GONE: Message = {"type": "websocket.disconnect", "code": 1001}
 STOP = BackMsg(stop_script=True).SerializeToString()
+MESSAGE: Message = {"type": "websocket.send", "bytes": b"x"}
 
 
 def request(choice: str, *, clicked: str = "", fragment: str = "") -> bytes:
@@ -113,3 +114,42 @@ def test_a_token_that_is_not_there_is_not_owed() -> None:
     assert all(0 < each <= 0.1 for each in due[2:])
     time.sleep(0.15)
     assert bucket.take_if_there() == 0.0
+
+
+async def at_once(_message: Message) -> None:
+    pass
+
+
+async def never(_message: Message) -> None:
+    await asyncio.Event().wait()
+
+
+def ended_by(send: Send, *, is_lost: bool, seconds: float) -> list[str]:
+    """What becomes of the connection of a message that is sent so."""
+    seen: list[str] = []
+
+    async def run() -> None:
+        try:
+            timed = send_with_timeout(send, lambda: seen.append("ended"), lambda: is_lost, seconds)
+            await timed(MESSAGE)
+        except OSError:  # which Streamlit takes for a lost line
+            seen.append("raised")
+
+    in_a_loop_of_its_own(run())
+    return seen
+
+
+def test_who_reads_is_left_alone() -> None:
+    assert ended_by(at_once, is_lost=False, seconds=60) == []
+
+
+@pytest.mark.parametrize(
+    ("send", "is_lost", "said"),
+    [(never, False, "read nothing for 0.05 s"), (at_once, True, "reads too slowly")],
+)
+def test_who_does_not_is_cut_off(
+    caplog: pytest.LogCaptureFixture, send: Send, is_lost: bool, said: str
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert ended_by(send, is_lost=is_lost, seconds=0.05) == ["ended", "raised"]
+    assert said in caplog.text

@@ -1,20 +1,23 @@
-"""Read images by URL from object stores and other file systems that pyarrow knows.
+"""Find the image files that folders, patterns and URLs name, and read images by URL.
 
-``s3://``, ``gs://``, ``abfs://``, ``hdfs://`` and ``file://``: what pyarrow reads, with its own
+Of URLs pyarrow reads ``s3://``, ``gs://``, ``abfs://``, ``hdfs://`` and ``file://``, with its own
 ways of logging in. Ray Data reads through the same.
 """
 
+import glob
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from hookviz.errors import HookVizError, ImageError, shorten
 from hookviz.images.formats import HEAD, SUFFIXES, find_reader
-from hookviz.language.saying import joined, say
+from hookviz.language.saying import joined, mark, say
+from hookviz.paths import path_of
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
@@ -68,6 +71,10 @@ class ImageUrl:
                     reason=_reason(error),
                 )
             ) from error
+
+
+ImageFile = Path | ImageUrl
+"""Where an image lies: on this machine, or where a URL says."""
 
 
 def expand_url(url: str, *, inside: bool = False) -> tuple[tuple[str, ImageUrl], ...]:
@@ -163,3 +170,54 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return shorten(str(error).partition("\n")[0], 160).rstrip(".") or type(error).__name__
+
+
+def expand(arguments: Iterable[str], *, inside: bool = False) -> tuple[ImageFile, ...]:
+    """Expand arguments to files, each once: a file, a folder's images, or a pattern's.
+
+    A URL names a file or a folder in the same way, but no pattern.
+
+    Folders and patterns (``*``, ``?``, ``[a-c]``, ``**``) give what ends in one of `SUFFIXES`,
+    sorted by name. A file named in full is taken as it is, whether there is one or not. Where
+    `inside`, a folder gives the images in its folders, too, but not in folders that links lead to.
+
+    Raises:
+        ImageError: a folder or a pattern gives no image, or an argument is empty.
+    """
+    files: list[ImageFile] = []
+    for text in arguments:
+        if not text.strip():  # a shell variable that is not set, and not all images around
+            raise ImageError(
+                say(
+                    "{text!r} names no image; give a file, a folder ('.' is the one you are in) "
+                    "or a pattern.",
+                    text=text,
+                )
+            )
+        if is_url(text):
+            files += (file for _, file in expand_url(text, inside=inside))
+            continue
+        path = path_of(text)
+        if path.is_dir():
+            expanded = _only_images(path.rglob("*") if inside else path.iterdir())
+        elif not path.exists() and glob.has_magic(text):
+            matches = glob.iglob(str(path), recursive=True)  # noqa: PTH207 - Path's take no "/…"
+            expanded = _only_images(map(Path, matches))
+        else:
+            expanded = [path]
+        if not expanded:
+            kind = mark("folder") if path.is_dir() else mark("pattern")
+            raise ImageError(
+                say(
+                    "The {kind} {text!r} gives no image, a file that ends in {suffixes}.",
+                    kind=say(kind),
+                    text=text,
+                    suffixes=joined(sorted(SUFFIXES)),
+                )
+            )
+        files += expanded
+    return tuple(dict.fromkeys(files))
+
+
+def _only_images(files: Iterable[Path]) -> list[Path]:
+    return sorted(file for file in files if file.suffix.casefold() in SUFFIXES and file.is_file())
