@@ -48,7 +48,7 @@ def test_only_one_file_registers_hooks() -> None:
 
 def test_ray_is_loaded_by_its_own_engine_alone() -> None:
     """A module that has it, or one of those, at its top is loaded with it."""
-    loading, parts = {"ray"}, ("cluster", "engine", "job", "worker")
+    loading, parts = {"ray"}, ("cluster", "engine", "worker")
     for _ in MODULES:
         loading_modules = {
             f"hookviz.{name.removesuffix('.py').replace('/', '.')}"
@@ -123,14 +123,10 @@ SHOWN_ELSEWHERE = {
     "classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
     "ui/components/class_bars",
     "a class guesses channels in browsers in e2e/test_class_game.py": "ui/classroom/guess_game",
-    "seats and riddles are used in classroom/test_school_class.py": "classroom/seats "
-    "classroom/riddle",
-    "every way that ends there is gone in synthesis/test_maximizing.py": "synthesis/zero_gradient",
     "a lens's ablation is looked at as B in a browser in e2e/test_silenced.py": ""
     "ui/explorer/compare_buttons",
     "pictures are watched as they grow in lenses/test_maximize.py": "lenses/contract/watching",
-    "declarations, of which every other test is a use": "atlas/answers lenses/contract/lens "
-    "lenses/contract/result models/model_source synthesis/goal",
+    "declarations, of which every other test is a use": "models/model_source",
     "every kind of panel is drawn in drawing/test_panels.py": "drawing/notebook",
     "passes are followed in explaining/test_execution_trace.py and test_network_map.py": ""
     "explaining/followed_pass",
@@ -155,7 +151,7 @@ SHOWN_ELSEWHERE = {
     "ui/lessons/lesson_scene ui/lessons/sheet_menu ui/lessons/maps ui/lessons/class_bars "
     + " ".join(name[:-3] for name in MODULES if _PART.fullmatch(name)),
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
-    "atlas/test_making.py": "atlas/cutting atlas/part_folder atlas/patch_file",
+    "atlas/test_making.py": "atlas/part_folder",
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
     "drawing/figures drawing/grid_axes drawing/grid_page drawing/layout drawing/legend",
     "every sheet is looked at in drawing/test_paper_figure.py": "drawing/paper_sheet",
@@ -163,12 +159,7 @@ SHOWN_ELSEWHERE = {
     "codegen/network codegen/script_head codegen/wording",
     "what they write is run as scripts, of every lens, in codegen/test_lens_script.py": ""
     "codegen/lens_facts codegen/lens_parts codegen/picture_space",
-    "runs on the workers of a real cluster in engines/test_ray_job.py": "engines/ray_worker",
-    "every page of an atlas is made by it in standalone/test_atlas_pages.py": (
-        "standalone/folder_page"
-    ),
-    "shared by commands, and seen in what those print": "cli/checks cli/messages",
-    "run with the real Caddy in tests/e2e/test_processes.py": "cli/proxy",
+    "runs on the workers of a real cluster in engines/test_ray_engine.py": "engines/ray_worker",
     "begins with a signal in ui/serving/test_lifecycle.py": "serving/shutdown",
     "run over every lens in lenses/test_every_lens.py": "lenses/contract/running",
     "run on every kind of layer and network in lenses/test_verify.py and "

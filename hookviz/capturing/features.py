@@ -17,8 +17,7 @@ from hookviz.capturing.image_names import name_images
 from hookviz.capturing.image_shards import image_shards, needs_of
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.vector_work import VectorWork, usual_layer
-from hookviz.engines.choosing import engine_of
-from hookviz.engines.engine import Engine
+from hookviz.engines.engine import Engine, engine_of
 from hookviz.errors import HookVizError, SettingError, one_of, shorten
 from hookviz.hooking.selection import Layers, select, several
 from hookviz.images.urls import is_url

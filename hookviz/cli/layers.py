@@ -10,7 +10,7 @@ from hookviz.capturing.layout_text import layout_text
 from hookviz.capturing.list_layers import KINDS, list_layers
 from hookviz.capturing.own_input import own_shape
 from hookviz.cli.options import load
-from hookviz.cli.tables import echo_json
+from hookviz.cli.terminal import echo_json
 from hookviz.explaining.receptive_field import ReceptiveField, receptive_fields
 from hookviz.types import LayerInfo
 from hookviz.wording import text_table, times

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hookviz.codegen.lens_facts import LensFacts
 from hookviz.codegen.wording import as_maps
-from hookviz.synthesis.robustness import SLIGHT, Robustness
+from hookviz.synthesis.settings import SLIGHT, Robustness
 
 STEPS_SAYS = "rounding grows with them: after many, pictures are alike and not the same"
 

@@ -5,13 +5,15 @@ from hookviz.codegen.lens_facts import LensFacts
 from hookviz.codegen.lens_parts import in_order
 from hookviz.codegen.wording import quoted
 from hookviz.images.samples import samples
-from hookviz.synthesis.photographs import (
+from hookviz.synthesis.picture_space import (
     averaged_over_angle,
     colour_factor,
+    frequency_scale,
+    from_phases,
+    from_spectrum,
     to_pictures,
     to_plain,
 )
-from hookviz.synthesis.picture_space import frequency_scale, from_phases, from_spectrum
 
 
 def fourier() -> str:

@@ -10,7 +10,7 @@ from hookviz.capturing.cache import Budget, ByteCache
 from hookviz.drawing.maps_panel import MapsPanel
 from hookviz.drawing.panels import TablePanel, TextPanel
 from hookviz.images.samples import samples
-from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.lens import LensResult
 from hookviz.types import Model
 from tests.codegen.script_cases import PVT, SHAPESNET, ScriptCase
 from tests.networks import as_model, random_input, seeded

@@ -13,7 +13,7 @@ from hookviz.drawing.maps_panel import MapsPanel
 from hookviz.drawing.panels import FilePanel, Panel, PicturesPanel, TablePanel, TextPanel
 from hookviz.drawing.tree_panel import TreePanel
 from hookviz.language.saying import say
-from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.lens import LensResult
 from hookviz.types import Model
 from hookviz.ui.components.attention import show_attention
 from hookviz.ui.components.maps import show_maps
