@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 from hookviz.deprecated import warn_renamed as _warn_renamed
 
 if TYPE_CHECKING:
-    from hookviz.atlas.answers import AtlasImage, ChannelAnswer, LayerStatistics, TopActivation
-    from hookviz.atlas.atlas import Atlas
+    from hookviz.atlas.atlas import Atlas, AtlasImage, ChannelAnswer, LayerStatistics, TopActivation
     from hookviz.atlas.making import AtlasProgress, make_atlas
     from hookviz.atlas.reading import read_atlas
     from hookviz.capturing.captured_batch import BatchActivation, CaptureBatch
@@ -81,8 +80,7 @@ if TYPE_CHECKING:
     from hookviz.hooking.replace_parameters import replace_parameters
     from hookviz.hooking.summary import summary
     from hookviz.images.reading import read as read_image
-    from hookviz.lenses.contract.lens import Lens
-    from hookviz.lenses.contract.result import LensResult
+    from hookviz.lenses.contract.lens import Lens, LensResult
     from hookviz.lenses.contract.running import list_lenses, run_lens
     from hookviz.lenses.contract.streaming import stream_lens
     from hookviz.measurements import ablate_channels, gradient_flow, network_health
@@ -95,11 +93,10 @@ if TYPE_CHECKING:
     from hookviz.pictures import Dream, dream, invert, smallest_change
     from hookviz.standalone.atlas_pages import save_atlas_pages
     from hookviz.standalone.saving import save_page
-    from hookviz.synthesis.composing import ObjectiveSum
+    from hookviz.synthesis.composing import FunctionObjective, ObjectiveSum
     from hookviz.synthesis.goals import Objective
     from hookviz.synthesis.inversion import Inversion
     from hookviz.synthesis.maximizing import Synthesis, maximize
-    from hookviz.synthesis.own_goals import FunctionObjective
     from hookviz.synthesis.settings import SynthesisMethod
     from hookviz.training.clipping import clip_gradients
     from hookviz.training.lightning_callback import lightning_callback
@@ -250,8 +247,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "atlas.answers": ("AtlasImage", "ChannelAnswer", "TopActivation", "LayerStatistics"),
-    "atlas.atlas": ("Atlas",),
+    "atlas.atlas": ("Atlas", "AtlasImage", "ChannelAnswer", "LayerStatistics", "TopActivation"),
     "atlas.making": ("AtlasProgress", "make_atlas"),
     "atlas.reading": ("read_atlas",),
     "capturing.captured_batch": ("BatchActivation", "CaptureBatch"),
@@ -295,8 +291,7 @@ _HOMES = {
     "hooking.replace_parameters": ("replace_parameters",),
     "hooking.summary": ("summary",),
     "images.reading": ("read_image",),
-    "lenses.contract.lens": ("Lens",),
-    "lenses.contract.result": ("LensResult",),
+    "lenses.contract.lens": ("Lens", "LensResult"),
     "lenses.contract.running": ("list_lenses", "run_lens"),
     "lenses.contract.streaming": ("stream_lens",),
     "measurements": ("ablate_channels", "gradient_flow", "network_health"),
@@ -309,11 +304,10 @@ _HOMES = {
     "pictures": ("Dream", "dream", "invert", "smallest_change"),
     "standalone.atlas_pages": ("save_atlas_pages",),
     "standalone.saving": ("save_page",),
-    "synthesis.composing": ("ObjectiveSum",),
+    "synthesis.composing": ("FunctionObjective", "ObjectiveSum"),
     "synthesis.goals": ("Objective",),
     "synthesis.inversion": ("Inversion",),
     "synthesis.maximizing": ("Synthesis", "maximize"),
-    "synthesis.own_goals": ("FunctionObjective",),
     "synthesis.settings": ("SynthesisMethod",),
     "training.clipping": ("clip_gradients",),
     "training.lightning_callback": ("lightning_callback",),
@@ -366,4 +360,4 @@ def __dir__() -> list[str]:
 
 
 if "ipykernel" in sys.modules or "marimo" in sys.modules:  # where captures show themselves
-    import_module("hookviz.notebook.showing").show_captures()
+    import_module("hookviz.notebook.kernel").show_captures()

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.atlas import reading_ahead
 from hookviz.atlas.channel_table import table_by
-from hookviz.atlas.cutting import CutPatches, cut_images
+from hookviz.atlas.patches import CutPatches, cut_images
 from hookviz.atlas.plan import BATCH, Plan
 from hookviz.atlas.reading_ahead import ReadyImage
 from hookviz.atlas.shard_work import ShardWork, TallyShard

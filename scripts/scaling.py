@@ -23,8 +23,7 @@ from hookviz.atlas.shard_work import ShardWork, TallyShard
 from hookviz.atlas.sources import sources
 from hookviz.atlas.tally import Tally
 from hookviz.capturing.layer_trace import input_trace
-from hookviz.engines.choosing import engine_of
-from hookviz.engines.engine import Engine, ReportImages
+from hookviz.engines.engine import Engine, ReportImages, engine_of
 from hookviz.errors import HookVizError
 from hookviz.lessons.drawings import draw
 from hookviz.models.shapesnet import CATEGORIES

@@ -47,7 +47,7 @@ def test_only_one_file_registers_hooks() -> None:
 
 def test_ray_is_loaded_by_its_own_engine_alone() -> None:
     """A module that has it, or one of those, at its top is loaded with it."""
-    loading, parts = {"ray"}, ("cluster", "engine", "job", "worker")
+    loading, parts = {"ray"}, ("cluster", "engine", "worker")
     for _ in MODULES:
         loading_modules = {
             f"hookviz.{name.removesuffix('.py').replace('/', '.')}"
@@ -110,94 +110,98 @@ def test_the_library_imports_without_streamlit() -> None:
 
 
 SHOWN_ELSEWHERE = {
-    "a region, a box and an image are chosen in browsers in e2e/test_part_of_answer.py": ""
-    "ui/lenses/part_choice",
-    "processes that read, crash and hang in reader/test_wall.py": "reader/answer_file "
-    "reader/confinement reader/fork_server reader/server_process",
-    "parts are patched by hand in explaining/test_patching.py": "explaining/part_patching",
-    "read back by another library in ui/presenting/test_class_link.py": "ui/qr_code",
-    "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"
-    "classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
-    "ui/components/class_bars",
-    "a class guesses channels in browsers in e2e/test_class_game.py": "ui/classroom/guess_game",
-    "seats and riddles are used in classroom/test_school_class.py": "classroom/seats "
-    "classroom/riddle",
-    "every way that ends there is gone in synthesis/test_maximizing.py": "synthesis/zero_gradient",
-    "a lens's ablation is looked at as B in a browser in e2e/test_silenced.py": ""
-    "ui/explorer/compare_buttons",
-    "pictures are watched as they grow in lenses/test_maximize.py": "lenses/contract/watching",
-    "declarations, of which every other test is a use": "atlas/answers lenses/contract/lens "
-    "lenses/contract/result models/model_source synthesis/goal",
-    "passes are followed in explaining/test_execution_trace.py and test_network_map.py": ""
-    "explaining/followed_pass",
-    "compared with plain autograd in explaining/test_class_paths.py": ""
-    "explaining/followed_gradient explaining/handed_back explaining/class_ways",
-    "ranks and lines are checked as they are drawn in explaining/test_map_layout.py": ""
-    "explaining/map_ranks",
-    "by a real trainer in training/test_trackers.py": ("training/lightning_callback"),
-    "declarations, and what is said of every broken file in lessons/test_reading.py": ""
-    "lessons/lesson lessons/lesson_error",
-    "its marks and fonts are printed in lessons/test_sheet.py": "lessons/sheet_text",
-    "edited, run, stopped and refused in a browser in e2e/test_lesson_traps.py, and what is run in "
-    "lessons/test_own_code.py and test_script_scene.py": "ui/lessons/script_editor "
-    "lessons/own_files lessons/own_code_process",
-    "the slider through layers and pictures with classes are gone through in a browser in "
-    "e2e/test_lesson_layers.py": "ui/components/depth_scrub ui/lessons/picture_strip "
-    "ui/lessons/number_table",
-    "every lesson is gone through in a browser in e2e/test_lessons.py": "ui/components/lesson_list "
-    "ui/components/lesson_steps ui/components/question ui/components/pixels "
-    "ui/components/riddle ui/lessons/hunt "
-    "ui/lessons/kernel_sheet "
-    "ui/lessons/lesson_scene ui/lessons/sheet_menu ui/lessons/maps ui/lessons/class_bars "
-    + " ".join(name[:-3] for name in MODULES if _PART.fullmatch(name)),
-    "what an atlas is made with, gone through whole, stopped, killed and joined in "
-    "atlas/test_making.py": "atlas/cutting atlas/part_folder atlas/patch_file",
-    "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
-    "drawing/figures drawing/layout",
-    "what it writes is run as a script in codegen/test_picture_script.py": "codegen/facts "
-    "codegen/script_head codegen/wording",
-    "what they write is run as scripts, of every lens, in codegen/test_lens_script.py": ""
-    "codegen/lens_facts codegen/lens_parts",
-    "runs on the workers of a real cluster in engines/test_ray_job.py": "engines/ray_worker",
-    "every page of an atlas is made by it in standalone/test_atlas_pages.py": (
-        "standalone/folder_page"
+    "a region, a box and an image are chosen in browsers in e2e/test_part_of_answer.py": (
+        "ui/lenses/part_choice"
     ),
-    "shared by commands, and seen in what those print": "cli/checks cli/messages",
-    "run with the real Caddy in tests/e2e/test_processes.py": "cli/proxy",
-    "begins with a signal in ui/serving/test_lifecycle.py": "",
-    "run over every lens in lenses/test_every_lens.py": "lenses/contract/running",
+    "processes that read, crash and hang in reader/test_wall.py": (
+        "reader/answer_file reader/confinement reader/fork_server reader/server_process"
+    ),
+    "parts are patched by hand in explaining/test_patching.py": ("explaining/part_patching"),
+    "read back by another library in ui/presenting/test_class_link.py": ("ui/qr_code"),
+    "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": (
+        "ui/classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
+        "ui/components/class_bars"
+    ),
+    "a class guesses channels in browsers in e2e/test_class_game.py": ("ui/classroom/guess_game"),
+    "a lens's ablation is looked at as B in a browser in e2e/test_silenced.py": (
+        "ui/explorer/compare_buttons"
+    ),
+    "pictures are watched as they grow in lenses/test_maximize.py": ("lenses/contract/watching"),
+    "declarations, of which every other test is a use": ("models/model_source"),
+    "passes are followed in explaining/test_execution_trace.py and test_network_map.py": (
+        "explaining/followed_pass"
+    ),
+    "compared with plain autograd in explaining/test_class_paths.py": (
+        "explaining/followed_gradient explaining/handed_back explaining/class_ways"
+    ),
+    "ranks and lines are checked as they are drawn in explaining/test_map_layout.py": (
+        "explaining/map_ranks"
+    ),
+    "by a real trainer in training/test_trackers.py": ("training/lightning_callback"),
+    "declarations, and what is said of every broken file in lessons/test_reading.py": (
+        "lessons/lesson lessons/lesson_error"
+    ),
+    "its marks and fonts are printed in lessons/test_sheet.py": ("lessons/sheet_text"),
+    "edited, run, stopped and refused in a browser in e2e/test_lesson_traps.py, and what is "
+    "run in lessons/test_own_code.py and test_script_scene.py": (
+        "ui/lessons/script_editor lessons/own_files lessons/own_code_process"
+    ),
+    "the slider through layers and pictures with classes are gone through in a browser in "
+    "e2e/test_lesson_layers.py": (
+        "ui/components/depth_scrub ui/lessons/picture_strip ui/lessons/number_table"
+    ),
+    "every lesson is gone through in a browser in e2e/test_lessons.py": (
+        "ui/components/lesson_list ui/components/lesson_steps ui/components/question "
+        "ui/components/pixels ui/components/riddle ui/lessons/hunt ui/lessons/kernel_sheet "
+        "ui/lessons/lesson_scene ui/lessons/sheet_menu ui/lessons/maps ui/lessons/class_bars "
+        + " ".join(name[:-3] for name in MODULES if _PART.fullmatch(name))
+    ),
+    "what an atlas is made with, gone through whole, stopped, killed and joined in "
+    "atlas/test_making.py": ("atlas/part_folder"),
+    "its pixels and files are checked byte by byte in drawing/test_grid.py": (
+        "drawing/colormaps drawing/figures drawing/layout"
+    ),
+    "what it writes is run as a script in codegen/test_picture_script.py": (
+        "codegen/facts codegen/script_head codegen/wording"
+    ),
+    "what they write is run as scripts, of every lens, in codegen/test_lens_script.py": (
+        "codegen/lens_facts codegen/lens_parts"
+    ),
+    "runs on the workers of a real cluster in engines/test_ray_engine.py": ("engines/ray_worker"),
+    "run over every lens in lenses/test_every_lens.py": ("lenses/contract/running"),
     "run on every kind of layer and network in lenses/test_verify.py and "
-    "capturing/test_odd_networks.py": "explaining/rounding explaining/recomputation",
+    "capturing/test_odd_networks.py": ("explaining/rounding explaining/recomputation"),
     "by which cells of every order are put back in capturing/test_moving.py": (
         "capturing/moved_cells"
     ),
-    "the passes of capture, which capturing/test_engine.py, test_batch.py and test_streaming.py "
-    "look into": "capturing/recorded_pass capturing/batch_images "
-    "capturing/captured_batch capturing/stored_activations",
-    "run on every kind of conv layer in lenses/test_kernels.py": "explaining/conv_kernels",
-    "every method of it is run in lenses/test_prune_weights.py": "explaining/pruning_passes",
+    "the passes of capture, which capturing/test_engine.py, test_batch.py and "
+    "test_streaming.py look into": (
+        "capturing/recorded_pass capturing/batch_images capturing/captured_batch "
+        "capturing/stored_activations"
+    ),
+    "run on every kind of conv layer in lenses/test_kernels.py": ("explaining/conv_kernels"),
+    "every method of it is run in lenses/test_prune_weights.py": ("explaining/pruning_passes"),
     "channels are ablated in explaining/test_channel_ablation.py, and every part of a layer "
-    "patched in explaining/test_patching.py": "explaining/part_changes explaining/layer_parts "
-    "explaining/attribution_patching",
+    "patched in explaining/test_patching.py": (
+        "explaining/part_changes explaining/layer_parts explaining/attribution_patching"
+    ),
     "one call, which capturing/test_engine.py and lenses/test_verify.py count": (
         "hooking/forward_pass"
     ),
     "read by nearly every test of images, and in test_reading.py and test_preprocess.py": (
         "images/crop_geometry images/samples images/choices images/refusals"
     ),
-    "read through the lenses and the inspector of tests/e2e": "explaining/layer_facts",
+    "read through the lenses and the inspector of tests/e2e": ("explaining/layer_facts"),
     "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": (
         "ui/main ui/components/chart ui/components/gallery ui/components/lens_cards "
-        "ui/components/live "
-        "ui/components/map ui/components/maps ui/components/mosaic "
-        "ui/components/presenter ui/presenting/presenter "
-        "ui/components/region ui/components/tree ui/components/walk "
-        "ui/explorer/atlas_choice ui/explorer/atlas_menu ui/explorer/file_menu ui/menu "
-        "ui/explorer/grid_files ui/explorer/page_file "
-        "ui/explorer/mounting ui/explorer/scene "
+        "ui/components/live ui/components/map ui/components/maps ui/components/mosaic "
+        "ui/components/presenter ui/presenting/presenter ui/components/region "
+        "ui/components/tree ui/components/walk ui/explorer/atlas_choice "
+        "ui/explorer/atlas_menu ui/explorer/file_menu ui/menu ui/explorer/grid_files "
+        "ui/explorer/page_file ui/explorer/mounting ui/explorer/scene "
         "ui/explorer/image_of_patch ui/explorer/predictions ui/explorer/copy_as_code "
-        "ui/explorer/share ui/lenses/lens_run "
-        "ui/sidebar/image_choice ui/sidebar/input_choice ui/sidebar/weights_download"
+        "ui/explorer/share ui/lenses/lens_run ui/sidebar/image_choice ui/sidebar/input_choice "
+        "ui/sidebar/weights_download"
     ),
 }
 """Modules without a test of their own name, under the reason why."""

@@ -12,7 +12,7 @@ import pytest
 import hookviz
 from hookviz import deprecated
 from hookviz.deprecated import RenamedAttribute, renamed_keyword
-from hookviz.synthesis.robustness import NONE, SLIGHT
+from hookviz.synthesis.settings import NONE, SLIGHT
 
 
 @contextmanager

@@ -13,13 +13,12 @@ from pathlib import Path
 from hookviz.atlas import reading_ahead, writing
 from hookviz.atlas.atlas import Atlas
 from hookviz.atlas.channel_table import ChannelTable, check_takes_images, no_channels, table_by
-from hookviz.atlas.cutting import CutPatches, Cutter
+from hookviz.atlas.patches import CutPatches, Cutter
 from hookviz.atlas.plan import Plan
 from hookviz.atlas.reading import atlas_in_memory
 from hookviz.atlas.shard_work import ShardWork, TallyShard
 from hookviz.atlas.sources import Source
-from hookviz.atlas.tally import Tally
-from hookviz.atlas.top_k import TOP
+from hookviz.atlas.tally import TOP, Tally
 from hookviz.errors import HookVizError, ImageError, shorten
 from hookviz.images.reading import pixel_count
 from hookviz.language.saying import say

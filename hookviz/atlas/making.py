@@ -19,18 +19,15 @@ from hookviz.atlas.channel_table import (
     no_channels,
     trace_by,
 )
-from hookviz.atlas.cutting import cut_images, winners
-from hookviz.atlas.part_folder import LEFTOVERS, PartFolder
-from hookviz.atlas.patch_file import PATCHES, PatchFile
+from hookviz.atlas.part_folder import LEFTOVERS, PATCHES, PartFolder, PatchFile
+from hookviz.atlas.patches import cut_images, winners
 from hookviz.atlas.plan import BATCH, Plan, differences
 from hookviz.atlas.reading import read_atlas
 from hookviz.atlas.shard_work import ShardWork, TallyShard
 from hookviz.atlas.sources import Source, sources
-from hookviz.atlas.tally import Tally
-from hookviz.atlas.top_k import TOP
+from hookviz.atlas.tally import TOP, Tally
 from hookviz.deprecated import renamed_keyword
-from hookviz.engines.choosing import engine_of
-from hookviz.engines.engine import Engine
+from hookviz.engines.engine import Engine, engine_of
 from hookviz.errors import HookVizError, SettingError, shorten
 from hookviz.models.wrapping import as_model
 from hookviz.paths import path_of

@@ -1,12 +1,15 @@
 """Keep an unfinished atlas in a folder beside it, from which work goes on after any end.
 
 Every file in it is there as a whole or not at all, and is on the disk before the next step counts
-on it. Nobody else works on it meanwhile.
+on it. Nobody else works on it meanwhile. The `PatchFile` has one patch after another, and is
+continued at the last patch that is on the disk.
 """
 
 import json
+import os
 import shutil
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +18,10 @@ from typing import Any
 import numpy as np
 import safetensors
 from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from hookviz.atlas.patches import CutImage, CutPatches
 from hookviz.atlas.plan import Plan, differences
 from hookviz.atlas.tally import SUMS, Tally
 from hookviz.errors import HookVizError, shorten
@@ -30,6 +35,10 @@ except ImportError:  # Windows has no such locks; there two at once are not told
 _PLAN, _TALLY, _LOCK = "plan.json", "tally.safetensors", "lock"
 LEFTOVERS = (_PLAN, _TALLY, "cut.safetensors", _LOCK)
 """Files that only the making needs; after a kill they can still be in a finished atlas."""
+
+PATCHES = "patches.bin"
+_CUT = "cut.safetensors"
+_SECONDS = 10.0  # of work that a kill costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,3 +197,75 @@ def _fill(tally: Tally, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, 
     tally.left_out = {int(index): reason for index, reason in json.loads(about["left_out"]).items()}
     for name in _COUNTS:
         setattr(tally, name, int(about[name]))
+
+
+class PatchFile(CutPatches):
+    """Patches cut so far that are put on the disk from time to time."""
+
+    def __init__(self, part: PartFolder, entries: int) -> None:
+        """Restore what `part` holds already, or begin an empty file."""
+        path = part.folder / PATCHES
+        super().__init__(entries, path.open("r+b" if path.exists() else "w+b"))
+        self._part = part
+        if not self._restore():
+            super().__init__(entries, self.file)
+        self.file.truncate(self.starts[-1])
+        self.file.seek(self.starts[-1])
+        self._kept = time.monotonic()
+
+    def __enter__(self) -> "PatchFile":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.file.close()
+
+    def add(self, image: CutImage) -> None:
+        """Take in the next image's patches."""
+        super().add(image)
+        if time.monotonic() - self._kept > _SECONDS:
+            self.keep()
+
+    def keep(self) -> None:
+        """Write all of it to the disk, and how far it is."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        about = {"next_place": str(self.next_index), "faults": json.dumps(self.faults)}
+        self._part.write(_CUT, save(self._arrays(), about))
+        self._kept = time.monotonic()
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            "patches": self.patches,
+            "images": self.images,
+            "places": np.array(self.indices, np.int64),
+            "sizes": np.array(self.sizes, np.int32).reshape(-1, 2),
+            "starts": np.array(self.starts, np.int64),
+            "boxes": np.array(self.boxes, np.int32).reshape(-1, 4),
+            "patch_images": np.array(self.patch_images, np.int32),
+        }
+
+    def _restore(self) -> bool:
+        """Restore what was written down; return whether it was there, and whole."""
+        path = self._part.folder / _CUT
+        if not path.exists():
+            return False
+        try:
+            with safe_open(path, "np") as file:
+                about = file.metadata() or {}
+                read: Callable[[str], NDArray[Any]] = file.get_tensor
+                starts = read("starts").tolist()
+                if (self._part.folder / PATCHES).stat().st_size < starts[-1]:
+                    return False  # cut again what is not there
+                self.patches, self.images = read("patches").copy(), read("images").copy()
+                self.indices, self.patch_images = (
+                    read("places").tolist(),
+                    read("patch_images").tolist(),
+                )
+                self.sizes = [(int(height), int(width)) for height, width in read("sizes")]
+                self.boxes = [tuple(box) for box in read("boxes").tolist()]
+                self.starts = starts
+                self.next_index = int(about["next_place"])
+                self.faults = {int(key): why for key, why in json.loads(about["faults"]).items()}
+        except (SafetensorError, OSError, ValueError, KeyError):
+            return False
+        return True

@@ -11,7 +11,7 @@ import torch
 
 from hookviz.atlas.channel_table import ChannelTable
 from hookviz.atlas.sources import Source
-from hookviz.atlas.top_k import TOP
+from hookviz.atlas.tally import TOP
 from hookviz.capturing.features import steps
 from hookviz.errors import SettingError, one_of, shorten
 from hookviz.types import Model

@@ -3,10 +3,14 @@
 Nothing in it is executed, no name in it is opened, and every number is checked against the others
 before anything is looked up by it. The numbers take as much memory as their file; patches stay on
 the disk until they are looked at.
+
+`known_atlases` are those in the box, and those HookViz was started with.
 """
 
+import logging
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,20 +22,29 @@ from safetensors.numpy import load
 
 import hookviz
 from hookviz import shallow_json
-from hookviz.atlas.answers import AtlasImage
-from hookviz.atlas.atlas import Atlas
-from hookviz.atlas.histograms import BINS, SMALLEST
-from hookviz.atlas.patch_file import PATCHES
+from hookviz.atlas.atlas import Atlas, AtlasImage
+from hookviz.atlas.part_folder import PATCHES
+from hookviz.atlas.tally import BINS, SMALLEST
 from hookviz.atlas.writing import ABOUT, CELLS, FORM, NUMBERS
 from hookviz.errors import HookVizError, nearest_names, shorten
 from hookviz.machine.memory import MEGABYTE
 from hookviz.paths import fault_of, path_of
+from hookviz.settings import ASSETS, settings
+from hookviz.types import Model
 
 _MOST_JSON = 512 * MEGABYTE
 _LONGEST = 4096  # letters of a name or a path
 _WIDEST = 128  # exponent of the width of a bin; no float32 needs a wider one
 _MOST = 1 << 31  # of anything that is counted
 _ANEW = "Make it anew: hookviz atlas photos/ -o photos.atlas."
+
+FOLDER = ASSETS / "atlases"
+"""Folder of the atlases in the box and their drawings; their photographs are the samples."""
+
+PHOTOGRAPH = "photograph"
+"""Class of the atlases in the box that says how a picture was made, and little of what it shows."""
+
+_log = logging.getLogger("hookviz")
 
 
 class _DamagedError(Exception):
@@ -288,3 +301,31 @@ def _count(owner: Any, name: str) -> int:
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST
+
+
+def atlas_of(model: Model) -> Atlas | None:
+    """Return the atlas of this very network and its way to make inputs; None without one.
+
+    One that HookViz was started with goes before the one in the box.
+    """
+    return next((atlas for atlas in known_atlases() if atlas.belongs_to(model)), None)
+
+
+def known_atlases() -> tuple[Atlas, ...]:
+    """Read the atlases of ``HOOKVIZ_ATLAS``, a list as ``PATH`` is one, and then those in the box.
+
+    One that can't be read is left out, and the log says why.
+    """
+    return _read(settings().atlas)
+
+
+@lru_cache(maxsize=1)
+def _read(listed: str) -> tuple[Atlas, ...]:
+    paths = [Path(path) for path in listed.split(os.pathsep) if path]
+    atlases = []
+    for path in (*paths, *sorted(FOLDER.glob("*.atlas"))):
+        try:
+            atlases.append(read_atlas(path))
+        except HookVizError as error:
+            _log.warning("An atlas is left out: %s", error)
+    return tuple(atlases)

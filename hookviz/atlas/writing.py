@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 import hookviz
-from hookviz.atlas.cutting import CutPatches
-from hookviz.atlas.patch_fields import PatchFields
+from hookviz.atlas.patches import CutPatches, PatchFields
 from hookviz.atlas.plan import Plan
 from hookviz.atlas.tally import Tally
 from hookviz.errors import shorten

@@ -20,8 +20,7 @@ from hookviz.capturing.feature_vectors import POOLS, Features, vector
 from hookviz.capturing.image_shards import ImageShard, image_shards, needs_of, outcome_of_each
 from hookviz.capturing.last_maps import last_maps
 from hookviz.capturing.layer_trace import layer_trace
-from hookviz.engines.choosing import engine_of
-from hookviz.engines.engine import Engine, Needs, ReportImages
+from hookviz.engines.engine import Engine, Needs, ReportImages, engine_of
 from hookviz.errors import HookVizError, SettingError, one_of, shorten
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.hooking.selection import Layers, select, several

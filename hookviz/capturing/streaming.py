@@ -25,8 +25,7 @@ from hookviz.capturing.inputs import prepare
 from hookviz.capturing.storage import Storage
 from hookviz.capturing.stored_activations import ShardWriter, StoredActivations
 from hookviz.deprecated import warn_renamed
-from hookviz.engines.choosing import LOCAL, engine_of
-from hookviz.engines.engine import Engine, Needs, ReportImages
+from hookviz.engines.engine import LOCAL, Engine, Needs, ReportImages, engine_of
 from hookviz.errors import HookVizError, ImageError, SettingError, UnknownNameError, one_of
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.hooking.selection import Layers, select, several

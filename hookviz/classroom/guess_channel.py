@@ -12,13 +12,11 @@ from random import Random
 import numpy as np
 from PIL import Image
 
-from hookviz.atlas.answers import TopActivation
-from hookviz.atlas.atlas import Atlas
-from hookviz.atlas.known_atlases import PHOTOGRAPH
+from hookviz.atlas.atlas import Atlas, TopActivation
+from hookviz.atlas.reading import PHOTOGRAPH
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.engine import capture
-from hookviz.classroom.question import check_answers, one_line
-from hookviz.classroom.riddle import Riddle
+from hookviz.classroom.question import Riddle, check_answers, one_line
 from hookviz.drawing import overlay
 from hookviz.errors import ClassroomError
 from hookviz.explorer.look import look_of

@@ -1,7 +1,7 @@
 """Keep what a teacher shares of a live camera: that there is one, and the newest frame of it.
 
 A frame is what the teacher's page has drawn: small JPEGs, packed as the answers of a stream are
-(`hookviz.live.answers.packed`). It is in memory alone, one a class, until the next one comes or the
+(`hookviz.live.stream.packed`). It is in memory alone, one a class, until the next one comes or the
 teacher stops. Nothing of it is decoded here but its header.
 """
 

@@ -1,23 +1,27 @@
 """Run one class: what the teacher shows, who follows, and the question that is open.
 
 Connections come and go in threads of their own. Each has a `Seat`, is woken when there may be
-something new for it, and asks for its `view`, which is the newest whatever came in between.
+something new for it, and asks for its `view`, which is the newest whatever came in between. A
+session that joined is a `Follower`, with its points.
 """
 
 import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from hookviz.classroom.live_frame import LiveShare
-from hookviz.classroom.poll import Poll
-from hookviz.classroom.question import Question
-from hookviz.classroom.seats import ALONE_THERE, ATTENTION, HERE, Follower, Score, Seat, wake
+from hookviz.classroom.question import Poll, Question
 from hookviz.classroom.shared_state import SharedState
 from hookviz.errors import ClassroomError
 from hookviz.language.saying import say
+
+HERE, ALONE_THERE, AWAY = "follows", "alone", "away"
+"""What a page says of itself: it shows the teacher's view, its own, or nobody looks at it."""
+_ATTENTION = (HERE, ALONE_THERE, AWAY)
 
 MOST_FOLLOWERS = 200
 LASTS, ALONE = 4 * 3600.0, 15 * 60.0
@@ -25,6 +29,60 @@ LASTS, ALONE = 4 * 3600.0, 15 * 60.0
 
 ENDED, ELSEWHERE = "ended", "elsewhere"
 """Reasons why a connection is over: with the class, or since the same page has another one."""
+
+
+@dataclass(slots=True)
+class Score:
+    """Answers that were given to riddles, and how many of them were right."""
+
+    right: int = 0
+    answered: int = 0
+
+    @property
+    def share(self) -> float | None:
+        """Share of the answers that was right; None without any."""
+        return self.right / self.answered if self.answered else None
+
+    def count(self, is_right: bool) -> None:
+        """Count one more answer."""
+        self.answered += 1
+        self.right += is_right
+
+
+@dataclass(eq=False, slots=True)
+class Follower:
+    """Session that joined, with its points."""
+
+    name: str
+    secret: str
+    owner: str
+    seat: "Seat | None" = None
+    score: Score = field(default_factory=Score)
+
+
+@dataclass(eq=False, slots=True)
+class Seat:
+    """Connection's place in a class.
+
+    Attributes:
+        wake: called, in whatever thread, when its view may have changed.
+        follower: who sits there; None for the teacher.
+        over: why the connection is over; empty while it is not.
+        attention: what its page said last of itself, one of `_ATTENTION`.
+        beats: how often it has said so.
+    """
+
+    wake: Callable[[], None]
+    follower: Follower | None = None
+    over: str = field(default="")
+    attention: str = HERE
+    beats: int = 0
+
+
+def _wake(seat: Seat) -> None:
+    """Wake a connection, if it is there still."""
+    with suppress(RuntimeError):  # its loop has ended, and its connection with it
+        seat.wake()
 
 
 class SchoolClass:
@@ -194,11 +252,11 @@ class SchoolClass:
 
     def attend(self, seat: Seat, attention: str) -> None:
         """Note what a page says of itself, and answer it, so that both know of the line."""
-        if attention not in ATTENTION:
+        if attention not in _ATTENTION:
             return
         changed, seat.attention = seat.attention != attention, attention
         seat.beats += 1
-        wake(seat)
+        _wake(seat)
         if changed:
             self._wake_teacher()
 
@@ -301,17 +359,17 @@ class SchoolClass:
         with self._lock:
             seats = [each.seat for each in self._followers.values()]
         for seat in filter(None, seats):
-            wake(seat)
+            _wake(seat)
 
     def _wake_teacher(self) -> None:
         seat = self._teacher
         if seat is not None:
-            wake(seat)
+            _wake(seat)
 
     @staticmethod
     def _end(seat: Seat, why: str) -> None:
         seat.over = why
-        wake(seat)
+        _wake(seat)
 
 
 def _are_same(guess: str, secret: str) -> bool:

@@ -8,13 +8,11 @@ import click
 
 from hookviz.atlas.making import AtlasProgress, make_atlas
 from hookviz.atlas.plan import BATCH, DTYPES
-from hookviz.atlas.top_k import TOP
-from hookviz.cli.messages import MISTAKE, complain
+from hookviz.atlas.tally import TOP
 from hookviz.cli.options import engine_options, layer_names, load, model_options
-from hookviz.cli.progress import progress_bar
-from hookviz.cli.tables import echo_json
+from hookviz.cli.terminal import MISTAKE, complain, echo_json, progress_bar
 from hookviz.deprecated import REMOVED_IN
-from hookviz.engines.choosing import engine_of
+from hookviz.engines.engine import engine_of
 from hookviz.paths import path_of
 from hookviz.standalone.atlas_pages import save_atlas_pages
 from hookviz.wording import byte_size

@@ -14,7 +14,6 @@ from hookviz.capturing import export
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.streaming import stream
 from hookviz.cli.input_files import Row, destinations, each, existing
-from hookviz.cli.messages import MISTAKE
 from hookviz.cli.options import (
     engine_options,
     input_options,
@@ -23,9 +22,8 @@ from hookviz.cli.options import (
     model_options,
     out_option,
 )
-from hookviz.cli.tables import echo_json
-from hookviz.engines.choosing import LOCAL, engine_of
-from hookviz.engines.engine import Engine
+from hookviz.cli.terminal import MISTAKE, echo_json
+from hookviz.engines.engine import LOCAL, Engine, engine_of
 from hookviz.errors import HookVizError, SettingError
 from hookviz.images.files import ImageFile, expand
 from hookviz.paths import path_of

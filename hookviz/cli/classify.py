@@ -5,10 +5,8 @@ from typing import Any
 import click
 
 from hookviz.capturing.feature_vectors import POOLS
-from hookviz.cli.messages import MISTAKE, complain
 from hookviz.cli.options import input_options, load, model_options
-from hookviz.cli.progress import progress_bar
-from hookviz.cli.tables import echo_json
+from hookviz.cli.terminal import MISTAKE, complain, echo_json, progress_bar
 from hookviz.explaining.linear_probe import LinearProbe, linear_probe
 from hookviz.wording import percent, text_table
 

@@ -16,7 +16,7 @@ from hookviz.cli.options import (
     other_model_options,
     out_option,
 )
-from hookviz.cli.tables import echo_json
+from hookviz.cli.terminal import echo_json
 from hookviz.comparing.captures import Comparison, LayerComparison
 from hookviz.comparing.captures import compare as compare_captures
 from hookviz.errors import ImageError, SettingError

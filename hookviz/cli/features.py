@@ -6,11 +6,9 @@ import click
 
 from hookviz.capturing import features as making
 from hookviz.capturing.feature_vectors import POOLS, check_suffix
-from hookviz.cli.messages import MISTAKE, complain
 from hookviz.cli.options import engine_options, input_options, load, model_options, out_option
-from hookviz.cli.progress import progress_bar
-from hookviz.cli.tables import echo_json
-from hookviz.engines.choosing import engine_of
+from hookviz.cli.terminal import MISTAKE, complain, echo_json, progress_bar
+from hookviz.engines.engine import engine_of
 from hookviz.images.files import expand
 from hookviz.paths import path_of
 from hookviz.wording import text_table

@@ -5,10 +5,8 @@ from pathlib import Path
 
 import click
 
-from hookviz.cli.messages import MISTAKE, complain, in_words
 from hookviz.cli.models import of_families
-from hookviz.cli.progress import download_bar
-from hookviz.cli.tables import echo_json
+from hookviz.cli.terminal import MISTAKE, complain, download_bar, echo_json, in_words
 from hookviz.errors import HookVizError
 from hookviz.models import catalog
 from hookviz.models.bundled import BUNDLED

@@ -7,9 +7,8 @@ import click
 from hookviz.capturing.engine import capture
 from hookviz.capturing.list_layers import list_layers
 from hookviz.cli.input_files import Row, destinations, each, existing
-from hookviz.cli.messages import MISTAKE
 from hookviz.cli.options import input_options, load, model_options, out_option
-from hookviz.cli.tables import echo_json
+from hookviz.cli.terminal import MISTAKE, echo_json
 from hookviz.drawing.colormaps import COLORMAPS
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.scales import SCALES

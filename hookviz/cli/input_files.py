@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from hookviz.cli.messages import complain, in_words
+from hookviz.cli.terminal import complain, in_words
 from hookviz.errors import EngineError, HookVizError, ImageError, SettingError, UnknownNameError
 from hookviz.images import reading
 from hookviz.images.files import ImageFile, ImageUrl, expand

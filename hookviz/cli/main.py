@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from hookviz import __version__
-from hookviz.cli.messages import MISTAKE, complain, in_words
+from hookviz.cli.terminal import MISTAKE, complain, in_words
 from hookviz.errors import HookVizError, UnknownNameError
 
 COMMANDS = {

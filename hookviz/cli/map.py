@@ -6,8 +6,7 @@ import click
 
 from hookviz.cli.input_files import file_ending_in
 from hookviz.cli.options import input_options, load, model_options, out_option
-from hookviz.cli.progress import progress_bar
-from hookviz.cli.tables import echo_json
+from hookviz.cli.terminal import echo_json, progress_bar
 from hookviz.drawing.figures import FORMATS
 from hookviz.errors import SettingError
 from hookviz.explaining.mapped_network import map_network

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import click
 
-from hookviz.cli.tables import echo_json
+from hookviz.cli.terminal import echo_json
 from hookviz.errors import UnknownNameError
 from hookviz.models import catalog
 from hookviz.types import ModelSpec

@@ -13,8 +13,8 @@ from typing import Any
 import click
 
 from hookviz.capturing.list_layers import KINDS, list_layers
-from hookviz.cli.progress import download_bar
-from hookviz.engines import choosing
+from hookviz.cli.terminal import download_bar
+from hookviz.engines import engine
 from hookviz.errors import SettingError
 from hookviz.machine.memory import keep_freed_memory, own_memory
 from hookviz.models import bundled, catalog, hugging_face, user_models
@@ -63,7 +63,7 @@ _INPUT_OPTIONS = (
 _ENGINE_OPTIONS = (
     click.option(
         "--engine",
-        default=choosing.LOCAL,
+        default=engine.LOCAL,
         show_default=True,
         help="local, ray for processes of this machine, or ray://HOST:PORT for a cluster.",
     ),

@@ -8,8 +8,7 @@ from hookviz.atlas.reading import read_atlas
 from hookviz.capturing.engine import capture
 from hookviz.cli.input_files import file_ending_in
 from hookviz.cli.options import input_options, layer_names, load, model_options, out_option
-from hookviz.cli.progress import progress_bar
-from hookviz.cli.tables import echo_json
+from hookviz.cli.terminal import echo_json, progress_bar
 from hookviz.images.reading import read
 from hookviz.standalone.saving import MOST_BYTES, save_page
 from hookviz.wording import byte_size

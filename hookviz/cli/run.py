@@ -1,24 +1,64 @@
-"""``hookviz run``: start the app."""
+"""``hookviz run``: start the app, as one server or as several behind the proxy Caddy.
 
+A server that a signal ended is started again, and all processes end together. On Linux they end too
+where this one is killed with SIGKILL. The proxy's rules are those of compose.yaml, from the same
+Caddyfile; docs/adr/0006 says why it is Caddy.
+"""
+
+import ctypes
 import importlib.util
 import os
 import re
 import secrets
+import shutil
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
-from contextlib import ExitStack
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import click
 
-from hookviz.classroom.codes import LETTERS
-from hookviz.cli.processes import Process, keep_up
-from hookviz.errors import ModelError, nearest_names, shorten
+from hookviz.classroom.codes import LETTERS, letter_of
+from hookviz.cli.terminal import complain
+from hookviz.errors import HookVizError, ModelError, nearest_names, shorten
 from hookviz.machine.installed import check_app
 from hookviz.paths import path_of
-from hookviz.settings import is_own_address
+from hookviz.serving.rate_limiter import RateLimiter
+from hookviz.serving.short_links import start_of
+from hookviz.settings import is_own_address, settings
+
+_POLL = 0.1  # seconds between two looks at which still run
+_PAUSE = 1.0  # seconds from an end to the next start
+_MOST, _WITHIN = 5, 60.0  # more ends than this in these seconds, and it is given up
+_PATIENCE = 8.0  # seconds from SIGTERM to SIGKILL
+
+_SIGNAL_OF_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
+_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+_END_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+            if hasattr(signal, name)]  # fmt: skip
+
+_BY_CODE = """
+@class{number} expression `{{query.follow}}.upperAscii().startsWith("{letter}")`
+reverse_proxy @class{number} 127.0.0.1:{port} {{
+	lb_policy cookie hookviz_copy
+	lb_try_duration 10s
+}}
+@short{number} path /hookviz/go/{start}*
+reverse_proxy @short{number} 127.0.0.1:{port}
+"""
+"""A class's link takes whoever opens it to its server, and the cookie keeps them there. A short one
+is answered by the server that made it, and nobody moves."""
+
+_HERE = Path(__file__).parent
+_RULES = (_HERE / "Caddyfile", _HERE.parent.parent / "deploy" / "Caddyfile")
+"""In the wheel, or in a checkout."""
 
 _PACKAGE = Path(__file__).parent.parent
 _APP = next(
@@ -27,7 +67,6 @@ _APP = next(
 """The app with its configuration beside it: in the wheel, or at the top of a checkout."""
 
 _FILES = (".pt2", ".ts", ".torchscript", ".ptl")  # the server says what is wrong with others
-
 _BUILD = """
 import sys
 sys.path.append(sys.argv[2])
@@ -42,6 +81,167 @@ except HookVizError as error:
 """Makes the network once, in a process that ends before the server begins."""
 
 _FORM = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):[^\W\d]\w*")
+
+
+@dataclass(eq=False)
+class Process:
+    """Command that is to run all the time.
+
+    Attributes:
+        name: what a person calls it, such as "Server 2".
+        command: the program and its arguments.
+        environment: all of its variables.
+    """
+
+    name: str
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    _running: "subprocess.Popen[bytes] | None" = None
+    _start_at: float = 0.0
+    _ends: RateLimiter = field(default_factory=lambda: RateLimiter(_MOST, seconds=_WITHIN))
+
+    def keep_up(self) -> int | None:
+        """Start it where that is due; return its status where it is not to be started again.
+
+        A signal ended it: that is an accident (the kernel's for want of memory, say), and it is
+        started again after a pause, unless that happens too often. Where it ended with a status of
+        its own it has said why, and would say it again.
+        """
+        now = time.monotonic()
+        if self._running is None:
+            if now >= self._start_at:
+                self._running = subprocess.Popen(  # noqa: S603 - our own, and no shell
+                    self.command,
+                    env=self.environment,
+                    stdin=subprocess.DEVNULL,
+                    # This process has one thread, so what the fork copies is in order.
+                    preexec_fn=partial(_end_with_parent, os.getpid()) if _libc else None,  # noqa: PLW1509
+                )
+            return None
+        status = self._running.poll()
+        if status is None:
+            return None
+        if status >= 0:
+            return status
+        ending = f"{self.name} (process {self._running.pid}) was ended by {_name(-status)}"
+        if self._ends.is_exceeded():
+            complain(f"{ending}, once too often within a minute.")
+            return 1
+        complain(f"{ending} and is started again.")
+        self._ends.count()
+        self._running, self._start_at = None, now + _PAUSE
+        return None
+
+    def end(self) -> None:
+        """Send it SIGTERM, if it runs."""
+        if self._running is not None and self._running.poll() is None:
+            self._running.terminate()
+
+    def wait(self, until: float) -> None:
+        """Wait until it has ended, and kill it at time `until` of `time.monotonic`."""
+        if self._running is None:
+            return
+        try:
+            self._running.wait(max(0.0, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            complain(f"{self.name} (process {self._running.pid}) did not end and is killed.")
+            self._running.kill()
+            self._running.wait()
+
+
+def keep_up(processes: Sequence[Process]) -> int:
+    """Run all of them until SIGINT or SIGTERM comes, or one can't go on; then end all.
+
+    Returns:
+        0 where a signal asked for the end, or else the status of the one that could not go on.
+    """
+    with _end_signals() as received:
+        status = None
+        try:
+            while not received and status is None:
+                for process in processes:
+                    status = process.keep_up()
+                    # Whoever ends a whole group has ended this one first.
+                    if received or status is not None:
+                        break
+                else:
+                    time.sleep(_POLL)
+        finally:
+            _end(processes)
+    return 0 if received or status is None else status
+
+
+def _end_with_parent(parent: int) -> None:
+    """Have Linux send this new process SIGTERM when its parent ends, even by SIGKILL."""
+    assert _libc is not None
+    _libc.prctl(_SIGNAL_OF_PARENT, signal.SIGTERM)
+    if os.getppid() != parent:  # it ended before this was said
+        os._exit(0)
+
+
+def _end(processes: Sequence[Process]) -> None:
+    until = time.monotonic() + _PATIENCE
+    for process in processes:
+        process.end()
+    for process in processes:
+        process.wait(until)
+
+
+@contextmanager
+def _end_signals() -> Iterator[list[int]]:
+    """Collect the signals that ask for the end during the block, in a list that grows."""
+    received: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, _frame: received.append(number))
+        for number in _END_SIGNALS
+    }
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _proxy(address: str, port: int, servers: Sequence[int]) -> Process:
+    """Return the process of a proxy before servers on these ports of this machine.
+
+    Raises:
+        HookVizError: there is no Caddy on this machine.
+    """
+    caddy = shutil.which("caddy")
+    rules = next(filter(Path.is_file, _RULES), None)
+    if caddy is None or rules is None:
+        raise HookVizError(
+            "Several processes need the proxy Caddy before them, and there is no caddy on the "
+            "PATH (Debian, Ubuntu: apt install caddy; macOS: brew install caddy). Without "
+            "--processes one server runs alone."
+        )
+    largest = max(settings().upload_mb, settings().checkpoint_mb)
+    environment = {
+        "SITE": f"http://:{port}",
+        "LISTEN": f"bind {address}",
+        "COPIES": "listed",
+        "SERVERS": " ".join(f"127.0.0.1:{own}" for own in servers),
+        "BY_CODE": "".join(map(_by_code, range(len(servers)), servers)),
+        "UPLOAD_MB": str(largest),
+        "PROXY_LOG": "WARN",
+    }
+    command = [caddy, "run", "--config", str(rules), "--adapter", "caddyfile"]
+    return Process("The proxy", command, {**os.environ, **environment})
+
+
+def _by_code(number: int, port: int) -> str:
+    """Return the rules by which codes that a server made lead to it."""
+    return _BY_CODE.format(
+        number=number, port=port, letter=letter_of(number), start=start_of(number)
+    )
 
 
 @click.command()
@@ -147,8 +347,6 @@ def _servers(count: int, address: str, port: int, environment: Mapping[str, str]
     Raises:
         HookVizError: there is no proxy on this machine.
     """
-    from hookviz.cli.proxy import proxy  # noqa: PLC0415 - one server alone reads no settings here
-
     shared = {
         **environment,
         "HOOKVIZ_PROCESSES": str(count),
@@ -166,7 +364,7 @@ def _servers(count: int, address: str, port: int, environment: Mapping[str, str]
             variables["HOOKVIZ_METRICS_PORT"] = str(metrics + number)
         name = f"Server {number + 1} of {count}"
         servers.append(_server(name, "127.0.0.1", own, {**shared, **variables}))
-    return [*servers, proxy(address, port, ports)]
+    return [*servers, _proxy(address, port, ports)]
 
 
 def _free_ports(count: int) -> list[int]:

@@ -7,7 +7,7 @@ import click
 
 from hookviz.capturing.feature_index import FeatureIndex
 from hookviz.cli.options import load
-from hookviz.cli.tables import echo_json
+from hookviz.cli.terminal import echo_json
 from hookviz.errors import SettingError, shorten
 from hookviz.models import catalog
 from hookviz.types import Model

@@ -6,7 +6,6 @@ from typing import Any
 import click
 
 from hookviz.cli.input_files import file_ending_in
-from hookviz.cli.messages import MISTAKE, complain
 from hookviz.cli.options import (
     engine_options,
     input_options,
@@ -16,11 +15,10 @@ from hookviz.cli.options import (
     other_model_options,
     out_option,
 )
-from hookviz.cli.progress import progress_bar
-from hookviz.cli.tables import echo_json
+from hookviz.cli.terminal import MISTAKE, complain, echo_json, progress_bar
 from hookviz.comparing.similarity import ChannelMatches, Similarity
 from hookviz.comparing.similarity import similarity as similarity_of
-from hookviz.engines.choosing import engine_of
+from hookviz.engines.engine import engine_of
 from hookviz.images.files import expand
 from hookviz.wording import text_table
 

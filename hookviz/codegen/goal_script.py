@@ -21,12 +21,11 @@ from hookviz.errors import SettingError
 from hookviz.hooking.default_device import with_numbers
 from hookviz.language.saying import joined, say
 from hookviz.paths import path_ending_in, write_file
-from hookviz.synthesis.composing import ObjectiveSum, counted
+from hookviz.synthesis.composing import FunctionObjective, ObjectiveSum, counted
 from hookviz.synthesis.goals import spread, weighted_sum
 from hookviz.synthesis.maximizing import AnyObjective, Synthesis
 from hookviz.synthesis.optimizing import diversity_penalty, total_variation
-from hookviz.synthesis.own_goals import FunctionObjective
-from hookviz.synthesis.robustness import NONE, moved
+from hookviz.synthesis.settings import NONE, moved
 
 _KNOWN = {"torch", "math", "nn"}  # what a function may use beside its argument
 _WIDTH = 100 - len("    return ")

@@ -10,14 +10,16 @@ from hookviz.codegen.lens_facts import LensFacts
 from hookviz.codegen.lens_parts import in_order
 from hookviz.codegen.wording import as_maps, quoted
 from hookviz.images.samples import samples
-from hookviz.synthesis.photographs import (
+from hookviz.synthesis.picture_space import (
     averaged_over_angle,
     colour_factor,
+    frequency_scale,
+    from_phases,
+    from_spectrum,
     to_pictures,
     to_plain,
 )
-from hookviz.synthesis.picture_space import frequency_scale, from_phases, from_spectrum
-from hookviz.synthesis.robustness import SLIGHT, Robustness
+from hookviz.synthesis.settings import SLIGHT, Robustness
 
 STEPS_SAYS = "rounding grows with them: after many, pictures are alike and not the same"
 

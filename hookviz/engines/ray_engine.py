@@ -1,17 +1,284 @@
-"""Run a job in processes of a Ray cluster, each with a model of its own."""
+"""Run a job in processes of a Ray cluster, each with a model of its own.
+
+`RayEngine` joins the cluster. A `_RayJob` assigns shards to workers, and replaces workers that are
+lost.
+"""
 
 import logging
 import socket
+import time
+from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Generic
 
-from hookviz.engines import ray_cluster
-from hookviz.engines.engine import ReportImages, Result, Shard, Work
+import ray
+from ray import cloudpickle
+from ray.exceptions import ActorUnschedulableError, OutOfMemoryError, RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+import hookviz
+from hookviz.engines import ray_cluster, ray_worker
+from hookviz.engines.engine import ReportImages, Result, Shard, TotalProgress, Work
 from hookviz.engines.ray_cluster import Node
-from hookviz.engines.ray_job import RayJob
+from hookviz.errors import EngineError, HookVizError, shorten
+
+_ATTEMPTS = 3
+"""How often a shard is begun whose workers are lost, and a worker that does not come up."""
+
+_AHEAD = 4  # shards a worker that may be done before one that others wait for
+_POLL = 0.5  # seconds between two questions how far the workers are
+
+cloudpickle.register_pickle_by_value(ray_worker)  # it comes to the nodes from here
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class _Slot:
+    """Worker on a node, and the references to what it does."""
+
+    node: Node
+    actor: Any = None
+    loading: Any = None  # reference to its answer that it is up
+    status: Any = None  # reference to what became of its shard
+    result: Any = None
+    progress: Any = None
+    number: int = -1  # of the shard
+    starts: int = field(default=0)
+
+    @property
+    def waits_for(self) -> Any:
+        return self.loading if self.loading is not None else self.status
+
+
+class _RayJob(Generic[Shard, Result]):
+    """Job that hands shards to workers, and yields their results in order."""
+
+    def __init__(
+        self,
+        work: Work[Shard, Result],
+        shards: Iterable[Shard],
+        report: ReportImages,
+        nodes: Sequence[Node],
+        patience: float,
+    ) -> None:
+        self._work = work
+        self._needs = work.needs
+        self._more = enumerate(shards)
+        self._total = TotalProgress(report)
+        self._slots = [_Slot(node) for node in nodes]
+        self._patience = patience
+        self._packed: Any = None
+        self._unfinished: dict[int, Shard] = {}  # those whose results were not yielded
+        self._waiting: deque[int] = deque()
+        self._done: dict[int, Any] = {}
+        self._lost: dict[int, int] = {}
+        self._next = 0  # number of the shard whose result is yielded next
+        self._polled = 0.0
+
+    def results(self) -> Generator[Result, None, None]:
+        """Yield the results in order; whatever ends it, no worker is left."""
+        try:
+            self._packed = ray.put(_packed(self._work))
+            for slot in self._slots:
+                if self._pull():
+                    self._start(slot)
+            self._began = time.monotonic()
+            while self._unfinished or self._pull():
+                self._hand_out()
+                self._wait()
+                while self._next in self._done:
+                    try:
+                        result = ray.get(self._done.pop(self._next))
+                    except RayError as error:  # the node that kept it is gone
+                        self._retry(self._next, error, None)
+                        break
+                    del self._unfinished[self._next]
+                    self._total.forget(self._next)
+                    self._next += 1
+                    yield result
+        finally:
+            for slot in self._slots:
+                self._end(slot)
+
+    def _pull(self) -> bool:
+        """Take in one more shard; return whether there was one and not too many are done ahead."""
+        ahead = len(self._unfinished) - len(self._waiting)
+        if ahead >= _AHEAD * len(self._slots):
+            return False
+        for number, shard in islice(self._more, 1):
+            self._unfinished[number] = shard
+            self._waiting.append(number)
+            return True
+        return False
+
+    def _hand_out(self) -> None:
+        """Give a shard to each worker that has none."""
+        for slot in self._slots:
+            if slot.actor is None or slot.waits_for is not None:
+                continue
+            if not self._waiting and not self._pull():
+                return
+            slot.number = self._waiting.popleft()
+            shard = self._unfinished[slot.number]
+            slot.status, slot.result = slot.actor.do.options(num_returns=2).remote(
+                slot.number, shard
+            )
+
+    def _wait(self) -> None:
+        """Wait half a second at most, and take in what workers have finished."""
+        by_ref = {slot.waits_for: slot for slot in self._slots if slot.waits_for is not None}
+        if not by_ref:
+            return
+        ready, _ = ray.wait([*by_ref], num_returns=1, timeout=_POLL)
+        for ref in ready:
+            slot = by_ref[ref]
+            try:
+                if slot.loading is not None:
+                    self._loaded(slot)
+                else:
+                    self._finished(slot)
+            except RayTaskError:
+                raise  # a bug, or a result that can't be brought here
+            except RayError as error:
+                self._replace(slot, error)
+        if time.monotonic() - self._polled > _POLL:
+            self._polled = time.monotonic()
+            self._poll_progress()
+        if all(slot.actor is None or slot.loading is not None for slot in self._slots):
+            self._check_patience()
+        else:
+            self._began = time.monotonic()
+
+    def _loaded(self, slot: _Slot) -> None:
+        outcome, reason = ray.get(slot.loading)
+        slot.loading = None
+        if outcome != ray_worker.OK:
+            raise EngineError(
+                f"{_capital(slot.node)} can't work on this: {reason}. Install or mount there what "
+                "is here, or use engine='local'."
+            )
+
+    def _finished(self, slot: _Slot) -> None:
+        (outcome, reason, done, left_out), number = ray.get(slot.status), slot.number
+        result, slot.status, slot.result, slot.number = slot.result, None, None, -1
+        if outcome == ray_worker.FAILED and isinstance(reason, HookVizError):
+            raise reason
+        if outcome == ray_worker.FAILED:
+            raise EngineError(
+                f"{_capital(slot.node)} can't do {self._images_of(number)}: {reason}. Fewer "
+                "workers, a smaller batch or a node with more memory would do."
+            )
+        if outcome == ray_worker.CRASHED:
+            raise RuntimeError(f"On {slot.node}, with {self._images_of(number)}:\n{reason}")
+        self._done[number] = result
+        self._total.shard(number, done, left_out)
+
+    def _poll_progress(self) -> None:
+        """Report how far the shards are that are under way."""
+        for slot in self._slots:
+            if slot.status is None:
+                continue
+            if slot.progress is None:
+                slot.progress = slot.actor.progress.remote()
+            elif ray.wait([slot.progress], timeout=0)[0]:
+                try:
+                    number, done, left_out = ray.get(slot.progress)
+                except RayError:
+                    continue  # what became of its shard is told in its turn
+                finally:
+                    slot.progress = None
+                if number == slot.number:
+                    self._total.shard(number, done, left_out)
+
+    def _replace(self, slot: _Slot, error: RayError) -> None:
+        """Queue a lost worker's shard again, and start another worker in its place."""
+        number, was_up = slot.number, slot.loading is None
+        self._end(slot)
+        if was_up:
+            slot.starts = 0
+            self._retry(number, error, slot.node)
+        if isinstance(error, ActorUnschedulableError) or not ray_cluster.is_alive(slot.node):
+            self._slots.remove(slot)
+            if not self._slots:
+                raise EngineError(
+                    f"No node of the Ray cluster is left, the last one lost is {slot.node}. "
+                    "engine='local' needs none."
+                ) from error
+            return
+        if slot.starts >= _ATTEMPTS:
+            raise EngineError(
+                f"{_capital(slot.node)} can't bring up a worker with this model: {_why(error)}, "
+                f"{_ATTEMPTS} times. Fewer workers, or a node with more memory, would do."
+            ) from error
+        self._start(slot)
+
+    def _retry(self, number: int, error: RayError, node: Node | None) -> None:
+        """Queue a shard again, unless its workers were lost too often."""
+        self._lost[number] = self._lost.get(number, 0) + 1
+        if self._lost[number] >= _ATTEMPTS:
+            where = f", last on {node}" if node else ""
+            raise EngineError(
+                f"The worker that had {self._images_of(number)} was lost {_ATTEMPTS} times{where}: "
+                f"{_why(error)}. Leave these images out, or give fewer workers or a smaller batch "
+                "where memory is short."
+            ) from error
+        self._waiting.appendleft(number)
+
+    def _start(self, slot: _Slot) -> None:
+        pinned = NodeAffinitySchedulingStrategy(slot.node.key, soft=False)
+        options = {"num_gpus": 1} if self._needs.gpu else {}
+        worker = ray.remote(concurrency_groups={ray_worker.BESIDE: 1})(ray_worker.Worker)
+        slot.actor = worker.options(num_cpus=1, scheduling_strategy=pinned, **options).remote()
+        slot.loading = slot.actor.load.remote(
+            [self._packed], hookviz.__version__, self._needs.files
+        )
+        slot.starts += 1
+
+    def _end(self, slot: _Slot) -> None:
+        if slot.actor is not None:
+            ray.kill(slot.actor, no_restart=True)
+        slot.actor = slot.loading = slot.status = slot.result = slot.progress = None
+        slot.number = -1
+
+    def _images_of(self, number: int) -> str:
+        """Name the images of a shard."""
+        names = self._work.names(self._unfinished[number])
+        first, last = shorten(names[0]), shorten(names[-1])
+        return first if len(names) == 1 else f"the {len(names):,} images {first} … {last}"
+
+    def _check_patience(self) -> None:
+        """Raise where a job waits for a processor for too long."""
+        if time.monotonic() - self._began > self._patience:
+            raise EngineError(
+                f"No worker came up within {self._patience:g} s: {ray_cluster.free_processors()} "
+                f"of the Ray cluster are free, and {self._slots[0].node} has none for it. Wait "
+                "until others are done, or use engine='local'."
+            )
+
+
+def _packed(work: Work[Shard, Result]) -> bytes:
+    try:
+        packed: bytes = cloudpickle.dumps(work)
+    except Exception as error:
+        raise EngineError(
+            f"The model can't be sent to the workers of a cluster: {shorten(str(error), 200)}. "
+            "engine='local' takes it as it is."
+        ) from error
+    return packed
+
+
+def _capital(node: Node) -> str:
+    return f"N{str(node)[1:]}"
+
+
+def _why(error: RayError) -> str:
+    if isinstance(error, OutOfMemoryError):
+        return "the node ran out of memory"
+    return "its process ended, as one does that is killed or finds no memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +312,7 @@ class RayEngine:
         with ray_cluster.joined(self.address, self.workers):
             nodes = ray_cluster.slots(self.workers, gpu=work.needs.gpu)
             _warn_of_one_machine(nodes)
-            job = RayJob(work, shards, report, nodes, self.patience)
+            job = _RayJob(work, shards, report, nodes, self.patience)
             with closing(job.results()) as results:
                 yield from results
 

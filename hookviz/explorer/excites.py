@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from hookviz.atlas.answers import TopActivation
-from hookviz.atlas.atlas import Atlas
-from hookviz.atlas.top_k import TOP
+from hookviz.atlas.atlas import Atlas, TopActivation
+from hookviz.atlas.tally import TOP
 from hookviz.capturing.cache import ByteCache
 from hookviz.drawing.pictures import encode_jpeg
 from hookviz.errors import HookVizError

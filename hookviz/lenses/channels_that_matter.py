@@ -20,8 +20,14 @@ from hookviz.explaining.batch_independence import batch_tolerance
 from hookviz.explaining.channel_ablation import ChannelAblation, ChannelEffects
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import joined, mark, say, say_count, sentences
-from hookviz.lenses.contract.how import how_note
-from hookviz.lenses.contract.lens import WHAT_IF, ChannelQuestion, Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import (
+    WHAT_IF,
+    ChannelQuestion,
+    Lens,
+    LensOutput,
+    Subject,
+    how_note,
+)
 from hookviz.lenses.contract.parameters import ChannelChoice, ClassChoice, LayerChoice, OneOf
 from hookviz.types import LayerInfo
 from hookviz.wording import number

@@ -12,18 +12,14 @@ from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImagePanel, TextPanel
 from hookviz.drawing.pictures import enlarged
 from hookviz.language.saying import mark, say
-from hookviz.lenses.contract.how import how_note
-from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Preview, Subject
+from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Preview, Subject, how_note
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.model_range import InputRange, picture_shape
-from hookviz.synthesis.optimizing import Optimization
-from hookviz.synthesis.photographs import to_plain
-from hookviz.synthesis.picture_space import spectrum_of
-from hookviz.synthesis.resuming import run_resumed
-from hookviz.synthesis.robustness import moved
-from hookviz.synthesis.settings import SynthesisMethod
+from hookviz.synthesis.optimizing import Optimization, run_resumed
+from hookviz.synthesis.picture_space import spectrum_of, to_plain
+from hookviz.synthesis.settings import SynthesisMethod, moved
 from hookviz.wording import number
 
 

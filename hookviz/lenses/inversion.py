@@ -16,13 +16,11 @@ from hookviz.drawing.pictures import enlarged
 from hookviz.errors import HookVizError
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
-from hookviz.lenses.contract.how import how_note
-from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Preview, Subject
+from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Preview, Subject, how_note
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber, WholeNumber
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
 from hookviz.synthesis.inversion import SMOOTH, Inversion, begin_inversion, inversion, spread
-from hookviz.synthesis.optimizing import Optimization, total_variation
-from hookviz.synthesis.resuming import run_resumed
+from hookviz.synthesis.optimizing import Optimization, run_resumed, total_variation
 from hookviz.synthesis.settings import SynthesisMethod
 from hookviz.wording import number
 

@@ -1,6 +1,7 @@
 """Show what a channel or class looks for: pictures optimised from noise to excite it."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,13 +16,13 @@ from hookviz.drawing.pictures import enlarged
 from hookviz.errors import SettingError
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
-from hookviz.lenses.contract.how import how_note
-from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Preview, Subject
+from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Preview, Subject, how_note
 from hookviz.lenses.contract.parameters import (
     ChannelChoice,
     Channels,
     ClassChoice,
     LayerChoice,
+    LensSubject,
     OneOf,
     RealNumber,
     Switch,
@@ -29,24 +30,67 @@ from hookviz.lenses.contract.parameters import (
 )
 from hookviz.lenses.contract.target_choice import cell_choice, chosen_cell
 from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
-from hookviz.lenses.contract.weights import Weights
 from hookviz.synthesis.goals import Objective, weighted_sum
 from hookviz.synthesis.maximizing import STEPS, begin
-from hookviz.synthesis.optimizing import Optimization, diversity_penalty, total_variation
-from hookviz.synthesis.resuming import run_resumed
-from hookviz.synthesis.robustness import NONE, SLIGHT, moved
-from hookviz.synthesis.settings import PENALTIES, SPACES, SynthesisMethod
+from hookviz.synthesis.optimizing import (
+    Optimization,
+    diversity_penalty,
+    run_resumed,
+    total_variation,
+)
+from hookviz.synthesis.settings import NONE, PENALTIES, SLIGHT, SPACES, SynthesisMethod, moved
 from hookviz.wording import byte_size, number
+
+_MOST_WEIGHTS = 1000  # numbers with weights in one value
+_WANTED = mark('numbers with weights such as "12, 80:-1", a weight of 1 where none is given')
+_PART = re.compile(r"\s*(\d{1,6})\s*(?::\s*([+-]?\d{0,9}(?:\.\d{1,9})?))?\s*", re.ASCII)
 
 CHANNEL, SEVERAL, DIRECTION, CLASS, CLASSES = OF = (
     *(mark("a channel"), mark("channels side by side"), mark("channels with weights")),
     *(mark("a class"), mark("classes with weights")),
 )
+
 EXCITES, SILENCES, BOTH = AIMS = mark("what excites it"), mark("what silences it"), mark("both")
 _OF_LAYER = (CHANNEL, SEVERAL, DIRECTION)
 _SEVERAL = 9  # channels side by side where none are named
 _MOST = 36
 _SMALL = 80  # pixels a side of several pictures at once, at most
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Weights(Channels):
+    """Channels or classes by number, with weights: ``"12, 80:-1"`` or a mapping; none by default.
+
+    Whether there are such is for the lens to check.
+    """
+
+    name: str = "weights"
+    label: str = mark("Weights")
+    example: str = "12, 80:-1"
+
+    def resolve(self, value: Any, subject: LensSubject) -> tuple[tuple[int, float], ...]:  # type: ignore[override]
+        """Return pairs of number and weight in the order of the numbers, each number once.
+
+        Raises:
+            SettingError: the value is no list of weights, or names too many.
+        """
+        if value is None or value == "":
+            return ()
+        if isinstance(value, Mapping):
+            return self.resolve(", ".join(f"{key}:{each}" for key, each in value.items()), subject)
+        if isinstance(value, tuple | list):  # as it was resolved before
+            return self.resolve(", ".join(f"{key}:{each}" for key, each in value), subject)
+        parts = str(value).split(",")
+        weights: dict[int, float] = {}
+        for part in parts:
+            match = _PART.fullmatch(part)
+            if match is None or len(parts) > _MOST_WEIGHTS or int(match[1]) in weights:
+                raise self.refuse(value, say(_WANTED))
+            try:
+                weights[int(match[1])] = 1.0 if match[2] is None else float(match[2])
+            except ValueError:
+                raise self.refuse(value, say(_WANTED)) from None
+        return tuple(sorted(weights.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +354,6 @@ _UNIT = """\
     if step == 0:  # goals count in units of the layer's spread, so a cost means the same in all
         unit = output.detach().flatten(1).std(1, correction=0)
 """
-
 
 LENS = Lens(
     slug="maximize",

@@ -23,7 +23,6 @@ from hookviz.explaining.occlusion import (
 )
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
-from hookviz.lenses.contract.how import how_note
 from hookviz.lenses.contract.lens import (
     WHAT_IF,
     ChannelQuestion,
@@ -31,6 +30,7 @@ from hookviz.lenses.contract.lens import (
     LensOutput,
     Preview,
     Subject,
+    how_note,
 )
 from hookviz.lenses.contract.parameters import OneOf, PixelCount
 from hookviz.lenses.contract.target_choice import (

@@ -4,7 +4,8 @@ A message arrives in a thread of the kernel's, often the one that runs the cells
 them. An answer is computed in another one: what takes seconds would hold up the next cell, and the
 word that nobody waits any more could not arrive. It is about a copy of the network, made when the
 widget was: a training loop that goes on meanwhile is nothing to it. About a network that can't be
-copied it is computed at once, in the thread that runs the cells.
+copied it is computed at once, in the thread that runs the cells. A `Line` reads the client's
+messages, and sends it the answers.
 """
 
 import logging
@@ -12,18 +13,20 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from hookviz.errors import HookVizError, shorten
 from hookviz.explorer.answering import answer
+from hookviz.explorer.client_facts import DARK, LIGHT
 from hookviz.explorer.question import Answer, Question
-from hookviz.explorer.subject import Run, Subject
+from hookviz.explorer.subject import Colours, Run, Subject
 from hookviz.explorer.view import View
 from hookviz.language.saying import say
 from hookviz.language.speaking import speaking
+from hookviz.notebook.chosen import from_client
 from hookviz.types import Progress, ignore
 
 Tell = Callable[[Mapping[str, Any], bytes], None]
@@ -33,10 +36,15 @@ _PATIENCE = 0.5  # seconds after which a person wants to know how far it is
 _EVERY = 0.25  # seconds between two messages about it
 _LONG = {"own_picture"}  # questions that take long, beside which the others are answered
 
-ONCE = {*_LONG, "stopped", "file"}
+_ONCE = {*_LONG, "stopped", "file"}
 """Questions that a person has to ask: no answer to them is made unasked."""
 
 _log = logging.getLogger("hookviz")
+
+Send = Callable[[Mapping[str, Any], list[bytes] | None], None]
+"""Sends a message to the client, with the bytes of its files."""
+
+_COLOURS = {"light": LIGHT, "dark": DARK}
 
 
 class _NobodyWaitsError(BaseException):
@@ -226,3 +234,103 @@ class _Turn:
     def over_torch(self) -> AbstractContextManager[None]:
         """Return a block in which nothing is watched: a layer's call takes no second."""
         return nullcontext()
+
+
+class _Seen(NamedTuple):
+    """Question whose answer the client shows: as it asked, and as that was read."""
+
+    told: Mapping[str, Any]
+    view: View
+    question: Question
+    colours: Colours
+
+
+def key_of(about: Subject) -> str:
+    """Return what tells an input in a network from others; without a space."""
+    return f"{about.model.digest}-{about.model_input.digest}"
+
+
+class Line:
+    """Line to the client of one widget."""
+
+    def __init__(
+        self,
+        about: Callable[[], Subject],
+        language: str,
+        send: Send,
+        answered: Callable[[Asked], None],
+    ) -> None:
+        """Ask and answer nothing yet.
+
+        Args:
+            about: returns what questions are about now.
+            language: in which they are answered.
+            send: sends a message to the client.
+            answered: gets a question whose answer was told, in another thread.
+        """
+        self._about, self._language, self._send = about, language, send
+        self._answers = Answers(self._tell, answered)
+        self._seen: dict[str, _Seen] = {}  # by the question's name
+        self._newest: Context | None = None
+
+    def heard(self, content: Any, *, at_once: bool = False) -> None:
+        """Take a message of the client's, which can be anything.
+
+        With JupyterLab's subshells it arrives while a cell runs, in another thread than that.
+
+        Args:
+            content: the message.
+            at_once: answer in this thread, before this returns.
+        """
+        self._newest = copy_context()
+        about = self._about()  # once: a refresh may put another one in its place
+        match content:
+            case {"leave": str(number)}:
+                self._answers.leave(number)
+            case {
+                "ask": str(number),
+                "question": {"name": str(name), **facts} as asked,
+                "view": words,
+                "subject": str(key),
+                "theme": "light" | "dark" as theme,
+            } if key == key_of(about):
+                self._tell({"number": number, "kind": "heard", "facts": {}})
+                question = Question(name, {str(each): fact for each, fact in facts.items()})
+                view, colours = from_client(words, self), _COLOURS[theme]
+                if name not in _ONCE:
+                    told = {"question": asked, "view": words, "theme": theme}
+                    self._seen[name] = _Seen(told, view, question, colours)
+                about = replace(about, colours=colours)
+                asked_now = Asked(number, question, view, about, self._language, at_once=at_once)
+                self._answers.ask(asked_now)
+
+    def leave_all(self) -> None:
+        """Answer nothing of what was asked so far."""
+        self._answers.leave_all()
+
+    def answer_ahead(self) -> None:
+        """Tell the client what it is about to ask of another subject, before it hears of that.
+
+        So a loop that trains in a cell is seen after each refresh, though a kernel without
+        subshells hears no question before the cell's end.
+        """
+        for told, view, question, colours in list(self._seen.values()):
+            about = replace(self._about(), colours=colours)
+            with speaking(self._language), suppress(HookVizError):  # then it asks, and hears why
+                facts, data = answer(about, view, question)
+                self._tell(
+                    {"kind": "ahead", "subject": key_of(about), **told, "facts": facts}, data
+                )
+
+    def as_a_reply(self, send: Callable[[], None]) -> None:
+        """Send something as a word on the client's newest message.
+
+        A kernel with subshells hands the client's next message to the thread that it was last told
+        something in. Told by a cell that refreshes as it trains, that would be the cell's own, and
+        a click would wait for its end.
+        """
+        context = copy_context() if self._newest is None else self._newest.copy()
+        context.run(send)
+
+    def _tell(self, message: Mapping[str, Any], data: bytes = b"") -> None:
+        self._send(message, [data] if data else None)

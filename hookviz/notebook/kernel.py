@@ -1,16 +1,22 @@
-"""Tell whether this process is a notebook's kernel, and whether it can show widgets.
+"""Tell whether this process is a notebook's kernel, and show captures in it as the explorer.
 
-Nothing of Jupyter is imported for it: where a kernel runs, its modules are there.
+Nothing of Jupyter is imported for it: where a kernel runs, its modules are there. The explorer is
+imported when a capture is shown: this is read wherever ``import hookviz`` meets a kernel.
 """
 
 import sys
 import threading
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
+
+if TYPE_CHECKING:
+    from hookviz.notebook.widget import ExplorerWidget
+    from hookviz.types import Capture
+
 
 INSTALL = "pip install 'hookviz[notebook]'"
 
@@ -87,3 +93,44 @@ def put_out(
         running.display_pub.publish(
             data=dict(data), metadata=dict(more or {}), transient=transient, update=again
         )
+
+
+def show_captures() -> None:
+    """Tell this kernel how a capture is shown; without a kernel nothing happens."""
+    running = shell()
+    if in_marimo():
+        from hookviz.types import Capture  # noqa: PLC0415 - marimo asks the class
+
+        Capture._display_ = _marimo_output  # type: ignore[attr-defined]
+    elif running is not None:
+        formatter = running.display_formatter.ipython_display_formatter
+        formatter.for_type_by_name("hookviz.types", "Capture", _show_capture)
+
+
+def _show_capture(capture: "Capture") -> None:
+    """Show a capture as the explorer, or as its table where that can't be: the network is gone."""
+    widget = _explorer(capture)
+    if widget is not None:
+        widget.put_out()
+    else:
+        put_out({"text/html": capture._repr_html_(), "text/plain": repr(capture)})
+
+
+def _marimo_output(capture: "Capture") -> Any:
+    """Return what marimo shows for a capture."""
+    return _explorer(capture) or sys.modules["marimo"].Html(capture._repr_html_())
+
+
+def _explorer(capture: "Capture") -> "ExplorerWidget | None":
+    """Return the explorer of a capture; None where there is none, and its table says more."""
+    from hookviz.errors import HookVizError  # noqa: PLC0415 - when one is shown, all of it is there
+    from hookviz.explorer.given import model_of  # noqa: PLC0415
+
+    if has_widgets():
+        from hookviz.notebook.widget import ExplorerWidget  # noqa: PLC0415
+
+        try:
+            return ExplorerWidget.of_capture(capture, model_of(capture))
+        except HookVizError:
+            pass
+    return None

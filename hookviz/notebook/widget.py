@@ -1,11 +1,21 @@
-"""Show the explorer as a widget of the kernel's, whose view the next cell can read and change."""
+"""Show the explorer as a widget of the kernel's, whose view the next cell can read and change.
 
+`client_script` and `client_start` build the widget's client: one script, its style sheets, and the
+state that it starts with. `SavedPicture` puts a picture above the live widget, which the notebook's
+file keeps. It is drawn again once a person has looked at a layer for a moment.
+"""
+
+import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from threading import RLock
 from typing import Any
+from uuid import uuid4
 
 import anywidget
 import traitlets
@@ -15,7 +25,14 @@ from hookviz.capturing import engine
 from hookviz.drawing.grid_page import grid_sheet
 from hookviz.errors import HookVizError, ModelError, UnknownLayerError
 from hookviz.explorer.asked import asked_cell, asked_number
-from hookviz.explorer.client_facts import LIGHT
+from hookviz.explorer.client_facts import (
+    LIGHT,
+    client_fields,
+    client_sheets,
+    client_words,
+    colour_variables,
+)
+from hookviz.explorer.client_files import bundle, scope
 from hookviz.explorer.drawn import drawn
 from hookviz.explorer.given import subject_given
 from hookviz.explorer.layers import Looked, maps, resolve
@@ -25,15 +42,103 @@ from hookviz.language.saying import say
 from hookviz.language.speaking import current, speaking
 from hookviz.models.derived_models import copied
 from hookviz.models.wrapping import wrap
-from hookviz.notebook import client
-from hookviz.notebook.answers import Asked
+from hookviz.notebook.answers import Asked, Line, key_of
 from hookviz.notebook.chosen import ViewTrait, as_view, from_client, to_client
 from hookviz.notebook.kernel import between_cells, put_out
-from hookviz.notebook.line import Line, key_of
-from hookviz.notebook.saved_picture import SavedPicture
 from hookviz.types import Capture, InputImage, Model, ModelInput
 
 _HEIGHT = 640  # pixels: a laptop's screen has room for it below the cell
+_PICTURE_DELAY_S = 0.5
+
+_FOLDER = Path(__file__).parent
+_FOLDERS = ("hookviz/notebook/", "hookviz/explorer/")  # whose sentences it says
+_SCRIPT = _FOLDER / "widget.js"
+
+# A saved notebook keeps a picture before the widget, for readers without the widget. A live widget
+# hides it, in JupyterLab and Notebook 7, whose elements these are.
+_PAGE_SHEET = (
+    ".jp-OutputArea-child:has(+ .jp-OutputArea-child .hookviz-explorer) { display: none; }\n"
+    ".hookviz-explorer { overflow: auto; resize: vertical; }\n"
+    ".hookviz-notice { position: sticky; top: 0; z-index: 1001; margin: 0; padding: 0.6rem 1rem; "
+    "color: #262730; background: #f7e5b0; }\n"
+)
+
+
+@cache
+def client_script() -> str:
+    """Return the client as one JavaScript module, in the form that anywidget loads."""
+    return f"{bundle(_SCRIPT)}\nexport default {{ render: {scope(_SCRIPT)}.main }};\n"
+
+
+def client_start(language: str, height: int) -> Mapping[str, Any]:
+    """Return the words, style sheets and fields that the client starts with.
+
+    Args:
+        language: of its words.
+        height: of the widget in pixels.
+    """
+    own, explorers = (client_words(language, folder) for folder in _FOLDERS)
+    return {
+        "fields": client_fields(),
+        "language": {**own, "words": {**explorers["words"], **own["words"]}},
+        "sheets": {**client_sheets(), "alone": _sheet(height)},
+        "height": height,
+    }
+
+
+def _sheet(height: int) -> str:
+    variables = {**colour_variables(), "--hv-window": f"{height}px"}
+    host = "".join(f"{name}: {value};" for name, value in variables.items())
+    own = (_FOLDER / "widget.css").read_text("utf-8")
+    return f"{client_sheets()['alone']}{own}:host {{{host}}}\n"
+
+
+class SavedPicture:
+    """Outputs of one widget that a saved notebook shows in its place."""
+
+    def __init__(
+        self,
+        draw: Callable[[], Mapping[str, Any]],
+        run: Callable[[Callable[[], object]], object],
+    ) -> None:
+        """Show nothing yet.
+
+        Args:
+            draw: returns the picture by its MIME types.
+            run: calls something in the thread that may draw.
+        """
+        self._draw, self._run = draw, run
+        self._names: list[str] = []  # by which the outputs are put out again
+        self._timer: threading.Timer | None = None
+
+    def put_out(self) -> None:
+        """Put the picture out below the cell that runs."""
+        self._names.append(uuid4().hex)
+        self._show(self._names[-1:], again=False)
+
+    def follow(self) -> None:
+        """Draw the picture again soon, in another thread; of quick calls the last one counts."""
+        self.rest()
+        if not self._names:
+            return
+        context = copy_context()  # of the message that it answers
+        self._timer = threading.Timer(_PICTURE_DELAY_S, context.run, [self._run, self._again])
+        self._timer.daemon = True
+        self._timer.start()
+
+    def rest(self) -> None:
+        """Leave the picture as it is."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _again(self) -> None:
+        with suppress(HookVizError):  # the screen says why there are no tiles
+            self._show(self._names, again=True)
+
+    def _show(self, names: Sequence[str], *, again: bool) -> None:
+        data = self._draw()
+        for name in names:
+            put_out(data, name=name, again=again)
 
 
 class ExplorerWidget(anywidget.AnyWidget):
@@ -52,8 +157,8 @@ class ExplorerWidget(anywidget.AnyWidget):
         cell: its cell by row and column; None where that is the channel's strongest.
     """
 
-    _esm = client.script()
-    _css = client.BESIDE
+    _esm = client_script()
+    _css = _PAGE_SHEET
 
     view = ViewTrait().tag(sync=True, to_json=to_client, from_json=from_client)
     layer = traitlets.Unicode()
@@ -137,7 +242,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         begins = as_view(view or {})
         if begins.layer is not None:
             self._known_layer(begins.layer)
-        home = client.begun(self._language, height)
+        home = client_start(self._language, height)
         super().__init__(view=begins, _subject=key_of(about), _home=home)
         self._follow()
         self.on_msg(self._heard)

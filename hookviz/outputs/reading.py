@@ -5,20 +5,26 @@
    means over the pixels, boxes the best score of each class, one logit the scores of two labels.
 3. Say what the scores are: what `Output.kind` says, else what the network states, else what the
    numbers of these images show. Where that leaves a doubt they are scores, and no percentages.
+
+Boxes are torchvision's lists, or those of transformers' DETR. `within` asks about a part of an
+answer: a region of maps, or the box that overlaps the region the most.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import is_dataclass
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import is_dataclass, replace
+from functools import cache, partial
+from hashlib import blake2b
 from typing import Any, cast
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from torchvision.ops import box_convert, box_iou
 
 from hookviz.errors import ModelError, shorten
 from hookviz.language.saying import joined, say, say_count
 from hookviz.outputs.answer import Scores
-from hookviz.outputs.boxes import best_of_classes, boxes_of, is_boxes
 from hookviz.outputs.declaration import (
     BINARY,
     BOXES,
@@ -31,10 +37,97 @@ from hookviz.outputs.declaration import (
 )
 from hookviz.wording import times
 
+_CLASS_COUNT = 100  # that boxes without labels have at least, so that every pass has as many
+
 _NAMES = ("logits", "out", "image_embeds", "pooler_output")  # of what answers, likeliest first
 _ROUNDING = 1e-3  # by which the sum of probabilities differs from 1 at most
 _LISTED = 4  # parts of an output that are named
 _SURE = 0.5  # from which probability on a pixel is of a label
+Cover = Callable[[int, int], NDArray[np.float64]]
+"""The share of each cell of a map that is marked, ``(rows, columns)``, by how many there are."""
+
+
+def is_boxes(raw: Any) -> bool:
+    """Return whether an output is boxes, as torchvision's detectors put out or transformers'."""
+    if isinstance(raw, Mapping):
+        return "pred_boxes" in raw and "logits" in raw  # as Hugging Face's DETR
+    is_list = isinstance(raw, list) and raw
+    named = raw[0].keys() if is_list and isinstance(raw[0], Mapping) else set()
+    return {"boxes", "labels", "scores"} <= named
+
+
+def boxes_of(part: Any, size: tuple[int, int]) -> list[Tensor]:
+    """Return the boxes of each image of an input of `size`, as `Answer.boxes` has them."""
+    if isinstance(part, Mapping):
+        scores, labels = box_scores(part).max(-1)
+        edges = box_convert(part["pred_boxes"], "cxcywh", "xyxy")
+        boxes = torch.cat([edges, labels[..., None], scores[..., None]], -1)
+        return [*boxes.detach().float().cpu()]
+    height, width = size
+    listed = []
+    for each in part:
+        edges = each["boxes"] / each["boxes"].new_tensor([width, height, width, height])
+        row = torch.cat([edges, each["labels"][:, None], each["scores"][:, None]], -1)
+        listed.append(row.detach().float().cpu())
+    return listed
+
+
+def box_scores(part: Mapping[str, Tensor]) -> Tensor:
+    """Return how probable each class is of each box of transformers' detectors, ``(N, Q, K)``."""
+    return part["logits"].softmax(-1)[..., :-1]  # one more class stands for no object
+
+
+def count_classes(part: Any, labels: int) -> int:
+    """Return how many classes the boxes of torchvision's detectors may be of."""
+    highest = max((int(label) for each in part for label in each["labels"]), default=0)
+    return labels or max(_CLASS_COUNT, 1 + highest)
+
+
+def _best_of_classes(part: Any, labels: int) -> Tensor:
+    """Return the best box's score of each class, ``(N, K)``, 0 without a box."""
+    if isinstance(part, Mapping):
+        return box_scores(part).amax(1)
+    count = count_classes(part, labels)
+    rows = []
+    for each in part:
+        known = each["labels"] < count
+        row = each["scores"].new_zeros(count)
+        rows.append(row.scatter_reduce(0, each["labels"][known], each["scores"][known], "amax"))
+    return torch.stack(rows)
+
+
+def scores_within(part: Any, labels: int, region: Sequence[float], size: tuple[int, int]) -> Tensor:
+    """Return each class's score of the box that overlaps a region the most, ``(N, K)``.
+
+    By the intersection over the union. Of torchvision's boxes each is of one class, and a class
+    without a box there has 0; of transformers' each has a score of every class.
+
+    Args:
+        part: the boxes.
+        labels: how many labels the network has; 0 where it has none.
+        region: left, top, right and bottom as shares 0…1 of the input.
+        size: of the input, ``(H, W)``.
+    """
+    if isinstance(part, Mapping):
+        edges = box_convert(part["pred_boxes"].detach(), "cxcywh", "xyxy")
+        asked = edges.new_tensor([region])
+        nearest = torch.stack([box_iou(each, asked)[:, 0].argmax() for each in edges])
+        return box_scores(part)[torch.arange(len(edges), device=edges.device), nearest]
+    count = count_classes(part, labels)
+    rows = []
+    for each in part:
+        height, width = size
+        asked = each["boxes"].new_tensor([region]) * each["boxes"].new_tensor(
+            [width, height, width, height]
+        )
+        overlaps = box_iou(each["boxes"].detach(), asked)[:, 0]
+        near = [at for at in overlaps.argsort().tolist() if overlaps[at] > 0]
+        # The last one of a class overlaps the most.
+        chosen = {label: at for at in near if (label := int(each["labels"][at])) < count}
+        row = each["scores"].new_zeros(count)
+        where = torch.tensor(list(chosen), dtype=torch.int64, device=row.device)
+        rows.append(row.scatter(0, where, each["scores"][list(chosen.values())]))
+    return torch.stack(rows)
 
 
 def read_scores(
@@ -62,7 +155,7 @@ def read_scores(
     if isinstance(part, Tensor) and part.ndim == 0 and images > 1 and callable(output.part):
         part = torch.stack([picked(output.part, _one_of(raw, at, images)) for at in range(images)])
     if is_boxes(part):
-        best = best_of_classes(part, labels)
+        best = _best_of_classes(part, labels)
         listed = None if size is None else tuple(boxes_of(part, size))
         return Scores(best, BOXES, boxes=listed) if len(best) == images else None
     if not isinstance(part, Tensor) or not _has_numbers(part):
@@ -207,7 +300,7 @@ def _found_kind(stated: str, scores: Tensor, labels: int) -> str:
 
 def _of_maps(output: Output, pixels: Tensor, labels: int, *, with_areas: bool) -> Scores:
     """Return the mean of each class's scores over the pixels, ``(N, K, pixels)``, and its share."""
-    pixels = two_sided(output, pixels, labels)
+    pixels = _two_sided(output, pixels, labels)
     means = pixels.mean(2)
     if not output.kind and labels != pixels.shape[1]:
         return Scores(means, "")
@@ -223,7 +316,7 @@ def _of_maps(output: Output, pixels: Tensor, labels: int, *, with_areas: bool) -
     return Scores(means, MAPS, areas)
 
 
-def two_sided(output: Output, maps: Tensor, labels: int) -> Tensor:
+def _two_sided(output: Output, maps: Tensor, labels: int) -> Tensor:
     """Return the maps of two classes, without and with it, where there is one of one logit."""
     if maps.shape[1] > 1:
         return maps
@@ -276,3 +369,38 @@ def _part_error(part: Part, raw: Any, error: Exception | None = None) -> ModelEr
             parts=_listed(raw),
         )
     )
+
+
+def within(output: Output, cover: Cover, size: tuple[int, int], labels: int, name: str) -> Output:
+    """Return the declaration of an answer of maps or boxes that reads it within a region.
+
+    Maps are their means over the region; boxes the scores of the one that overlaps it the most.
+
+    Args:
+        output: what the whole answer means.
+        cover: what is marked.
+        size: of the input, ``(H, W)``.
+        labels: how many labels the network has; 0 where it has none.
+        name: of the region, by which what is computed is kept.
+    """
+    cover = cache(cover)  # a lens may pass a hundred inputs, all of whose maps are of one size
+    marked = cover(*size) > 0
+    down, across = np.flatnonzero(marked.any(1)), np.flatnonzero(marked.any(0))
+    edges = (
+        across[0] / size[1],
+        down[0] / size[0],
+        (across[-1] + 1) / size[1],
+        (down[-1] + 1) / size[0],
+    )
+
+    def part(raw: Any) -> Tensor:
+        answer = picked(output.part, raw)
+        if is_boxes(answer):
+            return scores_within(answer, labels, edges, size)
+        weights = torch.from_numpy(cover(*answer.shape[2:])).to(answer)
+        means: Tensor = (_two_sided(output, answer, labels) * weights).sum((2, 3)) / weights.sum()
+        return means
+
+    kind = BOXES if output.kind == BOXES else MAPS
+    digest = blake2b(f"{output.key} {name}".encode(), digest_size=8).hexdigest()
+    return replace(output, kind=kind, part=part, is_said=True, token=digest)

@@ -1,7 +1,16 @@
-"""Save an atlas as a folder of static pages: an index of layers, and a page for each of them."""
+"""Save an atlas as a folder of static pages: an index of layers, and a page for each of them.
 
+The HTML is in English. A page has its sentences in every language, and its script shows those of
+its reader's.
+"""
+
+import base64
+import hashlib
+import json
+import re
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from html import escape
 from os import PathLike
 from pathlib import Path
@@ -11,24 +20,163 @@ from urllib.parse import quote
 import numpy as np
 from PIL.Image import Resampling
 
-from hookviz.atlas.answers import LayerStatistics, TopActivation
-from hookviz.atlas.atlas import Atlas
+from hookviz.atlas.atlas import Atlas, LayerStatistics, TopActivation
 from hookviz.drawing.pictures import encode_jpeg, fit_size, resize
 from hookviz.errors import SettingError, shorten
+from hookviz.explorer.client_files import bundle, scope
 from hookviz.explorer.excites import OF_CELLS
 from hookviz.hooking.forward_pass import ProgressReporter
-from hookviz.language.saying import say
+from hookviz.language.catalogs import languages, own_name
+from hookviz.language.saying import mark, say
 from hookviz.language.speaking import speaking
 from hookviz.paths import path_of
-from hookviz.standalone import folder_page as page
-from hookviz.standalone.folder_page import said, said_in
+from hookviz.standalone.client_page import CLIENT
 from hookviz.types import Pixels, Progress, ignore
 from hookviz.wording import number, percent
+
+_ALL_LAYERS = mark("All layers")
+_BACK, _ON = mark("← Previous layer"), mark("Next layer →")
+_TITLE = mark("What excites each channel")
+_MADE_OF = mark(
+    "{model}, {weights} weights: {channels} channels of {layers} layers, each with what excites it "
+    "most among {images} images, strongest first."
+)
+_CHANNELS = mark("{count} channels")
+_CHANNEL = mark("Channel {channel}")
+_FIRST_PATCHES = mark("The strongest patches of some channels")
+_EACH_PATCH = mark(
+    "Each patch is what the channel's strongest cell sees of the image, with its value."
+)
+_PATCH = mark("{image}: {excitation} at row {row}, column {column}")
+_LOST = mark("no patch")
+_SILENT = mark("No image excites it.")
+_FACTS = mark(
+    "Mean maximum {mean}, zero in {zeros}, the strongest of its layer for {strongest} of images"
+)
+_TO_CHANNEL = mark("To channel")
+_LIGHT, _DARK, _LANGUAGE = mark("Light"), mark("Dark"), mark("Language")
+
+_POLICY = (
+    "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; "
+    "img-src 'self' file: data:; base-uri 'none'; form-action 'none'"
+)
+_HEAD_HTML = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="{generator}">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<link rel="icon" href="data:,">
+<title>{title} · HookViz</title>
+<style>{style}</style>
+</head>
+<body>
+"""
+_GENERATOR = "HookViz atlas"
+"""What the pages say made them, by which a folder of them is known."""
 
 _STRIP = 6  # channels in a layer's picture on the index
 _JUMP = 64  # channels from one link into a page to the next
 _GREY = 128  # around a patch that is no square
 _BLOCK = 16  # pixels that JPEG compresses together
+
+
+def _element(tag: str, text: str, attributes: str = "", **facts: str) -> str:
+    """Return an element that says a sentence in its reader's language, with its facts.
+
+    Args:
+        tag: of the element.
+        text: one of the sentences above.
+        attributes: others, as HTML.
+        facts: what stands for ``{name}`` in it.
+    """
+    return f"<{tag}{_says(text, facts)}{attributes}>{escape(text.format(**facts))}</{tag}>"
+
+
+def _attribute(attribute: str, text: str, **facts: str) -> str:
+    """Return an attribute, such as ``alt``, that says a sentence in its reader's language."""
+    words = escape(text.format(**facts))
+    return f'{_says(text, facts)} data-to="{attribute}" {attribute}="{words}"'
+
+
+def _says(text: str, facts: dict[str, str]) -> str:
+    with_facts = f' data-facts="{escape(json.dumps(facts, ensure_ascii=False))}"' if facts else ""
+    return f' data-say="{escape(text)}"{with_facts}'
+
+
+def _head(title: str, rules: str = "") -> str:
+    """Return how a page begins, up to its body.
+
+    Args:
+        title: of the window, any text.
+        rules: of CSS, beside those of every page.
+    """
+    style = _style() + rules
+    policy = _POLICY.format(script=_hash(_script()), style=_hash(style))
+    return _HEAD_HTML.format(policy=policy, generator=_GENERATOR, title=escape(title), style=style)
+
+
+def _foot() -> str:
+    """Return how a page ends: its sentences in every language, and its script."""
+    return (
+        f'<script type="application/json" id="languages">{_languages()}</script>\n'
+        f"<script>{_script()}</script>\n</body>\n</html>\n"
+    )
+
+
+@cache
+def _languages() -> str:
+    """Return every language with its sentences, as JSON that ends no element early."""
+    spoken = []
+    for language in languages():
+        with speaking(language):
+            words = {text: say(text) for text in _SENTENCES}
+        spoken.append(
+            {
+                "language": language.replace("_", "-"),
+                "name": own_name(language),
+                "words": {text: own for text, own in words.items() if own != text},
+            }
+        )
+    return json.dumps(spoken, ensure_ascii=False).replace("<", "\\u003c")
+
+
+_SENTENCES = (
+    *(
+        _ALL_LAYERS,
+        _BACK,
+        _ON,
+        _TITLE,
+        _MADE_OF,
+        _CHANNELS,
+        _CHANNEL,
+        _FIRST_PATCHES,
+        _EACH_PATCH,
+        _PATCH,
+    ),
+    *(OF_CELLS, _LOST, _SILENT, _FACTS, _TO_CHANNEL, _LIGHT, _DARK, _LANGUAGE),
+)
+
+
+@cache
+def _script() -> str:
+    begin = CLIENT / "in_folder.js"
+    script = f'"use strict";\n{bundle(begin)}\n{scope(begin)}.begin();\n'
+    assert not re.search(r"</script|<!--", script, re.IGNORECASE), "it would end early"
+    return script
+
+
+@cache
+def _style() -> str:
+    return (CLIENT / "in_folder.css").read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
 
 
 def save_atlas_pages(
@@ -122,7 +270,7 @@ def _check(folder: Path, *, overwrite: bool) -> None:
 def _is_ours(folder: Path) -> bool:
     try:
         with (folder / "index.html").open(encoding="utf-8", errors="replace") as file:
-            return f'content="{page.GENERATOR}"' in file.read(100_000)
+            return f'content="{_GENERATOR}"' in file.read(100_000)
     except OSError:
         return False
 
@@ -138,7 +286,7 @@ def _write(atlas: Atlas, folder: Path, reporter: ProgressReporter) -> None:
         (place / "strip.jpg").write_bytes(_strip(atlas, layer))
         around = [
             (label, names[other])
-            for label, other in ((page.BACK, at - 1), (page.ON, at + 1))
+            for label, other in ((_BACK, at - 1), (_ON, at + 1))
             if 0 <= other < len(layers)
         ]
         with (folder / "layers" / f"{names[at]}.html").open("w", encoding="utf-8") as file:
@@ -149,11 +297,11 @@ def _write(atlas: Atlas, folder: Path, reporter: ProgressReporter) -> None:
 
 def _index(atlas: Atlas, names: list[str]) -> Iterator[str]:
     """Yield the page that lists the layers."""
-    yield page.head(f"{atlas.title}: {page.TITLE}")
-    yield f'<header>{said("h1", page.TITLE)}<div class="tools"></div></header>\n<main>\n'
-    yield said(
+    yield _head(f"{atlas.title}: {_TITLE}")
+    yield f'<header>{_element("h1", _TITLE)}<div class="tools"></div></header>\n<main>\n'
+    yield _element(
         "p",
-        page.MADE_OF,
+        _MADE_OF,
         model=atlas.title,
         weights=atlas.weights,
         channels=f"{sum(atlas.layers.values()):,}",
@@ -163,10 +311,10 @@ def _index(atlas: Atlas, names: list[str]) -> Iterator[str]:
     yield '\n<ol class="layers">\n'
     for name, (layer, count) in zip(names, atlas.layers.items(), strict=True):
         yield f'<li><a href="layers/{name}.html"><strong>{escape(layer)}</strong>'
-        yield said("span", page.CHANNELS, count=f"{count:,}")
-        alt = said_in("alt", page.FIRST_PATCHES)
+        yield _element("span", _CHANNELS, count=f"{count:,}")
+        alt = _attribute("alt", _FIRST_PATCHES)
         yield f'<img src="layers/{name}/strip.jpg" loading="lazy" {alt}></a></li>\n'
-    yield f"</ol>\n</main>\n{page.foot()}"
+    yield f"</ol>\n</main>\n{_foot()}"
 
 
 def _layer_page(
@@ -178,16 +326,16 @@ def _layer_page(
 ) -> Iterator[str]:
     """Yield a layer's page, and write its channels' pictures into a folder beside it."""
     count, statistics = atlas.layers[layer], atlas.statistics(layer)
-    yield page.head(f"{layer} · {atlas.title}", _places(atlas.top, int(atlas.options["patch"])))
+    yield _head(f"{layer} · {atlas.title}", _places(atlas.top, int(atlas.options["patch"])))
     yield f"<header><h1>{escape(layer)}</h1><nav>"
-    yield said("a", page.ALL_LAYERS, ' href="../index.html"')
+    yield _element("a", _ALL_LAYERS, ' href="../index.html"')
     for label, name in around:
-        yield said("a", label, f' href="{name}.html"')
+        yield _element("a", label, f' href="{name}.html"')
     yield '</nav><div class="tools"></div></header>\n<main>\n'
-    yield said("p", OF_CELLS if layer in atlas.of_cells else page.EACH_PATCH)
+    yield _element("p", OF_CELLS if layer in atlas.of_cells else _EACH_PATCH)
     if count > _JUMP:
-        yield f'\n<nav class="jumps" {said_in("aria-label", page.TO_CHANNEL)}>'
-        yield said("span", page.TO_CHANNEL)
+        yield f'\n<nav class="jumps" {_attribute("aria-label", _TO_CHANNEL)}>'
+        yield _element("span", _TO_CHANNEL)
         for channel in range(0, count, _JUMP):
             yield f' <a href="#channel-{channel}">{channel}</a>'
         yield "</nav>"
@@ -195,7 +343,7 @@ def _layer_page(
     for channel in range(count):
         yield from _channel(atlas, layer, channel, statistics, place)
         reporter.step()
-    yield f"</ol>\n</main>\n{page.foot()}"
+    yield f"</ol>\n</main>\n{_foot()}"
 
 
 def _channel(
@@ -204,11 +352,11 @@ def _channel(
     """Yield a channel's part of a page, and write its patches as one picture."""
     best = atlas.top_activations(layer, channel)
     yield f'<li id="channel-{channel}"><div><h2>'
-    yield said("a", page.CHANNEL, f' href="#channel-{channel}"', channel=str(channel))
+    yield _element("a", _CHANNEL, f' href="#channel-{channel}"', channel=str(channel))
     yield "</h2>"
-    yield said(
+    yield _element(
         "p",
-        page.FACTS,
+        _FACTS,
         ' class="facts"',
         mean=number(float(statistics.mean_maximum[channel])),
         zeros=percent(float(statistics.zeros[channel])),
@@ -216,7 +364,7 @@ def _channel(
     )
     yield "</div>"
     if not best:
-        yield f"{said('p', page.SILENT)}</li>\n"
+        yield f"{_element('p', _SILENT)}</li>\n"
         return
     side = int(atlas.options["patch"])
     picture = _row([each.patch for each in best], side)
@@ -231,10 +379,10 @@ def _channel(
 def _patch(best: TopActivation, source: str, rank: int, side: int) -> str:
     """Return a patch as HTML: a part of the channel's picture, with its own words."""
     if best.patch is None:
-        return said("span", page.LOST, ' class="none"')
-    words = said_in(
+        return _element("span", _LOST, ' class="none"')
+    words = _attribute(
         "alt",
-        page.PATCH,
+        _PATCH,
         image=best.image.name,
         excitation=number(best.value),
         row=str(best.cell[0]),

@@ -1,16 +1,19 @@
 """Ask beforehand all that a page can be asked, in every language, light and dark.
 
-What comes of it are the page's blocks: texts in base64 by their names, each of which the page
-unpacks when it is looked at.
+The results are the page's blocks: texts in base64 by their names, each of which the page unpacks
+when it is looked at. `record_whole` adds the map of the whole network.
 """
 
 import base64
+import io
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from hookviz.drawing.colormaps import GAP_LEVEL
 from hookviz.drawing.palette import palette_of
@@ -27,7 +30,7 @@ from hookviz.explorer.client_facts import (
 )
 from hookviz.explorer.client_files import sheet
 from hookviz.explorer.drawn import drawn
-from hookviz.explorer.layers import Looked, resolve
+from hookviz.explorer.layers import Looked, call_words, resolve
 from hookviz.explorer.origin import call_or_why_not, unexplained, upstream_of
 from hookviz.explorer.question import Question
 from hookviz.explorer.subject import Subject
@@ -41,11 +44,12 @@ from hookviz.standalone.packing import (
     LANGUAGE,
     THEME,
     columns,
+    deflated,
     halves,
     packed,
     varied,
 )
-from hookviz.types import LayerInfo, Progress, ignore
+from hookviz.types import ActivationKey, LayerInfo, Progress, ignore
 from hookviz.wording import number
 
 _CHOSEN = ("layer", "channel", "cell", "sort", "top")  # all that a page offers of a view
@@ -53,6 +57,8 @@ _ON_MAP = (*_CHOSEN, "inside")  # where it keeps the whole network too
 _THEMES = (LIGHT, DARK)
 # What the page makes of the values and the colours itself, or that is of no use in it.
 _PAINTED = ("key", "bar", "palette")
+
+_FIRST = call_words(ActivationKey(""))  # a page keeps what that one put out
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +110,7 @@ def record_page(subject: Subject, layers: Sequence[LayerInfo], view: View) -> di
         "head": _spoken(subject, "head"),
         "tree": _spoken(subject, "tree"),
         "photograph": _spoken(subject, "photograph"),
-        **in_every_language(lambda: {"missing": _missing()}),
+        **_in_every_language(lambda: {"missing": _missing()}),
     }
     return {
         "page": packed(facts),
@@ -151,7 +157,7 @@ def _layer(subject: Subject, view: View, at: int, *, has_sums: bool) -> Iterator
         "tiles": varied(THEME, by_theme),
         "field": _rounded(_spoken(subject, "field", view)),
         "power": kept.power,
-        "call": sums and in_every_language(lambda: call_facts(sums, upstream)),
+        "call": sums and _in_every_language(lambda: call_facts(sums, upstream)),
     }
     if sums is not None:
         after = followed(sums)
@@ -170,7 +176,7 @@ def _layer(subject: Subject, view: View, at: int, *, has_sums: bool) -> Iterator
         yield f"excites-{at}", packed(columns(found))
 
 
-def in_every_language(say_it: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+def _in_every_language(say_it: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
     """Return what is said in each language, as one."""
     said = []
     for language in languages():
@@ -190,7 +196,7 @@ def _channels(subject: Subject, view: View, maps: NDArray[np.float32]) -> list[d
             for channel in range(len(maps))
         }
 
-    return list(in_every_language(say_it).values())
+    return list(_in_every_language(say_it).values())
 
 
 def _cells(
@@ -210,7 +216,7 @@ def _cells(
             return {str(channel): said for channel in range(len(cells))}
         return {str(each.channel): described(each, upstream, LIGHT.diverging) for each in sums}
 
-    return [_as_kept(said) for said in in_every_language(say_it).values()]
+    return [_as_kept(said) for said in _in_every_language(say_it).values()]
 
 
 def _as_kept(facts: dict[str, Any]) -> dict[str, Any]:
@@ -231,7 +237,7 @@ def _spoken(
 ) -> dict[str, Any]:
     """Return the answer to a question in every language."""
     asked = Question(question, about)
-    return in_every_language(lambda: dict(answer(subject, view or View(), asked).facts))
+    return _in_every_language(lambda: dict(answer(subject, view or View(), asked).facts))
 
 
 def _tiles(subject: Subject, view: View, error: float) -> dict[str, Any]:
@@ -239,7 +245,7 @@ def _tiles(subject: Subject, view: View, error: float) -> dict[str, Any]:
     facts = _spoken(subject, "tiles", view)
     facts = {name: value for name, value in facts.items() if name not in _PAINTED}
     facts["colormap"] = drawn(subject, view).own.colormap.name
-    return facts | in_every_language(lambda: {"cost": _kept(error)})
+    return facts | _in_every_language(lambda: {"cost": _kept(error)})
 
 
 def _kept(error: float) -> str:
@@ -291,3 +297,54 @@ def _rounded(value: Any, digits: int = 7) -> Any:
     if isinstance(value, list | tuple):
         return [_rounded(each, digits) for each in value]
     return float(f"{value:.{digits}g}") if isinstance(value, float) else value
+
+
+def record_whole(subject: Subject, names: Collection[str]) -> dict[str, str]:
+    """Record the map of the whole network: blocks of a page by their names.
+
+    Args:
+        subject: what the page is about.
+        names: layers of which the page has every channel; of the others it has the strongest ones,
+            and where on the photograph a cell in their middle looks.
+
+    Raises:
+        HookVizError: the network runs no layer, or the pass can't be run.
+    """
+    subject = replace(subject, offered=())
+    question = Question("whole")
+    facts = _in_every_language(lambda: dict(answer(subject, View(), question).facts))
+    facts["network"] = deepcopy(facts["network"])  # which the subject keeps
+    for part in _with_maps(facts["network"]):
+        if part["layer"] not in names or part["output"] != _FIRST:
+            part |= {"isKept": False, "sees": _seen_from_middle(subject, part)}
+    blocks = {"whole": packed(facts)}
+    if facts["sprite"] is not None:
+        with Image.open(io.BytesIO(answer(subject, View(), question).data)) as picture:
+            blocks["small-maps"] = deflated(
+                np.asarray(picture).tobytes()
+            )  # in either theme's colours
+    return blocks
+
+
+def _with_maps(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if "layer" in part:
+        yield part
+    for each in part.get("parts", ()):
+        yield from _with_maps(each)
+
+
+def _seen_from_middle(subject: Subject, part: dict[str, Any]) -> list[float] | None:
+    """Return top, left, bottom and right of what the cell in the middle sees, as shares."""
+    view = View(layer=part["layer"], layers="maps", output=part["output"])
+    seen = answer(subject, view, Question("field")).facts
+    if seen["rows"] and seen["columns"]:
+        (top, bottom), (left, right) = (_middle(seen[name]) for name in ("rows", "columns"))
+    elif seen["boxes"]:
+        top, left, bottom, right = _middle(_middle(seen["boxes"]))
+    else:
+        return None
+    return [round(edge, 4) for edge in (top, left, bottom, right)]
+
+
+def _middle(each: list[Any]) -> Any:
+    return each[len(each) // 2]

@@ -18,8 +18,7 @@ from hookviz.images.reading import read
 from hookviz.language.saying import joined, say
 from hookviz.paths import path_ending_in, write_file
 from hookviz.standalone.client_page import page_html
-from hookviz.standalone.recording import LayerBlocks, record_layers, record_page
-from hookviz.standalone.whole_network import record_whole
+from hookviz.standalone.recording import LayerBlocks, record_layers, record_page, record_whole
 from hookviz.types import Capture, LayerInfo, Progress, ignore
 from hookviz.wording import byte_size
 

@@ -14,8 +14,7 @@ from hookviz.hooking.plain_tensors import plain
 from hookviz.language.saying import mark, say
 from hookviz.synthesis.goals import Match, by_picture
 from hookviz.synthesis.optimizing import Optimization
-from hookviz.synthesis.robustness import NONE
-from hookviz.synthesis.settings import SynthesisMethod
+from hookviz.synthesis.settings import NONE, SynthesisMethod
 from hookviz.types import Model, ModelInput, Pixels
 
 SMOOTH = SynthesisMethod(size=None, robustness=NONE, penalty=mark("total variation"), strength=1e-4)

@@ -14,11 +14,10 @@ from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
-from hookviz.synthesis.composing import ObjectiveSum
+from hookviz.synthesis.composing import FunctionObjective, ObjectiveSum
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.model_range import picture_shape
 from hookviz.synthesis.optimizing import Optimization
-from hookviz.synthesis.own_goals import FunctionObjective
 from hookviz.synthesis.settings import MOST_STEPS, SynthesisMethod
 from hookviz.types import Model, Pixels, Progress, ignore
 

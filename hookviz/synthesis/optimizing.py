@@ -1,25 +1,31 @@
-"""Optimise pictures for a goal, step by step along its gradient; any step can be the last."""
+"""Optimise pictures for a goal, step by step along its gradient; any step can be the last.
+
+`run_resumed` goes on where an optimization of equal arguments was ended, from a session's cache.
+Where there is no gradient to follow, the error names a layer where there is one.
+"""
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.layer_trace import layer_trace
-from hookviz.errors import ModelError, SettingError
-from hookviz.hooking.forward_pass import backward_pass
+from hookviz.errors import HookVizError, ModelError, SettingError
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import backward_pass, differentiable, forward_pass
 from hookviz.language.saying import say
 from hookviz.machine.memory import own_memory
-from hookviz.synthesis.goal import Goal
+from hookviz.synthesis.composing import FunctionObjective, Goal
 from hookviz.synthesis.layer_passes import LayerPasses, Outputs
 from hookviz.synthesis.model_range import InputRange, picture_shape, pixels
 from hookviz.synthesis.picture_space import FixedMagnitudeSpectrum, Fourier, PictureSpace
 from hookviz.synthesis.settings import MOST_PICTURES, SynthesisMethod
-from hookviz.synthesis.zero_gradient import zero_gradient_error
 from hookviz.types import Model, Pixels
 from hookviz.wording import byte_size
 
@@ -27,6 +33,8 @@ _TIMES = 3  # what a pass there and back holds at most, in bytes of the layers' 
 _SHARE = 2  # of the process's memory, one half is for one run
 _EPSILON = 1e-16  # Adam's; a deep network's gradients can be far below its usual 1e-8
 _STEP_SEEDS = 1_000_003  # between the first steps of two seeds that follow each other
+
+_EVERY = 0.2  # seconds between two copies
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -230,7 +238,7 @@ class Optimization:
         self.history.append(tuple(values.tolist()))
         # one pass over it: the sum is 0 where nothing leads on, and not finite where a part is not
         if gradient is None or not 0 < float(gradient.abs().sum()) < math.inf:
-            raise zero_gradient_error(
+            raise _zero_gradient_error(
                 self.model, self.goals[0], self.shape, values.detach(), gradient
             )
         self._space.parameters.grad = gradient
@@ -294,3 +302,130 @@ def diversity_penalty(output: Tensor) -> Tensor:
     cosines = gram @ gram.T
     penalty: Tensor = (cosines.sum() - torch.diagonal(cosines).sum()) / (len(output) - 1)
     return penalty
+
+
+def _zero_gradient_error(
+    model: Model,
+    goal: Goal,
+    shape: tuple[int, ...],
+    values: Tensor,
+    gradient: Tensor | None,
+) -> ModelError:
+    """Build the error for a gradient that is missing, zero or not finite.
+
+    Args:
+        model: whose pictures.
+        goal: what they are for.
+        shape: ``(C, H, W)`` of each.
+        values: what the goals come to, ``(N,)``.
+        gradient: with respect to the pictures' parameters.
+    """
+    what = goal.says(model)
+    if not _is_finite(values) or not _is_finite(gradient):
+        why = say("{goal} is no finite number here", goal=what)
+    elif gradient is None:
+        why = say("no gradient gets from {goal} to the picture", goal=what)
+    else:
+        why = say("{goal} stays the same when the picture changes a little", goal=what)
+    if isinstance(goal, FunctionObjective) and gradient is None:
+        return ModelError(
+            say(
+                "In {model}, {reason}: it does not depend on the picture. It has to be computed "
+                "of the outputs by torch alone; .detach(), .item() and torch.no_grad cut it off.",
+                model=model.title,
+                reason=why,
+            )
+        )
+    other = _working_layer(model, shape, goal.layers)
+    hint = (
+        say(" Layer {layer!r} has one.", layer=other)
+        if other
+        else say(" No convolution before it has one.")
+    )
+    if gradient is not None:  # at another picture it may be another one
+        hint += say(" Another seed may help.")
+    return ModelError(
+        say(
+            "In {model}, {reason}, so there is no gradient to follow.{hint}",
+            model=model.title,
+            reason=why,
+            hint=hint,
+        )
+    )
+
+
+def _is_finite(tensor: Tensor | None) -> bool:
+    return tensor is None or bool(tensor.isfinite().all())
+
+
+def _working_layer(
+    model: Model, shape: tuple[int, ...], layers: tuple[str | None, ...]
+) -> str | None:
+    """Find the last convolution, before all of `layers`, with a gradient at a noisy picture."""
+    trace = layer_trace(model, shape)
+    index = {info.name: info.index for info in trace.layers}
+    end = min(index.get(layer or "", len(index)) for layer in layers)
+    names = [conv.name for conv in trace.convs if index[conv.name] < end]
+    outputs: dict[str, Tensor] = {}
+
+    def see(call: hooks.Call) -> None:
+        if isinstance(call.output, Tensor):
+            outputs[call.layer] = call.output
+
+    noise = torch.randn(1, *shape, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    try:
+        with differentiable(model) as network:
+            with hooks.observe(network, names, see):
+                forward_pass(model, network, noise)
+            for name in reversed(names):
+                output = outputs.get(name)
+                if output is None or not output.requires_grad or not _is_finite(output):
+                    continue
+                gradient = backward_pass(model, output.mean(), [noise])[0]
+                if gradient is not None and _is_finite(gradient) and bool(gradient.any()):
+                    return name
+    except HookVizError:
+        return None  # the network fails as a whole, and that there is no hint says it
+    return None
+
+
+def run_resumed(
+    optimization: Optimization,
+    steps: int,
+    cache: ByteCache | None,
+    key: Hashable,
+    after: Callable[[Optimization], object],
+) -> None:
+    """Run to `steps` in all, from where the session's last run of the same ended.
+
+    A copy is kept: a later run with fewer steps begins anew, to the same pictures. It is kept
+    during the run, too: a page's next run can begin before this one has ended.
+
+    Args:
+        optimization: without a step yet.
+        steps: in all.
+        cache: the session's, if any.
+        key: equal for optimizations of equal arguments alone.
+        after: called after every step; what it raises ends the run.
+    """
+    kept: OptimizationState | None = None if cache is None else cache.get(key)
+    if kept is not None and kept.steps <= steps:
+        optimization.restore(kept)
+    due = 0.0
+
+    def keep() -> None:
+        if cache is not None and optimization.steps:
+            state = optimization.state()
+            cache.put(key, state, state.nbytes)
+
+    def keep_and(now: Optimization) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            keep()
+            due = time.monotonic() + _EVERY
+        after(now)
+
+    try:
+        optimization.run(steps, keep_and)
+    finally:
+        keep()

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torchvision.transforms.functional import to_tensor
 
 import hookviz
-from hookviz.atlas.histograms import Histograms
 from hookviz.atlas.making import AtlasProgress
+from hookviz.atlas.tally import Histograms
 from hookviz.errors import HookVizError, ImageError, ModelError, SettingError
 from hookviz.types import Model
 from tests.atlas.folders import by_plain_hooks, check_tops, save_folder

@@ -1,21 +1,30 @@
 """A folder that is no atlas is refused, and nothing in one is believed or executed."""
 
 import json
+import logging
 import os
 import pickle
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import load, save
 
 import hookviz
+from hookviz.atlas import reading
 from hookviz.errors import HookVizError
+from hookviz.images.samples import samples
+from hookviz.models.shapesnet import CATEGORIES
+from hookviz.settings import settings
 from hookviz.types import Model
+from scripts.make_atlases import NETWORKS
 from tests.atlas.folders import save_folder
+from tests.networks import Tiny, as_model
+from tests.pictures import encoded, picture
 
 
 @pytest.fixture
@@ -175,3 +184,80 @@ def test_a_file_that_goes_while_it_is_open_is_an_error(folder: Path) -> None:
     (folder / "patches.bin").unlink()
     with pytest.raises(HookVizError, match="can't be read"):
         atlas.top_activations("conv1", 0)
+
+
+def forget() -> None:
+    """Settings and atlases are read once a process; here anew for each test."""
+    settings.cache_clear()
+    reading._read.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def afterwards() -> Iterator[None]:
+    yield
+    forget()
+
+
+def start_with(monkeypatch: pytest.MonkeyPatch, *paths: Path) -> None:
+    monkeypatch.setenv("HOOKVIZ_ATLAS", os.pathsep.join(map(str, paths)))
+    forget()
+
+
+def made(model: hookviz.Model, folder: Path, name: str) -> Path:
+    images = folder / "images"
+    images.mkdir(exist_ok=True)
+    for number in range(3):
+        (images / f"{number}.png").write_bytes(encoded(picture(number), "PNG"))
+    hookviz.make_atlas(model, images, folder / name, top=2)
+    return folder / name
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_cnns_in_the_box_have_an_atlas_that_shows_their_values(name: str) -> None:
+    model = hookviz.load_model(name)
+    atlas: Any = reading.atlas_of(model)
+    assert atlas.layers == {
+        layer.name: layer.output_shape[0] for layer in hookviz.list_layers(model)
+    }
+    assert set(atlas.classes) == {*CATEGORIES, "photograph"}
+    ours = {hookviz.read_image(sample.path).digest: sample.path for sample in samples()}
+    last = list(atlas.layers)[-1]
+    for channel in (0, 17):
+        for entry in atlas.top_activations(last, channel):
+            file: Any = ours.get(entry.image.digest) or atlas.picture(entry.image)
+            image = hookviz.read_image(file)
+            assert image.digest == entry.image.digest
+            values = hookviz.capture(model, image, last)[last].values[channel]
+            assert abs(float(values[entry.cell]) - entry.value) < 1e-5 * float(values.abs().max())
+            assert float(values.max()) == float(values[entry.cell])
+    for layer in atlas.layers:
+        assert all(patch is not None for patch in atlas.first_patches(layer))
+    assert reading.atlas_of(hookviz.load_model(name, "random")) is None
+
+
+def test_those_it_was_started_with_come_first(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    model, other = as_model(Tiny()), hookviz.load_model("shapesnet")
+    paths = [made(model, tmp_path, "tiny.atlas"), made(other, tmp_path, "own.atlas")]
+    start_with(monkeypatch, *paths)
+    for each, path in zip((model, other), paths, strict=True):
+        atlas: Any = reading.atlas_of(each)
+        assert atlas.path == path
+    with torch.no_grad():
+        changed = Tiny()
+        next(changed.parameters()).add_(1)
+    assert reading.atlas_of(as_model(changed)) is None
+
+
+def test_one_that_cannot_be_read_is_left_out_and_the_log_says_why(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = made(as_model(Tiny()), tmp_path, "good.atlas")
+    broken = tmp_path / "broken.atlas"
+    shutil.copytree(good, broken)
+    (broken / "atlas.json").write_text("{")
+    start_with(monkeypatch, broken, good)
+    with caplog.at_level(logging.WARNING, "hookviz"):
+        assert reading.known_atlases()[0].path == good
+    assert "broken.atlas" in caplog.text

@@ -6,10 +6,8 @@ from random import Random
 
 import pytest
 
-from hookviz.classroom.question import Question, ask_riddle, read_question
-from hookviz.classroom.riddle import Riddle
-from hookviz.classroom.school_class import ALONE, ELSEWHERE, ENDED, LASTS, SchoolClass
-from hookviz.classroom.seats import Seat
+from hookviz.classroom.question import Question, Riddle, ask_riddle, read_question
+from hookviz.classroom.school_class import ALONE, ELSEWHERE, ENDED, LASTS, SchoolClass, Seat
 from hookviz.classroom.shared_state import SharedState
 from hookviz.errors import ClassroomError
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from hookviz import __version__
-from hookviz.cli import checks
-from hookviz.cli.checks import Finding, guarded
+from hookviz.cli import doctor
+from hookviz.cli.doctor import Finding, guarded
 from hookviz.models import catalog
 from hookviz.settings import read_settings, settings
 from scripts.servers import free_port
@@ -38,7 +38,7 @@ def weights_host(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     settings.cache_clear()
 
 
-def found(subject: str, check: checks.Check) -> Finding:
+def found(subject: str, check: doctor.Check) -> Finding:
     """The first finding of a check about a subject."""
     return next(finding for finding in guarded(check) if finding.subject == subject)
 
@@ -66,7 +66,7 @@ def test_the_weights_host_is_asked(
     weights_host(monkeypatch, server.url)
     name = next(spec.name for spec in catalog.list_models() if spec.download_bytes)
     server.add(catalog.weights_path(name).name, b"weights", Answer(status=status))
-    finding = found("download", checks.weights_host)
+    finding = found("download", doctor.weights_host)
     assert finding.state == state
     assert server.url in finding.text
     assert [request.method for request in server.requests] == ["HEAD"]
@@ -76,37 +76,37 @@ def test_the_weights_host_is_asked(
 def test_a_host_that_says_nothing_is_not_waited_for(
     server: WeightsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checks, "REACH_SECONDS", 0.2)
+    monkeypatch.setattr(doctor, "_REACH_SECONDS", 0.2)
     weights_host(monkeypatch, server.url)
     name = next(spec.name for spec in catalog.list_models() if spec.download_bytes)
     server.add(catalog.weights_path(name).name, b"weights", Answer(mute=True))
-    assert found("download", checks.weights_host).state == "warning"
+    assert found("download", doctor.weights_host).state == "warning"
     weights_host(monkeypatch, "file:///etc")
-    assert "no http address" in found("download", checks.weights_host).text
+    assert "no http address" in found("download", doctor.weights_host).text
 
 
 def test_weights_on_this_machine_are_counted_and_verified() -> None:
-    assert "0 files" in found("weights folder", checks.weights_folder).text
+    assert "0 files" in found("weights folder", doctor.weights_folder).text
     path = catalog.weights_path("resnet18")
     path.parent.mkdir(parents=True)
     path.write_bytes(b"x" * 5000)
-    assert "1 files, 5.0 kB" in found("weights folder", checks.weights_folder).text
-    [_, damaged] = guarded(checks.weights)
+    assert "1 files, 5.0 kB" in found("weights folder", doctor.weights_folder).text
+    [_, damaged] = guarded(doctor.weights)
     assert (damaged.state, damaged.advice) == ("warning", "hookviz fetch resnet18")
     assert str(path) in damaged.text
 
 
 def test_a_weights_folder_that_can_not_be_written(home: Path) -> None:
     home.write_text("a file, no folder")
-    finding = found("weights folder", checks.weights_folder)
+    finding = found("weights folder", doctor.weights_folder)
     assert finding.state == "warning"
     assert "TORCH_HOME" in finding.advice
 
 
 def test_more_memory_allowed_than_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert found("memory", checks.settings).state == "ok"
+    assert found("memory", doctor.settings).state == "ok"
     monkeypatch.setenv("HOOKVIZ_CACHE_MB", "999999999")
-    finding = found("memory", checks.settings)
+    finding = found("memory", doctor.settings)
     assert finding.state == "warning"
     assert "HOOKVIZ_CACHE_MB" in finding.advice
 

@@ -17,7 +17,7 @@ from hookviz.codegen.goal_script import goal_script
 from hookviz.images.samples import samples
 from hookviz.models.bundled import BUNDLED
 from hookviz.synthesis.maximizing import AnyObjective
-from hookviz.synthesis.robustness import NONE
+from hookviz.synthesis.settings import NONE
 from tests.codegen.bare_python import bare_python, in_ruffs_order
 
 Outputs = Mapping[str | None, Tensor]

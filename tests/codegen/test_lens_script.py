@@ -21,7 +21,7 @@ import hookviz
 from hookviz.codegen.lens_facts import lens_facts_of
 from hookviz.codegen.lens_script import lens_script
 from hookviz.images.samples import samples
-from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.lens import LensResult
 from hookviz.lenses.contract.running import find_lens
 from hookviz.models.bundled import BUNDLED
 from hookviz.types import Model

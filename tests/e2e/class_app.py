@@ -10,8 +10,7 @@ from starlette.routing import Route
 
 import hookviz.ui
 from hookviz.classroom.classes import classes
-from hookviz.classroom.question import ask_riddle, read_question
-from hookviz.classroom.riddle import Riddle
+from hookviz.classroom.question import Riddle, ask_riddle, read_question
 from hookviz.errors import ClassroomError
 from hookviz.ui.serving import class_route, connections, flow_control, lifecycle
 from hookviz.ui.serving.visitors import client_address

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 import hookviz
-from hookviz.atlas.known_atlases import atlas_of
+from hookviz.atlas.reading import atlas_of
 from hookviz.drawing.pictures import patch_sheet
 from hookviz.images.samples import samples
 from scripts.browsing import wait_for_grid

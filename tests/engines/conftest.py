@@ -10,8 +10,7 @@ from importlib import import_module
 import pytest
 import torch
 
-from hookviz.engines.choosing import engine_of
-from hookviz.engines.engine import Engine
+from hookviz.engines.engine import Engine, engine_of
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import pytest
 
 import hookviz
 from hookviz.atlas.atlas import Atlas
-from hookviz.atlas.known_atlases import atlas_of
+from hookviz.atlas.reading import atlas_of
 from hookviz.explorer.excites import patches_of
 from hookviz.explorer.question import NotThereError
 from hookviz.explorer.subject import Subject

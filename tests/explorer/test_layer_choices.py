@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import hookviz
-from hookviz.atlas.known_atlases import atlas_of
+from hookviz.atlas.reading import atlas_of
 from hookviz.drawing.colormaps import COLORMAPS
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View, choices

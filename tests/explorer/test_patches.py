@@ -7,7 +7,7 @@ import pytest
 
 import hookviz
 from hookviz.atlas.atlas import Atlas
-from hookviz.atlas.known_atlases import atlas_of
+from hookviz.atlas.reading import atlas_of
 from hookviz.explorer.drawn import drawn
 from hookviz.explorer.patches import PatchTiles, answer_choices, atlas_of_step, patch_tiles
 from hookviz.explorer.subject import Subject

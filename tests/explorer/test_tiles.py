@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import hookviz
-from hookviz.atlas.known_atlases import atlas_of
+from hookviz.atlas.reading import atlas_of
 from hookviz.explorer.question import Answer
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View

@@ -1,7 +1,7 @@
 """What a lens's result says in words."""
 
 from hookviz.drawing.panels import TextPanel
-from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.lens import LensResult
 
 
 def texts(result: LensResult, tone: str = "") -> str:

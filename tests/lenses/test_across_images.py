@@ -9,7 +9,7 @@ import hookviz
 from hookviz.capturing.cache import Budget, ByteCache
 from hookviz.drawing.panels import MapsPanel, TablePanel, TextPanel
 from hookviz.images.samples import samples
-from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.lens import LensResult
 from hookviz.types import Model
 from tests.codegen.script_cases import PVT, SHAPESNET, ScriptCase
 from tests.networks import as_model, random_input, seeded

@@ -16,7 +16,7 @@ from hookviz.drawing.panels import (
     TablePanel,
     TextPanel,
 )
-from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.lens import LensResult
 from hookviz.types import Model, Pixels
 from tests.codegen.script_cases import CONVNEXT, SQUEEZENET, ScriptCase
 from tests.networks import random_input

@@ -13,9 +13,8 @@ import hookviz
 from hookviz.capturing import inputs
 from hookviz.hooking.network_state import share
 from hookviz.lenses.contract import running, watching
-from hookviz.lenses.contract.lens import GROUPS, SEES, Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import GROUPS, SEES, Lens, LensOutput, LensResult, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, Switch
-from hookviz.lenses.contract.result import LensResult
 from tests.every_lens import OF_SEGMENTATION, OF_TRANSFORMERS
 from tests.networks import Tiny, all_hooks, as_model, hook_count, seeded
 from tests.pictures import picture

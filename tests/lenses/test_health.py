@@ -9,7 +9,7 @@ import hookviz
 from hookviz.drawing.charts import chart_figure
 from hookviz.drawing.panels import ChartPanel, TextPanel
 from hookviz.drawing.statistics import BINS
-from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.lens import LensResult
 from hookviz.types import Model
 from tests.codegen.script_cases import CONVNEXT, SHAPESNET, ScriptCase
 from tests.networks import Tiny, as_model, random_input, seeded

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.panels import GridPanel, TextPanel
-from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.lens import LensResult
 from hookviz.wording import number
 from tests.codegen.script_cases import RESNET, SQUEEZENET, ScriptCase
 from tests.networks import as_model, hook_count, plain_network, random_input, seeded

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, TextPanel
-from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.lens import LensResult
 from tests.codegen.script_cases import RESNET, SHAPESNET, SQUEEZENET, ScriptCase
 from tests.networks import as_model, hook_count, random_input, seeded
 

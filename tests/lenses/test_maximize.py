@@ -6,7 +6,8 @@ import pytest
 import hookviz
 from hookviz.capturing.cache import Budget
 from hookviz.drawing.panels import ImagePanel
-from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.lens import LensResult
+from hookviz.lenses.maximize import Weights
 from hookviz.types import Model
 from tests.codegen.script_cases import (
     CONVNEXT,
@@ -54,6 +55,7 @@ SCRIPTS = (
     ),
     ScriptCase(FEW | {"layer": "features.1.0.block.3", "channels": "3"}, CONVNEXT, 1e-3, LEVELS),
 )
+
 NOT_IN_SCRIPT = (
     "random_pictures",
     "random_values",
@@ -61,8 +63,35 @@ NOT_IN_SCRIPT = (
     "random_noise",
 )  # of other weights
 
-
 SHORT: dict[str, Any] = {"steps": 6, "side": 32}
+
+
+class Nobody:
+    """No subject: whether there are such channels is for the lens."""
+
+
+@pytest.mark.parametrize(
+    ("given", "weights"),
+    [
+        (None, ()),
+        ("", ()),
+        ("12", ((12, 1.0),)),
+        ("80:-1, 12", ((12, 1.0), (80, -1.0))),
+        (" 3 : 0.25 ", ((3, 0.25),)),
+        ({5: 2, 1: -0.5}, ((1, -0.5), (5, 2.0))),
+        (((1, -0.5), (5, 2.0)), ((1, -0.5), (5, 2.0))),
+    ],
+)
+def test_weights(given: Any, weights: tuple[tuple[int, float], ...]) -> None:
+    subject: Any = Nobody()
+    assert Weights().resolve(given, subject) == weights
+
+
+@pytest.mark.parametrize("given", ["a", "1:", "1:x", "-1", "1,1", "1;2", "1:1e9", "9" * 50, "1,,"])
+def test_what_means_nothing_is_refused(given: str) -> None:
+    subject: Any = Nobody()
+    with pytest.raises(hookviz.SettingError, match="weights such as"):
+        Weights().resolve(given, subject)
 
 
 def maximize(model: Model, **chosen: Any) -> LensResult:

@@ -11,7 +11,7 @@ import hookviz
 from hookviz.drawing.panels import ChartPanel, FilePanel, ImagePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError
 from hookviz.images.samples import samples
-from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.lens import LensResult
 from hookviz.types import Model
 from tests.codegen.script_cases import RESNET, SHAPESNET, SQUEEZENET, ScriptCase
 from tests.pictures import picture

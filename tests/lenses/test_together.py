@@ -9,7 +9,7 @@ import torch
 
 import hookviz
 from hookviz.lenses.contract import running
-from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.lens import LensResult
 from tests.every_lens import SLUGS_OF_ANY
 from tests.lenses.test_every_lens import Untouched
 from tests.networks import as_model, seeded

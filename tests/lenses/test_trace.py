@@ -10,7 +10,7 @@ from torch import Tensor, fx, nn
 
 import hookviz
 from hookviz.drawing.panels import ChartPanel, ImagePanel, TextPanel, TreePanel
-from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.lens import LensResult
 from tests.codegen.script_cases import CONVNEXT, ScriptCase
 from tests.networks import as_model, hook_count, random_input, seeded
 from tests.tally import Tally

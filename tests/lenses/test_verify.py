@@ -13,7 +13,7 @@ import hookviz
 from hookviz import Preprocess
 from hookviz.capturing.cache import Budget
 from hookviz.drawing.panels import ChartPanel, TextPanel
-from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.lens import LensResult
 from tests.codegen.script_cases import CONVNEXT, ScriptCase
 from tests.networks import as_model, hook_count, random_input, seeded
 

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Mapping
+from contextvars import ContextVar, copy_context
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +14,13 @@ from hookviz.explorer.question import Answer, Question
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.notebook import answers
-from hookviz.notebook.answers import Answers, Asked
+from hookviz.notebook.answers import Answers, Asked, Line, key_of
 from hookviz.types import Model
 
 WAIT = 20  # seconds
+
+
+PARENT = ContextVar("parent", default="a cell")
 
 
 class Heard:
@@ -147,3 +151,25 @@ def test_an_answer_at_once_is_there_before_the_question_returns(
     monkeypatch.setattr(answers, "answer", interrupted)
     of.ask(replace(asked(subject, "2"), at_once=True))
     assert heard.messages[-1] == ("2", "refused", {"says": "The kernel was interrupted."})
+
+
+def test_what_is_sent_is_a_word_on_the_clients_newest_message(tiny: Model, noise: Tensor) -> None:
+    about = subject_given(tiny, noise)
+    line = Line(lambda: about, "en", lambda _message, _files: None, lambda _asked: None)
+    parents: list[str] = []
+    line.as_a_reply(lambda: parents.append(PARENT.get()))
+    arriving = copy_context()
+    arriving.run(PARENT.set, "a question")
+    arriving.run(line.heard, {"leave": "1"})
+    line.as_a_reply(lambda: line.as_a_reply(lambda: parents.append(PARENT.get())))  # in itself, too
+    assert parents == ["a cell", "a question"]
+
+
+def test_a_question_about_something_else_is_left(tiny: Model, noise: Tensor) -> None:
+    about = subject_given(tiny, noise)
+    said: list[Any] = []
+    line = Line(lambda: about, "en", lambda message, _files: said.append(message), print)
+    asked = {"ask": "1", "question": {"name": "tiles"}, "view": {}, "theme": "light"}
+    line.heard({**asked, "subject": "of before"})
+    assert said == []
+    assert " " not in key_of(about)

@@ -2,9 +2,12 @@
 
 import gc
 import io
+import json
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -17,10 +20,16 @@ from hookviz.drawing.grid_page import grid_sheet
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError
 from hookviz.explorer.question import NotThereError
 from hookviz.explorer.view import Cell, View
-from hookviz.notebook.widget import ExplorerWidget
+from hookviz.language.catalogs import languages
+from hookviz.notebook import kernel
+from hookviz.notebook.widget import ExplorerWidget, SavedPicture, client_script, client_start
 from hookviz.types import Model
 from tests.networks import Tiny, random_input, seeded
+from tests.node import run_node
 from tests.notebook.comms import client_comms, client_of
+
+BUSY = "The kernel is busy: this is answered when its cell has run."
+WAIT_S = 20
 
 
 @pytest.fixture(autouse=True)
@@ -359,3 +368,85 @@ def test_a_capture_needs_no_second_pass(tiny: Model, noise: Tensor) -> None:
     assert torch.equal(widget.capture["conv2"].values, captured["conv2"].values)
     of_scores = hookviz.capture(tiny, noise, "head")
     assert ExplorerWidget.of_capture(of_scores, tiny).layer == "conv1"
+
+
+def test_the_script_is_a_module_without_imports() -> None:
+    script = client_script()
+    data = json.dumps(script)
+    kind = run_node(
+        f"const url = URL.createObjectURL(new Blob([{data}], {{type: 'text/javascript'}}));"
+        f"const text = 'data:text/javascript,' + encodeURIComponent({data});"
+        "const it = await import(text); console.log(typeof it.default.render);"
+    )
+    assert kind.strip() == "function"
+
+
+def test_it_begins_with_its_language_its_sheets_and_its_size() -> None:
+    for language in languages():
+        begun = client_start(language, 500)
+        assert begun["language"]["language"] == language.replace("_", "-")
+        json.dumps(begun)
+    assert "--hv-window: 500px" in begun["sheets"]["alone"]
+    assert "--hv-accent" in begun["sheets"]["alone"]
+    assert "忙" in begun["language"]["words"][BUSY]
+
+
+@pytest.fixture
+def published(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What a kernel publishes."""
+    outputs: list[dict[str, Any]] = []
+    publisher = SimpleNamespace(publish=lambda **output: outputs.append(output))
+    running = SimpleNamespace(kernel=object(), display_pub=publisher)
+    monkeypatch.setattr(kernel, "shell", lambda: running)
+    return outputs
+
+
+def test_of_quick_steps_the_last_is_drawn(
+    published: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hookviz.notebook.widget._PICTURE_DELAY_S", 0.2)
+    layers, done = ["conv1"], threading.Event()
+
+    def run(call: Callable[[], object]) -> None:
+        call()
+        done.set()
+
+    picture = SavedPicture(lambda: {"text/plain": layers[-1]}, run)
+    picture.follow()  # nothing was put out yet
+    picture.put_out()
+    for layer in ("conv2", "conv3"):
+        layers.append(layer)
+        picture.follow()
+    assert done.wait(WAIT_S)
+    assert [output["data"]["text/plain"] for output in published] == ["conv1", "conv3"]
+    assert [output["update"] for output in published] == [False, True]
+    assert len({output["transient"]["display_id"] for output in published}) == 1
+
+
+def test_one_that_rests_or_cant_be_drawn_stays(
+    published: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hookviz.notebook.widget._PICTURE_DELAY_S", 0.0)
+    done = threading.Event()
+
+    def draw() -> dict[str, str]:
+        if published:
+            raise HookVizError("the network shows no channels")
+        return {"text/plain": "conv1"}
+
+    def run(call: Callable[[], object]) -> None:
+        call()
+        done.set()
+
+    picture = SavedPicture(draw, run)
+    picture.put_out()
+    picture.follow()
+    assert done.wait(WAIT_S)
+    assert len(published) == 1
+    monkeypatch.setattr("hookviz.notebook.widget._PICTURE_DELAY_S", 3600)
+    others = set(threading.enumerate())  # the timer that has drawn may be on its way out
+    picture.follow()
+    [timer] = set(threading.enumerate()) - others
+    picture.rest()
+    timer.join(WAIT_S)
+    assert not timer.is_alive()

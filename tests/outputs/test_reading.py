@@ -2,13 +2,28 @@ from collections import OrderedDict
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 import hookviz
 from hookviz.outputs.declaration import Output, Part, as_output
-from hookviz.outputs.reading import map_probabilities, no_scores, read_scores
+from hookviz.outputs.reading import (
+    boxes_of,
+    is_boxes,
+    map_probabilities,
+    no_scores,
+    read_scores,
+    scores_within,
+    within,
+)
+
+CENTRES = torch.tensor([[[0.25, 0.5, 0.5, 1.0], [0.75, 0.5, 0.5, 1.0]]])  # the halves
+LOGITS = torch.tensor([[[2.0, 0.0, 1.0], [0.0, 3.0, 1.0]]])  # of two classes and no object
+DETR = {"logits": LOGITS, "pred_boxes": CENTRES}
+
 
 ROWS = torch.tensor([[2.0, -1.0, 0.5], [0.1, 3.0, -2.0]])
 MAPS = torch.randn(2, 3, 4, 5, generator=torch.Generator().manual_seed(0))
@@ -24,6 +39,40 @@ BOXES = [
         "scores": torch.zeros(0),
     },
 ]
+
+
+def test_boxes_without_classes_are_none() -> None:
+    assert not is_boxes([{"boxes": torch.zeros(1, 4), "scores": torch.zeros(1)}])
+    assert not is_boxes([torch.zeros(1, 4)])
+    assert not is_boxes([])
+
+
+def test_a_box_is_of_its_likeliest_class_which_is_never_none() -> None:
+    assert is_boxes(DETR)
+    (boxes,) = boxes_of(DETR, (7, 9))
+    assert boxes[:, :4].tolist() == [[0, 0, 0.5, 1], [0.5, 0, 1, 1]]
+    assert boxes[:, 4].tolist() == [0, 1]
+    shares = LOGITS.softmax(-1)[0]
+    torch.testing.assert_close(boxes[:, 5], torch.stack([shares[0, 0], shares[1, 1]]))
+
+
+def test_all_scores_are_those_of_the_box_there() -> None:
+    found = scores_within(DETR, 2, (0.6, 0.2, 0.9, 0.8), (7, 9))
+    torch.testing.assert_close(found, LOGITS.softmax(-1)[:, 1, :-1])
+
+
+def test_of_each_class_it_is_the_box_that_overlaps_most() -> None:
+    part = [
+        {
+            "boxes": torch.tensor([[0.0, 0, 10, 10], [0, 0, 4, 4], [0, 0, 5, 4], [20, 20, 30, 30]]),
+            "labels": torch.tensor([1, 1, 2, 0]),
+            "scores": torch.tensor([0.9, 0.3, 0.2, 0.8]),
+        }
+    ]
+    found = scores_within(part, 3, (0.0, 0.0, 0.1, 0.1), (40, 40))
+    assert found.tolist() == [[0, torch.tensor(0.3).item(), torch.tensor(0.2).item()]]
+    without = [{name: values[:0] for name, values in part[0].items()}]
+    assert scores_within(without, 3, (0.0, 0.0, 0.1, 0.1), (40, 40)).tolist() == [[0, 0, 0]]
 
 
 def scores(raw: Any, part: Output | Part = None, labels: int = 0) -> Tensor:
@@ -151,3 +200,26 @@ def test_tensors_without_numbers_of_their_own_answer_nothing() -> None:
     nested = torch.nested.nested_tensor([*ROWS], layout=torch.jagged)
     for raw in (ROWS.to_sparse(), nested, ROWS.to("meta")):
         assert read_scores(Output(), raw, 2) is None
+
+
+def left(rows: int, columns: int) -> NDArray[np.float64]:
+    marked = np.zeros((rows, columns))
+    marked[:, : columns // 2] = 1
+    return marked
+
+
+def test_maps_are_their_means_over_the_region_whatever_part_answers() -> None:
+    maps = torch.randn(2, 3, 4, 6)
+    output = within(Output("maps", "out"), left, (32, 48), 0, "left")
+    found: Any = read_scores(output, {"out": maps, "aux": maps + 1}, 2)
+    assert found.kind == "maps"
+    torch.testing.assert_close(found.values, maps[..., :3].mean((2, 3)))
+
+
+def test_what_is_kept_of_one_region_is_not_taken_for_another() -> None:
+    one, same, other, another = (
+        within(Output(kind), left, (8, 8), 0, name).key
+        for kind, name in (("maps", "a"), ("maps", "a"), ("maps", "b"), ("binary", "a"))
+    )
+    assert one == same
+    assert len({one, other, another}) == 3

@@ -12,8 +12,7 @@ from hookviz.explorer.client_facts import DARK, LIGHT
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import ALL_OF_IT, View
 from hookviz.standalone.client_page import CLIENT
-from hookviz.standalone.recording import record_layers, record_page
-from hookviz.standalone.whole_network import record_whole
+from hookviz.standalone.recording import record_layers, record_page, record_whole
 from tests.node import run_node
 
 LANGUAGES = ("en", "zh_CN")

@@ -14,8 +14,7 @@ from hookviz.hooking.network_state import share
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.layer_passes import LayerPasses
 from hookviz.synthesis.optimizing import Optimization
-from hookviz.synthesis.robustness import NONE
-from hookviz.synthesis.settings import SynthesisMethod
+from hookviz.synthesis.settings import NONE, SynthesisMethod
 from tests.networks import as_model, random_input, seeded
 from tests.odd_batches import MIXING, Averages, Momentum, Odd
 from tests.synthesis.networks import SIDE, normalised

@@ -12,13 +12,18 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 import hookviz
+from hookviz.capturing.cache import Budget
 from hookviz.machine.memory import Memory
 from hookviz.models.shapesnet import ShapesNet
 from hookviz.synthesis import optimizing
 from hookviz.synthesis.goals import Objective
-from hookviz.synthesis.optimizing import Optimization, diversity_penalty
-from hookviz.synthesis.robustness import NONE
-from hookviz.synthesis.settings import SynthesisMethod
+from hookviz.synthesis.optimizing import (
+    Optimization,
+    OptimizationState,
+    diversity_penalty,
+    run_resumed,
+)
+from hookviz.synthesis.settings import NONE, SynthesisMethod
 from hookviz.types import Model
 from tests.networks import Tiny, as_model, hook_count, seeded
 from tests.synthesis.networks import SIDE, Filter, Pair, correlation, gabor, model_of, normalised
@@ -198,3 +203,34 @@ def test_where_a_feature_lies_makes_no_difference() -> None:
     output = torch.rand(1, 4, 8, 8)
     both = torch.cat([output, output.roll(3, -1)])
     assert float(diversity_penalty(both)) == pytest.approx(2, rel=1e-4)
+
+
+def optimization(model: Model) -> Optimization:
+    return Optimization(model, [Objective.of_channel("conv2", 0)], SynthesisMethod(size=32))
+
+
+def test_what_a_session_keeps_is_small_and_ends_with_it(tiny: Model) -> None:
+    budget = Budget(1_000_000)
+    session = budget.cache(1_000_000)
+    run_resumed(optimization(tiny), 3, session, "key", lambda _: None)
+    assert 0 < budget.used < 100_000
+    counted: list[int] = []
+    run_resumed(optimization(tiny), 5, session, "key", lambda now: counted.append(now.steps))
+    assert counted == [4, 5]
+    session.clear()
+    assert budget.used == 0
+
+
+def test_nothing_is_kept_where_nothing_was_done(tiny: Model) -> None:
+    budget = Budget(1_000_000)
+    session = budget.cache(1_000_000)
+
+    def stop(_now: Optimization) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_resumed(optimization(tiny), 3, session, "key", stop)
+    kept: OptimizationState | None = session.get("key")
+    assert kept is not None
+    assert kept.steps == 1
+    run_resumed(optimization(tiny), 2, None, "key", lambda _: None)

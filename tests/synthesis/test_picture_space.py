@@ -6,9 +6,34 @@ from PIL import Image, ImageOps
 
 from hookviz.drawing.pictures import resize
 from hookviz.images.samples import samples
-from hookviz.synthesis import photographs
+from hookviz.synthesis import picture_space
 from hookviz.synthesis.picture_space import FixedMagnitudeSpectrum, Fourier
 from tests.pictures import picture
+
+
+def test_the_factor_has_the_colours_of_the_photographs_in_the_box() -> None:
+    every = np.concatenate([each.reshape(-1, 3) for each in picture_space._photographs()])
+    assert len(every) == 256 * 256 * sum(sample.kind == "photo" for sample in samples())
+    expected = np.cov(every.T)
+    factor = picture_space.colour_factor().double().numpy()
+    covariance = factor @ factor.T
+    np.testing.assert_allclose(
+        covariance / np.trace(covariance), expected / np.trace(expected), atol=1e-6
+    )
+    light = factor[:, np.linalg.norm(factor, axis=0).argmax()]
+    assert (light > 0.4).all()  # most of it is light and dark
+
+
+def test_plain_and_back() -> None:
+    colours = picture_space.colour_factor()
+    given = torch.from_numpy(np.array(picture())).movedim(-1, 0)[None] / 255
+    back = picture_space.to_pictures(picture_space.to_plain(given, colours), colours)
+    torch.testing.assert_close(back, given.clamp(0.02, 0.98), rtol=0, atol=1e-4)
+    grey = torch.zeros(1, 1, 4, 4)
+    assert torch.equal(picture_space.to_pictures(grey, colours), torch.full_like(grey, 0.5))
+    shades = torch.linspace(0.1, 0.9, 16).reshape(1, 1, 4, 4)
+    back = picture_space.to_pictures(picture_space.to_plain(shades, colours), colours)
+    torch.testing.assert_close(back, shades)
 
 
 @pytest.mark.parametrize("shape", [(3, 16, 16), (1, 8, 13), (3, 9, 8)])
@@ -37,20 +62,20 @@ def test_held_magnitudes_stay_those_of_photographs() -> None:
         space.parameters += torch.randn(space.parameters.shape)  # wherever the optimization leads
         spectrum = torch.fft.rfft2(
             torch.einsum(
-                "dc,nchw->ndhw", photographs.colour_factor().inverse(), space.pictures().logit()
+                "dc,nchw->ndhw", picture_space.colour_factor().inverse(), space.pictures().logit()
             ),
             norm="ortho",
         ).abs()
     inner = (slice(None), slice(1, 16), slice(1, 16))  # where a phase is free of its mirror image
     torch.testing.assert_close(
-        spectrum[0][inner], photographs.magnitudes(32)[inner], rtol=1e-2, atol=1e-3
+        spectrum[0][inner], picture_space.magnitudes(32)[inner], rtol=1e-2, atol=1e-3
     )
 
 
 @pytest.mark.parametrize("size", [33, 64])
 def test_held_magnitudes_have_no_cross_and_the_energy_of_the_photographs(size: int) -> None:
     """The edges of a photograph, which do not meet, put a cross on its own spectrum."""
-    colours = photographs.colour_factor().double().inverse().numpy()
+    colours = picture_space.colour_factor().double().inverse().numpy()
     seen = []
     for sample in samples():
         if sample.kind == "photo":
@@ -61,7 +86,7 @@ def test_held_magnitudes_have_no_cross_and_the_energy_of_the_photographs(size: i
             logits = np.log(small.clip(0.02, 0.98) / (1 - small.clip(0.02, 0.98)))
             seen.append(np.abs(np.fft.fft2(logits @ colours.T, axes=(0, 1), norm="ortho")))
     given = np.mean(seen, 0).transpose(2, 0, 1)
-    half = photographs.magnitudes(size).double().numpy()
+    half = picture_space.magnitudes(size).double().numpy()
     held = np.abs(np.fft.fft2(np.fft.irfft2(half, s=(size, size))))  # all of the plane
     rows, columns = np.meshgrid(*(2 * [np.fft.fftfreq(size, 1 / size)]), indexing="ij")
     radius = np.hypot(rows, columns)

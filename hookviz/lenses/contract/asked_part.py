@@ -18,8 +18,7 @@ from hookviz.lenses.contract.lens import Lens, Subject
 from hookviz.lenses.contract.parameters import ClassChoice
 from hookviz.lenses.contract.regions import RegionChoice
 from hookviz.outputs.declaration import BOXES, EMBEDDING, KINDS, MAPS, NUMBER, Output
-from hookviz.outputs.reading import picked
-from hookviz.outputs.within import within
+from hookviz.outputs.reading import picked, within
 from hookviz.types import ModelInput
 from hookviz.wording import times
 

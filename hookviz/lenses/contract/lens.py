@@ -1,25 +1,104 @@
-"""Declare what a lens is: one way of looking at a run, which every front end can offer."""
+"""Declare what a lens is, one way of looking at a run, and what its run returns.
 
+Every front end can offer a `Lens`. A `LensResult` has the panels of one run, and the numbers behind
+them.
+"""
+
+import io
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.capturing import engine
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.drawing.panels import Panel
+from hookviz.drawing.panels import Panel, TextPanel
 from hookviz.errors import ModelError
 from hookviz.language.saying import mark
 from hookviz.lenses.contract.parameters import Parameter
 from hookviz.outputs.answer import Answer, no_classes
+from hookviz.paths import write_whole
 from hookviz.types import Capture, InputImage, LayerInfo, Model, ModelInput, Progress, ignore
+
+NUMBERS = "values.npz"
+"""The file of a result's numbers."""
 
 LensOutput = tuple[tuple[Panel, ...], Mapping[str, NDArray[Any]]]
 """What a lens's `run` returns: its panels, and the numbers behind them by name."""
+
+SEES, LOOKS = mark("What it sees"), mark("Where it looks")
+WHAT_IF, RIGHT = mark("What if"), mark("Is it right")
+GROUPS = (SEES, LOOKS, WHAT_IF, RIGHT)
+"""The kinds of questions that lenses answer, in the order in which they are offered."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LensResult:
+    """Result of one run of a lens: panels to show and the numbers behind them.
+
+    Attributes:
+        lens: its slug.
+        panels: what to show, in this order.
+        values: the numbers themselves by name.
+        chosen: the parameters that it ran with, defaults filled in.
+        seconds: how long it took.
+    """
+
+    lens: str
+    panels: tuple[Panel, ...]
+    values: Mapping[str, NDArray[Any]] = field(repr=False)
+    chosen: Mapping[str, Any]
+    seconds: float
+
+    def npz(self) -> bytes:
+        """Write the numbers as an NPZ file, which ``numpy.load`` reads."""
+        file = io.BytesIO()
+        np.savez(file, allow_pickle=False, **dict(self.values))
+        return file.getvalue()
+
+    def _repr_html_(self) -> str:
+        """Return the panels as HTML, for a notebook."""
+        return "".join(panel.html() for panel in self.panels)
+
+
+def save_result(result: LensResult, folder: Path, model: Model) -> list[Path]:
+    """Write every panel as a file into a folder, and the numbers as `NUMBERS`, the last.
+
+    Args:
+        result: what a lens found.
+        folder: which is made.
+        model: the model that was looked at.
+
+    Returns:
+        The paths of what was written.
+
+    Raises:
+        OSError: the system refuses it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for number, panel in enumerate(result.panels, 1):
+        file = panel.file(f"{number}-{result.lens}", model)
+        if file is not None:
+            written.append(folder / file.name)
+            written[-1].write_bytes(file.data)
+    write_whole(folder / NUMBERS, result.npz())
+    return [*written, folder / NUMBERS]
+
+
+def how_note(how: str) -> tuple[TextPanel, ...]:
+    """Return the note on how an answer's numbers are rounded; none where there is nothing to say.
+
+    Args:
+        how: in words, as of `hookviz.hooking.channels_last.how`; empty of plain passes.
+    """
+    return (TextPanel(how, "note"),) if how else ()
 
 
 def _keep_to_itself(_output: LensOutput) -> None:
@@ -108,12 +187,6 @@ class Subject:
     def label(self, number: int) -> str:
         """Return what a class is called in the language that is spoken."""
         return self.model.label(number)
-
-
-SEES, LOOKS = mark("What it sees"), mark("Where it looks")
-WHAT_IF, RIGHT = mark("What if"), mark("Is it right")
-GROUPS = (SEES, LOOKS, WHAT_IF, RIGHT)
-"""The kinds of questions that lenses answer, in the order in which they are offered."""
 
 
 class Preview(NamedTuple):

@@ -32,9 +32,8 @@ from hookviz.lenses.contract.asked_part import (
     vector_in,
 )
 from hookviz.lenses.contract.beside_random import run_beside_random
-from hookviz.lenses.contract.lens import GROUPS, Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import GROUPS, Lens, LensOutput, LensResult, Subject
 from hookviz.lenses.contract.parameters import ClassChoice
-from hookviz.lenses.contract.result import LensResult
 from hookviz.models.wrapping import as_model
 from hookviz.outputs.declaration import NUMBER, Output
 from hookviz.types import InputImage, Model, Progress, ignore

@@ -14,7 +14,7 @@ from hookviz.capturing.batch_images import Images, image_count, name_images
 from hookviz.capturing.inputs import open_source, prepare
 from hookviz.errors import HookVizError, SettingError, UnknownNameError
 from hookviz.hooking.forward_pass import ProgressReporter
-from hookviz.lenses.contract.result import NUMBERS, LensResult, save_result
+from hookviz.lenses.contract.lens import NUMBERS, LensResult, save_result
 from hookviz.lenses.contract.running import check_names, find_lens, run_lens
 from hookviz.models.wrapping import as_model
 from hookviz.paths import path_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hookviz.atlas.atlas import Atlas
-from hookviz.atlas.known_atlases import PHOTOGRAPH, atlas_of
+from hookviz.atlas.reading import PHOTOGRAPH, atlas_of
 from hookviz.errors import HookVizError
 from hookviz.language.naming import class_label
 from hookviz.language.saying import say

@@ -5,9 +5,8 @@ from contextlib import AbstractContextManager
 
 import streamlit as st
 
-from hookviz.atlas.answers import AtlasImage
-from hookviz.atlas.atlas import Atlas
-from hookviz.atlas.known_atlases import atlas_of
+from hookviz.atlas.atlas import Atlas, AtlasImage
+from hookviz.atlas.reading import atlas_of
 from hookviz.language.saying import say
 from hookviz.machine.memory import MEGABYTE
 from hookviz.serving.session_atlases import SessionAtlases

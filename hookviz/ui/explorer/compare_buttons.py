@@ -7,7 +7,7 @@ from hookviz.drawing.panels import GridPanel
 from hookviz.errors import HookVizError
 from hookviz.explaining.channel_mask import ChannelMask, copied_bytes
 from hookviz.language.saying import mark, say
-from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.lens import LensResult
 from hookviz.types import ActivationKey, Model
 from hookviz.ui.explorer.pinned_view import pin
 from hookviz.ui.explorer.scene import ExplorerScene, step_now

@@ -12,7 +12,7 @@ from hookviz.codegen.lens_script import lens_script
 from hookviz.codegen.picture_script import picture_script
 from hookviz.errors import HookVizError
 from hookviz.language.saying import mark, say
-from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.lens import LensResult
 from hookviz.lenses.contract.running import find_lens
 from hookviz.models.bundled import BUNDLED
 from hookviz.types import Model

@@ -19,7 +19,7 @@ from hookviz.drawing.panels import (
     TreePanel,
 )
 from hookviz.language.saying import say
-from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.lens import LensResult
 from hookviz.types import Model
 from hookviz.ui.components.attention import show_attention
 from hookviz.ui.components.maps import show_maps

@@ -14,8 +14,7 @@ from hookviz.capturing.cache import ByteCache
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
-from hookviz.lenses.contract.lens import Lens, Subject
-from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.lens import Lens, LensResult, Subject
 from hookviz.lenses.contract.running import look
 from hookviz.serving.memory_reservations import pass_need
 from hookviz.types import LayerInfo, Model, ModelInput

@@ -25,8 +25,7 @@ from starlette.websockets import WebSocket
 from hookviz import shallow_json
 from hookviz.classroom.classes import classes
 from hookviz.classroom.live_frame import MOST_BYTES
-from hookviz.classroom.school_class import ALONE, SchoolClass
-from hookviz.classroom.seats import AWAY, Seat
+from hookviz.classroom.school_class import ALONE, AWAY, SchoolClass, Seat
 from hookviz.classroom.shared_state import LONGEST, read_state
 from hookviz.errors import ClassroomError
 from hookviz.ui.serving.flow_control import TokenBucket

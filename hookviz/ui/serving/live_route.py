@@ -1,7 +1,7 @@
 """Serve the WebSocket by which a page sends a camera's frames and gets what is drawn of each.
 
 A frame is its number as uint32, little endian, and a JPEG, WebP or PNG file; a text says what is
-picked (`hookviz.live.stream_options`). What comes back are `hookviz.live.answers`, or in JSON why a
+picked (`hookviz.live.stream_options`). What comes back are `hookviz.live.stream`, or in JSON why a
 frame could not be drawn (``refused``) or why the stream is over (``over``). One frame is
 computed at a time; of those that come meanwhile the newest is kept. No frame is stored, logged or
 cached.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hookviz.atlas.known_atlases import atlas_of
+from hookviz.atlas.reading import atlas_of
 from hookviz.lessons.part import LessonScene
 from hookviz.lessons.parts.name_channel import GUESSES, PART, guesses_of, rounds_of, score
 from tests.lessons.parts.scenes import cat, star, with_defaults

@@ -3,7 +3,7 @@
 import numpy as np
 from streamlit.testing.v1 import AppTest
 
-from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.lens import LensResult
 from hookviz.ui.lenses.growth import Growth
 
 AGAIN = """

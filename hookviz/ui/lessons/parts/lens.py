@@ -9,8 +9,7 @@ from hookviz.drawing.panels import FilePanel, Panel
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
-from hookviz.lenses.contract.lens import Lens
-from hookviz.lenses.contract.result import LensResult
+from hookviz.lenses.contract.lens import Lens, LensResult
 from hookviz.lenses.contract.running import find_lens, look
 from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.lens import lens_settings, split_names, subject_of

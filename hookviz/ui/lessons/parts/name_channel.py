@@ -4,7 +4,7 @@ from html import escape
 
 import streamlit as st
 
-from hookviz.atlas.known_atlases import atlas_of
+from hookviz.atlas.reading import atlas_of
 from hookviz.explorer.excites import patches_of
 from hookviz.language.saying import say
 from hookviz.lessons.maps import maps_of

@@ -1,8 +1,31 @@
+"""Bars and JSON on the terminal."""
+
+import io
 import json
 
 import pytest
 
-from hookviz.cli.tables import echo_json
+from hookviz.cli.terminal import echo_json, progress_bar
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_is_shown_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = _Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    with progress_bar("Images") as report:
+        report(0.5)
+    assert "Images" in terminal.getvalue()
+    assert "50%" in terminal.getvalue()
+
+
+def test_a_file_gets_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_bar("Images") as report:
+        report(0.5)
+    assert capsys.readouterr() == ("", "")
 
 
 def test_json_has_no_numbers_that_json_lacks(capsys: pytest.CaptureFixture[str]) -> None:
