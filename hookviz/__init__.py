@@ -54,13 +54,11 @@ if TYPE_CHECKING:
         UnknownNameError,
         WeightsError,
     )
-    from hookviz.explaining.attention import attention
+    from hookviz.explaining.attention import Attention, attention
     from hookviz.explaining.compacted_model import CompactedModel, remove_pruned_channels
-    from hookviz.explaining.known_attention import Attention
     from hookviz.explaining.linear_probe import LinearProbe, linear_probe
     from hookviz.explaining.mapped_network import NetworkMap, map_network
-    from hookviz.explaining.patched_shares import Patching, PatchRow
-    from hookviz.explaining.patching import patch
+    from hookviz.explaining.patching import Patching, PatchRow, patch
     from hookviz.explaining.pruned_network import prune
     from hookviz.exploring import explore
     from hookviz.heatmaps import grad_cam, integrated_gradients, occlusion, saliency
@@ -246,12 +244,10 @@ _HOMES = {
     "drawing.grid": ("Grid", "make_grid"),
     "drawing.heatmap": ("Heatmap",),
     "drawing.paper_figure": ("figure",),
-    "explaining.attention": ("attention",),
-    "explaining.known_attention": ("Attention",),
+    "explaining.attention": ("Attention", "attention"),
     "explaining.linear_probe": ("LinearProbe", "linear_probe"),
     "explaining.mapped_network": ("NetworkMap", "map_network"),
-    "explaining.patched_shares": ("PatchRow", "Patching"),
-    "explaining.patching": ("patch",),
+    "explaining.patching": ("PatchRow", "Patching", "patch"),
     "explaining.pruned_network": ("prune",),
     "explaining.compacted_model": ("CompactedModel", "remove_pruned_channels"),
     "exploring": ("explore",),

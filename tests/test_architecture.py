@@ -132,12 +132,8 @@ SHOWN_ELSEWHERE = {
     "declarations, of which every other test is a use": "atlas/answers lenses/contract/lens "
     "lenses/contract/result models/model_source synthesis/goal",
     "every kind of panel is drawn in drawing/test_panels.py": "drawing/notebook",
-    "passes are followed in explaining/test_execution_trace.py and test_network_map.py": ""
-    "explaining/followed_pass",
     "compared with plain autograd in explaining/test_class_paths.py": ""
-    "explaining/followed_gradient explaining/handed_back explaining/class_ways",
-    "ranks and lines are checked as they are drawn in explaining/test_map_layout.py": ""
-    "explaining/map_ranks",
+    "explaining/followed_gradient",
     "by a real trainer in training/test_trackers.py": ("training/lightning_callback"),
     "declarations, and what is said of every broken file in lessons/test_reading.py": ""
     "lessons/lesson lessons/lesson_error",
@@ -172,7 +168,7 @@ SHOWN_ELSEWHERE = {
     "begins with a signal in ui/serving/test_lifecycle.py": "serving/shutdown",
     "run over every lens in lenses/test_every_lens.py": "lenses/contract/running",
     "run on every kind of layer and network in lenses/test_verify.py and "
-    "capturing/test_odd_networks.py": "explaining/rounding explaining/recomputation",
+    "capturing/test_odd_networks.py": "explaining/recomputation",
     "by which cells of every order are put back in capturing/test_moving.py": (
         "capturing/changed_output capturing/possible_layouts capturing/moved_cells"
     ),
@@ -183,10 +179,6 @@ SHOWN_ELSEWHERE = {
         "models/fetching/retry_limits"
     ),
     "run on every kind of conv layer in lenses/test_kernels.py": "explaining/conv_kernels",
-    "every method of it is run in lenses/test_prune_weights.py": "explaining/pruning_passes",
-    "channels are ablated in explaining/test_channel_ablation.py, and every part of a layer "
-    "patched in explaining/test_patching.py": "explaining/part_changes explaining/layer_parts "
-    "explaining/attribution_patching",
     "one call, which capturing/test_engine.py and lenses/test_verify.py count": (
         "hooking/forward_pass"
     ),
@@ -194,7 +186,6 @@ SHOWN_ELSEWHERE = {
         "images/crop_geometry images/samples images/srgb images/choices images/pages "
         "images/refusals"
     ),
-    "read through the lenses and the inspector of tests/e2e": "explaining/layer_facts",
     "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": (
         "ui/main ui/components/chart ui/components/gallery ui/components/lens_cards "
         "ui/components/live "
@@ -279,7 +270,7 @@ def test_tests_that_the_threat_model_names_are_there() -> None:
 
 
 SOFTMAX_ELSEWHERE = {  # what is no probability of a class, or is written into a script
-    "explaining/score_cam.py",  # the weights of channels
+    "explaining/cam_formulas.py",  # the weights of channels
     "hooking/attention_weights.py",
     "lenses/ablate.py",
     "lenses/attention.py",

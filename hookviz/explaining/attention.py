@@ -1,29 +1,227 @@
-"""Tell who attends to whom: the weights of every layer that attends, and their gradients."""
+"""Record who attends to whom: the layers that attend, their weights, and the weights' gradients.
+
+`attending_layers` lists the layers without computing any weight. `attention` records the weights of
+one pass as an `Attention`, which rolls them out through the layers.
+"""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor, nn
+from torch.jit import ScriptModule
 
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.capturing.recorded_pass import without_batch
 from hookviz.capturing.wanted_layers import wanted_layers
-from hookviz.errors import ModelError, shorten
-from hookviz.explaining.attending import no_attention_error, script_in
-from hookviz.explaining.known_attention import Attention
-from hookviz.explaining.named_class import class_number
-from hookviz.explaining.scoring import scores_in
+from hookviz.errors import HookVizError, ModelError, shorten
+from hookviz.explaining.scoring import class_number, scores_in
 from hookviz.hooking.attention_calls import AttentionCall, AttentionCalls
 from hookviz.hooking.attention_gradients import AttentionGradients
 from hookviz.hooking.default_device import with_numbers
+from hookviz.hooking.findings import Findings
 from hookviz.hooking.forward_pass import differentiable, forward_pass, private_replica
 from hookviz.hooking.precision import device_and_dtype
+from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.language.saying import joined, say
 from hookviz.models.wrapping import as_model
 from hookviz.outputs.reading import read_scores
-from hookviz.types import ActivationKey, Model, ModelInput
+from hookviz.types import ActivationKey, MissingAddressError, Model, ModelInput
+from hookviz.wording import times
+
+_MOST_SHAPES = 8  # per network that are remembered
+
+_attending = Findings[tuple[str, ...]](_MOST_SHAPES)
+
+
+@with_numbers
+def attending_layers(model: Model, shape: tuple[int, ...]) -> tuple[str, ...]:
+    """Return the layers that attend for an input of `shape`, ``(C, H, W)``, in order of execution.
+
+    What counts as attention is in `hookviz.hooking.attention_calls`. The pass is made without data
+    where that can be, and remembered per network.
+
+    Raises:
+        ModelError: the network can't take an input of that shape.
+
+    >>> from hookviz.explaining.attention import attending_layers
+    >>> attending_layers(hookviz.load_model("shapesnet"), (3, 128, 128))
+    ()
+    """
+
+    def follow(replica: nn.Module, images: object) -> tuple[str, ...]:
+        calls = AttentionCalls(replica, frozenset())
+        with calls.watching():
+            replica(images)
+        return tuple(dict.fromkeys(call.layer for call in calls.found))
+
+    known = _attending.of(model.network)
+    return known.find(shape, lambda: pass_without_data(model, shape, follow))
+
+
+def no_attention_error(model: Model) -> ModelError:
+    """Return the error that says that nothing in a network attends, and which networks do."""
+    return ModelError(
+        say(
+            "{model} computes no attention: no softmax of queries times keys weighs values in "
+            "it.{script} A transformer does, such as torchvision's vit_b_16.",
+            model=model.title,
+            script=_script_in(model.network),
+        )
+    )
+
+
+def _script_in(network: nn.Module) -> str:
+    """Return the sentence that part of a network can't be watched, if that is so."""
+    scripted = any(isinstance(module, ScriptModule) for module in network.modules())
+    return say(" What runs inside of a TorchScript module is not seen.") if scripted else ""
+
+
+@dataclass(frozen=True, eq=False)
+class Attention(Mapping[str, Tensor]):
+    """Attention weights of one image in one model, by written address.
+
+    ``attention["blocks.0.attn"]`` are those of the layer's first time; ``"blocks.0.attn#1"`` those
+    of its second, in the same call or in another. Iterating gives written addresses in order of
+    execution.
+
+    Each is float32 on the CPU, ``(heads, queries, keys)``: the softmax before any dropout, so that
+    each query's row has the sum 1 (or 0, where a mask keeps it from every key). A layer with
+    windows has one axis more, as a rule ``(windows, heads, queries, keys)`` with the windows in the
+    order in which the network cuts them out, and none where it cuts out one. Before the queries all
+    stands as the network has it, but for a batch of one: some have the heads before the windows
+    (Hiera, NesT), some fold others into them, and what attends among channels (XCiT) has these for
+    queries and keys.
+
+    Attributes:
+        model: what the model is called.
+        model_input: the input with its picture and crop.
+        weights: the weights by written address.
+        logits: the network's output, float32 on the CPU, ``(classes,)``; None if it is no vector.
+        target: the class whose score the gradients are of; None where none was asked for.
+        gradients: ∂score/∂weights by written address, of the weights' shapes; empty without a
+            target.
+    """
+
+    model: str
+    model_input: ModelInput
+    weights: Mapping[str, Tensor] = field(repr=False)
+    logits: Tensor | None = field(repr=False)
+    target: int | None = None
+    gradients: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
+
+    def __getitem__(self, address: str) -> Tensor:
+        """Return the weights at a written address, or of the first time that a layer attends.
+
+        Raises:
+            UnknownLayerError: there are none; also a `KeyError`, so that ``in`` and ``get`` work as
+                on any mapping.
+        """
+        found = self.weights.get(address, self.weights.get(str(ActivationKey(str(address)))))
+        if found is None:
+            raise MissingAddressError(say("layer that attends"), address, self.weights)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.weights)
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def rollout(self) -> Tensor:
+        """Multiply the weights through the layers: how much of each first token is in each last.
+
+        Of every layer the mean over its heads, half of it and half of what the shortcut around the
+        layer brings: ``½·W + ½·I``, each row divided by its sum, from the last layer to the first
+        (Abnar and Zuidema, "Quantifying Attention Flow in Transformers", 2020, arXiv:2005.00928).
+        It goes through the layers that are here: take all of them for the whole network.
+
+        Returns:
+            float32 ``(tokens after the last layer, tokens before the first)``, rows of sum 1.
+
+        Raises:
+            HookVizError: a layer has windows, or does not attend among one number of tokens.
+
+        >>> from hookviz.explaining.attention import Attention
+        >>> model_input = hookviz.prepare(hookviz.load_model("shapesnet"), torch.ones(3, 8, 8))
+        >>> one_head = torch.tensor([[[0.0, 1.0], [0.0, 1.0]]])  # (heads, queries, keys)
+        >>> Attention("two layers", model_input, {"0": one_head, "1": one_head}, None).rollout()
+        tensor([[0.2500, 0.7500],
+                [0.0000, 1.0000]])
+        """
+
+        def mixed(address: str, flow: Tensor) -> Tensor:
+            step = (self.weights[address].double().mean(0) + torch.eye(len(flow))) / 2
+            return step / step.sum(1, keepdim=True) @ flow
+
+        return self._rolled(mixed)
+
+    def gradient_rollout(self) -> Tensor:
+        """Add up, through the layers, the attention that speaks for the target.
+
+        Of every layer the mean over its heads of what is above 0 of gradient times weight,
+        ``Ā = mean((∇A ⊙ A)⁺)``, and from the first layer to the last ``R ← R + Ā·R``, which begins
+        with the identity (Chefer, Gur and Wolf, "Generic Attention-model Explainability for
+        Interpreting Bi-Modal and Encoder-Decoder Transformers", 2021, arXiv:2103.15679, equations
+        5 and 6). The row of the class token is what the paper shows for an image.
+
+        Returns:
+            float32 ``(tokens after the last layer, tokens before the first)``; rows have no fixed
+            sum.
+
+        Raises:
+            HookVizError: no target was asked for; or as `rollout`.
+
+        >>> from hookviz.explaining.attention import Attention
+        >>> model_input = hookviz.prepare(hookviz.load_model("shapesnet"), torch.ones(3, 8, 8))
+        >>> weights = {"0": torch.tensor([[[0.5, 0.5], [0.0, 1.0]]])}  # (heads, queries, keys)
+        >>> gradients = {"0": torch.tensor([[[-1.0, 4.0], [1.0, 0.0]]])}
+        >>> Attention("one layer", model_input, weights, None, 0, gradients).gradient_rollout()
+        tensor([[1., 2.],
+                [0., 1.]])
+        """
+        if self.target is None:
+            raise HookVizError(
+                say(
+                    "There are no gradients to roll out: attention(model, image, target=class) has "
+                    "them, for the class's number or name."
+                )
+            )
+
+        def mixed(address: str, flow: Tensor) -> Tensor:
+            shares = self.gradients[address].double() * self.weights[address]
+            return flow + shares.clamp(min=0).mean(0) @ flow
+
+        return self._rolled(mixed)
+
+    def _rolled(self, mixed: Callable[[str, Tensor], Tensor]) -> Tensor:
+        """Follow the tokens from layer to layer, by what `mixed` makes of the flow at each."""
+        if not self.weights:
+            raise HookVizError(
+                say("There are no weights to roll out: attention(model, image) has all layers'.")
+            )
+        tokens = next(iter(self.weights.values())).shape[-1]
+        flow = torch.eye(tokens, dtype=torch.float64)
+        for address, weights in self.weights.items():
+            if weights.shape[-3:] != weights.shape or weights.shape[-2:] != flow.shape:
+                raise HookVizError(
+                    say(
+                        "Rollout follows tokens from layer to layer, which all have to attend "
+                        "among the same tokens: {layer!r} of {model} has weights of {shape}, where "
+                        "heads×{tokens}×{tokens} are needed. Choose layers without windows that go "
+                        "together: attention(model, image, layers).",
+                        layer=address,
+                        model=self.model,
+                        shape=times(weights.shape),
+                        tokens=tokens,
+                    )
+                )
+            flow = mixed(address, flow)
+        return flow.float()
+
 
 _MOST_NAMED = 3  # layers in a message
 
@@ -157,7 +355,7 @@ def _check_found(
             "In layer {layer!r} of {model} nothing attends.{script} These do: {layers}.",
             layer=shorten(missing),
             model=model.title,
-            script=script_in(model.network.get_submodule(missing)),
+            script=_script_in(model.network.get_submodule(missing)),
             layers=joined(map(repr, attending[:_MOST_NAMED])) + more,
         )
     )

@@ -1,23 +1,30 @@
-"""Follow a pass with gradients: what each call put out and each join took in, in autograd's graph.
+"""Follow a pass with gradients, and hand them back from step to step.
 
-What is held is the values as they were and the edge of the graph that they went through, so that
-whatever is written into the tensor later changes neither. What a place takes in from several calls
-goes through an edge of its own, apart from what else becomes of the same tensor.
+What is held is the values as they were and the edge of autograd's graph that they went through, so
+that whatever is written into the tensor later changes neither. What a place takes in from several
+calls goes through an edge of its own, apart from what else becomes of the same tensor.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
-from hookviz.explaining.provenance import BlockCall, ProvenanceTracer, read_by
+from hookviz.capturing.layer_trace import input_trace
+from hookviz.explaining.followed_pass import (
+    IMAGE,
+    BlockCall,
+    ExecutionTrace,
+    ProvenanceTracer,
+    read_by,
+)
 from hookviz.hooking import hooks
-from hookviz.hooking.forward_pass import ProgressReporter
+from hookviz.hooking.forward_pass import ProgressReporter, backward_pass
 from hookviz.hooking.plain_tensors import kind_of
 from hookviz.hooking.torch_functions import TensorMarks, not_followed
-from hookviz.types import ActivationKey
+from hookviz.types import ActivationKey, Layout, Model, ModelInput
 
 
 class Held(NamedTuple):
@@ -27,7 +34,7 @@ class Held(NamedTuple):
     edge: GradientEdge
 
 
-class Use(NamedTuple):
+class _Use(NamedTuple):
     """What a call or a join took in: the numbers of the calls that it came from, and the tensor."""
 
     sources: frozenset[int]
@@ -49,10 +56,10 @@ class GradientTracer(ProvenanceTracer):
         super().__init__(network, reporter, joins=True)
         self.outputs: dict[int, Held] = {}
         self.block_outputs: dict[ActivationKey, Held] = {}
-        self.uses: dict[int, list[Use]] = {}
+        self.uses: dict[int, list[_Use]] = {}
         self._held = TensorMarks[Held](while_unwritten=True)
-        self._entered: list[list[Use]] = []
-        self._taken: list[Use] = []
+        self._entered: list[list[_Use]] = []
+        self._taken: list[_Use] = []
         self._gradients = gradients
 
     def called(
@@ -132,7 +139,7 @@ class GradientTracer(ProvenanceTracer):
                 into[key] = self.held(tensor)
                 return
 
-    def _apart(self, call: hooks.Call) -> tuple[Any, list[Use]]:
+    def _apart(self, call: hooks.Call) -> tuple[Any, list[_Use]]:
         """Return a call's inputs as tensors of their own, if they come from several calls."""
         inputs = [tensor for _, tensor in hooks.tensors_in(call.inputs)]
         if len(self.sources_of(inputs)) < 2:
@@ -149,7 +156,7 @@ class _Apart:
     """
 
     def __init__(self, tracer: GradientTracer, written: Tensor | None = None) -> None:
-        self.uses: list[Use] = []
+        self.uses: list[_Use] = []
         self._tracer, self._written = tracer, written
 
     def of(self, each: Any) -> Any:
@@ -164,11 +171,11 @@ class _Apart:
     def _view(self, tensor: Tensor) -> Tensor:
         sources, held = self._tracer.sources_of([tensor]), self._tracer.held(tensor)
         if tensor is self._written:
-            self.uses.append(Use(sources, held))
+            self.uses.append(_Use(sources, held))
             return tensor
         seen = tensor.view_as(tensor)
         self._tracer.set_sources(seen, sources)
-        self.uses.append(Use(sources, Held(held.values, get_gradient_edge(seen))))
+        self.uses.append(_Use(sources, Held(held.values, get_gradient_edge(seen))))
         return seen
 
 
@@ -181,3 +188,106 @@ def _writes(func: Callable[..., Any]) -> bool:
 
 def _has_gradient(tensor: Tensor) -> bool:
     return tensor.requires_grad and not kind_of(tensor) and torch.is_floating_point(tensor)
+
+
+class BackwardSteps:
+    """A pass, from whose steps gradients are handed back.
+
+    Attributes:
+        trace: of the pass, with its joins.
+        outputs: what each step put out, by its number; `IMAGE` is the input.
+        blocks: what each block's call put out.
+        uses: what each step with several sources took in.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        model_input: ModelInput,
+        tracer: GradientTracer,
+        trace: ExecutionTrace,
+        reporter: ProgressReporter,
+    ) -> None:
+        self.trace = trace
+        self.outputs, self.blocks, self.uses = tracer.outputs, tracer.block_outputs, tracer.uses
+        self._model, self._reporter = model, reporter
+        self._layouts = input_trace(model, model_input).layouts
+        self._axes = {IMAGE: 1}
+        for number, held in sorted(self.outputs.items()):
+            if number != IMAGE:
+                self._axes[number] = self._axis_of_step(number, held.values)
+
+    def axis_of(self, of: int | ActivationKey | _Use) -> int:
+        """Return which axis of a step's output, of a block's or of a use are the channels."""
+        if isinstance(of, _Use):
+            return self._axis_of_source(of.sources, of.held.values)
+        if isinstance(of, ActivationKey):
+            return _axis(self.blocks[of].values, self._layouts.get(of))
+        return self._axes[of]
+
+    def handed(self, number: int, gradient: Tensor) -> Mapping[int, Tensor]:
+        """Return the gradient at what a step was made from, by the step that put that out."""
+        sources = self.trace.steps[number - 1].sources
+        through = self.outputs[number]
+        if len(sources) == 1:
+            (source,) = sources
+            return self._at({source: [(through, gradient)]})
+        uses = self.uses.get(number, ())
+        parts = self.pulled(through, gradient, [use.held for use in uses])
+        ends: dict[int, list[tuple[Held, Tensor]]] = {}
+        for use, part in zip(uses, parts, strict=True):
+            if part is not None:
+                for source in use.sources:
+                    ends.setdefault(source, []).append((use.held, part))
+        return self._at(ends)
+
+    def _at(self, ends: Mapping[int, Sequence[tuple[Held, Tensor]]]) -> Mapping[int, Tensor]:
+        """Hand gradients from where a step took in back to what was put out there."""
+        found: dict[int, Tensor] = {}
+        for source, parts in ends.items():
+            for held, part in parts if source in self.outputs else ():
+                (gradient,) = self.pulled(held, part, [self.outputs[source]])
+                if gradient is not None:
+                    found[source] = found[source] + gradient if source in found else gradient
+        return found
+
+    def pulled(
+        self, value: Tensor | Held, gradient: Tensor | None, helds: Sequence[Held]
+    ) -> Sequence[Tensor | None]:
+        """Return gradients at what is held, in its shape; None where none gets there."""
+        if not helds:
+            return ()
+        through = value.edge if isinstance(value, Held) else value
+        edges = [held.edge for held in helds]
+        return backward_pass(
+            self._model, through, edges, self._reporter, gradient=gradient, keep_graph=True
+        )
+
+    def _axis_of_step(self, number: int, values: Tensor) -> int:
+        step = self.trace.steps[number - 1]
+        if step.kind:
+            return _axis(values, self._layouts.get(step.address))
+        return self._axis_of_source(step.sources, values)
+
+    def _axis_of_source(self, sources: Collection[int], values: Tensor) -> int:
+        """Return which axis are the channels of what comes from some steps: as it was of them."""
+        for source in sorted(sources):
+            held = self.outputs.get(source)
+            if held is not None and held.values.dim() == values.dim():
+                return self._axes[source]
+        return _axis(values, None)
+
+
+def _axis(values: Tensor, layout: Layout | None) -> int:
+    """Return which axis of an output with its batch are the channels."""
+    dims = values.dim()
+    if layout is None or not layout.order:
+        return min(1, dims - 1) if dims != 3 else 2  # three: tokens, (1, T, C)
+    return dims - 1 if layout.last else int(layout.batch)
+
+
+def summed(product: Tensor, axis: int) -> Tensor:
+    """Sum a product over all but its channels, ``(C,)``; what is no number counts as none."""
+    wide = product if product.dtype == torch.float64 else product.float()
+    finite = torch.nan_to_num(wide, nan=0.0, posinf=0.0, neginf=0.0)
+    return finite.movedim(axis, -1).flatten(0, -2).sum(0).cpu() if wide.dim() > 1 else finite.cpu()

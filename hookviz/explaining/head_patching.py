@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from hookviz.errors import ModelError
-from hookviz.explaining.attending import attending_layers, no_attention_error
+from hookviz.explaining.attention import attending_layers, no_attention_error
 from hookviz.explaining.scoring import class_scores
 from hookviz.hooking.attention_heads import HeadChange, HeadOutputs
 from hookviz.hooking.forward_pass import (

@@ -1,24 +1,108 @@
-"""Hold the record of one call of a layer that sums products: what made its output, what came next.
+"""Record of one call of a layer that sums products, and each of its cells as that sum.
 
-That is a convolution, or a linear layer on maps or tokens, which is a convolution of 1×1 there.
+That is a convolution, or a linear layer on maps or tokens, which is a convolution of 1×1 there. A
+cell is kernel × patch per input channel, plus the bias, then the steps that follow. The record
+comes from a pass (`hookviz.explaining.layer_recorder`); here is its arithmetic, in double precision
+where it bounds the network's rounding errors.
 """
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from hookviz.errors import SettingError
-from hookviz.explaining.conv_arguments import padding_around, pair
-from hookviz.explaining.rounding import relative_tolerance
 from hookviz.hooking.torch_functions import function_name
 from hookviz.language.saying import mark, say
 from hookviz.types import FIRST, Layout
+
+
+def pair(argument: int | Sequence[int]) -> tuple[int, int]:
+    """Expand an argument that may be one number for both axes to (vertical, horizontal)."""
+    if isinstance(argument, int):
+        return argument, argument
+    return int(argument[0]), int(argument[-1])
+
+
+def padding_around(
+    padding: Any, kernel: Sequence[int], dilation: tuple[int, int]
+) -> tuple[int, int, int, int]:
+    """Return the columns and rows of zeros that ``conv2d`` pads: left, right, top, bottom.
+
+    With ``"same"`` they are dilation · (kernel − 1) in all; an odd one goes to the bottom and to
+    the right.
+
+    Args:
+        padding: as ``conv2d`` takes it: a number, a pair, ``"valid"`` or ``"same"``.
+        kernel: (height, width) in taps.
+        dilation: (vertical, horizontal) distance of the taps.
+    """
+    if padding == "same":
+        rows, columns = (step * (count - 1) for step, count in zip(dilation, kernel, strict=True))
+        return columns // 2, columns - columns // 2, rows // 2, rows - rows // 2
+    vertical, horizontal = (0, 0) if padding == "valid" else pair(padding)
+    return horizontal, horizontal, vertical, vertical
+
+
+_FLOAT32_ROUNDING = 1e-5
+_TF32_EPSILON = 2.0**-10  # what a GPU may compute float32 convolutions with
+_MAX_DOUBLES = 1 << 20  # weights at a time
+
+
+def output_in_float64(module: nn.Module, image: Tensor) -> Tensor | None:
+    """Recompute a Conv2d or Linear on `image`, float64; None for one that computes otherwise."""
+    if "forward" in vars(module):  # somebody replaced the method
+        return None
+    forward = getattr(type(module), "forward", None)  # which the class of a script has not
+    if isinstance(module, nn.Linear) and forward is nn.Linear.forward:
+        rows = image.double()
+        exact = torch.cat([rows @ part.T for part in iter_double_rows(module.weight)], -1)
+        return exact if module.bias is None else exact + module.bias.double()
+    if not isinstance(module, nn.Conv2d) or forward is not nn.Conv2d.forward:
+        return None
+    if type(module)._conv_forward is not nn.Conv2d._conv_forward:
+        return None
+    padded, padding = image.double(), module.padding
+    if module.padding_mode != "zeros":
+        pads = module._reversed_padding_repeated_twice
+        padded, padding = F.pad(padded, pads, mode=module.padding_mode), (0, 0)
+    return F.conv2d(
+        padded,
+        module.weight.double(),
+        None if module.bias is None else module.bias.double(),
+        module.stride,
+        padding,
+        module.dilation,
+        module.groups,
+    )
+
+
+def iter_double_rows(weight: Tensor) -> Iterator[Tensor]:
+    """Yield a layer's weights in double precision by rows: there can be 100 million."""
+    for part in torch.split(weight, max(1, _MAX_DOUBLES // weight[0].numel())):
+        yield part.double()
+
+
+def relative_tolerance(tensor: Tensor) -> float:
+    """Return by which share of a sum of magnitudes a network's arithmetic may be off; 0 for ints.
+
+    1e-5 in single precision; twice the machine epsilon in float16, in bfloat16 and off the CPU,
+    where float32 may be multiplied as TF32.
+    """
+    if not tensor.is_floating_point():
+        return _FLOAT32_ROUNDING if tensor.is_complex() else 0.0
+    epsilon = torch.finfo(tensor.dtype).eps
+    if tensor.device.type != "cpu":
+        epsilon = max(epsilon, _TF32_EPSILON)
+    return max(_FLOAT32_ROUNDING, 2 * epsilon)
+
 
 CONVOLUTIONS = Layout(FIRST)
 """How what convolutions take and give lies."""
@@ -264,3 +348,108 @@ def map_of(tensor: Tensor, layout: Layout = CONVOLUTIONS) -> Tensor:
     """View the maps of one image, ``(C, H, W)``, with or without a batch before."""
     maps = layout.maps(tensor)
     return maps[0] if maps.ndim == 4 else maps
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CellSum:
+    """One output cell of a convolution as a sum of products.
+
+    Attributes:
+        layer: the conv layer's written address.
+        channel, row, column: the cell of the layer's output.
+        kernel: the weights that made it, float32, ``(C/groups, kernel height, kernel width)``.
+        patch: the layer's input under the kernel, same shape, padding filled in as the layer does.
+        inside: ``(kernel height, kernel width)``, False where a tap lies in the padding.
+        origin: (row, column) of the first tap in the layer's input; negative in the padding.
+        dilation: (vertical, horizontal) distance of the taps in cells of the input.
+        inputs: numbers of the input channels that this channel's group sees, ``C/groups`` of them.
+        terms: sum of kernel × patch per input channel, float64, ``(C/groups,)``.
+        order: positions in `inputs` and `terms`, the term of the largest size first.
+        bias: added last; None where the layer has none.
+        value: what the network computed.
+        total: the sum of `terms` and `bias` in double precision.
+        tolerance: how far `value` may be from `total`, see `agrees`.
+        steps: batch norm and activation as they followed in the pass; empty where neither did.
+    """
+
+    layer: str
+    channel: int
+    row: int
+    column: int
+    kernel: NDArray[np.float32] = field(repr=False)
+    patch: NDArray[np.float32] = field(repr=False)
+    inside: NDArray[np.bool_] = field(repr=False)
+    origin: tuple[int, int]
+    dilation: tuple[int, int]
+    inputs: tuple[int, ...] = field(repr=False)
+    terms: NDArray[np.float64] = field(repr=False)
+    order: tuple[int, ...] = field(repr=False)
+    bias: float | None
+    value: float
+    total: float
+    tolerance: float
+    steps: tuple[Step, ...]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the sum is the network's value up to the rounding of the network's arithmetic.
+
+        ``|total - value| ≤ rounding · (Σ|kernel × patch| + |bias|)``, the form of the usual bound
+        on a sum's rounding error (Higham, "Accuracy and stability of numerical algorithms", 3.1).
+        The rounding is 1e-5 in single precision. It is twice the machine epsilon in float16, in
+        bfloat16 and off the CPU, where float32 may be multiplied as TF32.
+        """
+        if math.isfinite(self.total):
+            return abs(self.total - self.value) <= self.tolerance
+        return self.total == self.value or (math.isnan(self.total) and math.isnan(self.value))
+
+
+def explain_cell(call: LayerCall, channel: int, row: int, column: int) -> CellSum:
+    """Write one cell of a recorded layer's output as the sum that made it.
+
+    ``y[k, i, j] = b_k + Σ_{c, u, v} w[k, c, u, v] · x[c, s·i + d·u, s·j + d·v]``, x padded, with
+    stride s and dilation d: the cross-correlation that torch's ``Conv2d`` documents.
+
+    Raises:
+        SettingError: the layer has no such channel, row or column.
+    """
+    cell = {"channel": channel, "row": row, "column": column}
+    for (axis, index), count in zip(cell.items(), call.output.shape, strict=True):
+        check_range(call.layer, axis, index, count)
+    first = (row * call.stride[0], column * call.stride[1])
+    rows_read, columns_read = (
+        start + step * np.arange(count)
+        for start, step, count in zip(first, call.dilation, call.kernel.shape[2:], strict=True)
+    )
+    inputs = call.inputs_of(channel)
+    kernel = call.kernel[channel].numpy().copy()
+    patch = call.padded.numpy()[inputs.start : inputs.stop, rows_read[:, None], columns_read]
+    bias = None if call.bias is None else float(call.bias[channel])
+    with np.errstate(invalid="ignore", over="ignore"):  # a network may hold infinite values
+        products = kernel.astype(np.float64) * patch
+        terms: NDArray[np.float64] = products.sum((1, 2))
+        total = float(terms.sum()) + (bias or 0.0)
+        size = float(np.abs(products).sum()) + abs(bias or 0.0)
+    rows, columns = rows_read - call.corner[0], columns_read - call.corner[1]
+    inside = ((rows >= 0) & (rows < call.size[0]))[:, None] & (
+        (columns >= 0) & (columns < call.size[1])
+    )
+    return CellSum(
+        layer=call.layer,
+        channel=channel,
+        row=row,
+        column=column,
+        kernel=kernel,
+        patch=patch,
+        inside=inside,
+        origin=(int(rows[0]), int(columns[0])),
+        dilation=call.dilation,
+        inputs=tuple(inputs),
+        terms=terms,
+        order=tuple(np.argsort(-np.abs(terms), kind="stable").tolist()),
+        bias=bias,
+        value=float(call.output[channel, row, column]),
+        total=total,
+        tolerance=call.rounding * size + float(np.finfo(np.float32).tiny),
+        steps=tuple(step.at(channel, row, column) for step in call.steps),
+    )

@@ -8,8 +8,7 @@ of the one, along the blocks around, and in from the border of the other.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hookviz.explaining.followed_pass import ExecutionTrace
-from hookviz.explaining.provenance import IMAGE, BlockCall, LayerStep
+from hookviz.explaining.followed_pass import IMAGE, BlockCall, ExecutionTrace, LayerStep
 from hookviz.types import ActivationKey
 
 ENTRY, EXIT = -1, -2

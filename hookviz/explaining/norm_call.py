@@ -18,8 +18,13 @@ from torch import Tensor, nn
 from hookviz.capturing import inputs
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
-from hookviz.explaining.layer_call import Normalisation, check_range, float_copy, map_of
-from hookviz.explaining.rounding import relative_tolerance
+from hookviz.explaining.layer_call import (
+    Normalisation,
+    check_range,
+    float_copy,
+    map_of,
+    relative_tolerance,
+)
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.torch_functions import EveryFunction, function_name, not_followed

@@ -1,4 +1,4 @@
-"""Change parts of what a layer puts out, one by one, and score each: channels, cells, the whole.
+"""Change parts of a layer's output one by one, and score each: ablated channels, patched cells.
 
 Many changes share a batch: row i of the batch has part pᵢ changed, each time that the layer runs.
 So the rows must not depend on each other, which is checked on the way: two rows more have either
@@ -11,27 +11,102 @@ it. Without one channel, all rows but one have it.
 
 It takes about as long as the part of the network behind the layer, once per part; with the simpler
 strategies, a whole pass per part.
+
+A channel is ablated by writing 0 at the layer's own output, each time that the layer runs; of a
+linear layer in every token, those that stand for no cell included, such as a class token.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.errors import ModelError
-from hookviz.explaining.batch_independence import agree_within, batch_tolerance
+from hookviz.explaining.batched_passes import (
+    agree_within,
+    batch_tolerance,
+    progress_of_part,
+    rising,
+)
 from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks
 from hookviz.hooking.channels_last import faster_model, how, lay_out
 from hookviz.hooking.forward_pass import ProgressReporter, private_replica
 from hookviz.hooking.nested_outputs import map_tensors
-from hookviz.hooking.rows import GrowingRows
-from hookviz.types import TOKENS, UNKNOWN, WINDOWS, ActivationKey, LayerInfo, Model, ModelInput
+from hookviz.hooking.torch_functions import EveryFunction
+from hookviz.language.saying import say
+from hookviz.types import (
+    TOKENS,
+    UNKNOWN,
+    WINDOWS,
+    ActivationKey,
+    LayerInfo,
+    Model,
+    ModelInput,
+    Progress,
+    ignore,
+)
+from hookviz.wording import number
+
+_IN_PLACE = frozenset(("add_", "sub_", "mul_", "div_"))
+"""What torch calls for ``a += b`` and its like, whose result takes the name of `a`."""
+
+_JOINS = frozenset(("cat", "concat", "concatenate"))
+
+
+class GrowingRows(EveryFunction):
+    """Torch function mode that repeats a single row where it is joined to many rows.
+
+    A hook can put out N rows where one image went in, and broadcasting adds what comes from before
+    the layer, such as a residual connection, to each of them. It does not where one row is written
+    into (``one += many``) or both are concatenated; here the one is repeated.
+
+    A network that goes on with `one` itself (``one.add_(many)``, which torch can't tell from the
+    former), or whose code depends on the number of rows, fails or computes something else: callers
+    have to compare.
+    """
+
+    def called(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """Return what `func` returns, with N rows where any operand has N."""
+        name = getattr(func, "__name__", "")
+        if name in _IN_PLACE and len(args) > 1:
+            one, many, *more = args
+            if isinstance(many, Tensor) and _is_one_of(one, many):
+                args = (one.expand(len(many), *one.shape[1:]).clone(), many, *more)
+        elif name in _JOINS and isinstance(args[0] if args else None, list | tuple):
+            dim = kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else 0))
+            if dim % max(1, args[0][0].ndim):
+                args = (_as_many(args[0]), *args[1:])
+        return func(*args, **kwargs)
+
+
+def _as_many(tensors: list[Tensor] | tuple[Tensor, ...]) -> list[Tensor]:
+    longest = max(tensors, key=lambda tensor: len(tensor) if tensor.ndim else 0)
+    return [
+        _repeated(tensor, len(longest)) if _is_one_of(tensor, longest) else tensor
+        for tensor in tensors
+    ]
+
+
+def _repeated(one: Tensor, count: int) -> Tensor:
+    many = one.expand(count, *one.shape[1:])
+    if one.ndim == 4 and one.is_contiguous(memory_format=torch.channels_last):
+        many = many.contiguous(memory_format=torch.channels_last)  # else what is joined is not
+    return many
+
+
+def _is_one_of(one: Tensor, many: Tensor) -> bool:
+    """Return whether `one` has a single row and `many` has more, in as many dimensions."""
+    return one.ndim == many.ndim > 1 and len(one) == 1 < len(many)
+
 
 MAX_WORK = 1e13
 """Multiply-adds of all parts one by one beyond which it is refused: minutes on a few cores."""
@@ -223,3 +298,61 @@ def work_behind(trace: LayerTrace, layer: str) -> float:
     order = {info.name: index for index, info in enumerate(trace.every)}
     after = [info for info in trace.layers if order[info.name] >= order[layer]]
     return sum(info.multiply_adds * info.calls for info in after)
+
+
+class ChannelAblation(PartChanges):
+    """Runs passes with channels of one layer ablated, each by itself."""
+
+    def __init__(self, model: Model, model_input: ModelInput, layer: LayerInfo) -> None:
+        super().__init__(model, model_input, layer, layer.output_shape[0])
+        self._axis = -len(layer.output_shape) if layer.kernel_size else -1  # of the channels
+
+    def change(self, row: Tensor, _call: hooks.Call, parts: Sequence[int]) -> None:
+        """Write 0 into these channels."""
+        row.movedim(self._axis, 0)[list(parts)] = 0
+
+
+def channel_effects(
+    model: Model, model_input: ModelInput, layers: Sequence[str], progress: Progress = ignore
+) -> dict[str, Tensor]:
+    """Measure how much the class scores change without each channel, by layer.
+
+    ``‖scores(channel c at 0) − scores‖₂``, float64 ``(C,)`` on the CPU. The channel is ablated at
+    the layer's own output, before any batch norm.
+
+    Args:
+        model: the model.
+        model_input: the image whose scores are compared.
+        layers: conv layers, or linear layers that put out maps, by name.
+        progress: called with the share done; what it raises ends the run.
+
+    Raises:
+        ModelError: it would take more than 10¹³ multiply-adds, or the network can't go on without
+            a channel or puts out no class scores.
+    """
+    trace = input_trace(model, model_input)
+    infos = [info for info in trace.layers if info.name in set(layers)]
+    work = sum(info.output_shape[0] * work_behind(trace, info.name) for info in infos)
+    channels = sum(info.output_shape[0] for info in infos)
+    if work > MAX_WORK:
+        raise ModelError(
+            say(
+                "To switch {channels:,} channels of {model} off one by one takes {multiply_adds} "
+                "multiply-adds, more than {limit}. Choose one layer alone, a smaller "
+                "input, or another method.",
+                channels=channels,
+                model=model.title,
+                multiply_adds=number(work),
+                limit=number(MAX_WORK),
+            )
+        )
+    effects, done, reporter = {}, 0, rising(progress)
+    with private_replica(model) as replica:
+        before = class_scores(model, replica, model_input.tensor).values[0].cpu().double()
+    for info in infos:
+        count = info.output_shape[0]
+        within = ProgressReporter(progress_of_part(reporter, done, count, channels))
+        after = ChannelAblation(model, model_input, info).scores_with_each(before, within)
+        effects[info.name] = (after - before).norm(dim=1)
+        done += count
+    return effects

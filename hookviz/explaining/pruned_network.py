@@ -4,32 +4,39 @@
 it makes a constant of that. Here a pruned channel puts out 0: its bias becomes 0 too, and so do the
 scale and shift of a batch norm that takes in the convolution's output, and no other layer's. Such a
 channel can be taken out (see `hookviz.explaining.compacted_model`), but for those of linear layers
-over tokens or maps: these stay, with zeros.
+over tokens or maps: these stay, with zeros. `PruningPasses` runs a network at growing shares.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from hookviz.capturing import inputs
-from hookviz.capturing.layer_trace import layer_trace
+from hookviz.capturing.layer_trace import input_trace, layer_trace
 from hookviz.capturing.own_input import own_shape
 from hookviz.errors import SettingError
-from hookviz.explaining.channel_ablation import channel_effects
+from hookviz.explaining.part_changes import channel_effects
 from hookviz.explaining.pruning import METHODS, OF_CHANNELS, Pruning
 from hookviz.explaining.pruning_groups import BY_CHANNEL
+from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks
 from hookviz.hooking.default_device import with_numbers
-from hookviz.hooking.forward_pass import private_replica
+from hookviz.hooking.forward_pass import ProgressReporter, private_replica
+from hookviz.hooking.own_network import replaced_tensors
+from hookviz.hooking.plain_tensors import plain
 from hookviz.hooking.selection import Layers, select
 from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.language.saying import say
 from hookviz.models.changed_weights import with_tensors
 from hookviz.models.wrapping import as_model
-from hookviz.types import Model, ModelInput, Progress, ignore
+from hookviz.outputs.answer import Reading
+from hookviz.types import Activation, Model, ModelInput, Progress, ignore
 
 Masks = Mapping[str, Tensor]
 """True where a weight stays, by layer, as `Pruning.masks` returns it."""
@@ -117,7 +124,7 @@ class PruningPlan:
         method: one of `hookviz.explaining.pruning.METHODS`.
         seed: of the random methods.
         effects: of each layer's channels, for ``"channels by effect"``.
-        norms: as `masked_tensors` takes them.
+        norms: as `_masked_tensors` takes them.
     """
 
     layers: Sequence[str]
@@ -133,7 +140,7 @@ class PruningPlan:
 
     def pruned(self, model: Model, share: float) -> Model:
         """Return the model with a share of its weights pruned."""
-        tensors = masked_tensors(model, self.pruning(model).masks(share), self.norms)
+        tensors = _masked_tensors(model, self.pruning(model).masks(share), self.norms)
         weights = say(
             "{weights}, {share:.4g} % pruned: {method}",
             weights=model.weights,
@@ -180,7 +187,7 @@ def plan_pruning(
     return PruningPlan(layers, method, seed, effects, norms)
 
 
-def masked_tensors(model: Model, masks: Masks, norms: Norms | None = None) -> dict[str, Tensor]:
+def _masked_tensors(model: Model, masks: Masks, norms: Norms | None = None) -> dict[str, Tensor]:
     """Return the parameters and buffers that masks change, with zeros, by name.
 
     Args:
@@ -258,3 +265,97 @@ def _offset_tensors(module: nn.Module) -> list[Tensor]:
     if isinstance(module, _BatchNorm):
         tensors = [module.weight, module.bias] if module.affine else [module.running_mean]
     return [tensor for tensor in tensors if tensor is not None]
+
+
+Values = dict[str, NDArray[Any]]
+
+
+def _ignore_call(_call: hooks.Call) -> None: ...
+
+
+class PruningPasses:
+    """Forward passes of a model with a share of its weights set to 0."""
+
+    def __init__(
+        self,
+        model: Model,
+        model_input: ModelInput,
+        plan: PruningPlan,
+        count: int,
+        progress: Progress,
+    ) -> None:
+        """Prepare to report the progress of `count` passes."""
+        self.pruning = plan.pruning(model)
+        self._model, self._model_input, self._plan = model, model_input, plan
+        self._calls = {info.name: info.calls for info in input_trace(model, model_input).layers}
+        self._reporter = ProgressReporter(progress, count * sum(self._calls.values()))
+
+    def over_shares(self, shares: NDArray[np.float64], first: int, reading: Reading) -> Values:
+        """Return scores, predictions and class `first`'s probability, if any, one per share."""
+        logits, removed = [], []
+        for share in shares:
+            tensors, gone = self._pruned(float(share))
+            removed.append(gone)
+            logits.append(self._scores(tensors))
+        scores = torch.cat(logits)
+        values = {
+            "shares": shares,
+            "removed": np.array(removed),
+            "logits": scores.numpy(),
+            "top": scores.argmax(1).numpy(),
+            "logit": scores[:, first].numpy(),
+        }
+        if not reading.is_share:
+            return values
+        chances = reading.values(scores)
+        return values | {
+            "top_probability": chances.max(1).values.numpy(),
+            "probability": chances[:, first].numpy(),
+        }
+
+    def kept(self, share: float, found: Activation) -> Values:
+        """Return the scores at one share, and the maps before, as `found` of a layer, and after."""
+        raw: list[Tensor] = []
+
+        def see(call: hooks.Call) -> None:
+            if (
+                call.layer == found.layer and not call.index
+            ):  # a copy: an in-place layer can come next
+                output = plain(call.output)
+                assert output is not None  # of a convolution or a linear layer
+                raw.append(output.to("cpu", torch.float32, copy=True))
+
+        tensors, gone = self._pruned(share)
+        kept: Values = {
+            "kept_share": np.array(share),
+            "kept_removed": np.array(gone),
+            "kept_logits": self._scores(tensors, see)[0].numpy(),
+        }
+        if found.values.ndim == 3 and raw and raw[0].numel() == found.raw.numel():
+            after = found.layout.maps(raw[0].reshape(found.raw.shape))
+            kept |= {"before": found.values.numpy(), "after": after.numpy()}
+        return kept
+
+    def _pruned(self, share: float) -> tuple[dict[str, Tensor], float]:
+        """Return the tensors pruned by a share, and the share of the weights that is 0 then."""
+        masks = self.pruning.masks(share)
+        stays = sum(int(mask.sum()) for mask in masks.values())
+        tensors = _masked_tensors(self._model, masks, self._plan.norms)
+        return tensors, (self.pruning.count - stays) / self.pruning.count
+
+    def _scores(
+        self, tensors: Mapping[str, Tensor], see: Callable[[hooks.Call], None] = _ignore_call
+    ) -> Tensor:
+        """Return the class scores, ``(1, classes)``, and call `see` for every layer call."""
+
+        def report(call: hooks.Call) -> None:
+            see(call)
+            self._reporter.step()
+
+        with (
+            private_replica(self._model) as network,
+            replaced_tensors(network, tensors),
+            hooks.observe(network, self._calls, report),
+        ):
+            found = class_scores(self._model, network, self._model_input.tensor, self._reporter)
+            return found.values.to("cpu", torch.float32)

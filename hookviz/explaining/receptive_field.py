@@ -30,9 +30,8 @@ from hookviz.capturing.layer_trace import input_trace, layer_trace
 from hookviz.capturing.layers import quiet_names
 from hookviz.errors import SettingError
 from hookviz.explaining.receptive_attention import WINDOWS
-from hookviz.explaining.receptive_budget import Budget
 from hookviz.explaining.receptive_extent import Edges, Extent
-from hookviz.explaining.receptive_tracer import Tracer
+from hookviz.explaining.receptive_tracer import Budget, Tracer
 from hookviz.hooking import hooks
 from hookviz.hooking.findings import Findings
 from hookviz.hooking.forward_pass import forward_pass, private_replica

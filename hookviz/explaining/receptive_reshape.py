@@ -11,14 +11,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hookviz.explaining.receptive_axis import AxisField, conv_window, merge_axis_fields
 from hookviz.explaining.receptive_extent import (
+    AxisField,
     Edges,
     Extent,
     Operation,
     collapse_edges,
+    conv_window,
     expand_edges,
     map_edges,
+    merge_axis_fields,
     merge_edges,
     no_edges,
 )

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
 from hookviz.errors import shorten
-from hookviz.explaining.rounding import iter_double_rows, output_in_float64, relative_tolerance
+from hookviz.explaining.layer_call import iter_double_rows, output_in_float64, relative_tolerance
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.hooking.generators import generators, put_generators_back

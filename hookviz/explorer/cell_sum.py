@@ -3,8 +3,7 @@
 import math
 from typing import Any
 
-from hookviz.explaining.cell_sum import CellSum, explain_cell
-from hookviz.explaining.layer_call import LayerCall, Step
+from hookviz.explaining.layer_call import CellSum, LayerCall, Step, explain_cell
 from hookviz.explaining.norm_call import NormCall, NormedCell, explain_norm
 from hookviz.explorer.encoding import largest, rows_of_numbers
 from hookviz.explorer.glossary import explained

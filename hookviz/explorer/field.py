@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.explaining.layer_facts import facts
+from hookviz.explaining.layer_description import facts
 from hookviz.explaining.receptive_attention import ALL, WINDOWS
 from hookviz.explaining.receptive_field import ReceptiveField
 from hookviz.explorer.channel_map import MOST_VALUES

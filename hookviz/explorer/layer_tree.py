@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hookviz.drawing.grid import Grid
-from hookviz.explaining.layer_facts import amount, field_text, kernel_text
+from hookviz.explaining.layer_description import amount, field_text, kernel_text
 from hookviz.explaining.receptive_field import ReceptiveField
 from hookviz.language.saying import say
 from hookviz.markup import data_url

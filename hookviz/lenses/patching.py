@@ -18,8 +18,7 @@ from hookviz.drawing.overlay_panel import overlay_panel
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import SettingError
-from hookviz.explaining.patched_shares import Patching
-from hookviz.explaining.patching import patch_inputs
+from hookviz.explaining.patching import Patching, patch_inputs
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Subject

@@ -23,7 +23,7 @@ from hookviz.drawing.before_after import before_and_after
 from hookviz.drawing.panels import ChartPanel, FilePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError
 from hookviz.explaining.compacted_model import remove_pruned_channels
-from hookviz.explaining.pruned_network import PruningPlan, plan_pruning
+from hookviz.explaining.pruned_network import PruningPasses, PruningPlan, Values, plan_pruning
 from hookviz.explaining.pruning import (
     METHODS,
     OF_CHANNELS,
@@ -34,7 +34,6 @@ from hookviz.explaining.pruning import (
     without_smallest,
     without_smallest_channels,
 )
-from hookviz.explaining.pruning_passes import PruningPasses, Values
 from hookviz.language.saying import localised, mark, say, say_count
 from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, RealNumber, WholeNumber

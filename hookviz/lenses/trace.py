@@ -1,6 +1,6 @@
 """Show the forward pass as a story: every layer call in order, its sources and its cost.
 
-How tensors are followed is in `hookviz.explaining.provenance`.
+How tensors are followed is in `hookviz.explaining.followed_pass`.
 """
 
 import statistics
@@ -14,9 +14,13 @@ from hookviz.codegen.lens_parts import TENSORS_IN, in_order, innermost
 from hookviz.drawing.arc_diagram import arc_diagram
 from hookviz.drawing.panels import ChartPanel, ImagePanel, Panel, TextPanel
 from hookviz.drawing.tree_panel import TreePanel
-from hookviz.explaining.execution_trace import trace_execution
-from hookviz.explaining.followed_pass import ExecutionTrace
-from hookviz.explaining.provenance import IMAGE, BlockCall, LayerStep
+from hookviz.explaining.followed_pass import (
+    IMAGE,
+    BlockCall,
+    ExecutionTrace,
+    LayerStep,
+    trace_execution,
+)
 from hookviz.language.saying import joined, mark, say, say_count
 from hookviz.lenses.contract.lens import RIGHT, Lens, LensOutput, Preview, Subject
 from hookviz.wording import number, percent

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hookviz.errors import ModelError
-from hookviz.explaining.channel_ablation import ChannelAblation
+from hookviz.explaining.part_changes import ChannelAblation
 from hookviz.explaining.scoring import class_scores
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, private_replica

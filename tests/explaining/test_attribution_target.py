@@ -5,7 +5,7 @@ import hookviz
 from hookviz.explaining.attribution import layer_gradient
 from hookviz.explaining.attribution_target import AttributionTarget
 from hookviz.language.speaking import speaking
-from tests.explaining.test_gradient_pass import prepared
+from tests.explaining.test_attribution import prepared
 
 
 def test_its_description_names_class_channel_and_cell() -> None:

@@ -2,8 +2,18 @@
 
 import numpy as np
 import pytest
+import torch
 
-from hookviz.explaining.cam_formulas import eigen_cam, grad_cam, grad_cam_plus_plus, layer_cam
+from hookviz.capturing.inputs import prepare
+from hookviz.explaining.cam_formulas import (
+    eigen_cam,
+    grad_cam,
+    grad_cam_plus_plus,
+    layer_cam,
+    score_cam,
+)
+from tests.networks import as_model, random_input, seeded
+from tests.odd_batches import ODD, Odd, alone
 
 ACTIVATION = np.array([[[1.0, 2.0]], [[3.0, -1.0]]])
 GRADIENT = np.array([[[0.5, 1.5]], [[-2.0, 0.0]]])
@@ -31,3 +41,15 @@ def test_eigen_cam_lies_along_the_largest_difference() -> None:
     signed, shares = eigen_cam(cells)
     assert shares == pytest.approx([0.6, 0.8])
     assert signed[0] == pytest.approx([-5 / 3, 10 / 3, -5 / 3])
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_every_masked_image_is_asked_about_on_a_fresh_network(kind: type[Odd]) -> None:
+    network, image = seeded(kind), random_input(5)
+    activation = network.conv1(image)[0].detach().numpy()
+    model = as_model(network)
+    _, weights = score_cam(model, prepare(model, image), activation, target=2, top=6)
+    low = activation.min((1, 2), keepdims=True)
+    masks = (activation - low) / (activation.max((1, 2), keepdims=True) - low)
+    expected = alone(network, torch.from_numpy(masks)[:, None] * image)[:, 2].softmax(0)
+    np.testing.assert_allclose(weights, expected.detach(), rtol=1e-5)

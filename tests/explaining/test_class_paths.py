@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from hookviz.capturing.inputs import prepare
 from hookviz.explaining.class_paths import ClassPaths, class_paths, shares_of
+from hookviz.explaining.followed_pass import IMAGE
 from hookviz.explaining.network_map import network_map, shares_along
-from hookviz.explaining.provenance import IMAGE
 from hookviz.types import ActivationKey, Model
 from tests.networks import as_model, seeded
 

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
 import hookviz
-from hookviz.explaining.cell_sum import explain_cell
+from hookviz.explaining.layer_call import explain_cell
 from hookviz.explaining.layer_recorder import record_layer_call
 from hookviz.types import Model
-from tests.explaining.test_cell_sum import every_place, net_with, recorded_cell, some_places
+from tests.explaining.test_layer_call import every_place, net_with, recorded_cell, some_places
 from tests.networks import Tiny, all_hooks, as_model, random_input, seeded
 from tests.pictures import picture
 

@@ -9,10 +9,9 @@ import torch
 import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.own_input import own_shape
-from hookviz.explaining.followed_pass import ExecutionTrace, follow_pass
+from hookviz.explaining.followed_pass import IMAGE, ExecutionTrace, follow_pass
 from hookviz.explaining.map_layout import lay_out
 from hookviz.explaining.network_map import ENTRY, EXIT, Part, network_map
-from hookviz.explaining.provenance import IMAGE
 from hookviz.types import Model
 from tests.data_flow import DataFlow, data_flow
 from tests.every_network import IN_EVERY_NETWORK

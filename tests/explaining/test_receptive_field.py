@@ -8,7 +8,7 @@ from torchvision.models import alexnet, vgg16
 import hookviz
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.errors import SettingError
-from hookviz.explaining.layer_facts import field_text
+from hookviz.explaining.layer_description import field_text
 from hookviz.explaining.receptive_field import receptive_fields
 from hookviz.types import ActivationKey
 from tests.every_network import IN_EVERY_NETWORK

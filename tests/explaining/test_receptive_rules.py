@@ -96,6 +96,47 @@ def written_in_part(images: Tensor) -> Tensor:
     return doubled
 
 
+def back(**options: Any) -> Any:
+    def function(images: Tensor) -> Tensor:
+        weight = torch.ones(3, 2, 3, 2, dtype=images.dtype, device=images.device)
+        return F.conv_transpose2d(images[:, :, ::3, ::3], weight, **options)
+
+    return function
+
+
+WINDOWS: dict[str, Callable[[Tensor], Tensor]] = {
+    "3×3": conv(4, (3, 3)),
+    "padded": conv(4, (3, 5), padding=(1, 2)),
+    "strided": conv(4, (3, 3), stride=(2, 3), padding=1),
+    "strided past what it sees": conv(4, (1, 1), stride=2),
+    "dilated": conv(4, (3, 2), dilation=(2, 3), padding=(2, 1)),
+    "same": conv(4, (4, 3), padding="same", dilation=(1, 2)),
+    "valid": conv(4, (4, 3), padding="valid"),
+    "grouped": conv(6, (3, 3), groups=3, padding=1),
+    "padded more than the kernel": conv(2, (2, 2), padding=4),
+    "transposed": back(),
+    "transposed, strided": back(stride=2, padding=1, output_padding=1),
+    "transposed, dilated": back(stride=(3, 2), dilation=(2, 3)),
+    "max pooling": lambda x: F.max_pool2d(x, 3, 2, 1),
+    "max pooling, ceiled": lambda x: F.max_pool2d(x, 3, 2, ceil_mode=True),
+    "max pooling, dilated": lambda x: F.max_pool2d(x, (2, 3), dilation=2),
+    "mean pooling": lambda x: F.avg_pool2d(x, (3, 2), padding=1),
+    "adaptive pooling": lambda x: F.adaptive_avg_pool2d(x, (5, 4)),
+    "adaptive pooling to more": lambda x: F.adaptive_max_pool2d(x, (20, 5)),
+    "global pooling": lambda x: F.adaptive_avg_pool2d(x, 1),
+    "nearest": lambda x: F.interpolate(x, scale_factor=2),
+    "nearest to less": lambda x: F.interpolate(x, (7, 5)),
+    "nearest-exact": lambda x: F.interpolate(x, (7, 19), mode="nearest-exact"),
+    "nearest by a factor": lambda x: F.interpolate(x, scale_factor=(1.3, 0.7)),
+    "nearest-exact by a factor": lambda x: F.interpolate(
+        x, scale_factor=(1.45, 0.8), mode="nearest-exact"
+    ),
+    "bilinear by a factor": lambda x: F.interpolate(x, scale_factor=(1.45, 0.7), mode="bilinear"),
+    "bicubic by a factor": lambda x: F.interpolate(x, scale_factor=(1.45, 0.7), mode="bicubic"),
+    "bilinear": lambda x: F.interpolate(x, (9, 20), mode="bilinear"),
+    "bilinear, aligned": lambda x: F.interpolate(x, (25, 9), mode="bilinear", align_corners=True),
+}  # fmt: skip
+
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "squeeze and excitation": lambda x: F.conv2d(x, x.new_ones(3, 3, 1, 1)) * x.mean((2, 3), True),
     "sum of two ways": lambda x: conv(3, (3, 3), padding=1)(x) + conv(3, (5, 1), padding=(2, 0))(x),
@@ -110,9 +151,10 @@ WIDER = {"written in part", "matrix product"}
 """What is known to come out larger than the truth: all that shares memory counts together."""
 
 
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in WIDER])
+@pytest.mark.filterwarnings("ignore:Using padding='same':UserWarning")
+@pytest.mark.parametrize("name", [name for name in (*WINDOWS, *FUNCTIONS) if name not in WIDER])
 def test_a_box_holds_what_is_seen_and_no_more(name: str) -> None:
-    check(as_model(Calls(FUNCTIONS[name])), "inside", (3, 14, 12))
+    check(as_model(Calls((WINDOWS | FUNCTIONS)[name])), "inside", (3, 14, 12))
 
 
 def check_not_too_small(function: Callable[[Tensor], Tensor]) -> None:

@@ -1,5 +1,6 @@
-"""What goes out of torch's sight and comes back has all of the image in it, a constant nothing."""
+"""A pass is followed for so long; what goes out of torch's sight has all of the image in it."""
 
+import math
 import threading
 import warnings
 from collections.abc import Callable
@@ -8,9 +9,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.explaining.receptive_field import receptive_fields, trace_fields
+from hookviz.explaining.receptive_tracer import Budget
 from tests.explaining.test_receptive_rules import Calls, check_not_too_small, conv
-from tests.networks import as_model, seeded
+from tests.networks import Tiny, as_model, seeded
 
 SHAPE = (3, 14, 12)
 CONSTANT = torch.tensor([0.5, 0.25, 0.125], dtype=torch.float64).reshape(1, 3, 1, 1)
@@ -183,3 +185,45 @@ def test_what_was_there_before_has_nothing_of_the_image() -> None:
     assert fields["last"].size == (3, 3)
     assert fields["last"].box(2, 3) == (2, 3, 5, 6)
     assert fields["places"].box(1, 0) == (0, 0, 0, 0)
+
+
+def passed(network: nn.Module, budget: Budget) -> dict[str, tuple[int, int] | None]:
+    fields = trace_fields(network.eval(), torch.zeros(1, 3, 16, 16), budget=budget)
+    return {address: field.size for address, field in fields.items()}
+
+
+def test_beyond_the_time_a_layer_sees_all() -> None:
+    ticks = iter(range(10_000))
+    plenty = passed(seeded(Tiny), Budget(seconds=1e9, clock=lambda: float(next(ticks))))
+    assert plenty == {
+        "conv1": (3, 3),
+        "relu": (3, 3),
+        "conv2": (5, 5),
+        "relu#1": (5, 5),
+        "head": (16, 16),
+    }
+    ticks = iter(range(10_000))
+    short = passed(seeded(Tiny), Budget(seconds=1, clock=lambda: float(next(ticks))))
+    assert short == dict.fromkeys(("relu", "conv2", "relu#1")) | {
+        "conv1": (3, 3),
+        "head": (16, 16),
+    }
+
+
+def test_beyond_the_memory_a_layer_sees_all() -> None:
+    edges = 4 * 16 + 4 * 16  # of the image and of the first map; and of what is kept
+    assert passed(seeded(Tiny), Budget(values=4 * edges))["relu#1"] == (5, 5)
+    assert passed(seeded(Tiny), Budget(values=edges))["relu#1"] is None
+
+
+def test_the_edges_of_a_large_network_that_pads_are_few() -> None:
+    """As TensorFlow does: as much before and behind each map as its side and stride take."""
+    timm = pytest.importorskip("timm")
+    with torch.device("meta"):
+        network = timm.create_model("tf_efficientnet_b0", pretrained=False).eval()
+        image = torch.empty(1, 3, 513, 513)
+    budget = Budget(seconds=math.inf, values=500_000)  # 2 MB
+    fields = trace_fields(network, image, budget=budget)
+    assert not budget.spent
+    assert fields["blocks.0.0.conv_dw"].size == (7, 7)
+    assert fields["conv_head"].size is None

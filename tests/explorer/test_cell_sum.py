@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from hookviz.explaining import cell_sum as arithmetic
-from hookviz.explaining.layer_call import LayerCall
+from hookviz.explaining.layer_call import LayerCall, explain_cell
 from hookviz.explaining.layer_recorder import record_layer_call
 from hookviz.explorer.cell_sum import cell_sum
 from tests.networks import as_model, random_input, seeded
@@ -40,7 +39,7 @@ def call(network: Wide) -> LayerCall:
 def test_it_says_that_the_sum_is_the_networks_and_what_followed(
     network: Wide, call: LayerCall
 ) -> None:
-    facts = cell_sum(arithmetic.explain_cell(call, 0, 0, 0), None, "coolwarm")
+    facts = cell_sum(explain_cell(call, 0, 0, 0), None, "coolwarm")
     words = "".join(part for part, _ in facts["sum"])
     assert words.endswith("as the network computed")
     assert "bias" in dict(facts["sum"])
@@ -53,7 +52,7 @@ def test_it_says_that_the_sum_is_the_networks_and_what_followed(
 def test_a_sum_of_few_inputs_has_no_rest() -> None:
     model = as_model(seeded(Wide).eval())
     facts = cell_sum(
-        arithmetic.explain_cell(record_layer_call(model, random_input(1), "spread"), 1, 5, 5),
+        explain_cell(record_layer_call(model, random_input(1), "spread"), 1, 5, 5),
         None,
         "PuOr",
     )

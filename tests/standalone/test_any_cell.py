@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from torch import nn
 
-from hookviz.explaining.cell_sum import explain_cell
-from hookviz.explaining.layer_call import LayerCall
+from hookviz.explaining.layer_call import LayerCall, explain_cell
 from hookviz.explaining.layer_recorder import record_layer_call
 from hookviz.explorer import client_files
 from hookviz.explorer.cell_sum import cell_sum
