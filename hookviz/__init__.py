@@ -54,12 +54,12 @@ if TYPE_CHECKING:
         UnknownNameError,
         WeightsError,
     )
-    from hookviz.explaining.attention import Attention, attention
-    from hookviz.explaining.compacted_model import CompactedModel, remove_pruned_channels
-    from hookviz.explaining.linear_probe import LinearProbe, linear_probe
-    from hookviz.explaining.mapped_network import NetworkMap, map_network
-    from hookviz.explaining.patching import Patching, PatchRow, patch
-    from hookviz.explaining.pruned_network import prune
+    from hookviz.explaining.attention.weights import Attention, attention
+    from hookviz.explaining.features.linear_probe import LinearProbe, linear_probe
+    from hookviz.explaining.network_map.mapped_network import NetworkMap, map_network
+    from hookviz.explaining.patching.patch import Patching, PatchRow, patch
+    from hookviz.explaining.pruning.compacted_model import CompactedModel, remove_pruned_channels
+    from hookviz.explaining.pruning.pruned_network import prune
     from hookviz.exploring import explore
     from hookviz.heatmaps import grad_cam, integrated_gradients, occlusion, saliency
     from hookviz.hooking import edits as edits
@@ -244,12 +244,12 @@ _HOMES = {
     "drawing.grid": ("Grid", "make_grid"),
     "drawing.heatmap": ("Heatmap",),
     "drawing.paper_figure": ("figure",),
-    "explaining.attention": ("Attention", "attention"),
-    "explaining.linear_probe": ("LinearProbe", "linear_probe"),
-    "explaining.mapped_network": ("NetworkMap", "map_network"),
-    "explaining.patching": ("PatchRow", "Patching", "patch"),
-    "explaining.pruned_network": ("prune",),
-    "explaining.compacted_model": ("CompactedModel", "remove_pruned_channels"),
+    "explaining.attention.weights": ("Attention", "attention"),
+    "explaining.features.linear_probe": ("LinearProbe", "linear_probe"),
+    "explaining.network_map.mapped_network": ("NetworkMap", "map_network"),
+    "explaining.patching.patch": ("PatchRow", "Patching", "patch"),
+    "explaining.pruning.pruned_network": ("prune",),
+    "explaining.pruning.compacted_model": ("CompactedModel", "remove_pruned_channels"),
     "exploring": ("explore",),
     "heatmaps": ("grad_cam", "integrated_gradients", "occlusion", "saliency"),
     "hooking.gradients": ("Gradient", "LayerGradients", "on_gradients"),

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from hookviz.drawing.heatmap import Heatmap
 from hookviz.drawing.overlay import BRIGHT
 from hookviz.errors import one_of
-from hookviz.explaining.attribution import Numbers
+from hookviz.explaining.attribution.gradients import Numbers
 from hookviz.hooking.default_device import with_numbers
 from hookviz.hooking.selection import Selector
 from hookviz.language.saying import say
@@ -68,7 +68,7 @@ def grad_cam(
 ) -> Heatmap:
     """Map where a layer speaks for a class: ``max(0, Σ_k w_k A_k)``, A being the layer's output.
 
-    Formulas and their sources are in `hookviz.explaining.cam_formulas`.
+    Formulas and their sources are in `hookviz.explaining.attribution.cam_formulas`.
 
     Args:
         model: from `load_model` or `wrap`, or a module of one's own.

@@ -117,7 +117,8 @@ SHOWN_ELSEWHERE = {
     "reader/confinement reader/endings reader/fork_server reader/jobs reader/server_process",
     "a card's lines are broken and written in drawing/test_picture_card.py": "drawing/lettering",
     "what a trace lists is looked at in capturing/test_layer_trace.py": "capturing/layer_listing",
-    "parts are patched by hand in explaining/test_patching.py": "explaining/part_patching",
+    "parts are patched by hand in explaining/patching/test_patch.py": ""
+    "explaining/patching/part_patching",
     "read back by another library in ui/presenting/test_class_link.py": "ui/qr_code",
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"
     "classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
@@ -132,8 +133,8 @@ SHOWN_ELSEWHERE = {
     "declarations, of which every other test is a use": "atlas/answers lenses/contract/lens "
     "lenses/contract/result models/model_source synthesis/goal",
     "every kind of panel is drawn in drawing/test_panels.py": "drawing/notebook",
-    "compared with plain autograd in explaining/test_class_paths.py": ""
-    "explaining/followed_gradient",
+    "compared with plain autograd in explaining/network_map/test_class_paths.py": ""
+    "explaining/network_map/followed_gradient",
     "by a real trainer in training/test_trackers.py": ("training/lightning_callback"),
     "declarations, and what is said of every broken file in lessons/test_reading.py": ""
     "lessons/lesson lessons/lesson_error",
@@ -168,7 +169,7 @@ SHOWN_ELSEWHERE = {
     "begins with a signal in ui/serving/test_lifecycle.py": "serving/shutdown",
     "run over every lens in lenses/test_every_lens.py": "lenses/contract/running",
     "run on every kind of layer and network in lenses/test_verify.py and "
-    "capturing/test_odd_networks.py": "explaining/recomputation",
+    "capturing/test_odd_networks.py": "explaining/layers/recomputation",
     "by which cells of every order are put back in capturing/test_moving.py": (
         "capturing/changed_output capturing/possible_layouts capturing/moved_cells"
     ),
@@ -178,7 +179,7 @@ SHOWN_ELSEWHERE = {
     "constants and addresses, used in models/test_loading.py and fetching/test_downloads.py": (
         "models/fetching/retry_limits"
     ),
-    "run on every kind of conv layer in lenses/test_kernels.py": "explaining/conv_kernels",
+    "run on every kind of conv layer in lenses/test_kernels.py": "explaining/layers/conv_kernels",
     "one call, which capturing/test_engine.py and lenses/test_verify.py count": (
         "hooking/forward_pass"
     ),
@@ -213,8 +214,8 @@ OF_SEVERAL = {
     "capturing/test_random_networks.py",
     "capturing/test_timm_families.py",
     "capturing/test_timm_transformers.py",
-    "explaining/test_attention_of_networks.py",
-    "explaining/test_maps_of_networks.py",
+    "explaining/attention/test_attention_of_networks.py",
+    "explaining/network_map/test_maps_of_networks.py",
     "explorer/test_functions.py",
     "explorer/test_order.py",
     "language/test_terms.py",
@@ -270,7 +271,7 @@ def test_tests_that_the_threat_model_names_are_there() -> None:
 
 
 SOFTMAX_ELSEWHERE = {  # what is no probability of a class, or is written into a script
-    "explaining/cam_formulas.py",  # the weights of channels
+    "explaining/attribution/cam_formulas.py",  # the weights of channels
     "hooking/attention_weights.py",
     "lenses/ablate.py",
     "lenses/attention.py",

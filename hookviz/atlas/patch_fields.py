@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hookviz.atlas.channel_table import ChannelTable, LayerChannels
 from hookviz.errors import HookVizError
-from hookviz.explaining.receptive_field import Fields, receptive_fields
+from hookviz.explaining.receptive_fields.receptive_field import Fields, receptive_fields
 from hookviz.types import Model
 
 

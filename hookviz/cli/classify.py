@@ -9,7 +9,7 @@ from hookviz.cli.messages import MISTAKE, complain
 from hookviz.cli.options import input_options, load, model_options
 from hookviz.cli.progress import progress_bar
 from hookviz.cli.tables import echo_json
-from hookviz.explaining.linear_probe import LinearProbe, linear_probe
+from hookviz.explaining.features.linear_probe import LinearProbe, linear_probe
 from hookviz.wording import percent, text_table
 
 

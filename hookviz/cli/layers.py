@@ -11,7 +11,7 @@ from hookviz.capturing.list_layers import KINDS, list_layers
 from hookviz.capturing.own_input import own_shape
 from hookviz.cli.options import load
 from hookviz.cli.tables import echo_json
-from hookviz.explaining.receptive_field import ReceptiveField, receptive_fields
+from hookviz.explaining.receptive_fields.receptive_field import ReceptiveField, receptive_fields
 from hookviz.types import LayerInfo
 from hookviz.wording import text_table, times
 

@@ -10,7 +10,7 @@ from hookviz.cli.progress import progress_bar
 from hookviz.cli.tables import echo_json
 from hookviz.drawing.figures import FORMATS
 from hookviz.errors import SettingError
-from hookviz.explaining.mapped_network import map_network
+from hookviz.explaining.network_map.mapped_network import map_network
 from hookviz.paths import write_file
 from hookviz.wording import byte_size
 

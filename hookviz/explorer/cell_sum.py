@@ -3,8 +3,8 @@
 import math
 from typing import Any
 
-from hookviz.explaining.layer_call import CellSum, LayerCall, Step, explain_cell
-from hookviz.explaining.norm_call import NormCall, NormedCell, explain_norm
+from hookviz.explaining.layers.layer_call import CellSum, LayerCall, Step, explain_cell
+from hookviz.explaining.layers.norm_call import NormCall, NormedCell, explain_norm
 from hookviz.explorer.encoding import largest, rows_of_numbers
 from hookviz.explorer.glossary import explained
 from hookviz.language.saying import mark, say

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.explaining.layer_description import facts
-from hookviz.explaining.receptive_attention import ALL, WINDOWS
-from hookviz.explaining.receptive_field import ReceptiveField
+from hookviz.explaining.layers.layer_description import facts
+from hookviz.explaining.receptive_fields.attention_rules import ALL, WINDOWS
+from hookviz.explaining.receptive_fields.receptive_field import ReceptiveField
 from hookviz.explorer.channel_map import MOST_VALUES
 from hookviz.explorer.glossary import explained
 from hookviz.explorer.layers import resolve

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from hookviz.drawing.channel_page import channel_csv, channel_page
 from hookviz.errors import one_of
-from hookviz.explaining.mapped_network import map_network
+from hookviz.explaining.network_map.mapped_network import map_network
 from hookviz.explorer.asked import asked_number
 from hookviz.explorer.drawn import drawn
 from hookviz.explorer.question import Answer, Report

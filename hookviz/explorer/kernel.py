@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.pictures import encode_png, kernel_picture
-from hookviz.explaining import ranking
+from hookviz.explaining.layers import ranking
 from hookviz.explorer.asked import asked_number
 from hookviz.explorer.glossary import explained
 from hookviz.explorer.layers import resolve

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hookviz.explaining.layer_call import LayerCall
+from hookviz.explaining.layers.layer_call import LayerCall
 from hookviz.explorer.encoding import float32_text, robust_largest
 from hookviz.language.saying import say
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hookviz.drawing.grid import Grid
-from hookviz.explaining.layer_description import amount, field_text, kernel_text
-from hookviz.explaining.receptive_field import ReceptiveField
+from hookviz.explaining.layers.layer_description import amount, field_text, kernel_text
+from hookviz.explaining.receptive_fields.receptive_field import ReceptiveField
 from hookviz.language.saying import say
 from hookviz.markup import data_url
 from hookviz.types import LayerInfo, Model

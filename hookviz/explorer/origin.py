@@ -6,11 +6,11 @@ from typing import Any, NamedTuple, TypeVar
 from torch import nn
 
 from hookviz.errors import ModelError, SettingError
-from hookviz.explaining import ranking
-from hookviz.explaining.layer_call import LayerCall
-from hookviz.explaining.layer_description import describe_layer
-from hookviz.explaining.layer_recorder import record_layer_call
-from hookviz.explaining.norm_call import NormCall, record_norm_call
+from hookviz.explaining.layers import ranking
+from hookviz.explaining.layers.layer_call import LayerCall
+from hookviz.explaining.layers.layer_description import describe_layer
+from hookviz.explaining.layers.layer_recorder import record_layer_call
+from hookviz.explaining.layers.norm_call import NormCall, record_norm_call
 from hookviz.explorer.asked import asked_cell, asked_number
 from hookviz.explorer.cell_sum import described, explain
 from hookviz.explorer.layers import Looked, maps, resolve

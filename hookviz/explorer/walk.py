@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hookviz.explaining import ranking
+from hookviz.explaining.layers import ranking
 from hookviz.explorer.asked import is_below, written
 from hookviz.explorer.kernel_walk import kernel_walk
 from hookviz.explorer.layers import resolve

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.tile_facts import geometry_facts
-from hookviz.explaining.followed_pass import follow_pass
-from hookviz.explaining.map_layout import PlacedPart, in_a_tall_window, lay_out
-from hookviz.explaining.network_map import network_map
-from hookviz.explaining.strongest_maps import (
+from hookviz.explaining.network_map.followed_pass import follow_pass
+from hookviz.explaining.network_map.layout import PlacedPart, in_a_tall_window, lay_out
+from hookviz.explaining.network_map.parts import network_map
+from hookviz.explaining.network_map.strongest_maps import (
     CHANNELS,
     StrongestMaps,
     on_one_scale,

@@ -7,9 +7,16 @@ import torch
 from torch import Tensor
 
 from hookviz.errors import HookVizError
-from hookviz.explaining.class_paths import ALONE, ClassPaths, Way, WayStep, class_paths, shares_of
-from hookviz.explaining.network_map import ENTRY, EXIT, Part, network_map, shares_along
-from hookviz.explaining.strongest_maps import CHANNELS, small_size, strongest_maps
+from hookviz.explaining.network_map.class_paths import (
+    ALONE,
+    ClassPaths,
+    Way,
+    WayStep,
+    class_paths,
+    shares_of,
+)
+from hookviz.explaining.network_map.parts import ENTRY, EXIT, Part, network_map, shares_along
+from hookviz.explaining.network_map.strongest_maps import CHANNELS, small_size, strongest_maps
 from hookviz.explorer.asked import is_below, written
 from hookviz.explorer.layers import capture_layer, resolve
 from hookviz.explorer.question import Answer, NotThereError, Report

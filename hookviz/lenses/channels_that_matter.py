@@ -3,7 +3,8 @@
 Each channel is switched off by itself.
 
 Leave-one-out occlusion of units, as in Zhou et al., "Revisiting the Importance of Individual Units
-in CNNs via Ablation" (2018); many of them in one pass, see `hookviz.explaining.part_changes`.
+in CNNs via Ablation" (2018); many of them in one pass, see
+`hookviz.explaining.patching.part_changes`.
 """
 
 from dataclasses import dataclass
@@ -19,8 +20,8 @@ from hookviz.drawing.chosen_channels import with_channels
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, ModelError, SettingError
-from hookviz.explaining.batched_passes import batch_tolerance
-from hookviz.explaining.part_changes import ChannelAblation
+from hookviz.explaining.attribution.batched_passes import batch_tolerance
+from hookviz.explaining.patching.part_changes import ChannelAblation
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import joined, mark, say, say_count, sentences
 from hookviz.lenses.contract.how import how_note

@@ -16,8 +16,8 @@ from hookviz.drawing.any_grid import grid_of_any
 from hookviz.drawing.overlay_panel import OverlayPanel, overlay_panel
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel
-from hookviz.explaining.attribution import Gradient, Numbers, input_gradient
-from hookviz.explaining.attribution_target import AttributionTarget
+from hookviz.explaining.attribution.gradients import Gradient, Numbers, input_gradient
+from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM

@@ -24,7 +24,7 @@ from hookviz.drawing.panels import (
 )
 from hookviz.drawing.picture_card import Face, picture_card
 from hookviz.drawing.pictures import encode_png, enlarged
-from hookviz.explaining.adversarial import (
+from hookviz.explaining.scores.adversarial import (
     MOST,
     Change,
     OtherAnswer,

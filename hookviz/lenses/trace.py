@@ -1,6 +1,6 @@
 """Show the forward pass as a story: every layer call in order, its sources and its cost.
 
-How tensors are followed is in `hookviz.explaining.followed_pass`.
+How tensors are followed is in `hookviz.explaining.network_map.followed_pass`.
 """
 
 import statistics
@@ -14,7 +14,7 @@ from hookviz.codegen.lens_parts import TENSORS_IN, in_order, innermost
 from hookviz.drawing.arc_diagram import arc_diagram
 from hookviz.drawing.panels import ChartPanel, ImagePanel, Panel, TextPanel
 from hookviz.drawing.tree_panel import TreePanel
-from hookviz.explaining.followed_pass import (
+from hookviz.explaining.network_map.followed_pass import (
     IMAGE,
     BlockCall,
     ExecutionTrace,

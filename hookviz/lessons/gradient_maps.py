@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.explaining.scoring import class_scores
+from hookviz.explaining.scores.scoring import class_scores
 from hookviz.hooking.forward_pass import backward_pass, differentiable
 from hookviz.hooking.gradients import Gradient, on_gradients
 from hookviz.hooking.precision import device_and_dtype

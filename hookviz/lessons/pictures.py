@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from hookviz.drawing.framing import framed, on_input, on_picture
 from hookviz.drawing.overlay import input_picture, laid_over, over_input, shrunk
 from hookviz.drawing.pictures import Resampling, fit_size, resize
-from hookviz.explaining.receptive_field import Box
+from hookviz.explaining.receptive_fields.receptive_field import Box
 from hookviz.lessons.part import LessonScene
 from hookviz.types import Pixels
 

@@ -17,7 +17,7 @@ from hookviz.drawing.palette import palette_png
 from hookviz.drawing.scales import quantise
 from hookviz.drawing.statistics import strongest_cells
 from hookviz.drawing.tile_facts import json_numbers, tile_facts
-from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
 from hookviz.language.saying import say
 from hookviz.live.frames import DrawnFrame, FrameTimer
 from hookviz.live.stream_options import StreamOptions

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hookviz.explaining.layer_call import FollowingOp, LayerCall
+from hookviz.explaining.layers.layer_call import FollowingOp, LayerCall
 from hookviz.explorer.cell_sum import (
     AGREES,
     BIAS,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.colormaps import GAP_LEVEL
 from hookviz.drawing.palette import palette_of
-from hookviz.explaining.layer_call import LayerCall
+from hookviz.explaining.layers.layer_call import LayerCall
 from hookviz.explorer.answering import answer
 from hookviz.explorer.cell_sum import described, explain
 from hookviz.explorer.channel import channel_facts

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.errors import ModelError
-from hookviz.explaining.batched_passes import (
+from hookviz.explaining.attribution.batched_passes import (
     agree_within,
     batch_tolerance,
     half_and_whole,

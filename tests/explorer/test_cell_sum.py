@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from hookviz.explaining.layer_call import LayerCall, explain_cell
-from hookviz.explaining.layer_recorder import record_layer_call
+from hookviz.explaining.layers.layer_call import LayerCall, explain_cell
+from hookviz.explaining.layers.layer_recorder import record_layer_call
 from hookviz.explorer.cell_sum import cell_sum
 from tests.networks import as_model, random_input, seeded
 

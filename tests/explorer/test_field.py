@@ -10,7 +10,7 @@ from torchvision.models.vision_transformer import VisionTransformer
 
 import hookviz
 from hookviz.drawing.framing import on_picture
-from hookviz.explaining.receptive_field import ReceptiveField, receptive_fields
+from hookviz.explaining.receptive_fields.receptive_field import ReceptiveField, receptive_fields
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.types import Preprocess

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from hookviz.explaining.layer_recorder import record_layer_call
+from hookviz.explaining.layers.layer_recorder import record_layer_call
 from hookviz.explorer.kernel_walk import kernel_walk
 from tests.networks import as_model, seeded
 

@@ -8,7 +8,7 @@ import pytest
 
 import hookviz
 from hookviz.drawing.grid import make_grid
-from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
 from hookviz.explorer.layer_tree import layer_tree, previews_of
 from hookviz.types import Model
 

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 import hookviz
-from hookviz.explaining.followed_pass import follow_pass
+from hookviz.explaining.network_map.followed_pass import follow_pass
 from hookviz.explorer.question import Answer
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View

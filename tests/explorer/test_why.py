@@ -10,7 +10,7 @@ from PIL import Image
 
 import hookviz
 from hookviz.errors import HookVizError
-from hookviz.explaining.class_paths import ClassPaths, class_paths, shares_of
+from hookviz.explaining.network_map.class_paths import ClassPaths, class_paths, shares_of
 from hookviz.explorer.answering import answer
 from hookviz.explorer.question import Answer, NotThereError, Question
 from hookviz.explorer.subject import Subject

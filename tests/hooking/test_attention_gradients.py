@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import hookviz
-from hookviz.explaining.attention import Attention
+from hookviz.explaining.attention.weights import Attention
 from tests.attending import Patches, assert_same, in_heads, plain_pass, vit
 from tests.networks import all_hooks, as_model, random_input, seeded
 from tests.unharmed import generators, settings_of_torch, snapshot

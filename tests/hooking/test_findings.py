@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.explaining.ranking import sources
-from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.explaining.layers.ranking import sources
+from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
 from hookviz.hooking.findings import Findings
 from tests.networks import as_model, random_input, seeded
 

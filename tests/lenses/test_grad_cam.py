@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.drawing.overlay_panel import OverlayPanel
 from hookviz.drawing.panels import ImagePanel
-from hookviz.explaining.cam_formulas import eigen_cam
+from hookviz.explaining.attribution.cam_formulas import eigen_cam
 from hookviz.types import Preprocess
 from tests.codegen.script_cases import CONVNEXT, PVT, RESNET, SHAPESNET, SQUEEZENET, ScriptCase
 from tests.lenses.said import texts

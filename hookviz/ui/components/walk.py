@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from hookviz.explaining.layer_call import LayerCall
+from hookviz.explaining.layers.layer_call import LayerCall
 from hookviz.explorer.kernel_walk import kernel_walk
 from hookviz.ui.components.files import show
 
