@@ -14,7 +14,7 @@ from hookviz.drawing.heatmap import Heatmap
 from hookviz.drawing.overlay import BRIGHT
 from hookviz.errors import one_of
 from hookviz.explaining.attribution.gradients import Numbers
-from hookviz.hooking.default_device import with_numbers
+from hookviz.hooking.device import with_numbers
 from hookviz.hooking.selection import Selector
 from hookviz.language.saying import say
 from hookviz.lenses import grad_cam as cams

@@ -180,9 +180,6 @@ SHOWN_ELSEWHERE = {
         "models/fetching/retry_limits"
     ),
     "run on every kind of conv layer in lenses/test_kernels.py": "explaining/layers/conv_kernels",
-    "one call, which capturing/test_engine.py and lenses/test_verify.py count": (
-        "hooking/forward_pass"
-    ),
     "read by nearly every test of images, and in test_reading.py and test_preprocess.py": (
         "images/crop_geometry images/samples images/srgb images/choices images/pages "
         "images/refusals"
@@ -272,7 +269,7 @@ def test_tests_that_the_threat_model_names_are_there() -> None:
 
 SOFTMAX_ELSEWHERE = {  # what is no probability of a class, or is written into a script
     "explaining/attribution/cam_formulas.py",  # the weights of channels
-    "hooking/attention_weights.py",
+    "hooking/attention_calls.py",
     "lenses/ablate.py",
     "lenses/attention.py",
     "lenses/channels_that_matter.py",

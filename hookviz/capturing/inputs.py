@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from hookviz.capturing.own_input import settle_input
 from hookviz.errors import ImageError, shorten
-from hookviz.hooking.default_device import with_numbers
+from hookviz.hooking.device import with_numbers
 from hookviz.hooking.forward_pass import runs_through, stated_shape
 from hookviz.images import preprocess, reading
 from hookviz.images.arrays import ARRAYS, picture_or_tensor, tensor_of

@@ -13,8 +13,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.nn import functional
 
 from hookviz.errors import ModelError
-from hookviz.hooking.attention_calls import AttentionCalls
-from hookviz.hooking.attention_weights import attention_weights, multi_head_output
+from hookviz.hooking.attention_calls import AttentionCalls, attention_weights, multi_head_output
 from hookviz.hooking.forward_pass import backward_pass
 from hookviz.hooking.torch_functions import TensorMarks, function_name
 from hookviz.language.saying import say

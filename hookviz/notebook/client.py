@@ -5,13 +5,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hookviz.explorer.client_facts import (
+from hookviz.explorer.client_files import (
+    bundle,
     client_fields,
     client_sheets,
     client_words,
     colour_variables,
+    scope,
 )
-from hookviz.explorer.client_files import bundle, scope
 
 _FOLDER = Path(__file__).parent
 _FOLDERS = ("hookviz/notebook/", "hookviz/explorer/")  # whose sentences it says

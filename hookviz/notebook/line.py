@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from hookviz.errors import HookVizError
 from hookviz.explorer.answering import answer
-from hookviz.explorer.client_facts import DARK, LIGHT
+from hookviz.explorer.client_files import DARK, LIGHT
 from hookviz.explorer.question import Question
 from hookviz.explorer.subject import Colours, Subject
 from hookviz.explorer.view import View

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 from hookviz.errors import SettingError, shorten
 from hookviz.hooking import hooks
-from hookviz.hooking.graph_hooks import GraphHooks
+from hookviz.hooking.gradients import GraphHooks
 from hookviz.hooking.layer_warnings import LayerWarnings, unseen_layers
 from hookviz.hooking.modules import module_named, named_modules, network_of
 from hookviz.hooking.observe_and_edit import edit

@@ -12,7 +12,7 @@ from torch.amp import GradScaler
 
 from hookviz.errors import HookVizError
 from hookviz.hooking import hooks
-from hookviz.hooking.graph_hooks import GraphHooks
+from hookviz.hooking.gradients import GraphHooks
 from hookviz.hooking.layer_warnings import LayerWarnings, numbers, unseen_layers
 from hookviz.hooking.modules import compiled_parts, is_within, named_modules, network_of, plain_name
 from hookviz.hooking.recomputed_calls import is_in_checkpoint

@@ -8,7 +8,7 @@ from torch import nn
 import hookviz
 from hookviz.drawing.attention_panel import AttentionPanel
 from hookviz.drawing.panels import TextPanel
-from hookviz.hooking.attention_weights import multi_head_weights
+from hookviz.hooking.attention_calls import multi_head_weights
 from hookviz.types import Model
 from tests.attending import Patches, model_of, vit
 from tests.codegen.script_cases import PVT, ScriptCase

@@ -12,7 +12,7 @@ from torch import nn
 from hookviz.explaining.layers.layer_call import LayerCall, explain_cell
 from hookviz.explaining.layers.layer_recorder import record_layer_call
 from hookviz.explorer import client_files
-from hookviz.explorer.cell_sum import cell_sum
+from hookviz.explorer.origin import cell_sum
 from hookviz.language.catalogs import signs
 from hookviz.language.speaking import speaking
 from hookviz.standalone.any_cell import call_facts, followed

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.hooking import hooks
 from hookviz.hooking.attention_calls import AttentionCalls, Running
-from hookviz.hooking.default_device import with_numbers
+from hookviz.hooking.device import with_numbers
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.plain_tensors import kind_of
 from hookviz.types import FIRST, UNKNOWN, VECTORS, ActivationKey, Layout, Model, ModelInput

@@ -21,10 +21,9 @@ from hookviz.errors import HookVizError, ModelError, shorten
 from hookviz.explaining.scores.scoring import class_number, scores_in
 from hookviz.hooking.attention_calls import AttentionCall, AttentionCalls
 from hookviz.hooking.attention_gradients import AttentionGradients
-from hookviz.hooking.default_device import with_numbers
-from hookviz.hooking.findings import Findings
+from hookviz.hooking.device import device_and_dtype, with_numbers
 from hookviz.hooking.forward_pass import differentiable, forward_pass, private_replica
-from hookviz.hooking.precision import device_and_dtype
+from hookviz.hooking.network_state import Findings
 from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.language.saying import joined, say
 from hookviz.models.wrapping import as_model

@@ -17,8 +17,8 @@ from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import ModelError
 from hookviz.explaining.attribution.gradients import INPUT, GradientPass, no_gradient_error
 from hookviz.explaining.attribution.target import AttributionTarget
+from hookviz.hooking.device import device_and_dtype
 from hookviz.hooking.forward_pass import ProgressReporter, private_replica
-from hookviz.hooking.precision import device_and_dtype
 from hookviz.types import Model, ModelInput, Progress
 
 _SLACK = 4  # times the tolerance, as the largest difference over a whole map counts

@@ -28,6 +28,7 @@ from hookviz.explaining.attribution.target import (
 )
 from hookviz.explaining.scores.scoring import scores_in
 from hookviz.hooking import hooks
+from hookviz.hooking.device import device_and_dtype
 from hookviz.hooking.forward_pass import (
     ProgressReporter,
     backward_pass,
@@ -36,7 +37,6 @@ from hookviz.hooking.forward_pass import (
     private_replica,
 )
 from hookviz.hooking.plain_tensors import kind_of
-from hookviz.hooking.precision import device_and_dtype
 from hookviz.hooking.torch_functions import EveryFunction, function_name
 from hookviz.language.saying import say
 from hookviz.types import ActivationKey, Model, ModelInput, Progress, ignore

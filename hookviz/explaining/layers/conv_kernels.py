@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hookviz.hooking import hooks
+from hookviz.hooking.device import device_and_dtype
 from hookviz.hooking.forward_pass import private_replica
-from hookviz.hooking.precision import device_and_dtype
 from hookviz.hooking.torch_functions import EveryFunction
 from hookviz.types import LayerInfo, Model, Progress
 

@@ -13,7 +13,7 @@ from hookviz.capturing.own_input import own_shape
 from hookviz.errors import UnknownLayerError
 from hookviz.explaining.layers.layer_call import LayerCall
 from hookviz.hooking import hooks
-from hookviz.hooking.findings import Findings
+from hookviz.hooking.network_state import Findings
 from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.hooking.torch_functions import (
     ACTIVATIONS,

@@ -26,8 +26,8 @@ from hookviz.explaining.network_map.followed_gradient import (
 from hookviz.explaining.network_map.followed_pass import IMAGE, ExecutionTrace, run_followed
 from hookviz.explaining.scores.scoring import scores_in
 from hookviz.hooking import hooks
+from hookviz.hooking.device import device_and_dtype
 from hookviz.hooking.forward_pass import ProgressReporter, differentiable
-from hookviz.hooking.precision import device_and_dtype
 from hookviz.language.saying import say
 from hookviz.types import ActivationKey, Model, ModelInput, Progress, ignore
 

@@ -19,9 +19,9 @@ from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import HookVizError
 from hookviz.hooking import hooks
 from hookviz.hooking.attention_calls import memory_of
+from hookviz.hooking.device import device_and_dtype
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.hooking.plain_tensors import plain
-from hookviz.hooking.precision import device_and_dtype
 from hookviz.hooking.torch_functions import (
     EveryFunction,
     TensorMarks,

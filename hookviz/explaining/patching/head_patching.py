@@ -9,13 +9,13 @@ from hookviz.errors import ModelError
 from hookviz.explaining.attention.weights import attending_layers, no_attention_error
 from hookviz.explaining.scores.scoring import class_scores
 from hookviz.hooking.attention_heads import HeadChange, HeadOutputs
+from hookviz.hooking.device import device_and_dtype
 from hookviz.hooking.forward_pass import (
     ProgressReporter,
     backward_pass,
     differentiable,
     private_replica,
 )
-from hookviz.hooking.precision import device_and_dtype
 from hookviz.language.saying import say
 from hookviz.types import ActivationKey, Model, ModelInput
 from hookviz.wording import times

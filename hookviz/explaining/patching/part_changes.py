@@ -38,7 +38,7 @@ from hookviz.explaining.scores.scoring import class_scores
 from hookviz.hooking import hooks
 from hookviz.hooking.channels_last import faster_model, how, lay_out
 from hookviz.hooking.forward_pass import ProgressReporter, private_replica
-from hookviz.hooking.nested_outputs import map_tensors
+from hookviz.hooking.hooks import map_tensors
 from hookviz.hooking.torch_functions import EveryFunction
 from hookviz.language.saying import say
 from hookviz.types import (

@@ -33,7 +33,7 @@ from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.explaining.patching.head_patching import HeadPatching
 from hookviz.explaining.patching.part_patching import PARTS, PartPatching
 from hookviz.explaining.scores.scoring import class_number
-from hookviz.hooking.default_device import with_numbers
+from hookviz.hooking.device import with_numbers
 from hookviz.hooking.function_calls import is_function, nearest_module, no_module
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model

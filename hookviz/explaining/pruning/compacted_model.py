@@ -21,10 +21,10 @@ from hookviz.capturing.layer_trace import input_trace
 from hookviz.capturing.own_input import own_shape
 from hookviz.errors import ModelError, shorten
 from hookviz.explaining.pruning.groups import NORMS, PruningGroup, pruning_groups
+from hookviz.hooking.device import device_and_dtype
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.hooking.hooks import tensors_in
 from hookviz.hooking.network_state import is_shared, share
-from hookviz.hooking.precision import device_and_dtype
 from hookviz.language.saying import say
 from hookviz.models.copying import copied_network
 from hookviz.models.exported import SUFFIX

@@ -27,7 +27,7 @@ from hookviz.explaining.pruning.groups import BY_CHANNEL
 from hookviz.explaining.pruning.methods import METHODS, OF_CHANNELS, Pruning
 from hookviz.explaining.scores.scoring import class_scores
 from hookviz.hooking import hooks
-from hookviz.hooking.default_device import with_numbers
+from hookviz.hooking.device import with_numbers
 from hookviz.hooking.forward_pass import ProgressReporter, private_replica
 from hookviz.hooking.own_network import replaced_tensors
 from hookviz.hooking.plain_tensors import plain

@@ -23,13 +23,13 @@ from hookviz.capturing.inputs import prepare
 from hookviz.drawing.pictures import encode_png
 from hookviz.errors import HookVizError
 from hookviz.explaining.scores.scoring import class_scores
+from hookviz.hooking.device import device_and_dtype
 from hookviz.hooking.forward_pass import (
     ProgressReporter,
     backward_pass,
     differentiable,
     private_replica,
 )
-from hookviz.hooking.precision import device_and_dtype
 from hookviz.images.repainting import check_repaints, repainted
 from hookviz.language.saying import say
 from hookviz.models.bundled import BUNDLED

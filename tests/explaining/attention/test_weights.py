@@ -12,7 +12,7 @@ from torch.nn import functional
 import hookviz
 from hookviz.explaining.attention.weights import Attention, attending_layers, no_attention_error
 from hookviz.hooking import attention_calls
-from hookviz.hooking.attention_weights import multi_head_weights
+from hookviz.hooking.attention_calls import multi_head_weights
 from hookviz.types import Model
 from tests.attending import Patches, assert_same, in_heads, plain_pass, vit
 from tests.networks import all_hooks, as_model, random_input, seeded

@@ -1,10 +1,41 @@
-"""Tell on which device a network computes, and in which precision it takes its input."""
+"""Device and precision: of a network's input, and of the tensors that HookViz makes itself.
 
-from collections.abc import MutableMapping
+HookViz's own tensors stay off the meta device where a person has made that the default.
+"""
+
+from collections.abc import Callable, MutableMapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 import torch
 from torch import nn
 from torch.utils.weak import WeakIdKeyDictionary
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def with_numbers(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Wrap a function so that the tensors that it creates have numbers.
+
+    Under ``torch.device("meta")``, in which a person builds networks without memory, each new
+    tensor is a shape alone; so would be the input of a network that has its numbers long since.
+    """
+
+    @wraps(function)
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        with numbers():
+            return function(*args, **kwargs)
+
+    return run
+
+
+def numbers() -> AbstractContextManager[object]:
+    """Return a block in which new tensors have numbers; it costs some microseconds."""
+    # torch.get_default_device raises up to torch 2.9 after set_default_device(None)
+    return torch.device("cpu") if torch.empty(0).is_meta else nullcontext()
+
 
 _known: MutableMapping[nn.Module, torch.dtype] = WeakIdKeyDictionary()
 
