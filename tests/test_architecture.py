@@ -117,8 +117,6 @@ SHOWN_ELSEWHERE = {
     "reader/confinement reader/endings reader/fork_server reader/jobs reader/server_process",
     "a card's lines are broken and written in drawing/test_picture_card.py": "drawing/lettering",
     "what a trace lists is looked at in capturing/test_layer_trace.py": "capturing/layer_listing",
-    "parts are patched by hand in explaining/patching/test_patch.py": ""
-    "explaining/patching/part_patching",
     "read back by another library in ui/presenting/test_class_link.py": "ui/qr_code",
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"
     "classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
@@ -133,8 +131,6 @@ SHOWN_ELSEWHERE = {
     "declarations, of which every other test is a use": "atlas/answers lenses/contract/lens "
     "lenses/contract/result models/model_source synthesis/goal",
     "every kind of panel is drawn in drawing/test_panels.py": "drawing/notebook",
-    "compared with plain autograd in explaining/network_map/test_class_paths.py": ""
-    "explaining/network_map/followed_gradient",
     "by a real trainer in training/test_trackers.py": ("training/lightning_callback"),
     "declarations, and what is said of every broken file in lessons/test_reading.py": ""
     "lessons/lesson lessons/lesson_error",

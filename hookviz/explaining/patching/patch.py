@@ -30,8 +30,7 @@ from hookviz.drawing.patching_page import heads_figure, patching_figure
 from hookviz.errors import ModelError, SettingError, one_of
 from hookviz.explaining.attribution.batched_passes import rising
 from hookviz.explaining.attribution.target import AttributionTarget
-from hookviz.explaining.patching.head_patching import HeadPatching
-from hookviz.explaining.patching.part_patching import PARTS, PartPatching
+from hookviz.explaining.patching.part_patching import PARTS, HeadPatching, PartPatching
 from hookviz.explaining.scores.scoring import class_number
 from hookviz.hooking.device import with_numbers
 from hookviz.hooking.function_calls import is_function, nearest_module, no_module
