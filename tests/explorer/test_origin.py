@@ -245,7 +245,7 @@ def test_it_says_that_the_sum_is_the_networks_and_what_followed(
 ) -> None:
     facts = cell_sum(explain_cell(call, 0, 0, 0), None, "coolwarm")
     words = "".join(part for part, _ in facts["sum"])
-    assert words.endswith("as the wide computed")
+    assert words.endswith("as the network computed")
     assert "bias" in dict(facts["sum"])
     assert dict(facts["sum"])["bias"].startswith("One learned number")
     norm, relu = ("".join(part for part, _ in step) for step in facts["steps"])
