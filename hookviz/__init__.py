@@ -52,18 +52,16 @@ if TYPE_CHECKING:
         UnknownNameError,
         WeightsError,
     )
-    from hookviz.explaining.attention import attention
-    from hookviz.explaining.channel_ablation import ChannelEffects
-    from hookviz.explaining.compacted_model import CompactedModel, remove_pruned_channels
-    from hookviz.explaining.known_attention import Attention
-    from hookviz.explaining.layer_health import NetworkHealth, OutputHealth
-    from hookviz.explaining.linear_probe import LinearProbe, linear_probe
-    from hookviz.explaining.mapped_network import NetworkMap, map_network
-    from hookviz.explaining.patched_shares import Patching, PatchRow
-    from hookviz.explaining.patching import patch
-    from hookviz.explaining.pruned_network import prune
-    from hookviz.explaining.smallest_change import PictureChange
-    from hookviz.explaining.weight_gradients import WeightGradients
+    from hookviz.explaining.attention.weights import Attention, attention
+    from hookviz.explaining.features.linear_probe import LinearProbe, linear_probe
+    from hookviz.explaining.layers.layer_health import NetworkHealth, OutputHealth
+    from hookviz.explaining.layers.weight_gradients import WeightGradients
+    from hookviz.explaining.network_map.mapped_network import NetworkMap, map_network
+    from hookviz.explaining.patching.part_changes import ChannelEffects
+    from hookviz.explaining.patching.patch import Patching, PatchRow, patch
+    from hookviz.explaining.pruning.compacted_model import CompactedModel, remove_pruned_channels
+    from hookviz.explaining.pruning.pruned_network import prune
+    from hookviz.explaining.scores.adversarial import PictureChange
     from hookviz.exploring import explore
     from hookviz.heatmaps import (
         effective_receptive_field,
@@ -267,18 +265,16 @@ _HOMES = {
     "drawing.grid": ("Grid", "make_grid"),
     "drawing.heatmap": ("Heatmap",),
     "drawing.paper_figure": ("figure",),
-    "explaining.attention": ("attention",),
-    "explaining.channel_ablation": ("ChannelEffects",),
-    "explaining.known_attention": ("Attention",),
-    "explaining.layer_health": ("NetworkHealth", "OutputHealth"),
-    "explaining.linear_probe": ("LinearProbe", "linear_probe"),
-    "explaining.mapped_network": ("NetworkMap", "map_network"),
-    "explaining.patched_shares": ("PatchRow", "Patching"),
-    "explaining.patching": ("patch",),
-    "explaining.pruned_network": ("prune",),
-    "explaining.compacted_model": ("CompactedModel", "remove_pruned_channels"),
-    "explaining.smallest_change": ("PictureChange",),
-    "explaining.weight_gradients": ("WeightGradients",),
+    "explaining.attention.weights": ("Attention", "attention"),
+    "explaining.features.linear_probe": ("LinearProbe", "linear_probe"),
+    "explaining.network_map.mapped_network": ("NetworkMap", "map_network"),
+    "explaining.patching.patch": ("PatchRow", "Patching", "patch"),
+    "explaining.pruning.pruned_network": ("prune",),
+    "explaining.pruning.compacted_model": ("CompactedModel", "remove_pruned_channels"),
+    "explaining.layers.layer_health": ("NetworkHealth", "OutputHealth"),
+    "explaining.layers.weight_gradients": ("WeightGradients",),
+    "explaining.patching.part_changes": ("ChannelEffects",),
+    "explaining.scores.adversarial": ("PictureChange",),
     "exploring": ("explore",),
     "heatmaps": (
         *("effective_receptive_field", "grad_cam", "integrated_gradients", "occlusion"),

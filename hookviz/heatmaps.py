@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from hookviz.drawing.heatmap import Heatmap
 from hookviz.drawing.overlay import BRIGHT
 from hookviz.errors import one_of
-from hookviz.explaining.attribution_target import AttributionTarget
-from hookviz.explaining.cam_formulas import Numbers
-from hookviz.hooking.default_device import with_numbers
+from hookviz.explaining.attribution.gradients import Numbers
+from hookviz.explaining.attribution.target import AttributionTarget
+from hookviz.hooking.device import with_numbers
 from hookviz.hooking.selection import Selector
 from hookviz.language.saying import say
 from hookviz.lenses import effective_receptive_field as fields
@@ -78,7 +78,7 @@ def grad_cam(
 ) -> Heatmap:
     """Map where a layer speaks for a class: ``max(0, Σ_k w_k A_k)``, A being the layer's output.
 
-    Formulas and their sources are in `hookviz.explaining.cam_formulas` and `score_cam`.
+    Formulas and their sources are in `hookviz.explaining.attribution.cam_formulas`.
 
     Args:
         model: from `load_model` or `wrap`, or any `nn.Module`.

@@ -7,12 +7,12 @@ from typing import Any, Unpack
 
 import torch
 
-from hookviz.explaining import layer_health, weight_gradients
-from hookviz.explaining.channel_ablation import ChannelEffects
-from hookviz.explaining.layer_health import NetworkHealth
-from hookviz.explaining.weight_gradients import WeightGradients
+from hookviz.explaining.layers import layer_health, weight_gradients
+from hookviz.explaining.layers.layer_health import NetworkHealth
+from hookviz.explaining.layers.weight_gradients import WeightGradients
+from hookviz.explaining.patching.part_changes import ChannelEffects
 from hookviz.heatmaps import InputOptions, Network, Options, Target
-from hookviz.hooking.default_device import with_numbers
+from hookviz.hooking.device import with_numbers
 from hookviz.hooking.selection import Selector
 from hookviz.lenses.channels_that_matter import effects_on
 from hookviz.lenses.contract.running import resolve_subject

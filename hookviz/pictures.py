@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hookviz.explaining import smallest_change as changes
-from hookviz.explaining.smallest_change import PictureChange
+from hookviz.explaining.scores import adversarial
+from hookviz.explaining.scores.adversarial import MOST, PictureChange
 from hookviz.heatmaps import InputOptions, Network, Target
-from hookviz.hooking.default_device import with_numbers
+from hookviz.hooking.device import with_numbers
 from hookviz.hooking.selection import Selector
 from hookviz.lenses.contract.running import resolve_subject
 from hookviz.lenses.contract.watching import watched
@@ -33,7 +33,7 @@ def smallest_change(
     *,
     target: Target = None,
     steps: int = 40,
-    most: int = changes.MOST,
+    most: int = MOST,
     sure: int = 0,
     **options: Unpack[InputOptions],
 ) -> PictureChange:
@@ -68,7 +68,7 @@ def smallest_change(
     settings = {"steps": steps, "most": most, "sure": sure}
     arguments = {**options, "target": target}
     subject, chosen = resolve_subject("toaster", model, image, settings, arguments)
-    return changes.smallest_change(
+    return adversarial.smallest_change(
         *(subject.model, subject.model_input, chosen["target"]),
         steps=chosen["steps"],
         most=chosen["most"],

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import hookviz
-from hookviz.hooking.layer_edit import Edit
+from hookviz.hooking.edits import Edit
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "api.md"

@@ -15,8 +15,9 @@ import torch
 import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import input_trace
-from hookviz.explaining import channel_ablation, occlusion, part_changes
-from hookviz.explaining.attribution_target import AttributionTarget
+from hookviz.explaining.attribution import occlusion
+from hookviz.explaining.attribution.target import AttributionTarget
+from hookviz.explaining.patching import part_changes
 from hookviz.hooking.channels_last import faster_model, lay_out, with_channels_last
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.synthesis import layer_passes
@@ -60,7 +61,7 @@ def _gains(model: Model, model_input: ModelInput) -> list[float]:
         )
 
     def ablated() -> object:
-        passes = channel_ablation.ChannelAblation(model, model_input, info)
+        passes = part_changes.ChannelAblation(model, model_input, info)
         return passes.scores_with_each(before, ProgressReporter(None))
 
     def both_ways(work: Callable[[], object], module: object) -> Callable[[bool], None]:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.capturing.cache import Budget, ByteCache
 from hookviz.drawing.panels import TextPanel
-from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
 from hookviz.types import WINDOWS, Activation, Capture, Model, Preprocess
 from tests import random_outside
 from tests.networks import random_input

@@ -116,7 +116,6 @@ SHOWN_ELSEWHERE = {
     "processes that read, crash and hang in reader/test_wall.py": (
         "reader/answer_file reader/confinement reader/fork_server reader/server_process"
     ),
-    "parts are patched by hand in explaining/test_patching.py": ("explaining/part_patching"),
     "read back by another library in ui/presenting/test_class_link.py": ("ui/qr_code"),
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": (
         "ui/classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
@@ -128,15 +127,6 @@ SHOWN_ELSEWHERE = {
     ),
     "pictures are watched as they grow in lenses/test_maximize.py": ("lenses/contract/watching"),
     "declarations, of which every other test is a use": ("models/model_source"),
-    "passes are followed in explaining/test_execution_trace.py and test_network_map.py": (
-        "explaining/followed_pass"
-    ),
-    "compared with plain autograd in explaining/test_class_paths.py": (
-        "explaining/followed_gradient explaining/handed_back explaining/class_ways"
-    ),
-    "ranks and lines are checked as they are drawn in explaining/test_map_layout.py": (
-        "explaining/map_ranks"
-    ),
     "by a real trainer in training/test_trackers.py": ("training/lightning_callback"),
     "declarations, and what is said of every broken file in lessons/test_reading.py": (
         "lessons/lesson lessons/lesson_error"
@@ -169,8 +159,7 @@ SHOWN_ELSEWHERE = {
     ),
     "runs on the workers of a real cluster in engines/test_ray_engine.py": ("engines/ray_worker"),
     "run over every lens in lenses/test_every_lens.py": ("lenses/contract/running"),
-    "run on every kind of layer and network in lenses/test_verify.py and "
-    "capturing/test_odd_networks.py": ("explaining/rounding explaining/recomputation"),
+    "capturing/test_odd_networks.py": ("explaining/layers/recomputation"),
     "by which cells of every order are put back in capturing/test_moving.py": (
         "capturing/moved_cells"
     ),
@@ -179,19 +168,10 @@ SHOWN_ELSEWHERE = {
         "capturing/recorded_pass capturing/batch_images capturing/captured_batch "
         "capturing/stored_activations"
     ),
-    "run on every kind of conv layer in lenses/test_kernels.py": ("explaining/conv_kernels"),
-    "every method of it is run in lenses/test_prune_weights.py": ("explaining/pruning_passes"),
-    "channels are ablated in explaining/test_channel_ablation.py, and every part of a layer "
-    "patched in explaining/test_patching.py": (
-        "explaining/part_changes explaining/layer_parts explaining/attribution_patching"
-    ),
-    "one call, which capturing/test_engine.py and lenses/test_verify.py count": (
-        "hooking/forward_pass"
-    ),
+    "run on every kind of conv layer in lenses/test_kernels.py": ("explaining/layers/conv_kernels"),
     "read by nearly every test of images, and in test_reading.py and test_preprocess.py": (
         "images/crop_geometry images/samples images/choices images/refusals"
     ),
-    "read through the lenses and the inspector of tests/e2e": ("explaining/layer_facts"),
     "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": (
         "ui/main ui/components/chart ui/components/gallery ui/components/lens_cards "
         "ui/components/live ui/components/map ui/components/maps ui/components/mosaic "
@@ -217,8 +197,8 @@ OF_SEVERAL = {
     "capturing/test_random_networks.py",
     "capturing/test_timm_families.py",
     "capturing/test_timm_transformers.py",
-    "explaining/test_attention_of_networks.py",
-    "explaining/test_maps_of_networks.py",
+    "explaining/attention/test_attention_of_networks.py",
+    "explaining/network_map/test_maps_of_networks.py",
     "explorer/test_functions.py",
     "explorer/test_order.py",
     "language/test_terms.py",
@@ -272,8 +252,8 @@ def test_tests_that_the_threat_model_names_are_there() -> None:
 
 
 SOFTMAX_ELSEWHERE = {  # what is no probability of a class, or is written into a script
-    "explaining/score_cam.py",  # the weights of channels
-    "hooking/attention_weights.py",
+    "explaining/attribution/cam_formulas.py",  # the weights of channels
+    "hooking/attention_calls.py",
     "lenses/ablate.py",
     "lenses/attention.py",
     "lenses/channels_that_matter.py",

@@ -276,7 +276,7 @@ RUN_NO_NETWORK = {
     *("read_atlas", "read_image", "save_atlas_pages", "save_weights", "wrap"),
     "lightning_callback",  # whose trainer records, as `record` does
     "linear_probe",  # which has its features from extract_features, and runs nothing itself
-    "remove_pruned_channels",  # held to the same in explaining/test_compacted_model.py
+    "remove_pruned_channels",  # held to the same in explaining/pruning/test_compacted_model.py
 }
 
 

@@ -11,7 +11,7 @@ from hookviz.capturing import layers
 from hookviz.capturing.inputs import prepare
 from hookviz.errors import ModelError, UnknownNameError
 from hookviz.hooking import hooks
-from hookviz.hooking.default_device import with_numbers
+from hookviz.hooking.device import with_numbers
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.hooking.plain_tensors import plain
 from hookviz.language.saying import say

@@ -26,7 +26,7 @@ from hookviz.capturing.recorded_pass import (
 )
 from hookviz.capturing.storage import HOST, Storage
 from hookviz.capturing.wanted_layers import wanted_layers
-from hookviz.hooking.default_device import with_numbers
+from hookviz.hooking.device import with_numbers
 from hookviz.hooking.network_state import unchanged
 from hookviz.hooking.selection import Layers
 from hookviz.language.saying import sentences

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from hookviz.engines.engine import Needs, ReportImages
 from hookviz.errors import HookVizError
+from hookviz.hooking.device import device_and_dtype
 from hookviz.hooking.forward_pass import ProgressReporter
-from hookviz.hooking.precision import device_and_dtype
 from hookviz.images.files import is_url
 from hookviz.paths import path_of
 from hookviz.types import Model

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.errors import ImageError, ModelError, shorten
-from hookviz.hooking.default_device import with_numbers
+from hookviz.hooking.device import with_numbers
 from hookviz.hooking.forward_pass import runs_through, stated_shape
 from hookviz.hooking.network_state import ByNetwork
 from hookviz.hooking.own_network import locked

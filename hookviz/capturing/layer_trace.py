@@ -17,11 +17,10 @@ from hookviz.capturing.returned_call import CallTables, ReturnedCall, Shape, des
 from hookviz.capturing.watched_pass import FunctionTrace, WatchedPass, function_trace, watch
 from hookviz.errors import ModelError
 from hookviz.hooking.channels_last import original
-from hookviz.hooking.default_device import numbers
-from hookviz.hooking.findings import Findings
+from hookviz.hooking.device import numbers
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.modules import named_modules
-from hookviz.hooking.network_state import is_shared
+from hookviz.hooking.network_state import Findings, is_shared
 from hookviz.hooking.shape_pass import find_dtype, pass_without_data
 from hookviz.types import UNKNOWN, ActivationKey, LayerInfo, Layout, Model, ModelInput, Preprocess
 from hookviz.weights_digest import fingerprint

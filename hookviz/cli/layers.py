@@ -10,7 +10,7 @@ from hookviz.capturing.inputs import own_shape
 from hookviz.capturing.list_layers import KINDS, layout_text, list_layers
 from hookviz.cli.options import load
 from hookviz.cli.terminal import echo_json
-from hookviz.explaining.receptive_field import ReceptiveField, receptive_fields
+from hookviz.explaining.receptive_fields.receptive_field import ReceptiveField, receptive_fields
 from hookviz.types import LayerInfo
 from hookviz.wording import text_table, times
 

@@ -9,7 +9,7 @@ from hookviz.cli.options import input_options, load, model_options, out_option
 from hookviz.cli.terminal import echo_json, progress_bar
 from hookviz.drawing.figures import FORMATS
 from hookviz.errors import SettingError
-from hookviz.explaining.mapped_network import map_network
+from hookviz.explaining.network_map.mapped_network import map_network
 from hookviz.paths import write_file
 from hookviz.wording import byte_size
 

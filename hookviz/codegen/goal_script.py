@@ -18,7 +18,7 @@ from hookviz.codegen.lens_parts import FORWARD, in_order
 from hookviz.codegen.script_head import assembled
 from hookviz.codegen.wording import as_maps, quoted
 from hookviz.errors import SettingError
-from hookviz.hooking.default_device import with_numbers
+from hookviz.hooking.device import with_numbers
 from hookviz.language.saying import joined, say
 from hookviz.paths import path_ending_in, write_file
 from hookviz.synthesis.composing import FunctionObjective, ObjectiveSum, counted

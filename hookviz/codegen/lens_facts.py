@@ -10,7 +10,7 @@ from torch import nn
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.layers import leaf_names
 from hookviz.codegen.facts import NetworkFacts, network_facts
-from hookviz.hooking.findings import Findings
+from hookviz.hooking.network_state import Findings
 from hookviz.outputs.declaration import Output
 from hookviz.types import UNKNOWN, ActivationKey, Layout, Model
 

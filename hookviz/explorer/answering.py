@@ -9,18 +9,17 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from hookviz.errors import nearest_names, shorten
-from hookviz.explorer.changes import answer_changes
 from hookviz.explorer.channel import answer_channel
 from hookviz.explorer.encoding import json_facts
 from hookviz.explorer.excites import answer_excites
-from hookviz.explorer.field import answer_field
 from hookviz.explorer.files import answer_file
 from hookviz.explorer.head import answer_head
-from hookviz.explorer.kernel import answer_kernel
-from hookviz.explorer.layer_choices import answer_layers
+from hookviz.explorer.kernel import answer_kernel, answer_walk
+from hookviz.explorer.layer_choices import answer_layers, answer_tree
 from hookviz.explorer.origin import answer_cell
 from hookviz.explorer.own_picture import answer_own_picture, answer_stopped
-from hookviz.explorer.photograph import answer_photograph
+from hookviz.explorer.pair import answer_changes
+from hookviz.explorer.photograph import answer_field, answer_photograph
 from hookviz.explorer.question import (
     Answer,
     Answerer,
@@ -31,11 +30,8 @@ from hookviz.explorer.question import (
 )
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.tiles import answer_tiles
-from hookviz.explorer.tree import answer_tree
 from hookviz.explorer.view import View
-from hookviz.explorer.walk import answer_walk
-from hookviz.explorer.whole import answer_whole
-from hookviz.explorer.why import answer_why
+from hookviz.explorer.whole import answer_whole, answer_why
 from hookviz.language.saying import say
 
 

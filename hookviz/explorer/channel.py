@@ -10,12 +10,11 @@ from hookviz.drawing.channel_page import numbers
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.statistics import histogram, strongest_cells
 from hookviz.errors import one_of
-from hookviz.explorer.asked import asked_number
-from hookviz.explorer.channel_map import channel_map
 from hookviz.explorer.drawn import Compared, Drawn, drawn
+from hookviz.explorer.encoding import channel_map
 from hookviz.explorer.glossary import WORDS
 from hookviz.explorer.pair import pair_facts
-from hookviz.explorer.question import Answer, NotThereError, Report
+from hookviz.explorer.question import Answer, NotThereError, Report, asked_number
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.language.saying import say

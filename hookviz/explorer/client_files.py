@@ -1,11 +1,28 @@
-"""Bundle the client's modules into one script, and its style sheets into one sheet.
+"""Files and facts of the explorer's client: its script, style sheets, choices, words and colours.
 
-Nothing is built: the modules that are checked and tested are the text that a browser gets.
+Nothing is built: the modules that are checked and tested are the text that a browser gets, bundled
+into one script, and the style sheets into one sheet.
 """
 
 import os
 import re
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from hookviz.drawing.colormaps import (
+    ACCENT,
+    INF_COLOUR,
+    LEVELS,
+    NAN_COLOUR,
+    PROJECTED_SIGNED,
+)
+from hookviz.drawing.palette import palette_of
+from hookviz.explorer.subject import Colours
+from hookviz.explorer.view import choices
+from hookviz.language.catalogs import script_words, signs
 
 CLIENT = Path(__file__).parent / "client"
 """The folder of the explorer's client."""
@@ -68,3 +85,59 @@ def _beside(file: Path, path: str) -> Path:
 def scope(file: Path) -> str:
     """Return the constant that a bundled module's exports are the fields of."""
     return f"{file.parent.name}_{file.stem}"
+
+
+LIGHT = Colours("RdBu_r", "gray_r")
+"""Colormaps of a light page: zero fades into its white."""
+DARK = Colours("berlin", "inferno")
+"""Colormaps of a dark page: zero fades into its black."""
+
+
+def client_fields() -> list[dict[str, Any]]:
+    """Return what can be chosen, as the client reads it: words, defaults and values of a link."""
+    return [
+        {
+            "word": choice.word,
+            "default": choice.default,
+            "values": choice.values and list(choice.values),
+            "isPage": choice.is_page,
+        }
+        for choice in choices().values()
+    ]
+
+
+def client_words(language: str, folder: str = "") -> dict[str, Any]:
+    """Return a language as scripts speak it: how HTML calls it, its decimal point, its sentences.
+
+    Args:
+        language: one of `hookviz.language.catalogs.languages`.
+        folder: leave out sentences that no script of this folder says.
+    """
+    return {
+        "language": language.replace("_", "-"),
+        "point": signs(language)[0],
+        "words": dict(script_words(language, folder)),
+    }
+
+
+@cache
+def colour_variables() -> Mapping[str, str]:
+    """Return the CSS variables that the client paints with.
+
+    ``--hv-NAME`` is a diverging colormap level by level, ``--hv-NAME-below`` and
+    ``--hv-NAME-above`` are its blue and its red, for bars.
+    """
+    variables = {"accent": ACCENT, "nan": NAN_COLOUR, "inf": INF_COLOUR}
+    for name in (LIGHT.diverging, DARK.diverging, PROJECTED_SIGNED):
+        colours = [f"#{bytes(colour).hex()}" for colour in palette_of(name)[:LEVELS, :3]]
+        variables[name] = " ".join(colours)
+        variables[f"{name}-below"] = colours[LEVELS // 8]
+        variables[f"{name}-above"] = colours[LEVELS - 1 - LEVELS // 8]
+    return MappingProxyType({f"--hv-{name}": value for name, value in variables.items()})
+
+
+@cache
+def client_sheets() -> Mapping[str, str]:
+    """Return the style sheets of the client that stands alone, by what ``alone.js`` calls them."""
+    sheets = {"alone": "alone.css", "tree": "tree_place.css"}
+    return MappingProxyType({name: sheet(CLIENT / file) for name, file in sheets.items()})

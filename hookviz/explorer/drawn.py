@@ -1,18 +1,23 @@
-"""Draw what a view shows: a layer's channels by themselves, or beside those pinned as A."""
+"""Draw what a view shows: a layer's channels by themselves, or beside those pinned as A.
 
+A stream's held scale is written into a view here, and drawn on again where the same layer is shown.
+"""
+
+import hashlib
 import time
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
 
 from hookviz.drawing.dimensions import middle_maps, middle_slice
 from hookviz.drawing.grid import Grid
-from hookviz.drawing.held_scale import scale_of
+from hookviz.drawing.held_scale import Held, scale_of
 from hookviz.drawing.pair import Pair
+from hookviz.drawing.scales import Limits
 from hookviz.drawing.statistics import SORTS
 from hookviz.errors import HookVizError
-from hookviz.explorer.held_scale import held_again
 from hookviz.explorer.layers import Looked, captured, resolve
 from hookviz.explorer.look import Look, look_of
 from hookviz.explorer.pair import PinnedPair, pinned_pair
@@ -20,6 +25,38 @@ from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import HeldScale, View
 from hookviz.language.speaking import current
 from hookviz.types import Activation, Capture
+
+
+def held_in_view(held: Held | None) -> HeldScale | None:
+    """Return a held scale as a view has it; None where each channel has one of its own."""
+    limits = None if held is None else held.limits
+    if held is None or limits is None:
+        return None
+    low, high = float(limits.low[0]), float(limits.high[0])
+    if (limits.low != low).any() or (limits.high != high).any():
+        return None
+    return HeldScale(_digest(held.of), low, high, held.signed)
+
+
+def held_again(
+    chosen: HeldScale | None, of: tuple[object, ...], scale: str, channels: int
+) -> Held | None:
+    """Return the scale that a view holds; None where it holds none, or that of something else.
+
+    Args:
+        chosen: what the view says.
+        of: what is drawn, by `hookviz.drawing.held_scale.scale_of`.
+        scale: one of `SCALES`, which the held one is of.
+        channels: how many it has.
+    """
+    if chosen is None or chosen.of != _digest(of):
+        return None
+    low, high = np.full(channels, chosen.low), np.full(channels, chosen.high)
+    return Held(of, Limits(scale, low, high), chosen.is_signed)
+
+
+def _digest(of: tuple[object, ...]) -> str:
+    return hashlib.blake2b(repr(of).encode(), digest_size=4).hexdigest()
 
 
 class Compared(NamedTuple):

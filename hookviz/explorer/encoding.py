@@ -1,4 +1,4 @@
-"""Write arrays so that JSON carries them: exact float32 as base64, or numbers of few digits."""
+"""Write arrays so that JSON carries them, and one channel's map with its picture and colour bar."""
 
 import base64
 import math
@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hookviz.drawing.grid import Grid
+from hookviz.language.saying import say
+from hookviz.markup import data_url
 
 
 def float32_text(values: NDArray[Any]) -> str:
@@ -56,3 +60,37 @@ def robust_largest(values: NDArray[Any]) -> float:
     if not sizes.size:
         return 0.0
     return float(np.percentile(sizes, 99, method="nearest")) or float(sizes.max())
+
+
+MOST_VALUES = 1 << 16
+"""Cells of a map whose values are sent along, 350 kB as text; of a larger one only the colours."""
+
+
+def channel_map(
+    grid: Grid, channel: int, values: NDArray[np.float32], *, is_painted: bool = True
+) -> dict[str, Any]:
+    """Describe a channel's map in the grid's colours.
+
+    Args:
+        grid: the layer's channels as drawn.
+        channel: number of one that it shows.
+        values: its values, ``(H, W)``.
+        is_painted: with its values and its pictures, which who has the layer's values does without.
+    """
+    rows, columns = values.shape
+    said = {
+        "says": say(
+            "The map of channel {channel}: arrow keys move, Enter looks at a cell.",
+            channel=channel,
+        ),
+        "rows": rows,
+        "columns": columns,
+        "ticks": [[fraction, label] for fraction, label in grid.ticks_of(channel)],
+    }
+    if not is_painted:
+        return said
+    return said | {
+        "picture": data_url(grid.channel_png(channel, 1)),
+        "values": float32_text(values) if values.size <= MOST_VALUES else None,
+        "bar": data_url(grid.bar()),
+    }

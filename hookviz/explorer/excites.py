@@ -1,22 +1,146 @@
-"""Answer what excites a channel most: the strongest patches of an atlas, and where they lead."""
+"""Answer what excites a channel most, by an atlas: its strongest patches, and where they lead.
 
-from collections.abc import Mapping
+Patches also take the place of the channels' maps, for all channels or those of a class.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hookviz.atlas.atlas import Atlas, TopActivation
 from hookviz.atlas.tally import TOP
 from hookviz.capturing.cache import ByteCache
-from hookviz.drawing.pictures import encode_jpeg
+from hookviz.drawing.grid import Grid, with_channels
+from hookviz.drawing.pictures import PatchSheet, encode_jpeg, patch_sheet
 from hookviz.errors import HookVizError
-from hookviz.explorer.asked import asked_number
 from hookviz.explorer.layers import maps, resolve
-from hookviz.explorer.question import Answer, Report
+from hookviz.explorer.question import Answer, Report, asked_number
 from hookviz.explorer.subject import Subject
-from hookviz.explorer.view import Cell, View
+from hookviz.explorer.view import EVERY_CHANNEL, Cell, View
+from hookviz.language.naming import class_label, listed_label
 from hookviz.language.saying import mark, say
 from hookviz.markup import data_url
+from hookviz.models.bundled import BUNDLED
+from hookviz.types import Pixels
 from hookviz.wording import number
+
+THIS_IMAGE = mark("those for this image")
+_SAID = (EVERY_CHANNEL, THIS_IMAGE, mark("photograph"))  # the last of the atlases in the box
+
+
+class PatchTiles(NamedTuple):
+    """Strongest patch of each channel that is asked for.
+
+    Attributes:
+        grid: those channels, in the patches' order.
+        sheet: the patches.
+        note: why they are not those that were asked for; empty where they are.
+    """
+
+    grid: Grid
+    sheet: PatchSheet
+    note: str
+
+
+def atlas_of_step(subject: Subject, step: str) -> Atlas | None:
+    """Return the subject's atlas where it knows a step's channels."""
+    atlas = subject.atlas
+    return atlas if atlas is not None and step in atlas.layers else None
+
+
+def answer_choices(subject: Subject, atlas: Atlas) -> list[tuple[str, str]]:
+    """Return which channels can be asked for: the word of a link, and how it is said."""
+    known = any(each.digest == subject.image.digest for each in atlas.images)
+    said = _said_of(subject, atlas, listed_label)
+    options = (EVERY_CHANNEL, *((THIS_IMAGE,) if known else ()), *atlas.classes)
+    return [(option, said(option)) for option in options]
+
+
+def patch_tiles(
+    subject: Subject, atlas: Atlas, grid: Grid, maps: NDArray[np.float32], answers: str
+) -> PatchTiles:
+    """Return the strongest patch of each channel that answers to a choice.
+
+    Args:
+        subject: what is looked at.
+        atlas: where the patches are, of the subject's network.
+        grid: of the channels' maps; its title is the step's address.
+        maps: what the step put out, ``(C, H, W)``.
+        answers: of which channels, one of `answer_choices`; another is every channel.
+
+    Raises:
+        HookVizError: the atlas can't be read any more.
+    """
+    asked = answers if answers == THIS_IMAGE or answers in atlas.classes else EVERY_CHANNEL
+    channels = _answering(subject, atlas, grid.title, asked)
+    note = ""
+    if channels:
+        grid = with_channels(grid, maps, channels)
+    elif asked != EVERY_CHANNEL:
+        note = say(
+            "No channel of this layer has {class_name!r} among its strongest: these are all.",
+            class_name=_said_of(subject, atlas, class_label)(asked),
+        )
+    # by what it is made of: another order of the same channels is another sheet
+    key = ("patch sheet", str(atlas.path), atlas.digest, grid.title, grid.order.tobytes())
+    sheet: PatchSheet | None = subject.cache.get(key)
+    if sheet is None:
+        patches = _first_patches(subject, atlas, grid.title)
+        side = int(atlas.options["patch"])
+        sheet = patch_sheet([patches[channel] for channel in grid.order], side)
+        subject.cache.put(key, sheet, len(sheet.png))
+    return PatchTiles(grid, sheet, note)
+
+
+def _first_patches(subject: Subject, atlas: Atlas, step: str) -> tuple[Pixels | None, ...]:
+    key = ("first patches", str(atlas.path), atlas.digest, step)
+    patches: tuple[Pixels | None, ...] | None = subject.cache.get(key)
+    if patches is None:
+        patches = atlas.first_patches(step)
+        subject.cache.put(key, patches, sum(each.nbytes for each in patches if each is not None))
+    return patches
+
+
+def _answering(subject: Subject, atlas: Atlas, step: str, asked: str) -> list[int]:
+    """Return the step's channels that answer to a choice, the strongest first; empty for all."""
+    if asked == EVERY_CHANNEL:
+        return []
+    count = sum(atlas.layers.values()) * atlas.top
+    digest = subject.image.digest
+    if asked != THIS_IMAGE:
+        answers = atlas.channels_of_class(asked, count)
+    elif any(each.digest == digest for each in atlas.images):
+        answers = atlas.channels_of_image(digest, count)
+    else:  # a link that asked for another image's
+        answers = ()
+    return list(dict.fromkeys(each.channel for each in answers if each.layer == step))
+
+
+def _said_of(
+    subject: Subject, atlas: Atlas, label: Callable[[int, Sequence[str]], str]
+) -> Callable[[str], str]:
+    """Return how an option is said, with `label` for a class by its number among its names.
+
+    An atlas has its classes from folders. They are the model's, or those of the drawings in the
+    box, where most of them are called so; else nothing is known of them but their names.
+    """
+    sets = (subject.model.categories, BUNDLED["shapesnet"].categories)
+    most = len(atlas.classes) / 2
+    names = next((each for each in sets if len(set(atlas.classes) & set(each)) > most), ())
+    counts = Counter(names)
+    numbers = {name: at for at, name in enumerate(names) if counts[name] == 1}
+
+    def said(option: str) -> str:
+        if option in numbers:
+            return label(numbers[option], names)
+        return say(option) if option in _SAID else option
+
+    return said
+
 
 OF_CELLS = mark(
     "Each patch is its cell's own place on the image; by attention the cell sees more, up to all "

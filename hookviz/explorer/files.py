@@ -5,10 +5,9 @@ from typing import Any, NamedTuple
 
 from hookviz.drawing.channel_page import channel_csv, channel_page
 from hookviz.errors import one_of
-from hookviz.explaining.mapped_network import map_network
-from hookviz.explorer.asked import asked_number
+from hookviz.explaining.network_map.mapped_network import map_network
 from hookviz.explorer.drawn import drawn
-from hookviz.explorer.question import Answer, Report
+from hookviz.explorer.question import Answer, Report, asked_number
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.language.saying import say

@@ -1,4 +1,7 @@
-"""Explain the field's words with a plain sentence each, and find them in a text."""
+"""Explain the field's words with a plain sentence each; find them, and bold words, in a text.
+
+Bold words stand between ``**``, also in translations.
+"""
 
 import re
 from functools import cache
@@ -151,3 +154,34 @@ def _patterns(language: str) -> tuple[list[str], re.Pattern[str]]:
 
 def _written(word: str) -> str:
     return say(_WRITTEN[word]) if word in _WRITTEN else re.escape(say(word))
+
+
+Part = tuple[str, str, bool]
+"""A piece of a sentence, what a word of the glossary means or ``""``, and whether it is bold."""
+
+_BOLD = re.compile(r"\*\*(.+?)\*\*")
+
+
+def emphasised(sentence: str) -> list[Part]:
+    """Split a sentence into its parts, with the glossary's words explained.
+
+    A part begins as one of `explained` does, so that who reads no third value shows it plainly.
+
+    >>> emphasised("**A** is here")
+    [('A', '', True), (' is here', '', False)]
+    """
+    pieces = _BOLD.split(sentence)  # every other one is bold
+    return [
+        (text, meaning, bool(at % 2))
+        for at, piece in enumerate(pieces)
+        for text, meaning in explained(piece)
+    ]
+
+
+def plainly(sentence: str) -> str:
+    """Return a sentence without the signs for bold words.
+
+    >>> plainly("**A** is here")
+    'A is here'
+    """
+    return _BOLD.sub(r"\1", sentence)

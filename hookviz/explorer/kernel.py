@@ -1,4 +1,4 @@
-"""Answer what a channel's kernel is: its slices, and the inputs that count most in it."""
+"""Answer what a channel's kernel is: its slices, its strongest inputs, and its walk over one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.pictures import encode_png, kernel_picture
-from hookviz.explaining import ranking
-from hookviz.explorer.asked import asked_number
+from hookviz.explaining.layers import ranking
+from hookviz.explaining.layers.layer_call import LayerCall
+from hookviz.explorer.encoding import float32_text, robust_largest
 from hookviz.explorer.glossary import explained
 from hookviz.explorer.layers import resolve
-from hookviz.explorer.origin import layer_call, upstream_of
-from hookviz.explorer.question import Answer, Report
+from hookviz.explorer.origin import asked_place, layer_call, upstream_of
+from hookviz.explorer.question import Answer, NotThereError, Report, asked_number, is_below, written
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.language.saying import say
@@ -145,3 +146,108 @@ def _note(layer: LayerInfo) -> str:
         "Several maps were added or joined before this layer, so that its inputs are "
         "not the channels of one conv layer, and lead to none."
     )
+
+
+_LARGEST = 256
+"""Rows and columns of the input that are sent at most: of a larger one, those around the cell."""
+
+
+def kernel_walk(
+    call: LayerCall, channel: int, input_channel: int, cell: tuple[int, int]
+) -> dict[str, Any]:
+    """Describe how a channel comes from one of the layer's input channels, cell by cell.
+
+    Args:
+        call: the recorded conv layer.
+        channel: number of the output channel.
+        input_channel: number of an input channel of the channel's group.
+        cell: row and column of the output where the walk begins.
+    """
+    kernel = call.kernel[channel, input_channel - call.inputs_of(channel).start].numpy()
+    firsts, counts, starts, sizes = [], [], [], []
+    for axis in (0, 1):
+        cells, stride = call.output.shape[axis + 1], call.stride[axis]
+        wide = call.dilation[axis] * (kernel.shape[axis] - 1) + 1  # of the input, under the kernel
+        count = min(cells, 1 + max(0, _LARGEST - wide) // stride)
+        first = min(max(0, cell[axis] - count // 2), cells - count)
+        firsts.append(first)
+        counts.append(count)
+        starts.append(first * stride)
+        sizes.append((count - 1) * stride + wide)
+    (top, left), (height, width) = starts, sizes
+    layer_input = call.padded[input_channel, top : top + height, left : left + width].numpy()
+    rows, columns = (slice(first, first + n) for first, n in zip(firsts, counts, strict=True))
+    layer_output = call.output[channel, rows, columns].numpy()
+    return {
+        "name": f"{call.layer}/{channel}/{input_channel}/{cell}",
+        "size": counts,
+        "first": firsts,
+        "cell": list(cell),
+        "stride": list(call.stride),
+        "dilation": list(call.dilation),
+        "kernel": [[float(f"{weight:.8g}") for weight in line] for line in kernel.tolist()],
+        "input": float32_text(layer_input),
+        "inputSize": sizes,
+        # Where the input without its padding lies in what is sent.
+        "inside": [call.corner[0] - top, call.corner[1] - left, *call.size],
+        "output": float32_text(layer_output),
+        "most": [robust_largest(layer_input), robust_largest(kernel), robust_largest(layer_output)],
+        "bias": None if call.bias is None else float(call.bias[channel]),
+        "others": call.kernel.shape[1] - 1,
+        "says": [
+            say("input {input_channel}, padding grey", input_channel=input_channel),
+            say("channel {channel}, cell by cell", channel=channel),
+        ],
+    }
+
+
+_MOST_CHOICES = 64
+
+
+def answer_walk(subject: Subject, view: View, facts: Mapping[str, Any], _report: Report) -> Answer:
+    """Answer how a channel comes from its `input`; without one, from that which adds most.
+
+    Its number is `chosen`, for `input` has the values of its map.
+
+    Raises:
+        NotThereError: there is no such channel, cell or input.
+        HookVizError: the layer is no plain convolution, or can't be recorded.
+    """
+    looked = resolve(subject, view)
+    place = asked_place(subject, looked, facts)
+    call = layer_call(subject, looked)
+    inputs = call.inputs_of(place.channel)
+    strongest = ranking.strongest_by_contribution(call, place.channel)
+    most = strongest[0][0]
+    given = facts.get("input")
+    if given is None:
+        given = most
+    if not is_below(given, inputs.stop, inputs.start):
+        raise NotThereError(
+            say(
+                "Channel {channel} of {layer} has no input {index}: its inputs are {first} to "
+                "{last}.",
+                channel=place.channel,
+                layer=call.layer,
+                index=written(given),
+                first=inputs.start,
+                last=inputs.stop - 1,
+            )
+        )
+    offered = [index for index, _ in strongest[:_MOST_CHOICES]]
+    if given not in offered:  # of a link to a weak one
+        offered.append(given)
+    return Answer(
+        {
+            **kernel_walk(call, place.channel, given, place.on(call)),
+            "inputs": [{"value": index, "says": _says(index, most)} for index in offered],
+            "chosen": given,
+            "colours": subject.colours.diverging,
+        }
+    )
+
+
+def _says(index: int, most: int) -> str:
+    if index == most:
+        return say("input {name}, which adds most", name=index)
+    return say("input {name}", name=index)

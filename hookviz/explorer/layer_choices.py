@@ -1,23 +1,36 @@
-"""Answer which layers there are, which one is looked at, and what can be chosen of how."""
+"""Answer which layers there are, as a list with the choices for a view, and as a tree.
+
+The tree has each layer's facts and its mean activation as a small picture.
+"""
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hookviz.capturing import engine
 from hookviz.drawing.colormaps import COLORMAPS
 from hookviz.drawing.dimensions import middle_slice, slices
+from hookviz.drawing.grid import Grid, make_grid
+from hookviz.drawing.pictures import Resampling, resize
 from hookviz.drawing.scales import SCALES
 from hookviz.errors import HookVizError
-from hookviz.explorer.layers import Looked, Steps, maps, resolve, steps_of
+from hookviz.explaining.layers.layer_description import amount, field_text, kernel_text
+from hookviz.explaining.receptive_fields.receptive_field import ReceptiveField
+from hookviz.explorer.excites import answer_choices, atlas_of_step
+from hookviz.explorer.layers import Looked, Steps, kept_capture, maps, resolve, steps_of
 from hookviz.explorer.look import sorts, tops
 from hookviz.explorer.pair import pinned_pair
-from hookviz.explorer.patches import answer_choices, atlas_of_step
 from hookviz.explorer.question import Answer, Report
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import AUTOMATIC, View
 from hookviz.language.naming import class_label
 from hookviz.language.saying import say
-from hookviz.types import ActivationKey, LayerInfo
+from hookviz.markup import data_url
+from hookviz.types import ActivationKey, LayerInfo, Model
+from hookviz.wording import times
 
 _Options = list[dict[str, str]]
 
@@ -118,3 +131,166 @@ def _is_alike(subject: Subject, looked: Looked) -> bool:
 
 def _options(words: Iterable[str]) -> _Options:
     return [{"value": word, "says": say(word)} for word in words]
+
+
+_Row = dict[str, Any]
+_Rows = list[tuple[LayerInfo, _Row]]
+
+
+class Previews(NamedTuple):
+    """Small pictures of layers, side by side in one picture.
+
+    Attributes:
+        picture: the one picture, as a URL of its data.
+        size: its width and height in pixels.
+        side: of each small picture.
+        corners: where in it the one of each layer begins, by the layer's name.
+    """
+
+    picture: str
+    size: tuple[int, int]
+    side: int
+    corners: dict[str, tuple[int, int]]
+
+
+def previews_of(grid: Grid, layers: Sequence[str]) -> Previews:
+    """Return a grid of small square maps, one for each of the layers, as their pictures."""
+    geometry = grid.sprite_geometry
+    return Previews(
+        picture=data_url(grid.sprite),
+        size=(geometry.width, geometry.height),
+        side=geometry.tile_width,
+        corners={name: geometry.box(index)[:2] for index, name in enumerate(layers)},
+    )
+
+
+def layer_tree(
+    model: Model,
+    layers: Sequence[LayerInfo],
+    fields: Mapping[str, ReceptiveField],
+    previews: Previews | None,
+    *,
+    chosen: str,
+    by_block: bool,
+) -> dict[str, Any]:
+    """Describe the layers by stage or, `by_block`, in the blocks that they are parts of.
+
+    Args:
+        model: whose layers.
+        layers: those on offer, in order of execution.
+        fields: receptive fields by layer; of those that are missing it says so.
+        previews: their small pictures, if there are any.
+        chosen: name of the one that is looked at.
+        by_block: whether blocks are among the layers, and have their parts inside.
+    """
+    rows = [(layer, _row(layer, fields.get(layer.name))) for layer in layers]
+    return {
+        "network": f"{model.name}/{model.digest}/{layers[0].input_shape}/{len(layers)}",
+        "parts": _nested(rows) if by_block else _staged(rows),
+        "previews": previews and previews._asdict(),
+        "chosen": chosen,
+    }
+
+
+def _staged(rows: _Rows) -> list[_Row]:
+    """Put the rows into stages, which have a name and `parts`, and are no layers themselves."""
+    stages: dict[str, list[_Row]] = {}
+    for layer, row in rows:
+        short = layer.name.removeprefix(f"{layer.stage}.") or layer.name
+        stages.setdefault(layer.stage, []).append(row | {"short": short})
+    return [{"stage": name, "parts": parts} for name, parts in stages.items()]
+
+
+def _nested(rows: _Rows) -> list[_Row]:
+    """Put each row into the `parts` of the innermost block's row that it is in, if any."""
+    by_name = {layer.name: row for layer, row in rows}
+    top: list[_Row] = []
+    for name, row in by_name.items():
+        ends = (end for end in range(len(name) - 1, 0, -1) if name[end] == ".")
+        block = next((name[:end] for end in ends if name[:end] in by_name), None)
+        row["short"] = name if block is None else name.removeprefix(f"{block}.")
+        (top if block is None else by_name[block].setdefault("parts", [])).append(row)
+    return top
+
+
+def _row(layer: LayerInfo, field: ReceptiveField | None) -> _Row:
+    weights, work = amount(layer.parameters), amount(layer.multiply_adds)
+    facts = [say("{weights} weights", weights=weights)] * bool(layer.parameters)
+    facts += [say("{amount} multiply-adds", amount=work)] * bool(layer.multiply_adds)
+    sees = field_text(field)
+    return {
+        "name": layer.name,
+        "number": layer.index + 1,
+        "shape": f"{kernel_text(layer)} · {times(layer.output_shape)}",
+        "work": " · ".join((sees, *facts)),
+        "title": f"{layer.index + 1} {layer.name}: {', '.join((kernel_text(layer), *facts, sees))}",
+    }
+
+
+_SIDE = 32  # pixels of a small picture
+
+
+def answer_tree(subject: Subject, view: View, _facts: Mapping[str, Any], _report: Report) -> Answer:
+    """Return the layers by stage, or in the blocks that they are parts of, with small pictures.
+
+    It takes a while for a network that is seen first.
+
+    Raises:
+        HookVizError: the network runs no layer that puts out maps, or the pass can't be run.
+    """
+    looked = resolve(subject, view)
+    layers, of_all = looked.layers, looked.listed == "maps"
+    names = {each.name for each in layers}
+    has_blocks = any(name.rpartition(".")[0] in names for name in names)
+    return Answer(
+        layer_tree(
+            subject.model,
+            layers,
+            subject.fields(),
+            _previews(subject, of_all=of_all),
+            chosen=looked.layer.name,
+            by_block=has_blocks or of_all,
+        )
+    )
+
+
+def _previews(subject: Subject, *, of_all: bool) -> Previews | None:
+    """Return the mean of each conv layer's first maps, or `of_all` with maps, each on its scale.
+
+    Where layers are offered, of those of them that are convolutions.
+
+    None where the cache can't hold all layers: they would be computed at every question.
+    """
+    model, model_input, cache = subject.model, subject.model_input, subject.cache
+    trace, offered = subject.trace, {layer.name for layer in subject.offered}
+    listed = (layer.name for layer in (trace.shown if of_all else trace.usual))
+    names = [name for name in listed if not offered or name in offered]
+    if not names:
+        return None
+    key = ("previews", *subject.key, *names)
+    cached: Previews | None = cache.get(key)
+    if cached is not None:
+        return cached
+    if sum(trace.nbytes[name] for name in names) > cache.limit // 2:
+        return _previews(subject, of_all=False) if of_all else None
+    capture = kept_capture(subject, names, logits=False)
+    if capture is None:
+        with subject.take_turn(model.title, "previews", "") as run:
+            capture = engine.capture(
+                model, model_input, names, logits=False, cache=cache, progress=run.limit.within()
+            )
+    first = [str(trace.shown_outputs[name][0]) for name in names]
+    small = np.stack([_small(capture[address].values.numpy()) for address in first])
+    pictures = previews_of(make_grid(small, scale="channel", aspect=1.0), names)
+    cache.put(key, pictures, len(pictures.picture))
+    return pictures
+
+
+def _small(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the mean over all but the last two dimensions, resized to a small square."""
+    if values.ndim < 2:
+        return np.zeros((_SIDE, _SIDE), np.float32)
+    mean = values.reshape(-1, *values.shape[-2:]).mean(0, dtype=np.float32)
+    mean = np.nan_to_num(mean, nan=0.0, posinf=0.0, neginf=0.0)
+    method = Resampling.BOX if min(mean.shape) > _SIDE else Resampling.NEAREST
+    return resize(mean, (_SIDE, _SIDE), method)

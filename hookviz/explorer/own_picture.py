@@ -11,9 +11,8 @@ from typing import Any
 
 from hookviz.drawing.pictures import encode_jpeg, enlarged
 from hookviz.errors import HookVizError
-from hookviz.explorer.asked import asked_number, is_below, written
 from hookviz.explorer.layers import Looked, maps, resolve
-from hookviz.explorer.question import Answer, QuestionError, Report
+from hookviz.explorer.question import Answer, QuestionError, Report, asked_number, is_below, written
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import MOST_STEPS, View
 from hookviz.language.saying import say

@@ -1,5 +1,6 @@
-"""Hold what is pinned as A against what is looked at, B: their maps, drawn and in numbers."""
+"""Compare A, which is pinned, with B, which is looked at: their maps and most changed channels."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +11,13 @@ from numpy.typing import NDArray
 from hookviz.capturing.cache import ByteCache
 from hookviz.comparing.channels import ChannelComparison, compare_maps
 from hookviz.drawing.dimensions import middle_maps
-from hookviz.drawing.pair import Pair, draw_pair
+from hookviz.drawing.pair import Pair, draw_pair, why_unlike
 from hookviz.drawing.statistics import SORTS
-from hookviz.explorer.channel_map import MOST_VALUES
-from hookviz.explorer.encoding import float32_text
+from hookviz.explorer.encoding import MOST_VALUES, float32_text
+from hookviz.explorer.glossary import emphasised
+from hookviz.explorer.layers import maps, resolve
 from hookviz.explorer.look import Look
+from hookviz.explorer.question import Answer, NotThereError, Report
 from hookviz.explorer.subject import Pinned, Subject
 from hookviz.explorer.view import CHANGE, DIFFERENCE, SPLIT, View
 from hookviz.language.saying import say
@@ -159,3 +162,53 @@ def pair_facts(compared: PinnedPair, pair: Pair, channel: int) -> dict[str, Any]
             "ticks": [[fraction, label] for fraction, label in pair.a.ticks_of(channel)],
         },
     }
+
+
+_MOST = 8  # channels in the list of those that changed most
+
+
+def answer_changes(
+    subject: Subject, view: View, _facts: Mapping[str, Any], _report: Report
+) -> Answer:
+    """Return what A and B have in common as a whole, and the channels that changed most.
+
+    Before there is a B, that is what to do next.
+
+    Raises:
+        NotThereError: nothing is pinned as A, or A has another shape.
+        HookVizError: A can't be had, or the pass can't be run.
+    """
+    looked = resolve(subject, view)
+    pair = pinned_pair(subject, str(looked.step), maps(subject, looked), looked.frame)
+    if pair is None:
+        raise NotThereError(
+            say("Nothing is pinned as A: pin what is on the screen with Compare first.")
+        )
+    if not pair.alike:
+        raise NotThereError(why_unlike(pair.a.shape, pair.b.shape))
+    if not of_b_alone(subject, str(looked.step)) and np.array_equal(pair.a, pair.b):
+        says = say(
+            "**There is no B yet.** Choose another image or model at the side, or another layer: "
+            "then the channels that changed most stand here."
+        )
+        return Answer({"says": emphasised(says), "heads": [], "rows": [], "caption": ""})
+    common = pair.channels
+    known = common.correlation[np.isfinite(common.correlation)]
+    says = say("**Click a tile** for its map in A and in B. Hold **F** to flip between the two. ")
+    if known.size:
+        mean = say("the channels' correlation is {mean} on average", mean=number(known.mean()))
+        says += say("Cell against cell {correlation}.", correlation=mean)
+    numbers = common.mean_absolute_difference, common.correlation, common.cosine
+    return Answer(
+        {
+            "says": emphasised(says.rstrip()),
+            "heads": ["channel", say("mean |B − A|"), "correlation", "cosine"],
+            "rows": [
+                [channel, *(number(float(each[channel])) for each in numbers)]
+                for channel in common.most_changed[:_MOST].tolist()
+            ],
+            "caption": say(
+                "The channels that changed most; sort: change brings them to the front."
+            ),
+        }
+    )

@@ -10,7 +10,11 @@ import torch
 from hookviz.atlas.atlas import Atlas
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
-from hookviz.explaining.receptive_field import Fields, are_fields_known, receptive_fields
+from hookviz.explaining.receptive_fields.receptive_field import (
+    Fields,
+    are_fields_known,
+    receptive_fields,
+)
 from hookviz.types import Capture, InputImage, LayerInfo, Model, ModelInput, Progress, ignore
 
 

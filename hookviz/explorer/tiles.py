@@ -1,7 +1,8 @@
 """Answer with the tiles: every channel in one picture, with what lays, colours and reads them.
 
 The picture has them in the layer's own order. The answer says each other order that a view may ask
-for, so that nobody is asked again where it asks for another one, or for fewer channels.
+for, so that nobody is asked again where it asks for another one, or for fewer channels. Of a pair
+it has the picture and the classes of either side.
 """
 
 import time
@@ -14,21 +15,58 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.pair import Pair, why_unlike
+from hookviz.drawing.pictures import small_png
 from hookviz.drawing.statistics import SORTS, order, strongest_cells
 from hookviz.drawing.tile_facts import channel_facts, geometry_facts, tile_facts
-from hookviz.explorer.both_seen import both_seen
+from hookviz.errors import HookVizError
 from hookviz.explorer.drawn import Compared, Drawn, drawn
-from hookviz.explorer.emphasis import emphasised, plainly
-from hookviz.explorer.excites import OF_CELLS
-from hookviz.explorer.glossary import explained
+from hookviz.explorer.excites import OF_CELLS, PatchTiles, atlas_of_step, patch_tiles
+from hookviz.explorer.glossary import emphasised, explained, plainly
 from hookviz.explorer.look import tops
 from hookviz.explorer.pair import of_b_alone
-from hookviz.explorer.patches import PatchTiles, atlas_of_step, patch_tiles
 from hookviz.explorer.question import Answer, Report
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import ALL, CHANGE, DIFFERENCE, SPLIT, View
 from hookviz.language.saying import mark, say, sentences
+from hookviz.language.speaking import current
+from hookviz.markup import data_url
 from hookviz.types import Capture
+
+_SIDE = 72  # pixels, twice what it takes on the screen
+_CLASSES = 2
+
+
+def both_seen(subject: Subject, capture: Capture) -> list[dict[str, Any]]:
+    """Return of A, which is pinned, and of B what the network saw and took it for.
+
+    Args:
+        subject: what is looked at.
+        capture: the run of B.
+    """
+    pinned = subject.pinned
+    if pinned is None or pinned.run is None:
+        return []
+    key = ("seen-of-a", pinned.link, pinned.digest, current())
+    a: dict[str, Any] | None = subject.cache.get(key)
+    if a is None:
+        try:
+            a = _seen("A", pinned.run())
+        except HookVizError:  # which is said where its maps are asked for
+            return []
+        subject.cache.put(key, a, len(str(a)))
+    return [a, _seen("B", capture)]
+
+
+def _seen(name: str, capture: Capture) -> dict[str, Any]:
+    """Describe one side; its picture is empty where the network's input is none."""
+    picture = capture.model_input.picture
+    small = "" if picture is None else data_url(small_png(picture, _SIDE))
+    return {
+        "name": name,
+        "picture": small,
+        "classes": [f"{each.name} {each.text}" for each in capture.top(_CLASSES)],
+    }
+
 
 _FACES = {"A": "a", "B": "b", SPLIT: "split"}
 _OF_PATCHES = mark("Each tile is what excites its channel most among the atlas's images.")

@@ -1,17 +1,32 @@
-"""Answer with the whole network as it ran: each part's card, the ways between them, small maps."""
+"""Answer with the whole network as it ran, and why a class has its score.
+
+The network is its parts' cards, the ways between them, and small maps. A class has the channels,
+lines and ways that speak for it on that map.
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.tile_facts import geometry_facts
-from hookviz.explaining.followed_pass import follow_pass
-from hookviz.explaining.map_layout import PlacedPart, in_a_tall_window, lay_out
-from hookviz.explaining.network_map import network_map
-from hookviz.explaining.strongest_maps import (
+from hookviz.errors import HookVizError
+from hookviz.explaining.network_map.class_paths import (
+    ALONE,
+    ClassPaths,
+    Way,
+    WayStep,
+    class_paths,
+    shares_of,
+)
+from hookviz.explaining.network_map.followed_pass import follow_pass
+from hookviz.explaining.network_map.layout import PlacedPart, in_a_tall_window, lay_out
+from hookviz.explaining.network_map.parts import ENTRY, EXIT, Part, network_map, shares_along
+from hookviz.explaining.network_map.strongest_maps import (
     CHANNELS,
     StrongestMaps,
     on_one_scale,
@@ -20,12 +35,13 @@ from hookviz.explaining.strongest_maps import (
 )
 from hookviz.explorer.head import classes_of
 from hookviz.explorer.layers import call_words, capture_layer, resolve
-from hookviz.explorer.question import Answer, Report
+from hookviz.explorer.question import Answer, NotThereError, Report, is_below, written
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.hooking.forward_pass import ProgressReporter
+from hookviz.language.saying import say
 from hookviz.types import ActivationKey
-from hookviz.wording import times
+from hookviz.wording import number, percent, times
 
 
 class Shown(NamedTuple):
@@ -55,14 +71,14 @@ def answer_whole(
     answer: Answer = subject.cached(
         "whole",
         subject.colours.diverging,
-        compute=lambda: _computed(subject),
+        compute=lambda: _network(subject),
         size=lambda kept: len(kept.data) + 600 * len(subject.trace.sequence),
     )
     capture = capture_layer(subject, looked.step.layer)
     return Answer(dict(answer.facts) | {"classes": classes_of(capture)}, answer.data)
 
 
-def _computed(subject: Subject) -> Answer:
+def _network(subject: Subject) -> Answer:
     model, model_input = subject.model, subject.model_input
     with subject.take_turn(model.title, "whole", "") as run:
         reporter = ProgressReporter(run.limit.within(), 2)
@@ -74,7 +90,7 @@ def _computed(subject: Subject) -> Answer:
             size=small_size(model_input),
             progress=reporter.within,
         )
-    maps, sprite, data = pictured(subject, found)
+    maps, sprite, data = _pictured(subject, found)
     steps = {number: step.address for number, step in enumerate(trace.steps, 1) if step.kind}
     sides = {at: maps[call].strongest.shape[1] for at, call in steps.items() if call in maps}
     placed = lay_out(network_map(trace, type(model.network).__name__), sides)
@@ -82,7 +98,7 @@ def _computed(subject: Subject) -> Answer:
     return Answer({"network": network, "sprite": sprite, "count": len(trace.steps)}, data)
 
 
-def pictured(
+def _pictured(
     subject: Subject, found: Mapping[ActivationKey, StrongestMaps]
 ) -> tuple[Mapping[ActivationKey, Shown], dict[str, Any] | None, bytes]:
     """Draw the small maps of all layers into one picture.
@@ -145,3 +161,158 @@ def _lines(placed: PlacedPart) -> list[list[Any]]:
 
 def _rounded(*lengths: float) -> list[float]:
     return [round(length, 3) for length in lengths]
+
+
+_MOST = 12  # channels of a layer that are told with their shares
+_LEAST = 0.0005  # of a line's share, below which it is none
+
+
+def answer_why(subject: Subject, view: View, facts: Mapping[str, Any], _report: Report) -> Answer:
+    """Answer which channels a class needs, backwards through the map of the network.
+
+    Facts: ``class``, its number. ``blocks`` has by the name of a block, ``"/"`` for the network,
+    the share of each line in it as ``[from, to, share]``, with null for its borders. ``layers`` has
+    by the name of a part its channels that speak most for the class with their ``shares``, and
+    ``tile``, the first one's place in the picture, as the answer about the whole network.
+    ``ways`` have steps of a part's name, a channel and a share.
+
+    Raises:
+        NotThereError: there is no such class.
+        HookVizError: the network puts out no class scores, or can't be differentiated.
+    """
+    capture = capture_layer(subject, resolve(subject, view).step.layer)
+    given = facts.get("class")
+    count = 0 if capture.logits is None else len(capture.logits)
+    if not count:
+        raise HookVizError(say("This network puts out no class scores."))
+    if not is_below(given, count):
+        raise NotThereError(
+            say(
+                "{model} has no class {index}: its classes are 0 to {last}.",
+                model=subject.model.title,
+                index=written(given),
+                last=count - 1,
+            )
+        )
+    answer: Answer = subject.cached(
+        *("why", given, subject.colours.diverging),
+        compute=lambda: _reasons(subject, given, capture.label(given)),
+        size=lambda kept: len(kept.data) + 300 * len(subject.trace.sequence),
+    )
+    return answer
+
+
+def _reasons(subject: Subject, index: int, label: str) -> Answer:
+    model, model_input = subject.model, subject.model_input
+    with subject.take_turn(model.title, "why", "") as run:
+        reporter = ProgressReporter(run.limit.within(), 2)
+        paths = class_paths(model, model_input, index, ways=3, progress=reporter.within)
+        reporter.step()
+        shares = _shares(paths)
+        found = strongest_maps(
+            *(model, model_input),
+            count=CHANNELS,
+            size=small_size(model_input),
+            rank=lambda at, maps: _of(shares, at, len(maps)),
+            progress=reporter.within,
+        )
+    maps, sprite, data = _pictured(subject, found)
+    network = network_map(paths.trace, type(model.network).__name__)
+    return Answer(
+        {
+            "class": index,
+            "name": label,
+            "title": say("Why {label}?", label=label),
+            "score": say("Score {score}", score=number(paths.score)),
+            "says": say(
+                "What a channel passes on to the class is gradient × activation, summed over its "
+                "cells. Its share is among the channels of its layer that speak for the class; a "
+                "line is as wide as what goes along it."
+            )
+            if paths.ways
+            else say("No layer passes anything on to this class: gradient × activation is 0."),
+            "limits": say(
+                "It is the slope at this one image, not cause: a closed ReLU passes nothing on, "
+                "and no channel was switched off."
+            ),
+            "source": "Shrikumar et al. 2017 · Molchanov et al. 2017",
+            "blocks": _blocks(network, paths),
+            "layers": {
+                str(call): {
+                    "channels": list(shown.strongest.channels),
+                    "tile": shown.tile,
+                    "shares": _first(shares[call]),
+                }
+                for call, shown in maps.items()
+                if call in shares
+            },
+            "ways": [_way(paths, way) for way in paths.ways],
+            "sprite": sprite,
+        },
+        data,
+    )
+
+
+def _shares(paths: ClassPaths) -> Mapping[ActivationKey, Tensor]:
+    """Return each channel's share by the call of its layer or block."""
+    steps = paths.trace.steps
+    calls = {steps[at - 1].address: each for at, each in paths.steps.items() if steps[at - 1].kind}
+    return {at: shares_of(each) for at, each in (*paths.blocks.items(), *calls.items())}
+
+
+def _of(shares: Mapping[ActivationKey, Tensor], at: ActivationKey, count: int) -> Tensor:
+    found = shares.get(ActivationKey(at.layer, at.call))
+    return torch.zeros(count) if found is None or len(found) != count else found
+
+
+def _blocks(network: Part, paths: ClassPaths) -> dict[str, list[list[Any]]]:
+    """Return what goes along each line that something goes along, by names of blocks and parts."""
+    drawn = shares_along(network, paths.lines)
+    found: dict[str, list[list[Any]]] = {}
+
+    def add(block: Part) -> None:
+        names = {ENTRY: None, EXIT: None} | {
+            place: str(part.address) for place, part in enumerate(block.parts)
+        }
+        found[str(block.address) or "/"] = [
+            [names[begin], names[end], round(share, 4)]
+            for (begin, end), share in drawn.get(block.address, {}).items()
+            if share > _LEAST
+        ]
+        for part in block.parts:
+            if part.parts:
+                add(part)
+
+    add(network)
+    return found
+
+
+def _way(paths: ClassPaths, way: Way) -> dict[str, Any]:
+    """Return a way's steps from the class on, each channel once: by the layer that made it.
+
+    What the way is named by is the share at which it parts from the others.
+    """
+    runs: list[list[WayStep]] = []
+    for step in way:
+        if runs and runs[-1][0].channel == step.channel:
+            runs[-1].append(step)
+        else:
+            runs.append([step])
+    steps: list[dict[str, Any]] = []
+    for run in reversed(runs):
+        least = min(step.share for step in run)
+        layers = (paths.trace.steps[step.step - 1] for step in run)
+        made = next((each.address for each in layers if each.kind), None)
+        if made is not None:  # a concatenation alone only counts them anew
+            says = percent(least)
+            channel = run[0].channel
+            steps.append({"name": str(made), "channel": channel, "share": least, "says": says})
+    parts = [step["says"] for step in steps if step["share"] < ALONE]  # where the ways part first
+    return {"says": next(iter(parts), ""), "steps": steps}
+
+
+def _first(shares: Tensor) -> list[list[float]]:
+    """Return the channels that speak most for the class, each with its share."""
+    values, channels = shares.sort(descending=True, stable=True)
+    first = zip(channels.tolist()[:_MOST], values.tolist(), strict=False)
+    return [[channel, round(share, 4)] for channel, share in first if share > 0]

@@ -19,8 +19,7 @@ from torch.nn import functional
 
 from hookviz.errors import SettingError
 from hookviz.hooking import hooks
-from hookviz.hooking.attention_calls import AttentionCalls
-from hookviz.hooking.attention_weights import multi_head_arguments
+from hookviz.hooking.attention_calls import AttentionCalls, multi_head_arguments
 from hookviz.hooking.torch_functions import function_name
 from hookviz.language.saying import say
 from hookviz.types import ActivationKey

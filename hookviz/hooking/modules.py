@@ -1,18 +1,47 @@
 """Find the module behind `torch.compile` and the wrappers for several devices, and its parts.
 
 Hooks sit on the module that a wrapper runs, and parts go by the names that they have in it:
-``block.conv``, never ``block._orig_mod.conv`` or ``module.block.conv``.
+``block.conv``, never ``block._orig_mod.conv`` or ``module.block.conv``. A `SharedBlock` changes the
+whole process for a block that several threads may be in at once, such as `as_written`.
 """
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 
 import torch
 from torch import nn
 
 from hookviz.errors import ModelError, UnknownLayerError
-from hookviz.hooking.shared_block import SharedBlock
 from hookviz.language.saying import say
 from hookviz.types import Model
+
+
+class SharedBlock(AbstractContextManager[None]):
+    """Block of which the first thread to enter makes the change, and the last to leave undoes it.
+
+    Args:
+        begin: makes the change, and returns the function that undoes it.
+    """
+
+    def __init__(self, begin: Callable[[], Callable[[], object]]) -> None:
+        self._begin = begin
+        self._lock = threading.Lock()
+        self._blocks = 0
+        self._end: Callable[[], object] = bool
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._blocks:
+                self._end = self._begin()
+            self._blocks += 1
+
+    def __exit__(self, *_error: object) -> None:
+        with self._lock:
+            self._blocks -= 1
+            if not self._blocks:
+                self._end()
+
 
 _COMPILED = "_orig_mod"  # where an `OptimizedModule` has the module that it was made of
 _PARALLEL = (nn.DataParallel, nn.parallel.DistributedDataParallel)

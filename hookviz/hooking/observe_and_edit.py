@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from hookviz.hooking import hooks
 from hookviz.hooking.edits import edited_layer
-from hookviz.hooking.hooks import Call
-from hookviz.hooking.nested_outputs import map_tensors
+from hookviz.hooking.hooks import Call, map_tensors
 from hookviz.hooking.selection import Layers, chosen_layers
 from hookviz.types import Model
 

@@ -8,13 +8,15 @@
 What else a call of the network does, such as filling a cache of its code's, a look at it does too.
 """
 
+import random
 import threading
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.grad_mode import _unsafe_preserve_version_counter
@@ -22,9 +24,48 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.hooking import hooks
 from hookviz.hooking.edits import edited_layers
-from hookviz.hooking.generators import same_generators
-from hookviz.hooking.modules import as_written, compiled_parts
+from hookviz.hooking.modules import SharedBlock, as_written, compiled_parts
 from hookviz.types import Model
+
+
+def generators() -> tuple[Any, ...]:
+    """Return the state of the global random generators, to be compared or restored."""
+    name, keys, *position = np.random.get_state(legacy=True)
+    devices = torch.cuda.get_rng_state_all() if torch.cuda._initialized else []
+    states = [torch.get_rng_state(), *devices]
+    return (
+        tuple(state.numpy().tobytes() for state in states),
+        random.getstate(),
+        (name, np.asarray(keys).tobytes(), *position),
+    )
+
+
+def put_generators_back(state: tuple[Any, ...]) -> None:
+    """Restore a state that `generators` returned."""
+    (cpu, *devices), pythons, (name, keys, *place) = state
+    torch.set_rng_state(_as_tensor(cpu))
+    if devices:
+        torch.cuda.set_rng_state_all([_as_tensor(each) for each in devices])
+    random.setstate(pythons)
+    np.random.set_state((name, np.frombuffer(keys, np.uint32), *place))
+
+
+def _as_tensor(data: bytes) -> torch.Tensor:
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8)
+
+
+def _keep() -> Callable[[], object]:
+    before = generators()
+
+    def put_back() -> None:
+        if generators() != before:
+            put_generators_back(before)
+
+    return put_back
+
+
+_same_generators = SharedBlock(_keep)
+"""Block behind which the generators are where they were before it."""
 
 
 @dataclass(eq=False, slots=True)
@@ -59,7 +100,7 @@ def own_network(model: Model) -> Iterator[nn.Module]:
         is_within_a_pass = stack.enter_context(hooks.apart_from_a_pass())
         if held.model is not None and _is_prepared(held.model, model):
             if is_within_a_pass:  # which goes on from where it is
-                stack.enter_context(same_generators)
+                stack.enter_context(_same_generators)
                 stack.enter_context(buffers_put_back(network, by_value=model.train))
                 stack.enter_context(edited_layers(network, model.edits))
             yield network
@@ -68,7 +109,7 @@ def own_network(model: Model) -> Iterator[nn.Module]:
             stack.enter_context(hooks.silenced())  # those edits are not this model's
         stack.callback(setattr, held, "model", held.model)
         held.model = model
-        stack.enter_context(same_generators)
+        stack.enter_context(_same_generators)
         stack.enter_context(replaced_tensors(network, model.replaced))
         stack.enter_context(buffers_put_back(network, by_value=model.train))
         if not model.train:

@@ -10,15 +10,15 @@ from torch import Tensor, nn
 
 from hookviz.errors import HookVizError
 from hookviz.hooking import hooks, replicas
-from hookviz.hooking.failing_call import failing_call
-from hookviz.hooking.forward_pass import input_error, private_replica
-from hookviz.hooking.network_state import is_shared
-from hookviz.hooking.precision import (
+from hookviz.hooking.device import (
     device_and_dtype,
     dtypes,
     is_dtype_known,
     take_down_dtype,
 )
+from hookviz.hooking.failing_call import failing_call
+from hookviz.hooking.forward_pass import input_error, private_replica
+from hookviz.hooking.network_state import is_shared
 from hookviz.types import Model
 
 Result = TypeVar("Result")

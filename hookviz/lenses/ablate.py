@@ -24,7 +24,7 @@ from hookviz.codegen.wording import as_maps
 from hookviz.drawing.pair import before_and_after
 from hookviz.drawing.panels import Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, ModelError, SettingError
-from hookviz.explaining.scoring import class_scores
+from hookviz.explaining.scores.scoring import class_scores
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import private_replica
 from hookviz.language.saying import joined, mark, say, say_count

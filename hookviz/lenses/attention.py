@@ -19,8 +19,8 @@ from hookviz.drawing.attention_panel import (
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import TextPanel
 from hookviz.errors import HookVizError, SettingError
-from hookviz.explaining.attention import attention
-from hookviz.explaining.attention_places import AttentionPlaces, attention_places
+from hookviz.explaining.attention.places import AttentionPlaces, attention_places
+from hookviz.explaining.attention.weights import attention
 from hookviz.language.saying import joined, mark, say
 from hookviz.lenses.contract.attending_layer import AttendingLayer
 from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject
@@ -38,7 +38,7 @@ def run(
 
     Weights are computed for this layer alone, in one pass; with `rollout` in another for all, where
     the network's layers attend among the same tokens. Where queries and keys lie is proven
-    (`hookviz.explaining.attention_places`); where it can't be, the weights are given and nothing is
+    (`hookviz.explaining.attention.places`); where it can't be, the weights are given and nothing is
     drawn.
 
     Values: ``weights`` as `hookviz.attention` gives them; and, where they can be laid out, ``maps``

@@ -3,7 +3,8 @@
 Each channel is switched off by itself.
 
 Leave-one-out occlusion of units, as in Zhou et al., "Revisiting the Importance of Individual Units
-in CNNs via Ablation" (2018); many of them in one pass, see `hookviz.explaining.channel_ablation`.
+in CNNs via Ablation" (2018); many of them in one pass, see
+`hookviz.explaining.patching.part_changes`.
 """
 
 import numpy as np
@@ -16,8 +17,8 @@ from hookviz.codegen.lens_parts import constants, in_order, scores_without, targ
 from hookviz.drawing.grid import make_grid, with_channels
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, ModelError, SettingError
-from hookviz.explaining.batch_independence import batch_tolerance
-from hookviz.explaining.channel_ablation import ChannelAblation, ChannelEffects
+from hookviz.explaining.attribution.batched_passes import batch_tolerance
+from hookviz.explaining.patching.part_changes import ChannelAblation, ChannelEffects
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import joined, mark, say, say_count, sentences
 from hookviz.lenses.contract.lens import (

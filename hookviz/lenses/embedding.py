@@ -26,7 +26,11 @@ from hookviz.drawing.panels import (
     TextPanel,
 )
 from hookviz.errors import HookVizError, shorten
-from hookviz.explaining.index_neighbours import MOST_PICTURES, PICTURE_SIDE, index_neighbours
+from hookviz.explaining.features.index_neighbours import (
+    MOST_PICTURES,
+    PICTURE_SIDE,
+    index_neighbours,
+)
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import localised, mark, say
 from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Subject

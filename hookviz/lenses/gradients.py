@@ -7,8 +7,8 @@ from hookviz.codegen.lens_parts import constants, forward, in_order, target
 from hookviz.codegen.wording import as_maps
 from hookviz.drawing.grid import grid_of_any
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TextPanel
-from hookviz.explaining.attribution import last_layer_with_gradient, layer_gradient
-from hookviz.explaining.attribution_target import AttributionTarget
+from hookviz.explaining.attribution.gradients import last_layer_with_gradient, layer_gradient
+from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ChannelChoice, ClassChoice, LayerChoice

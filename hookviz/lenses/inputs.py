@@ -14,9 +14,8 @@ from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.panels import GridPanel, Panel, TablePanel, TextPanel
 from hookviz.drawing.scales import Limits, quantise
 from hookviz.errors import HookVizError, ModelError
-from hookviz.explaining.layer_io import Copies, LayerIO, layer_io
-from hookviz.explaining.scoring import class_scores
-from hookviz.explaining.tensor_maps import tensor_maps
+from hookviz.explaining.layers.layer_io import Copies, LayerIO, layer_io, tensor_maps
+from hookviz.explaining.scores.scoring import class_scores
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import private_replica
 from hookviz.language.saying import joined, mark, say, sentences

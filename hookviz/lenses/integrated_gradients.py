@@ -17,14 +17,14 @@ from hookviz.drawing.panels import (
     TextPanel,
     overlay_panel,
 )
-from hookviz.explaining.attribution_target import AttributionTarget
-from hookviz.explaining.baselines import BASELINES, baseline_of
-from hookviz.explaining.integrated_gradients import (
+from hookviz.explaining.attribution.baselines import BASELINES, baseline_of
+from hookviz.explaining.attribution.integrated_gradients import (
     IntegratedGradients,
     completeness_error,
     gauss_legendre,
     integrated_gradients,
 )
+from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject

@@ -13,7 +13,12 @@ from hookviz.drawing.grid import make_grid
 from hookviz.drawing.layout import lay_out, mosaic
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import SettingError
-from hookviz.explaining.conv_kernels import Kernels, conv_kernels, near_duplicates, outputs_first
+from hookviz.explaining.layers.conv_kernels import (
+    Kernels,
+    conv_kernels,
+    near_duplicates,
+    outputs_first,
+)
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, RealNumber, WholeNumber
@@ -29,7 +34,7 @@ def run(
     The weights are the ones that the layer hands to torch's convolution, weight norm and the like
     included, as ``(output channels, inputs per kernel, taps down, taps across)`` whatever the
     layer's kind. Norms are ``‖w‖₂ = √Σ w²`` over all of a kernel; cosines as in
-    `hookviz.explaining.conv_kernels`.
+    `hookviz.explaining.layers.conv_kernels`.
 
     Raises:
         SettingError: no kernel of the layer has that many input channels.

@@ -1,7 +1,7 @@
 """Put parts of another image's activations into this image's pass, and see what a class scores.
 
-Activation patching, with attribution patching beside it: see `hookviz.explaining.patching`. This
-image is the corrupted one there, the other image the clean one.
+Activation patching, with attribution patching beside it: see `hookviz.explaining.patching.patch`.
+This image is the corrupted one there, the other image the clean one.
 """
 
 from typing import Any
@@ -17,8 +17,7 @@ from hookviz.codegen.wording import as_maps
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel, overlay_panel
 from hookviz.errors import SettingError
-from hookviz.explaining.patched_shares import Patching
-from hookviz.explaining.patching import patch_inputs
+from hookviz.explaining.patching.patch import Patching, patch_inputs
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Subject

@@ -3,8 +3,9 @@
 Of convolutions, and of linear layers over tokens or maps with channels last, whose channels are the
 rows of their matrix; those that put out vectors, such as a classifier, keep theirs. By six methods,
 weight by weight or channel by channel, without training afterwards; which go is said in
-`hookviz.explaining.pruning`. At one share of them the maps of a layer are shown before and after,
-and the weights can be kept; of whole channels of convolutions there is a really smaller network.
+`hookviz.explaining.pruning.methods`. At one share of them the maps of a layer are shown before and
+after, and the weights can be kept; of whole channels of convolutions there is a really smaller
+network.
 """
 
 import re
@@ -22,9 +23,8 @@ from hookviz.codegen.wording import as_maps
 from hookviz.drawing.pair import before_and_after
 from hookviz.drawing.panels import ChartPanel, FilePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError
-from hookviz.explaining.compacted_model import remove_pruned_channels
-from hookviz.explaining.pruned_network import PruningPlan, plan_pruning
-from hookviz.explaining.pruning import (
+from hookviz.explaining.pruning.compacted_model import remove_pruned_channels
+from hookviz.explaining.pruning.methods import (
     METHODS,
     OF_CHANNELS,
     RANDOM,
@@ -34,7 +34,12 @@ from hookviz.explaining.pruning import (
     without_smallest,
     without_smallest_channels,
 )
-from hookviz.explaining.pruning_passes import PruningPasses, Values
+from hookviz.explaining.pruning.pruned_network import (
+    PruningPasses,
+    PruningPlan,
+    Values,
+    plan_pruning,
+)
 from hookviz.language.saying import localised, mark, say, say_count
 from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, RealNumber, WholeNumber

@@ -14,8 +14,8 @@ from hookviz.codegen.wording import as_maps
 from hookviz.drawing.grid import make_grid, with_channels
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError
-from hookviz.explaining.layer_facts import field_text
-from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.explaining.layers.layer_description import field_text
+from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import LayerChoice

@@ -22,9 +22,8 @@ from hookviz.drawing.panels import (
     TextPanel,
     overlay_panel,
 )
-from hookviz.explaining.attribution import Gradient, input_gradient
-from hookviz.explaining.attribution_target import AttributionTarget
-from hookviz.explaining.cam_formulas import Numbers
+from hookviz.explaining.attribution.gradients import Gradient, Numbers, input_gradient
+from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM

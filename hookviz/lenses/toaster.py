@@ -24,13 +24,15 @@ from hookviz.drawing.panels import (
 )
 from hookviz.drawing.picture_card import Face, picture_card
 from hookviz.drawing.pictures import encode_png, enlarged
-from hookviz.explaining.adversarial import descended
-from hookviz.explaining.other_networks import OtherAnswer, other_answer, other_names
-from hookviz.explaining.smallest_change import (
+from hookviz.explaining.scores.adversarial import (
     MOST,
+    OtherAnswer,
     PictureChange,
     class_scores_of,
     class_to_make,
+    descended,
+    other_answer,
+    other_names,
     smallest_bound,
     smallest_change,
 )

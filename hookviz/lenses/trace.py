@@ -1,6 +1,6 @@
 """Show the forward pass as a story: every layer call in order, its sources and its cost.
 
-How tensors are followed is in `hookviz.explaining.provenance`.
+How tensors are followed is in `hookviz.explaining.network_map.followed_pass`.
 """
 
 import statistics
@@ -13,9 +13,13 @@ from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import TENSORS_IN, in_order, innermost
 from hookviz.drawing.charts import arc_diagram
 from hookviz.drawing.panels import ChartPanel, ImagePanel, Panel, TextPanel, TreePanel
-from hookviz.explaining.execution_trace import trace_execution
-from hookviz.explaining.followed_pass import ExecutionTrace
-from hookviz.explaining.provenance import IMAGE, BlockCall, LayerStep
+from hookviz.explaining.network_map.followed_pass import (
+    IMAGE,
+    BlockCall,
+    ExecutionTrace,
+    LayerStep,
+    trace_execution,
+)
 from hookviz.language.saying import joined, mark, say, say_count
 from hookviz.lenses.contract.lens import RIGHT, Lens, LensOutput, Preview, Subject
 from hookviz.wording import number, percent

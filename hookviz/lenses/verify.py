@@ -1,7 +1,7 @@
 """Check what HookViz shows: recompute every layer from the input that it was given.
 
 The recording of what people see and the pass that checks it have nothing in common but the network
-and the image; `hookviz.explaining.recomputation` says what is held against what.
+and the image; `hookviz.explaining.layers.recomputation` says what is held against what.
 """
 
 import math
@@ -17,7 +17,7 @@ from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import TENSORS_IN, in_order, layers
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError
-from hookviz.explaining.recomputation import LayerCheck, distance_of, recompute
+from hookviz.explaining.layers.recomputation import LayerCheck, distance_of, recompute
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import RIGHT, Lens, LensOutput, Subject

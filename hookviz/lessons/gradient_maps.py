@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.explaining.scoring import class_scores
+from hookviz.explaining.scores.scoring import class_scores
+from hookviz.hooking.device import device_and_dtype
 from hookviz.hooking.forward_pass import backward_pass, differentiable
 from hookviz.hooking.gradients import Gradient, on_gradients
-from hookviz.hooking.precision import device_and_dtype
 from hookviz.lessons.layers import PLACES, layer_of
 from hookviz.lessons.part import LessonScene
 from hookviz.types import LayerInfo

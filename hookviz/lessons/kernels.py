@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 
-from hookviz.explaining.layer_call import LayerCall
+from hookviz.explaining.layers.layer_call import LayerCall
 from hookviz.language.saying import mark
 
 Kernel = tuple[tuple[float, ...], ...]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from hookviz.capturing.engine import capture
 from hookviz.capturing.layer_trace import steps_after
 from hookviz.errors import HookVizError, UnknownLayerError
-from hookviz.explaining.receptive_field import ReceptiveField, receptive_fields
+from hookviz.explaining.receptive_fields.receptive_field import ReceptiveField, receptive_fields
 from hookviz.language.saying import say
 from hookviz.lessons.part import LessonScene
 from hookviz.types import Activation, ActivationKey, LayerInfo, Model, ModelInput

@@ -13,7 +13,7 @@ from hookviz.drawing.overlay import (
     shrunk,
 )
 from hookviz.drawing.pictures import Resampling, fit_size, resize
-from hookviz.explaining.receptive_field import Box
+from hookviz.explaining.receptive_fields.receptive_field import Box
 from hookviz.lessons.part import LessonScene
 from hookviz.types import Pixels
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hookviz.errors import ModelError
-from hookviz.explaining.channel_ablation import ChannelAblation
-from hookviz.explaining.scoring import class_scores
+from hookviz.explaining.patching.part_changes import ChannelAblation
+from hookviz.explaining.scores.scoring import class_scores
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, private_replica
 from hookviz.language.naming import class_label

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.capturing.inputs import prepare
-from hookviz.explaining.conv_kernels import Kernels, conv_kernels
-from hookviz.explaining.scoring import class_scores
+from hookviz.explaining.layers.conv_kernels import Kernels, conv_kernels
+from hookviz.explaining.scores.scoring import class_scores
 from hookviz.hooking.forward_pass import backward_pass, differentiable, private_replica
 from hookviz.images import reading
 from hookviz.images.samples import samples

@@ -22,7 +22,7 @@ from hookviz.drawing.scales import quantise
 from hookviz.drawing.statistics import strongest_cells
 from hookviz.drawing.tile_facts import json_numbers, tile_facts
 from hookviz.errors import HookVizError
-from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
 from hookviz.language.saying import say
 from hookviz.language.speaking import speaking
 from hookviz.live.frames import DrawnFrame, FrameTimer, draw

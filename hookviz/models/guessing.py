@@ -18,8 +18,8 @@ from torch import nn
 from torch.nn.modules.conv import _ConvNd
 
 from hookviz.hooking import hooks
+from hookviz.hooking.device import device_and_dtype
 from hookviz.hooking.forward_pass import private_replica
-from hookviz.hooking.precision import device_and_dtype
 from hookviz.types import Model, Preprocess
 
 _SIDES = (224, 28, 32, 64, 96, 128, 48, 160, 192, 256, 299, 384, 512)  # likeliest inputs first

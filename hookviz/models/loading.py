@@ -10,7 +10,7 @@ from torchvision import models
 from torchvision.models import WeightsEnum
 
 from hookviz.errors import ModelError, WeightsError, shorten
-from hookviz.hooking.default_device import with_numbers
+from hookviz.hooking.device import with_numbers
 from hookviz.hooking.network_state import share
 from hookviz.language.saying import joined, say
 from hookviz.models import architectures, catalog, hugging_face, networks

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from hookviz.errors import HookVizError, shorten
 from hookviz.explorer.answering import answer
-from hookviz.explorer.client_facts import DARK, LIGHT
+from hookviz.explorer.client_files import DARK, LIGHT
 from hookviz.explorer.question import Answer, Question
 from hookviz.explorer.subject import Colours, Run, Subject
 from hookviz.explorer.view import View

@@ -24,18 +24,19 @@ from torch import Tensor, nn
 from hookviz.capturing import engine
 from hookviz.drawing.grid_page import grid_sheet
 from hookviz.errors import HookVizError, ModelError, UnknownLayerError
-from hookviz.explorer.asked import asked_cell, asked_number
-from hookviz.explorer.client_facts import (
+from hookviz.explorer.client_files import (
     LIGHT,
+    bundle,
     client_fields,
     client_sheets,
     client_words,
     colour_variables,
+    scope,
 )
-from hookviz.explorer.client_files import bundle, scope
 from hookviz.explorer.drawn import drawn
 from hookviz.explorer.given import subject_given
 from hookviz.explorer.layers import Looked, maps, resolve
+from hookviz.explorer.question import asked_cell, asked_number
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import Cell, View
 from hookviz.language.saying import say

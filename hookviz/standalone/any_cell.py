@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from hookviz.explaining.layer_call import FollowingOp, LayerCall
-from hookviz.explorer.cell_sum import (
+from hookviz.explaining.layers.layer_call import FollowingOp, LayerCall
+from hookviz.explorer.glossary import explained
+from hookviz.explorer.origin import (
     AGREES,
     BIAS,
     DIFFERS,
@@ -12,7 +13,6 @@ from hookviz.explorer.cell_sum import (
     ROWS,
     SUM,
 )
-from hookviz.explorer.glossary import explained
 from hookviz.language.saying import localised, say
 from hookviz.standalone.packing import Halves, halves, whole_floats
 

@@ -8,8 +8,7 @@ from functools import cache
 from html import escape
 from pathlib import Path
 
-from hookviz.explorer.client_facts import colour_variables
-from hookviz.explorer.client_files import bundle, scope
+from hookviz.explorer.client_files import bundle, colour_variables, scope
 from hookviz.language.catalogs import languages
 from hookviz.language.saying import mark, say
 from hookviz.language.speaking import speaking

@@ -17,21 +17,20 @@ from PIL import Image
 
 from hookviz.drawing.colormaps import GAP_LEVEL
 from hookviz.drawing.palette import palette_of
-from hookviz.explaining.layer_call import LayerCall
+from hookviz.explaining.layers.layer_call import LayerCall
 from hookviz.explorer.answering import answer
-from hookviz.explorer.cell_sum import described, explain
 from hookviz.explorer.channel import channel_facts
-from hookviz.explorer.client_facts import (
+from hookviz.explorer.client_files import (
     DARK,
     LIGHT,
     client_fields,
     client_sheets,
     client_words,
+    sheet,
 )
-from hookviz.explorer.client_files import sheet
 from hookviz.explorer.drawn import drawn
 from hookviz.explorer.layers import Looked, call_words, resolve
-from hookviz.explorer.origin import call_or_why_not, unexplained, upstream_of
+from hookviz.explorer.origin import call_or_why_not, described, explain, unexplained, upstream_of
 from hookviz.explorer.question import Question
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View

@@ -10,7 +10,7 @@ from hookviz.atlas.atlas import Atlas
 from hookviz.capturing import engine
 from hookviz.capturing.cache import Budget, ByteCache
 from hookviz.errors import HookVizError, ImageError, SettingError, UnknownLayerError, shorten
-from hookviz.explorer.client_facts import LIGHT
+from hookviz.explorer.client_files import LIGHT
 from hookviz.explorer.given import model_of, subject_given
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import ALL_OF_IT, View

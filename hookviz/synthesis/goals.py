@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.unsupported_outputs import meta_output_error
 from hookviz.errors import ModelError, SettingError
-from hookviz.explaining.scoring import scores_in
+from hookviz.explaining.scores.scoring import scores_in
 from hookviz.language.saying import mark, say, say_count
 from hookviz.models.wrapping import as_model
 from hookviz.synthesis.composing import Composable

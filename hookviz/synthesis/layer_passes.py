@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.errors import ModelError
-from hookviz.explaining.batch_independence import (
+from hookviz.explaining.attribution.batched_passes import (
     agree_within,
     batch_tolerance,
     half_and_whole,
@@ -16,9 +16,9 @@ from hookviz.explaining.batch_independence import (
 )
 from hookviz.hooking import hooks
 from hookviz.hooking.channels_last import lay_out, with_channels_last
+from hookviz.hooking.device import device_and_dtype
 from hookviz.hooking.forward_pass import ProgressReporter, differentiable, forward_pass
 from hookviz.hooking.plain_tensors import plain
-from hookviz.hooking.precision import device_and_dtype
 from hookviz.language.saying import mark, say
 from hookviz.synthesis.goals import by_picture
 from hookviz.types import Model

@@ -10,7 +10,7 @@ from torch import nn
 
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.errors import SettingError, UnknownLayerError, shorten
-from hookviz.hooking.default_device import with_numbers
+from hookviz.hooking.device import with_numbers
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model

@@ -22,7 +22,7 @@ from torch.optim import Optimizer
 from hookviz.errors import SettingError, shorten
 from hookviz.hooking import hooks
 from hookviz.hooking.channel_axes import ChannelAxes
-from hookviz.hooking.graph_hooks import GraphHooks, at_end_of_backward
+from hookviz.hooking.gradients import GraphHooks, at_end_of_backward
 from hookviz.hooking.layer_warnings import LayerWarnings, numbers, unseen_layers
 from hookviz.hooking.modules import module_named, named_modules, network_of
 from hookviz.hooking.observe_and_edit import edit

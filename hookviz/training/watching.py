@@ -13,7 +13,7 @@ from torch.amp import GradScaler
 
 from hookviz.errors import HookVizError
 from hookviz.hooking import hooks
-from hookviz.hooking.graph_hooks import GraphHooks, at_end_of_backward
+from hookviz.hooking.gradients import GraphHooks, at_end_of_backward
 from hookviz.hooking.layer_warnings import LayerWarnings, numbers, unseen_layers
 from hookviz.hooking.modules import compiled_parts, is_within, named_modules, network_of, plain_name
 from hookviz.hooking.plain_tensors import read_together

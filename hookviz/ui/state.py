@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from hookviz.classroom.link_parameters import OWN_IMAGES
-from hookviz.explaining.channel_mask import ChannelMask
+from hookviz.explaining.patching.channel_mask import ChannelMask
 from hookviz.explorer import view
 from hookviz.explorer.layers import not_here
 from hookviz.images.samples import Sample, samples

@@ -7,8 +7,16 @@ from pathlib import Path
 import streamlit as st
 
 from hookviz.drawing.colormaps import COLORMAPS, PROJECTED, PROJECTED_SIGNED
-from hookviz.explorer.client_facts import DARK, LIGHT, client_words, colour_variables
-from hookviz.explorer.client_files import CLIENT, bundle, scope, sheet
+from hookviz.explorer.client_files import (
+    CLIENT,
+    DARK,
+    LIGHT,
+    bundle,
+    client_words,
+    colour_variables,
+    scope,
+    sheet,
+)
 from hookviz.explorer.subject import Colours
 from hookviz.language.catalogs import ENGLISH
 from hookviz.language.saying import say

@@ -13,7 +13,7 @@ from torchvision import models
 import hookviz
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.watched_pass import watch
-from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
 from hookviz.types import Model
 from tests.networks import Tiny, as_model, random_input, seeded
 

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 import hookviz
-from hookviz.explaining.class_paths import class_paths
+from hookviz.explaining.network_map.class_paths import class_paths
 from hookviz.images.samples import samples
 from hookviz.wording import percent
 from tests.e2e.screen import IS_MAP_PAINTED, SHAPESNET, new_context, pixels

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from playwright.sync_api import Page, expect
 
 import hookviz
-from hookviz.explaining.cell_sum import explain_cell
-from hookviz.explaining.layer_recorder import record_layer_call
-from hookviz.explaining.ranking import strongest_by_contribution
+from hookviz.explaining.layers.layer_call import explain_cell
+from hookviz.explaining.layers.layer_recorder import record_layer_call
+from hookviz.explaining.layers.ranking import strongest_by_contribution
 from hookviz.images.samples import samples
 from scripts.browsing import wait_for_grid
 from tests.e2e.screen import SHAPESNET, pixels, read_number

@@ -1,4 +1,4 @@
-"""What a view shows, against `make_grid` and `draw_pair`, and that it is drawn once."""
+"""What a view shows against `make_grid` and `draw_pair`, and a stream's held scale."""
 
 from dataclasses import replace
 from io import BytesIO
@@ -15,10 +15,10 @@ import hookviz
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.held_scale import Held, scale_of
 from hookviz.drawing.pair import draw_pair
+from hookviz.drawing.scales import Limits
 from hookviz.explorer.answering import answer
-from hookviz.explorer.drawn import drawn
+from hookviz.explorer.drawn import drawn, held_again, held_in_view
 from hookviz.explorer.given import subject_given
-from hookviz.explorer.held_scale import held_in_view
 from hookviz.explorer.question import Question
 from hookviz.explorer.subject import Colours, Pinned, Subject
 from hookviz.explorer.view import View
@@ -159,3 +159,28 @@ def test_sums_of_a_clip_s_cells_say_that_there_are_none() -> None:
         assert "works on the frames of a clip" in said.facts["info"]
     still = answer(subject, View(layer="features.0.0"), Question("layers")).facts
     assert (still["frames"], still["frame"], still["shape"]) == (2, 1, [12, 2, 8, 8])
+
+
+OF = ("network", "conv1", "layer")
+
+
+def held(low: float, *others: float) -> Held:
+    lows = np.array([low, *others])
+    return Held(OF, Limits("layer", lows, lows + 3), True)
+
+
+def test_what_a_view_keeps_is_drawn_on_again_for_the_same_thing_alone() -> None:
+    kept = held_in_view(held(-1.5, -1.5))
+    assert kept is not None
+    again = held_again(kept, OF, "layer", 4)
+    assert again is not None
+    assert again.limits is not None
+    assert (again.limits.low.tolist(), again.limits.high.tolist()) == ([-1.5] * 4, [1.5] * 4)
+    assert again.signed
+    assert held_again(kept, ("network", "conv2", "layer"), "layer", 4) is None
+    assert held_again(None, OF, "layer", 4) is None
+
+
+def test_a_scale_for_each_channel_is_not_kept() -> None:
+    assert held_in_view(held(-1.5, -2.0)) is None
+    assert held_in_view(None) is None

@@ -1,13 +1,24 @@
-"""Arrays as JSON carries them, against their own bytes."""
+"""Arrays as JSON carries them, and one channel's map, against their own bytes and values."""
 
 import base64
+import io
 import json
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
-from hookviz.explorer.encoding import float32_text, largest, robust_largest, rows_of_numbers
+from hookviz.drawing.grid import make_grid
+from hookviz.explorer.encoding import (
+    MOST_VALUES,
+    channel_map,
+    float32_text,
+    largest,
+    robust_largest,
+    rows_of_numbers,
+)
 
 
 @given(st.lists(st.floats(width=32), max_size=9))
@@ -37,3 +48,37 @@ def test_the_largest_leaves_out_what_is_not_finite() -> None:
     one_of_200 = np.r_[np.ones(199), 50.0]
     assert robust_largest(one_of_200) == 1
     assert robust_largest(np.r_[np.zeros(199), 50.0]) == 50  # not 0, which spans nothing
+
+
+def decoded(url: str) -> Image.Image:
+    return Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2])))
+
+
+def test_values_and_picture_are_of_that_channel() -> None:
+    maps = np.random.default_rng(1).normal(size=(3, 4, 5)).astype(np.float32)
+    maps[1, 2, 3] = np.nan
+    facts = channel_map(make_grid(maps, scale="channel"), 1, maps[1])
+    assert (facts["rows"], facts["columns"]) == (4, 5)
+    read = np.frombuffer(base64.b64decode(facts["values"]), "<f4").reshape(4, 5)
+    np.testing.assert_array_equal(read, maps[1])
+    picture = np.asarray(decoded(facts["picture"]).convert("RGB"))
+    assert picture.shape == (4, 5, 3)
+    assert picture[2, 3].tolist() == [255, 0, 255]  # NaN is magenta
+    assert "channel 1" in facts["says"]
+
+
+def test_the_bars_ends_are_the_channels_own() -> None:
+    maps = np.stack([np.full((2, 2), 9.0), np.array([[-1.0, 2.0], [0.0, 1.0]])]).astype(np.float32)
+    facts = channel_map(make_grid(maps, scale="channel"), 1, maps[1])
+    ends = dict(facts["ticks"])
+    assert float(ends[0.0].replace("−", "-")) == pytest.approx(-1)
+    assert float(ends[1.0].replace("−", "-")) == pytest.approx(2)
+    assert decoded(facts["bar"]).width > 1
+
+
+def test_of_a_large_map_only_the_colours_are_sent() -> None:
+    side = int(MOST_VALUES**0.5) + 1
+    maps = np.zeros((1, side, side), np.float32)
+    assert channel_map(make_grid(maps), 0, maps[0])["values"] is None
+    small = maps[:, : side - 1, : side - 1]
+    assert channel_map(make_grid(small), 0, small[0])["values"] is not None

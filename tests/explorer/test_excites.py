@@ -1,15 +1,23 @@
-"""What excites a channel, as an answer, against the atlas of the network in the box."""
+"""What excites a channel, alone and in place of maps, against the atlas of the network."""
 
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import hookviz
 from hookviz.atlas.atlas import Atlas
 from hookviz.atlas.reading import atlas_of
-from hookviz.explorer.excites import patches_of
+from hookviz.explorer.drawn import drawn
+from hookviz.explorer.excites import (
+    PatchTiles,
+    answer_choices,
+    atlas_of_step,
+    patch_tiles,
+    patches_of,
+)
 from hookviz.explorer.question import NotThereError
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
@@ -17,7 +25,7 @@ from hookviz.language.speaking import speaking
 from hookviz.types import Model
 from hookviz.wording import number
 from tests.explorer.asking import ask, decoded
-from tests.explorer.subjects import cache, subject_of
+from tests.explorer.subjects import asked, cache, subject_of
 
 LAYER, CHANNEL = "stage2.second.conv", 9
 VIEW = View(layer=LAYER)
@@ -110,3 +118,100 @@ def test_pictures_are_kept_and_words_are_not(atlas: Atlas, subject: Subject) -> 
 def test_a_channel_that_is_not_there_is_refused(subject: Subject) -> None:
     with pytest.raises(NotThereError, match=f"{LAYER} has no channel"):
         ask(subject, "excites", VIEW, channel=10_000)
+
+
+PATCH_LAYER = "stage3.second.conv"
+
+
+@pytest.fixture(scope="module")
+def atlas_subject(atlas: Atlas) -> Subject:
+    return subject_of(hookviz.load_model("shapesnet"), atlas=atlas)
+
+
+def tiles(atlas_subject: Subject, answers: str, view: View | None = None) -> PatchTiles:
+    shown = drawn(atlas_subject, view or View(layer=PATCH_LAYER))
+    assert atlas_subject.atlas is not None
+    return patch_tiles(atlas_subject, atlas_subject.atlas, shown.own, shown.maps.numpy(), answers)
+
+
+def test_every_channel_has_its_own_in_the_grids_order(atlas_subject: Subject) -> None:
+    shown = drawn(atlas_subject, View(layer=PATCH_LAYER, sort="max"))
+    for answers in ("every channel", "<no class>"):
+        found = tiles(atlas_subject, answers, View(layer=PATCH_LAYER, sort="max"))
+        assert found.grid is shown.own
+        assert (found.note, found.sheet.geometry.count) == ("", 128)
+    assert (
+        found.sheet
+        is tiles(atlas_subject, "every channel", View(layer=PATCH_LAYER, sort="max")).sheet
+    )
+    assert found.sheet is not tiles(atlas_subject, "every channel").sheet
+
+
+def test_of_a_class_those_are_left_that_answer_to_it(atlas_subject: Subject, atlas: Atlas) -> None:
+    for name in [*atlas.classes][:4]:
+        found = tiles(atlas_subject, name)
+        of_class = {image.name for image in atlas.images if image.category == name}
+        expected = {
+            channel
+            for channel in range(128)
+            if any(
+                top.image.name in of_class for top in atlas.top_activations(PATCH_LAYER, channel)
+            )
+        }
+        if expected:
+            assert set(found.grid.order.tolist()) == expected
+            assert found.sheet.geometry.count == len(expected)
+            assert found.note == ""
+        else:
+            assert len(found.grid.order) == 128
+            assert name in found.note
+
+
+def test_an_atlas_without_this_image_does_not_offer_it(
+    atlas_subject: Subject, atlas: Atlas
+) -> None:
+    known = any(each.digest == atlas_subject.image.digest for each in atlas.images)
+    assert ("those for this image" in dict(answer_choices(atlas_subject, atlas))) == known
+    other = replace(atlas_subject, image=replace(atlas_subject.image, digest="another"))
+    assert "those for this image" not in dict(answer_choices(other, atlas))
+    assert "this image" in tiles(other, "those for this image").note
+
+
+def test_of_an_image_in_it_those_are_left_that_have_it(
+    atlas_subject: Subject, atlas: Atlas
+) -> None:
+    top = atlas.top_activations(PATCH_LAYER, 5)[0]
+    other = replace(atlas_subject, image=replace(atlas_subject.image, digest=top.image.digest))
+    order = tiles(other, "those for this image").grid.order
+    expected = [
+        channel
+        for channel in range(128)
+        if any(
+            e.image.digest == top.image.digest for e in atlas.top_activations(PATCH_LAYER, channel)
+        )
+    ]
+    np.testing.assert_array_equal(np.sort(order), expected)
+
+
+def test_a_class_that_none_answers_to_is_said(atlas_subject: Subject) -> None:
+    class Nobody(Atlas):
+        def channels_of_class(self, name: str, count: int = 20) -> tuple[()]:
+            return ()
+
+    atlas = atlas_subject.atlas
+    assert atlas is not None
+    nobody = Nobody(**{name: getattr(atlas, name) for name in Atlas.__dataclass_fields__})
+    view = View(layer=PATCH_LAYER, patches=True, answers="circle")
+    facts = asked(replace(atlas_subject, atlas=nobody), "tiles", view)
+    assert len(facts["order"]) == 128
+    assert facts["notes"] == [
+        "No channel of this layer has 'circle' among its strongest: these are all."
+    ]
+    with speaking("zh_CN"):
+        assert "圆形" in asked(replace(atlas_subject, atlas=nobody), "tiles", view)["notes"][0]
+
+
+def test_a_step_that_the_atlas_lacks_has_maps(atlas_subject: Subject) -> None:
+    assert atlas_of_step(atlas_subject, PATCH_LAYER) is atlas_subject.atlas
+    assert atlas_of_step(atlas_subject, "head") is None
+    assert atlas_of_step(replace(atlas_subject, atlas=None), PATCH_LAYER) is None

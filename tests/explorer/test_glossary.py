@@ -1,8 +1,9 @@
-"""The glossary's words, and how they are found and explained in a text."""
+"""The glossary's words and bold words, and how they are found and explained in a text."""
 
 from pathlib import Path
 
-from hookviz.explorer.glossary import WORDS, document, explained, pieces, table
+from hookviz.explorer.glossary import WORDS, document, emphasised, explained, pieces, plainly, table
+from hookviz.language.saying import say
 from hookviz.language.speaking import speaking
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "glossary.md"
@@ -53,3 +54,28 @@ def test_sentences_are_in_the_language_that_is_spoken() -> None:
         sentences = dict(explained("偏置 0.5"))
     assert not any(sentences[part].isascii() for part in sentences if sentences[part])
     assert any(sentences.values())
+
+
+SENTENCE = "**Click a tile** for its map in A and in B. Hold **F** to flip between the two. "
+
+
+def test_what_is_bold_is_told_and_nothing_is_lost() -> None:
+    parts = emphasised(SENTENCE)
+    assert [text for text, _, bold in parts if bold] == ["Click a tile", "F"]
+    assert "".join(text for text, _, _ in parts) == plainly(SENTENCE) == SENTENCE.replace("*", "")
+
+
+def test_a_word_of_the_glossary_is_explained() -> None:
+    assert ("channel", WORDS["channel"], False) in emphasised("**One** channel")
+
+
+def test_translations_have_their_bold_words() -> None:
+    with speaking("zh_CN"):
+        said = say(SENTENCE)
+        parts = emphasised(said)
+    assert said != SENTENCE
+    assert [text for text, _, bold in parts if bold][-1] == "F"
+
+
+def test_single_stars_stand_as_they_are() -> None:
+    assert plainly("a * b ** c") == "a * b ** c"

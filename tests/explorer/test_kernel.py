@@ -1,4 +1,7 @@
-"""A channel's kernel as an answer: its strongest inputs against NumPy's norms."""
+"""A channel's kernel: its strongest inputs against NumPy's norms, its walk cell by cell."""
+
+import base64
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,10 +12,13 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.drawing.pictures import kernel_picture
 from hookviz.errors import SettingError
+from hookviz.explaining.layers.layer_recorder import record_layer_call
+from hookviz.explorer.kernel import kernel_walk
 from hookviz.explorer.question import NotThereError
+from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.wording import number
-from tests.explorer.asking import ask, decoded
+from tests.explorer.asking import ask, decoded, floats
 from tests.explorer.subjects import subject_of, words
 from tests.networks import as_model, seeded
 
@@ -129,3 +135,160 @@ def test_what_is_not_there_is_refused_in_words(network: Many) -> None:
         ask(subject, "kernel", View(layer="second"), channel=8)
     with pytest.raises(SettingError, match="is a ConvTranspose2d"):
         ask(subject, "kernel", View(layer="up"), channel=0)
+
+
+def floats_of(text: str, shape: list[int]) -> torch.Tensor:
+    return torch.from_numpy(np.frombuffer(base64.b64decode(text), "<f4").reshape(shape).copy())
+
+
+class Grey(nn.Module):
+    """A convolution of one input channel, so that its walk over that is all of its sum."""
+
+    def __init__(self, stride: int, padding: int, dilation: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(1, 2, 3, stride=stride, padding=padding, dilation=dilation)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        maps: torch.Tensor = self.conv(images[:, :1])
+        return maps
+
+
+def walked(stride: int, padding: int, dilation: int, side: int, cell: tuple[int, int]) -> Any:
+    model = as_model(seeded(lambda: Grey(stride, padding, dilation)).eval())
+    image = torch.randn(1, 3, side, side, generator=torch.Generator().manual_seed(5))
+    return kernel_walk(record_layer_call(model, image, "conv"), 1, 0, cell)
+
+
+@pytest.mark.parametrize(
+    ("stride", "padding", "dilation", "side"),
+    [(1, 1, 1, 12), (2, 1, 1, 13), (1, 2, 2, 12), (3, 0, 2, 20), (1, 1, 1, 300), (2, 3, 2, 700)],
+)
+def test_walking_over_what_is_sent_gives_the_map(
+    stride: int, padding: int, dilation: int, side: int
+) -> None:
+    facts = walked(stride, padding, dilation, side, (2, 3))
+    layer_input = floats_of(facts["input"], facts["inputSize"])
+    kernel = torch.tensor(facts["kernel"])
+    came = F.conv2d(
+        layer_input[None, None],
+        kernel[None, None],
+        torch.tensor([facts["bias"]]),
+        stride=facts["stride"],
+        dilation=facts["dilation"],
+    )[0, 0]
+    assert list(came.shape) == facts["size"]
+    torch.testing.assert_close(
+        came, floats_of(facts["output"], facts["size"]), rtol=1e-5, atol=1e-5
+    )
+    assert facts["others"] == 0
+
+
+def test_of_a_large_map_the_cells_around_the_chosen_one_are_sent() -> None:
+    facts = walked(1, 1, 1, 400, (390, 200))
+    (top, left), (rows, columns) = facts["first"], facts["size"]
+    assert top <= 390 < top + rows
+    assert left <= 200 < left + columns
+    assert max(facts["inputSize"]) <= 256
+    assert top + rows == 400  # at the edge the window ends with the map
+
+
+def test_where_the_input_without_its_padding_lies() -> None:
+    facts = walked(1, 1, 1, 12, (0, 0))
+    top, left, height, width = facts["inside"]
+    padded = floats_of(facts["input"], facts["inputSize"])
+    assert (top, left, height, width) == (1, 1, 12, 12)
+    assert not padded[0].any()
+    assert padded[1:-1, 1:-1].all()
+
+
+CELL: dict[str, Any] = {"channel": 5, "row": 3, "column": 4}
+
+
+class Wide(nn.Module):
+    """A layer of 70 inputs, one of two groups, and pooling after it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spread = nn.Conv2d(3, 70, 1)
+        self.conv = nn.Conv2d(70, 6, 3, padding=1)
+        self.grouped = nn.Conv2d(6, 6, 3, padding=1, groups=2)
+        self.pool = nn.MaxPool2d(2)
+
+    def forward(self, images: Tensor) -> Tensor:
+        scores: Tensor = self.pool(self.grouped(self.conv(self.spread(images)))).mean((2, 3))
+        return scores
+
+
+@pytest.fixture(scope="module")
+def wide() -> Wide:
+    return seeded(Wide).eval()
+
+
+@pytest.fixture(scope="module")
+def subject(wide: Wide) -> Subject:
+    return subject_of(as_model(wide))
+
+
+def by_contribution(wide: Wide, subject: Subject, channel: int) -> list[int]:
+    """The inputs of a channel, that which adds most to its map first."""
+    capture = hookviz.capture(subject.model, subject.model_input, inputs=True)
+    given, weight = capture.inputs("conv")[0].values, wide.conv.weight
+    with torch.no_grad():
+        added = [
+            float(F.conv2d(given[None, [k]], weight[[channel]][:, [k]], padding=1).abs().mean())
+            for k in range(len(given))
+        ]
+    order: list[int] = np.argsort(-np.array(added), kind="stable").tolist()
+    return order
+
+
+def test_it_begins_with_the_input_that_adds_most(wide: Wide, subject: Subject) -> None:
+    facts = ask(subject, "walk", View(layer="conv"), **CELL).facts
+    order = by_contribution(wide, subject, 5)
+    assert facts["chosen"] == order[0]
+    assert [each["value"] for each in facts["inputs"]] == order[:64]
+    assert facts["inputs"][0]["says"] == f"input {order[0]}, which adds most"
+    assert facts["inputs"][1]["says"] == f"input {order[1]}"
+    assert facts["colours"] == subject.colours.diverging
+    assert facts["cell"] == [3, 4]
+
+
+@pytest.mark.parametrize("which", [1, 69])
+def test_any_input_can_be_walked_over(wide: Wide, subject: Subject, which: int) -> None:
+    chosen = by_contribution(wide, subject, 5)[which]
+    facts = ask(subject, "walk", View(layer="conv"), input=chosen, **CELL).facts
+    assert facts["chosen"] == chosen
+    assert chosen in [each["value"] for each in facts["inputs"]]
+    np.testing.assert_allclose(
+        facts["kernel"], wide.conv.weight[5, chosen].detach().numpy(), rtol=1e-6
+    )
+    capture = hookviz.capture(subject.model, subject.model_input, inputs=True)
+    padded = F.pad(capture.inputs("conv")[0].values[chosen], (1, 1, 1, 1)).numpy()
+    np.testing.assert_array_equal(floats(facts["input"], 18, 18), padded)
+    output = capture["conv"].values[5].numpy()
+    np.testing.assert_array_equal(floats(facts["output"], 16, 16), output)
+
+
+def test_a_grouped_layers_inputs_are_its_groups(subject: Subject) -> None:
+    view = View(layer="grouped")
+    facts = ask(subject, "walk", view, **CELL).facts
+    assert {each["value"] for each in facts["inputs"]} == {3, 4, 5}
+    assert ask(subject, "walk", view, input=3, **CELL).facts["chosen"] == 3
+    with pytest.raises(NotThereError, match="5 of grouped has no input 2: its inputs are 3 to 5"):
+        ask(subject, "walk", view, input=2, **CELL)
+
+
+def test_it_begins_at_the_place_of_a_pooled_maps_cell(subject: Subject) -> None:
+    pooled = View(layer="grouped", after="MaxPool2d")
+    assert ask(subject, "walk", pooled, **CELL).facts["cell"] == [7, 9]
+
+
+def test_a_walk_that_is_not_there_is_refused_in_words(subject: Subject) -> None:
+    with pytest.raises(NotThereError, match=r"has no input .*: its inputs are 0 to 69\."):
+        ask(subject, "walk", View(layer="conv"), input=70, **CELL)
+    for axis in CELL:
+        with pytest.raises(NotThereError, match=f"conv has no {axis}"):
+            ask(subject, "walk", View(layer="conv"), **{**CELL, axis: 16})
+    view = View(layers="maps", layer="pool")
+    with pytest.raises(SettingError, match="is a MaxPool2d"):
+        ask(subject, "walk", view, channel=0, row=0, column=0)

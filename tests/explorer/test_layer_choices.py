@@ -1,18 +1,28 @@
-"""The layer's row, against the library's own list of layers."""
+"""The layer's row and the tree of layers, against the library's own list of layers."""
 
+import base64
+import io
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from matplotlib import colormaps
+from PIL import Image
 
 import hookviz
 from hookviz.atlas.reading import atlas_of
 from hookviz.drawing.colormaps import COLORMAPS
+from hookviz.drawing.grid import make_grid
+from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
+from hookviz.explorer.layer_choices import layer_tree, previews_of
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View, choices
 from hookviz.language.speaking import speaking
 from hookviz.types import Model
-from tests.explorer.subjects import asked, pinned, subject_of
+from tests.explorer.subjects import Turns, asked, cache, pinned, subject_of
 
 
 @pytest.fixture(scope="module")
@@ -112,3 +122,120 @@ def test_channels_that_are_classes_have_their_names() -> None:
     last = asked(squeezenet, "layers", View(layer="classifier.1"))
     assert (len(last["classes"]), last["classes"][281]) == (1000, "tabby")
     assert asked(squeezenet, "layers", View(layer="features.0"))["classes"] == []
+
+
+def names(parts: list[dict[str, Any]]) -> Iterator[str]:
+    for part in parts:
+        if "name" in part:
+            yield part["name"]
+        yield from names(part.get("parts", []))
+
+
+def test_conv_layers_stand_in_their_stages(model: Model) -> None:
+    layers = hookviz.list_layers(model)
+    facts = layer_tree(model, layers, {}, None, chosen="stem.first.conv", by_block=False)
+    assert list(names(facts["parts"])) == [layer.name for layer in layers]
+    assert {part["stage"] for part in facts["parts"]} == {layer.stage for layer in layers}
+    first = facts["parts"][0]["parts"][0]
+    assert (first["number"], first["short"]) == (1, "first.conv")
+    assert first["shape"] == "7×7 /2 · 32×64×64"
+    assert "unknown" in first["work"]  # no receptive fields were given
+    assert facts["previews"] is None
+
+
+def test_parts_stand_in_their_innermost_block(model: Model) -> None:
+    layers = hookviz.list_layers(model, kind="maps")
+    fields = receptive_fields(model, (3, 128, 128))
+    facts = layer_tree(model, layers, fields, None, chosen="stem", by_block=True)
+    assert sorted(names(facts["parts"])) == sorted(layer.name for layer in layers)
+
+    def check(part: dict[str, Any], parent: str) -> None:
+        assert part["name"].startswith(parent)
+        assert part["short"] == part["name"].removeprefix(parent)
+        for inner in part.get("parts", []):
+            check(inner, f"{part['name']}.")
+
+    for part in facts["parts"]:
+        check(part, "")
+    assert "sees 7×7 px" in next(part["work"] for part in facts["parts"][0]["parts"])
+
+
+def test_a_layers_preview_begins_at_its_corner() -> None:
+    small = np.zeros((3, 4, 4), np.float32)
+    small[2, 0, 0] = 1
+    grid = make_grid(small, scale="channel", aspect=1.0)
+    previews = previews_of(grid, ["a", "b", "c"])
+    assert previews.side == 4
+    assert len(set(previews.corners.values())) == 3
+    assert all(
+        x + 4 <= previews.size[0] and y + 4 <= previews.size[1]
+        for x, y in previews.corners.values()
+    )
+
+
+@pytest.fixture
+def plain_subject(model: Model) -> Subject:
+    return subject_of(model)
+
+
+def rows(parts: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for part in parts:
+        if "name" in part:
+            yield part
+        yield from rows(part.get("parts", []))
+
+
+@pytest.mark.parametrize("listed", ["conv", "maps"])
+def test_each_layer_has_the_mean_of_its_maps(
+    plain_subject: Subject, model: Model, listed: str
+) -> None:
+    facts = asked(plain_subject, "tree", View(layers=listed))
+    names = [each.name for each in hookviz.list_layers(model, kind=listed)]
+    assert sorted(row["name"] for row in rows(facts["parts"])) == sorted(names)
+    previews = facts["previews"]
+    picture = Image.open(io.BytesIO(base64.b64decode(previews["picture"].partition(",")[2])))
+    assert picture.size == tuple(previews["size"])
+    colours = np.asarray(picture.convert("RGB")).astype(int)
+    scale = (colormaps["viridis"](np.linspace(0, 1, 256))[:, :3] * 255).round()
+    capture = hookviz.capture(model, plain_subject.model_input, names)
+    for name in names:
+        left, top = previews["corners"][name]
+        small = colours[top : top + previews["side"], left : left + previews["side"], None]
+        share = np.abs(small - scale).sum(-1).argmin(-1) / 255
+        mean = Image.fromarray(capture[name].values.mean(0).numpy())
+        method = Image.Resampling.BOX if mean.width > 32 else Image.Resampling.NEAREST
+        expected = np.asarray(mean.resize((32, 32), method))
+        expected = (expected - expected.min()) / (np.ptp(expected) or 1)
+        np.testing.assert_allclose(share, expected, atol=0.015)
+
+
+def test_blocks_have_their_parts_inside(plain_subject: Subject) -> None:
+    facts = asked(plain_subject, "tree", View(layer="stage1"))
+    assert facts["chosen"] == "stage1"
+    assert {row["name"] for row in facts["parts"]} >= {"stem", "stage1", "stage2", "stage3", "pool"}
+    convs = asked(plain_subject, "tree", View(layer="stage2.first.conv"))
+    assert convs["chosen"] == "stage2.first.conv"
+    assert [part["stage"] for part in convs["parts"]] == ["stem", "stage1", "stage2", "stage3"]
+    first = next(rows(convs["parts"]))
+    assert first["work"].startswith("sees 7×7 px · ")
+
+
+def test_its_pass_is_run_once(model: Model) -> None:
+    turns = Turns()
+    plain_subject = subject_of(model, take_turn=turns)
+    first = asked(plain_subject, "tree")
+    assert turns.taken == [(model.title, "previews", "")]
+    assert asked(plain_subject, "tree", View(channel=3))["previews"] == first["previews"]
+    asked(plain_subject, "tiles")  # of what is kept
+    assert [kind for _, kind, _ in turns.taken] == ["previews", "capture"]
+
+
+def test_where_little_is_kept_there_are_no_pictures(model: Model) -> None:
+    turns = Turns()
+    small = subject_of(model, take_turn=turns, cache=cache(0.5))
+    assert asked(small, "tree", View(layers="maps"))["previews"] is None
+    assert turns.taken == []
+    middle = subject_of(model, cache=cache(4))
+    previews = asked(middle, "tree", View(layers="maps"))["previews"]
+    if previews is not None:
+        assert set(previews["corners"]) == {each.name for each in hookviz.list_layers(model)}

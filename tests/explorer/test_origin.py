@@ -1,4 +1,4 @@
-"""Why a cell has its value, against a convolution of the recorded input."""
+"""Why a cell has its value, in numbers and as data, against a convolution of the input."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,6 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import hookviz
+from hookviz.explaining.layers.layer_call import LayerCall, explain_cell
+from hookviz.explaining.layers.layer_recorder import record_layer_call
+from hookviz.explorer.origin import cell_sum
 from hookviz.explorer.question import NotThereError
 from hookviz.explorer.view import View
 from hookviz.types import Preprocess
@@ -17,7 +20,7 @@ from hookviz.wording import number
 from tests.attending import plain_pass
 from tests.explorer.asking import ask, floats
 from tests.explorer.subjects import Turns, subject_of, words
-from tests.networks import Tiny, as_model, seeded
+from tests.networks import Tiny, as_model, random_input, seeded
 from tests.token_networks import TOKEN_NETWORKS
 
 
@@ -209,3 +212,54 @@ def test_a_token_of_a_layer_norm_is_told_with_its_mean_and_deviation() -> None:
     )
     assert (facts["rows"], facts["steps"]) == ([], [])
     assert (facts["hasKernel"], facts["canWalk"]) == (False, False)
+
+
+class Wide(nn.Module):
+    """A convolution of nine inputs, and what follows it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spread = nn.Conv2d(3, 9, 1)
+        self.conv = nn.Conv2d(9, 4, 3, stride=2, padding=1)
+        self.norm = nn.BatchNorm2d(4)
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        maps: torch.Tensor = self.norm(self.conv(self.spread(images))).relu()
+        scores: torch.Tensor = self.head(maps.mean((2, 3)))
+        return scores
+
+
+@pytest.fixture
+def wide() -> Wide:
+    return seeded(Wide).eval()
+
+
+@pytest.fixture
+def call(wide: Wide) -> LayerCall:
+    return record_layer_call(as_model(wide), random_input(3), "conv")
+
+
+def test_it_says_that_the_sum_is_the_networks_and_what_followed(
+    wide: Wide, call: LayerCall
+) -> None:
+    facts = cell_sum(explain_cell(call, 0, 0, 0), None, "coolwarm")
+    words = "".join(part for part, _ in facts["sum"])
+    assert words.endswith("as the network computed")
+    assert "bias" in dict(facts["sum"])
+    assert dict(facts["sum"])["bias"].startswith("One learned number")
+    norm, relu = ("".join(part for part, _ in step) for step in facts["steps"])
+    assert norm.startswith("BatchNorm2d norm (value − ")
+    assert "relu" in relu.lower()
+
+
+def test_a_sum_of_few_inputs_has_no_rest() -> None:
+    model = as_model(seeded(Wide).eval())
+    facts = cell_sum(
+        explain_cell(record_layer_call(model, random_input(1), "spread"), 1, 5, 5),
+        None,
+        "PuOr",
+    )
+    assert len(facts["rows"]) == 3
+    assert facts["rest"] == ""
+    assert facts["colours"] == "PuOr"

@@ -1,19 +1,25 @@
-"""The photograph, against Pillow's own resizing, and the crop in shares of it."""
+"""The photograph against Pillow's resizing, and what each cell sees of it."""
 
 import io
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from torch import nn
+from torchvision.models.vision_transformer import VisionTransformer
 
 import hookviz
+from hookviz.drawing.overlay import on_picture
+from hookviz.explaining.receptive_fields.receptive_field import ReceptiveField, receptive_fields
 from hookviz.explorer.given import subject_given
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.types import Preprocess
-from tests.explorer.subjects import asked, subject_of, whole
+from tests.explorer.subjects import asked, subject_of, whole, words
+from tests.networks import as_model, seeded
+from tests.token_networks import TOKEN_NETWORKS
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +80,167 @@ def test_of_an_animation_it_is_the_frame_that_is_shown(layer: str, frame: int, l
     # of two frames the second stands for the last three of six, in whose middle is the fifth
     assert abs(seen - level) <= 2
     assert not asked(subject_given(model, "assets/samples/cat.jpg"), "layers", view)["moves"]
+
+
+SIDE = 480
+
+
+@pytest.fixture(scope="module")
+def oblong() -> Subject:
+    """A photograph of which the network sees the middle."""
+    return subject_of(hookviz.load_model("squeezenet1_1", weights="random"), "cat")
+
+
+def field_of(subject: Subject, step: str) -> ReceptiveField:
+    return receptive_fields(subject.model, tuple(subject.model_input.tensor.shape[1:]))[step]
+
+
+def box_on_picture(subject: Subject, step: str, cell: tuple[int, int]) -> tuple[int, ...]:
+    crop = subject.model_input.crop
+    assert crop is not None
+    return on_picture(field_of(subject, step).box(*cell), crop, subject.image, (SIDE, SIDE))
+
+
+@pytest.mark.parametrize("layer", ["features.0", "features.6.squeeze", "classifier.1"])
+def test_a_cells_frame_is_where_it_was_drawn(oblong: Subject, layer: str) -> None:
+    facts = asked(oblong, "field", View(layer=layer))
+    rows, columns = field_of(oblong, layer).cells
+    assert (len(facts["rows"]), len(facts["columns"]), facts["boxes"]) == (rows, columns, None)
+    for row, column in ((0, 0), (rows // 2, columns // 3), (rows - 1, columns - 1)):
+        top, bottom = facts["rows"][row]
+        left, right = facts["columns"][column]
+        expected = box_on_picture(oblong, layer, (row, column))
+        np.testing.assert_allclose(
+            np.array([top, left, bottom, right]) * SIDE, expected, atol=0.5000001
+        )
+
+
+def test_it_says_what_the_layer_is_and_what_is_framed(oblong: Subject) -> None:
+    facts = asked(oblong, "field")
+    assert words(facts["facts"]).startswith(
+        "conv layer 1 of 26 · 3×3 convolution · stride 2 · 3 → 64"
+    )
+    assert words(facts["says"]) == "framed: what the cell sees, 3×3 px"
+    assert facts["size"] == [3, 3]
+    assert any(sentence for _, sentence in facts["says"])
+    block = asked(oblong, "field", View(layer="features.3"))
+    names = [each.name for each in hookviz.list_layers(oblong.model, kind="maps")]
+    number = names.index("features.3") + 1
+    assert words(block["facts"]).startswith(f"layer {number} of {len(names)} · Fire · 64 → 128")
+
+
+def test_the_step_that_is_shown_is_framed(oblong: Subject) -> None:
+    facts = asked(oblong, "field", View(after="MaxPool2d"))
+    assert facts["size"] == [7, 7]
+    assert len(facts["rows"]) == field_of(oblong, "features.2").cells[0]
+    assert words(facts["facts"]).startswith("conv layer 1 of 26")
+    assert words(facts["facts"]).endswith("sees 3×3 px")  # the layer itself
+
+
+class Turned(nn.Module):
+    """Rows and columns change places in a half of the map."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 2, 3, padding=1)
+        self.mixed = nn.Identity()
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        maps = self.conv(images)
+        turned = torch.cat([maps[..., :8], maps[..., 8:].transpose(2, 3).reshape(1, 2, 16, 8)], 3)
+        result: torch.Tensor = self.mixed(turned)
+        return result
+
+
+def test_where_a_cells_place_is_not_its_row_and_column_each_has_a_box() -> None:
+    subject = subject_of(as_model(seeded(Turned).eval()))
+    facts = asked(subject, "field", View(layer="mixed"))
+    field = field_of(subject, "mixed")
+    if facts["boxes"] is None:
+        pytest.fail("this network is no example of it any more")
+    crop = subject.model_input.crop
+    assert crop is not None
+    scale = (crop.bottom - crop.top) / crop.height
+    size = np.array([subject.image.height, subject.image.width] * 2)
+    for row in range(16):
+        for column in range(16):
+            expected = np.array(field.box(row, column)) * scale
+            expected += np.array([crop.top, crop.left] * 2)
+            np.testing.assert_allclose(facts["boxes"][row][column], expected / size, rtol=1e-9)
+    assert facts["rows"] is facts["columns"] is None
+
+
+class Leaning(nn.Module):
+    """Columns of a map go down, the further to the right the further."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 2, 3, padding=1)
+        self.mixed = nn.Identity()
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        columns = [each.roll(at, 2) for at, each in enumerate(self.conv(images).split(1, 3))]
+        result: torch.Tensor = self.mixed(torch.cat(columns, 3))
+        return result
+
+
+def test_where_rows_alone_lean_each_cell_has_a_box() -> None:
+    subject = subject_of(as_model(seeded(Leaning).eval()))
+    facts = asked(subject, "field", View(layer="mixed"))
+    assert facts["rows"] is None
+    assert facts["boxes"][5][5][:2] != facts["boxes"][5][0][:2]
+    top, bottom = (field_of(subject, "mixed").box(5, 5)[side] for side in (0, 2))
+    assert np.array(facts["boxes"][5][5])[[0, 2]] * 16 == pytest.approx([top, bottom])
+
+
+def test_what_is_not_known_is_none(oblong: Subject) -> None:
+    unknown = replace(oblong, model_input=replace(oblong.model_input, crop=None))
+    facts = asked(unknown, "field")
+    assert facts["rows"] is facts["columns"] is facts["boxes"] is None
+    assert facts["says"] == []
+    assert facts["size"] == [3, 3]
+
+
+def test_what_sees_all_of_any_image_has_no_size() -> None:
+    class Pooled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 2, 3, padding=1)
+            self.scale = nn.Identity()
+
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            maps = self.conv(images)
+            scaled: torch.Tensor = self.scale(maps * maps.mean((2, 3), keepdim=True))
+            return scaled
+
+    facts = asked(subject_of(as_model(seeded(Pooled).eval())), "field", View(layer="scale"))
+    assert facts["size"] is None
+    assert words(facts["says"]) == "framed: what the cell sees, all of the image"
+    assert facts["rows"][3] == pytest.approx([0, 1])
+
+
+def test_tokens_are_told_as_patches_and_what_stands_before_them() -> None:
+    network = seeded(lambda: VisionTransformer(32, 8, 1, 2, 24, 48, num_classes=5))
+    subject = subject_of(hookviz.wrap(network, Preprocess(32, 32)))
+    said = words(asked(subject, "field", View(layer="encoder.dropout"))["facts"])
+    assert "24 channels of 4×4 patches and a class token · sees 8×8 px" in said
+    behind = words(asked(subject, "field", View(layer="encoder.ln"))["facts"])
+    assert "attention mixes all patches: sees all of the image" in behind
+    framed = words(asked(subject, "field", View(layer="encoder.ln"))["says"])
+    assert framed.endswith("sees, all of the image, for attention mixes all patches")
+
+
+def test_windows_of_attention_are_told_as_the_most_that_is_seen() -> None:
+    case = TOKEN_NETWORKS["timm's Swin"]
+    subject = subject_of(model := case.model())
+    given = replace(subject.model_input, tensor=case.image())
+    subject = replace(subject, model=model, model_input=given)
+    facts = asked(subject, "field", View(layer=case.layers[1]))
+    assert "sees at most 8×8 px, by attention in windows" in words(facts["facts"])
+    assert words(facts["says"]).endswith("sees, at most 8×8 px, by attention in windows")
+
+
+def test_channels_last_are_told() -> None:
+    subject = subject_of(hookviz.load_model("convnext_tiny", "random"))
+    said = words(asked(subject, "field", View(layer="features.5.3.block.3"))["facts"])
+    assert "384 → 1,536 channels of 14×14 · channels last" in said

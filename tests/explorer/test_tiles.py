@@ -14,10 +14,13 @@ from PIL import Image
 
 import hookviz
 from hookviz.atlas.reading import atlas_of
+from hookviz.errors import HookVizError
 from hookviz.explorer.question import Answer
 from hookviz.explorer.subject import Subject
+from hookviz.explorer.tiles import both_seen
 from hookviz.explorer.view import View
-from hookviz.types import Model
+from hookviz.types import Capture, Model
+from hookviz.wording import percent
 from tests.explorer.subjects import asked, pinned, subject_of, whole, words
 
 
@@ -148,7 +151,7 @@ def test_a_pair_has_the_tiles_of_both(subject: Subject, shown: str, face: str) -
         },
         "alike": True,
         "hint": "Hold F to flip between the two.",
-        "seen": [],  # see tests/explorer/test_both_seen.py
+        "seen": [],  # see tests/explorer/test_tiles.py
         "warning": "",
     }
 
@@ -238,3 +241,47 @@ def test_patches_take_the_place_of_maps(model: Model) -> None:
     assert not asked(replace(subject, atlas=None), "tiles", View(patches=True))["isPatches"]
     pair = replace(subject, pinned=pinned(subject, "stem"))
     assert not asked(pair, "tiles", View(patches=True))["isPatches"]
+
+
+LAYER = "stem.first.conv"
+
+
+@pytest.fixture(scope="module")
+def shapes_subject() -> Subject:
+    return subject_of(hookviz.load_model("shapesnet"))
+
+
+def captured(shapes_subject: Subject) -> Capture:
+    return hookviz.capture(shapes_subject.model, shapes_subject.model_input)
+
+
+def test_either_side_has_its_picture_and_its_classes(shapes_subject: Subject) -> None:
+    other = subject_of(shapes_subject.model, "heart")
+    runs = []
+
+    def run() -> Capture:
+        runs.append(1)
+        return captured(other)
+
+    of_pair = replace(shapes_subject, pinned=replace(pinned(other, LAYER), run=run))
+    a, b = both_seen(of_pair, captured(shapes_subject))
+    assert (a["name"], b["name"]) == ("A", "B")
+    for side, of in ((a, other), (b, shapes_subject)):
+        label, chance = captured(of).predictions(1)[0]
+        assert side["classes"][0] == f"{label} {percent(chance)}"
+        assert side["picture"].startswith("data:image/png;base64,")
+    assert a["picture"] != b["picture"]
+    both_seen(of_pair, captured(shapes_subject))
+    assert len(runs) == 1  # it is kept
+
+
+def test_without_a_there_is_nothing_and_one_that_is_gone_is_left_to_its_maps(
+    shapes_subject: Subject,
+) -> None:
+    assert both_seen(shapes_subject, captured(shapes_subject)) == []
+
+    def gone() -> Capture:
+        raise HookVizError("gone")
+
+    lost = replace(pinned(shapes_subject, LAYER, link="lost"), run=gone)
+    assert both_seen(replace(shapes_subject, pinned=lost), captured(shapes_subject)) == []

@@ -1,4 +1,4 @@
-"""The whole network in one answer, against the trace and the captures."""
+"""The whole network as an answer, and why a class, against the library's numbers."""
 
 import io
 from collections.abc import Iterator
@@ -10,11 +10,14 @@ import torch
 from PIL import Image
 
 import hookviz
-from hookviz.explaining.followed_pass import follow_pass
-from hookviz.explorer.question import Answer
+from hookviz.errors import HookVizError
+from hookviz.explaining.network_map.class_paths import ClassPaths, class_paths, shares_of
+from hookviz.explaining.network_map.followed_pass import follow_pass
+from hookviz.explorer.answering import answer as answer_question
+from hookviz.explorer.question import Answer, NotThereError, Question
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
-from tests.explorer.subjects import subject_of, whole
+from tests.explorer.subjects import asked, subject_of, whole
 
 
 @pytest.fixture(scope="module")
@@ -76,3 +79,100 @@ def test_classes_stand_at_the_end(subject: Subject, answer: Answer) -> None:
 def test_what_is_kept_needs_no_turn(subject: Subject, answer: Answer) -> None:
     again = whole(subject, "whole", View(channel=3))
     assert again.facts["network"] == answer.facts["network"]
+
+
+CLASS = 3
+
+
+def why(subject: Subject, number: object) -> Answer:
+    return answer_question(subject, View(), Question("why", {"class": number}))
+
+
+@pytest.fixture(scope="module")
+def told(subject: Subject) -> Answer:
+    return why(subject, CLASS)
+
+
+@pytest.fixture(scope="module")
+def paths(subject: Subject) -> ClassPaths:
+    return class_paths(subject.model, subject.model_input, CLASS)
+
+
+def number_of(paths: ClassPaths, name: str) -> int:
+    return [str(step.address) for step in paths.trace.steps].index(name) + 1
+
+
+def test_layers_have_the_channels_that_speak_most_for_the_class(
+    told: Answer, paths: ClassPaths
+) -> None:
+    layers = told.facts["layers"]
+    assert {"stem.first.conv", "stage2", "stage3.relu_out"} <= layers.keys()
+    for name in ("stem.first.conv", "stage3.second.norm"):
+        shares = shares_of(paths.steps[number_of(paths, name)])
+        expected = shares.topk(3)
+        assert layers[name]["channels"] == expected.indices.tolist()
+        first = layers[name]["shares"][:3]
+        assert [channel for channel, _ in first] == expected.indices.tolist()
+        assert [share for _, share in first] == pytest.approx(expected.values.tolist(), abs=1e-4)
+
+
+def test_its_small_maps_are_of_those_channels(subject: Subject, told: Answer) -> None:
+    picture = np.asarray(Image.open(io.BytesIO(told.data)).convert("RGB")).astype(int)
+    name, sprite = "stem.first.conv", told.facts["sprite"]
+    card = told.facts["layers"][name]
+    at, (down, across), (rows, columns) = card["tile"], sprite["pitch"], sprite["tile"]
+    top, left = at // sprite["columns"] * down, at % sprite["columns"] * across
+    tile = picture[top : top + rows, left : left + columns]
+    values = hookviz.capture(subject.model, subject.image, name)[name].values
+    small = torch.nn.functional.adaptive_avg_pool2d(
+        values[card["channels"][0]][None], (rows, columns)
+    )
+    redness = tile[..., 0] - tile[..., 2]
+    assert np.corrcoef(redness.ravel(), small.numpy().ravel())[0, 1] > 0.9
+
+
+def parts_of(part: Any) -> dict[str, Any]:
+    found = {part["name"] or "/": part}
+    for each in part.get("parts", ()):
+        found |= parts_of(each)
+    return found
+
+
+def test_lines_are_those_of_the_map_and_add_up(subject: Subject, told: Answer) -> None:
+    parts = parts_of(asked(subject, "whole")["network"])
+    blocks = told.facts["blocks"]
+    assert blocks.keys() == {name for name, part in parts.items() if "parts" in part}
+    for name, lines in blocks.items():
+        drawn = {
+            tuple(None if at < 0 else parts[name]["parts"][at]["name"] for at in line[:2])
+            for line in parts[name]["lines"]
+        }
+        assert {(begin, end) for begin, end, _ in lines} <= drawn
+        leaving = sum(share for _, end, share in lines if end is None)
+        entering = sum(share for begin, _, share in lines if begin is None)
+        assert entering == pytest.approx(leaving, abs=1e-3)
+    whole = [share for begin, _, share in blocks["/"] if begin is None]
+    assert sum(whole) == pytest.approx(1, abs=1e-3)
+
+
+def test_ways_name_the_layer_that_made_each_channel(told: Answer, paths: ClassPaths) -> None:
+    assert len(told.facts["ways"]) == len(paths.ways) == 3
+    for way, known in zip(told.facts["ways"], paths.ways, strict=True):
+        told_steps = [(step["name"], step["channel"]) for step in reversed(way["steps"])]
+        convs = [
+            (str(paths.trace.steps[step.step - 1].address), step.channel)
+            for step in known
+            if paths.trace.steps[step.step - 1].kind == "Conv2d"
+        ]
+        made_anew = [each for at, each in enumerate(convs) if not at or each[1] != convs[at - 1][1]]
+        assert told_steps == made_anew
+        assert way["steps"][0]["share"] == pytest.approx(known[-1].share)
+
+
+def test_a_class_that_is_not_there_is_refused(subject: Subject) -> None:
+    for number in (99, -1, "star", None):
+        with pytest.raises(NotThereError, match="its classes are 0 to"):
+            why(subject, number)
+    headless = hookviz.wrap(torch.nn.Sequential(torch.nn.Conv2d(3, 2, 3), torch.nn.Flatten(2)))
+    with pytest.raises(HookVizError, match="puts out no class scores"):
+        why(subject_of(headless, "star"), 0)

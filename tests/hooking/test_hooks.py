@@ -1,7 +1,7 @@
-from collections import namedtuple
+from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from hookviz.errors import UnknownLayerError
 from hookviz.hooking import hooks
+from hookviz.hooking.hooks import map_tensors
 from tests.networks import Tiny, hook_count, random_input, seeded
 
-Pair = namedtuple("Pair", ["left", "right"])
+NamedPair = namedtuple("NamedPair", ["left", "right"])
 
 
 @dataclass
@@ -42,7 +43,7 @@ def test_the_network_itself_has_no_name() -> None:
 
 def test_tensors_in_walks_nested_outputs() -> None:
     a, b, c, d = (torch.full((1,), float(number)) for number in range(4))
-    nested = {"top": (a, [b, None]), "pair": Pair(c, "text"), "box": Boxed(d)}
+    nested = {"top": (a, [b, None]), "pair": NamedPair(c, "text"), "box": Boxed(d)}
     found = list(hooks.tensors_in(nested))
     assert [path for path, _ in found] == [
         ("top", "0"),
@@ -133,3 +134,28 @@ def test_what_is_no_layer_is_refused_with_the_nearest(name: str) -> None:
     with pytest.raises(UnknownLayerError) as caught, hooks.observe(Nested(), [name], print):
         pytest.fail("the block must not run")
     assert set(caught.value.nearest) <= {"block", "block.0", "block.1", "alias"}
+
+
+class Pair(NamedTuple):
+    maps: Tensor
+    size: int
+
+
+@dataclass(frozen=True)
+class Boxes:
+    scores: Tensor
+    name: str
+
+
+def test_an_output_keeps_its_form() -> None:
+    one = torch.ones(2)
+    output = OrderedDict(pair=Pair(one, 3), listed=[one, None], boxes=Boxes(one, "boxes"))
+    found = map_tensors(output, lambda tensor: tensor + 1)
+    assert isinstance(found, OrderedDict)
+    assert isinstance(found["pair"], Pair)
+    assert found["pair"].size == 3
+    assert found["listed"][1] is None
+    assert found["boxes"].name == "boxes"
+    for tensor in (found["pair"].maps, found["listed"][0], found["boxes"].scores):
+        assert tensor.tolist() == [2, 2]
+    assert one.tolist() == [1, 1]

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import nn
 import hookviz
 from hookviz.errors import ModelError, UnknownLayerError
 from hookviz.hooking.modules import (
+    SharedBlock,
     compiled_parts,
     module_named,
     named_modules,
@@ -178,3 +180,43 @@ for look in (hookviz.on_gradients, hookviz.watch, lambda network: hookviz.observ
 assert "torch._dynamo" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def counted() -> tuple[SharedBlock, list[str]]:
+    """A block, and what it has done and undone."""
+    done: list[str] = []
+
+    def begin() -> Callable[[], object]:
+        done.append("begun")
+        return lambda: done.append("undone")
+
+    return SharedBlock(begin), done
+
+
+def test_the_first_makes_the_change_and_the_last_undoes_it() -> None:
+    block, done = counted()
+    with block, block:
+        assert done == ["begun"]
+    assert done == ["begun", "undone"]
+    with pytest.raises(KeyboardInterrupt), block:
+        raise KeyboardInterrupt
+    assert done == ["begun", "undone"] * 2
+
+
+def test_threads_share_a_block() -> None:
+    block, done = counted()
+    inside, goes_on = threading.Event(), threading.Event()
+
+    def stay() -> None:
+        with block:
+            inside.set()
+            assert goes_on.wait(20)
+
+    thread = threading.Thread(target=stay)
+    with block:
+        thread.start()
+        assert inside.wait(20)
+    assert done == ["begun"]  # the other thread is in it
+    goes_on.set()
+    thread.join(20)
+    assert done == ["begun", "undone"]

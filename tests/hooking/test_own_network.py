@@ -20,7 +20,7 @@ import hookviz
 from hookviz.capturing.cache import Budget
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import differentiable, private_replica
-from hookviz.hooking.own_network import own_network
+from hookviz.hooking.own_network import generators, own_network, put_generators_back
 from hookviz.types import Model
 from tests.networks import Tiny, as_model, hook_count, random_input, seeded
 
@@ -445,3 +445,16 @@ def test_a_network_that_ends_python_is_an_error_of_its_own(error: type[BaseExcep
 
     with ThreadPoolExecutor(1) as pool, pytest.raises(hookviz.ModelError, match="ends Python"):
         pool.submit(look).result()
+
+
+def test_the_same_numbers_come_again() -> None:
+    before = generators()
+    drawn = []
+    for _ in range(2):
+        put_generators_back(before)
+        numpys = float(np.random.rand())
+        drawn.append((torch.rand(3).tolist(), random.random(), numpys))
+    assert drawn[0] == drawn[1]
+    assert generators() != before
+    put_generators_back(before)
+    assert generators() == before

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrizations, weight_norm
 
 import hookviz
-from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
 from hookviz.hooking import replicas
 from tests.networks import Tiny, random_input, seeded
 

@@ -8,11 +8,11 @@ from torch import nn
 import hookviz
 from hookviz.drawing.attention_panel import AttentionPanel
 from hookviz.drawing.panels import TextPanel
-from hookviz.hooking.attention_weights import multi_head_weights
+from hookviz.hooking.attention_calls import multi_head_weights
 from hookviz.types import Model
 from tests.attending import Patches, model_of, vit
 from tests.codegen.script_cases import PVT, ScriptCase
-from tests.explaining.test_attention_places import Pooled, swin
+from tests.explaining.attention.test_places import Pooled, swin
 from tests.networks import as_model, random_input, seeded
 
 SCRIPTS = (ScriptCase({"rollout": False}, PVT, 1e-6),)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.drawing.panels import TextPanel
-from hookviz.explaining import part_changes
+from hookviz.explaining.patching import part_changes
 from hookviz.types import Model
 from tests.codegen.script_cases import (
     RESNET,

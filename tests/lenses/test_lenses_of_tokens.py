@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 import hookviz
-from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
 from tests.attending import plain_pass
 from tests.token_networks import TOKEN_NETWORKS, TokenNetwork
 

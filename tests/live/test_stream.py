@@ -14,7 +14,7 @@ import hookviz
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.overlay import on_picture
 from hookviz.drawing.tile_facts import tile_facts
-from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
 from hookviz.hooking import replicas
 from hookviz.images import reading
 from hookviz.language.naming import class_label

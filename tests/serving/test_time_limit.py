@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import hookviz
-from hookviz.explaining.layer_recorder import record_layer_call
+from hookviz.explaining.layers.layer_recorder import record_layer_call
 from hookviz.images.samples import samples
 from hookviz.models.loading import load_checkpoint
 from hookviz.serving.time_limit import TimeLimit, TooLongError

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hookviz.explorer.client_facts import DARK, LIGHT
+from hookviz.explorer.client_files import DARK, LIGHT
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import ALL_OF_IT, View
 from hookviz.standalone.client_page import CLIENT

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from torch import nn
 
-from hookviz.explaining.cell_sum import explain_cell
-from hookviz.explaining.layer_call import LayerCall
-from hookviz.explaining.layer_recorder import record_layer_call
+from hookviz.explaining.layers.layer_call import LayerCall, explain_cell
+from hookviz.explaining.layers.layer_recorder import record_layer_call
 from hookviz.explorer import client_files
-from hookviz.explorer.cell_sum import cell_sum
+from hookviz.explorer.origin import cell_sum
 from hookviz.language.catalogs import signs
 from hookviz.language.speaking import speaking
 from hookviz.standalone.any_cell import call_facts, followed

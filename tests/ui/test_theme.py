@@ -15,7 +15,7 @@ from hookviz.drawing.colormaps import (
     PROJECTED_SIGNED,
 )
 from hookviz.drawing.palette import palette_of
-from hookviz.explorer.client_facts import DARK
+from hookviz.explorer.client_files import DARK
 from hookviz.ui.theme import diverging, sequential, sign_words, style
 
 

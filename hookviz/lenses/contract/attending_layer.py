@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hookviz.errors import UnknownLayerError
-from hookviz.explaining.attending import attending_layers, no_attention_error
+from hookviz.explaining.attention.weights import attending_layers, no_attention_error
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.parameters import LensSubject, Parameter
 

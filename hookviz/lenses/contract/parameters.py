@@ -16,7 +16,7 @@ from hookviz.errors import (
     UnknownLayerError,
     shorten,
 )
-from hookviz.explaining.named_class import class_number
+from hookviz.explaining.scores.scoring import class_number
 from hookviz.hooking.function_calls import no_module
 from hookviz.hooking.selection import PATTERN, select
 from hookviz.images.samples import samples

@@ -20,7 +20,7 @@ from hookviz.errors import (
     nearest_names,
     one_of,
 )
-from hookviz.hooking.default_device import with_numbers
+from hookviz.hooking.device import with_numbers
 from hookviz.language.saying import joined, say
 from hookviz.lenses.contract.asked_part import (
     LIKE,

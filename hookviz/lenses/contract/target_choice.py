@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from hookviz.errors import SettingError
-from hookviz.explaining.attribution_target import AttributionTarget
+from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Subject
 from hookviz.lenses.contract.parameters import (

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.errors import ModelError
-from hookviz.explaining.attention import attention
+from hookviz.explaining.attention.weights import attention
 from hookviz.language.saying import say
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.types import TOKENS

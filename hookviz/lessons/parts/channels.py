@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from hookviz.drawing.pictures import Resampling, kernel_picture, resize
-from hookviz.explaining.conv_kernels import conv_kernels
+from hookviz.explaining.layers.conv_kernels import conv_kernels
 from hookviz.language.saying import localised, say
 from hookviz.lessons.hunt import Hunt, read_hunt
 from hookviz.lessons.kernels import PRESETS, TITLES, same_size_map

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hookviz.errors import UnknownLayerError
-from hookviz.explaining.receptive_field import ReceptiveField
+from hookviz.explaining.receptive_fields.receptive_field import ReceptiveField
 from hookviz.language.saying import say
 from hookviz.lessons.chances import chance
 from hookviz.lessons.layers import PLACES, convs_of, layer_of, receptive_field_of

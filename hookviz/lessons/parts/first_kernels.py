@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hookviz.errors import ModelError
-from hookviz.explaining.conv_kernels import Kernels, conv_kernels
+from hookviz.explaining.layers.conv_kernels import Kernels, conv_kernels
 from hookviz.language.saying import mark
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.part import Fact, LessonScene, Options, Part

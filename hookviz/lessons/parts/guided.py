@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hookviz.explaining.attribution import input_gradient
-from hookviz.explaining.attribution_target import AttributionTarget
+from hookviz.explaining.attribution.gradients import input_gradient
+from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.language.saying import mark
 from hookviz.lessons.maps import Map, correlation
 from hookviz.lessons.part import Fact, LessonScene, Options, Part

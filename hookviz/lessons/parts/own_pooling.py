@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from hookviz.explaining.poolings import Pooling, poolings
+from hookviz.explaining.layers.poolings import Pooling, poolings
 from hookviz.language.saying import mark, say
 from hookviz.lessons.part import Fact, LessonScene, Options, Part
 from hookviz.wording import times

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hookviz.explaining.without_relu import without_relu
+from hookviz.explaining.scores.without_relu import without_relu
 from hookviz.language.saying import say, say_count
 from hookviz.lessons.chances import chance
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice

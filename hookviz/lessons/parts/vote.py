@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from hookviz.capturing import engine
 from hookviz.errors import ModelError
-from hookviz.explaining.class_vote import ClassVote, class_vote
+from hookviz.explaining.scores.class_vote import ClassVote, class_vote
 from hookviz.language.saying import say
 from hookviz.lessons.chances import chance, ratio
 from hookviz.lessons.layers import layer_of

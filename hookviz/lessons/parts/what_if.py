@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from hookviz.drawing.statistics import Levels
-from hookviz.explaining.adversarial import adversarial_input
-from hookviz.explaining.smallest_change import class_to_make
+from hookviz.explaining.scores.adversarial import adversarial_input, class_to_make
 from hookviz.images.preprocess import check_repaints, repainted
 from hookviz.language.saying import mark, say
 from hookviz.lessons.chances import chance

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from hookviz.explorer.client_facts import client_fields
+from hookviz.explorer.client_files import client_fields
 from hookviz.ui.components.files import show
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.drawing.grid import Grid
-from hookviz.explorer.channel_map import channel_map
+from hookviz.explorer.encoding import channel_map
 from hookviz.ui.components.files import show
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from hookviz.explaining.layer_call import LayerCall
-from hookviz.explorer.kernel_walk import kernel_walk
+from hookviz.explaining.layers.layer_call import LayerCall
+from hookviz.explorer.kernel import kernel_walk
 from hookviz.ui.components.files import show
 
 _SECONDS = 10  # in which a map is filled

@@ -5,7 +5,7 @@ import streamlit as st
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.drawing.panels import GridPanel
 from hookviz.errors import HookVizError
-from hookviz.explaining.channel_mask import ChannelMask, copied_bytes
+from hookviz.explaining.patching.channel_mask import ChannelMask, copied_bytes
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import LensResult
 from hookviz.types import ActivationKey, Model

@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl, urlencode
 import streamlit as st
 
 from hookviz.errors import HookVizError, shorten
-from hookviz.explaining.channel_mask import ChannelMask, read_channel_mask
+from hookviz.explaining.patching.channel_mask import ChannelMask, read_channel_mask
 from hookviz.images.samples import samples
 from hookviz.language.saying import say
 from hookviz.models import catalog, user_models

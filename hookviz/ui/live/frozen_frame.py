@@ -10,7 +10,7 @@ import streamlit as st
 
 from hookviz.classroom.link_parameters import LIVE
 from hookviz.errors import HookVizError
-from hookviz.explorer.held_scale import held_in_view
+from hookviz.explorer.drawn import held_in_view
 from hookviz.language.saying import say
 from hookviz.live.frames import MOST_BYTES
 from hookviz.live.streams import streams

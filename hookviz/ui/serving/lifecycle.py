@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from hookviz.capturing import engine
 from hookviz.drawing.grid import make_grid
-from hookviz.explaining.receptive_field import receptive_fields
+from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
 from hookviz.images.samples import samples
 from hookviz.language.saying import say
 from hookviz.models import catalog, timm_models, user_models

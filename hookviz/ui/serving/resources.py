@@ -20,7 +20,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
 from hookviz.classroom.classes import class_activations
-from hookviz.explaining.channel_mask import copied_bytes, mask_channels
+from hookviz.explaining.patching.channel_mask import copied_bytes, mask_channels
 from hookviz.hooking.network_state import unchanged
 from hookviz.images import reading
 from hookviz.images.choices import Choices

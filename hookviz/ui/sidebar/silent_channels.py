@@ -7,7 +7,7 @@ from dataclasses import replace
 import streamlit as st
 
 from hookviz.errors import SettingError, UnknownLayerError
-from hookviz.explaining.channel_mask import read_channel_mask
+from hookviz.explaining.patching.channel_mask import read_channel_mask
 from hookviz.language.saying import say
 from hookviz.ui.link import update_link
 from hookviz.ui.serving import resources

@@ -5,7 +5,7 @@ from torch import nn
 import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.errors import HookVizError, ModelError, SettingError
-from hookviz.explaining.attribution_target import AttributionTarget
+from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.lenses.contract.lens import Subject
 from hookviz.lenses.contract.target_choice import (
     TARGET_CHOICES,

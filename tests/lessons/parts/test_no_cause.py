@@ -3,7 +3,7 @@
 import numpy as np
 
 import hookviz
-from hookviz.explaining.channel_mask import ChannelMask, mask_channels
+from hookviz.explaining.patching.channel_mask import ChannelMask, mask_channels
 from hookviz.lessons.chances import chance
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.parts.no_cause import PART, class_channels

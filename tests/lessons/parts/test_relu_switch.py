@@ -2,7 +2,7 @@
 
 import torch
 
-from hookviz.explaining.without_relu import without_relu
+from hookviz.explaining.scores.without_relu import without_relu
 from hookviz.lessons.parts.relu_switch import OFF, ON, PART, switched_off
 from tests.lessons.parts.scenes import cat, star, with_defaults
 

@@ -6,8 +6,8 @@ import torch
 
 import hookviz
 from hookviz.errors import HookVizError
-from hookviz.explaining.adversarial import adversarial_input
-from hookviz.explaining.channel_mask import mask_channels, read_channel_mask
+from hookviz.explaining.patching.channel_mask import mask_channels, read_channel_mask
+from hookviz.explaining.scores.adversarial import adversarial_input
 from hookviz.lessons.chances import chance as written
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.maps import maps_before_and_after, moved

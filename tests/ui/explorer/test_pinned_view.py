@@ -35,7 +35,8 @@ st.session_state["links"] = links
 SILENT = PIN_TWICE.replace(
     '"yours", file)', '"random", mask=ChannelMask("conv", (number,)))'
 ).replace(
-    "import reading", "import reading\nfrom hookviz.explaining.channel_mask import ChannelMask"
+    "import reading",
+    "import reading\nfrom hookviz.explaining.patching.channel_mask import ChannelMask",
 )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hookviz.explaining.channel_mask import read_channel_mask
+from hookviz.explaining.patching.channel_mask import read_channel_mask
 from hookviz.explorer.subject import Colours
 from hookviz.ui.serving.explorer_sessions import (
     ExplorerSessions,

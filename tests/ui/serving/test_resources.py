@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from torch import Tensor
 
 from hookviz.capturing.cache import Budget
-from hookviz.explaining.channel_mask import ChannelMask
+from hookviz.explaining.patching.channel_mask import ChannelMask
 from hookviz.models import catalog, shapesnet
 from hookviz.serving import capacity
 from hookviz.serving.time_limit import TimeLimit, TooLongError

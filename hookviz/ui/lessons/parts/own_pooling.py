@@ -6,7 +6,7 @@ from html import escape
 import numpy as np
 import streamlit as st
 
-from hookviz.explaining.poolings import Pooling
+from hookviz.explaining.layers.poolings import Pooling
 from hookviz.language.saying import say
 from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.own_pooling import PICKED, own_poolings, told

@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from hookviz.drawing.pictures import encode_png
-from hookviz.explaining.conv_kernels import Kernels
+from hookviz.explaining.layers.conv_kernels import Kernels
 from hookviz.language.saying import say
 from hookviz.lessons.part import LessonScene, Options
 from hookviz.lessons.parts.first_kernels import in_colour

@@ -9,7 +9,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from hookviz.drawing.panels import ChartPanel
-from hookviz.explaining.class_vote import ClassVote
+from hookviz.explaining.scores.class_vote import ClassVote
 from hookviz.language.naming import listed_label
 from hookviz.language.saying import say
 from hookviz.lessons.maps import strongest_first

@@ -1,0 +1,98 @@
+"""Read a conv layer's kernels as it uses them, and find near-duplicates among them.
+
+Kernels are compared by the cosine of the angle between them, ``⟨a, b⟩ / (‖a‖ · ‖b‖)``: 1 for the
+same kernel at any strength, −1 for its opposite. First layers of trained networks hold many
+opposite pairs (Shang et al., "Understanding and Improving Convolutional Neural Networks via
+Concatenated Rectified Linear Units", ICML 2016, section 2.1).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from hookviz.hooking import hooks
+from hookviz.hooking.device import device_and_dtype
+from hookviz.hooking.forward_pass import private_replica
+from hookviz.hooking.torch_functions import EveryFunction
+from hookviz.types import LayerInfo, Model, Progress
+
+_CONVOLUTIONS = frozenset(f"conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3))
+
+Floats = NDArray[np.float64]
+Kernels = NDArray[np.float32]
+"""``(output channels, inputs per kernel, taps down, taps across)``."""
+
+
+def conv_kernels(model: Model, info: LayerInfo) -> Kernels:
+    """Return a conv layer's weights as used, after weight norm and the like."""
+    with private_replica(model) as replica:
+        module = replica.get_submodule(info.name)
+        assert isinstance(module.weight, Tensor)
+        catcher = _WeightCatcher()
+        device, dtype = device_and_dtype(replica)
+        try:
+            with catcher:  # some layers make their weights anew in every call: ask for one call
+                module(torch.zeros(1, *info.input_shape, device=device, dtype=dtype))
+        except (hooks.StopForward, Exception):  # noqa: BLE001, S110 - then as it is stored
+            pass
+        used = module.weight if catcher.weight is None else catcher.weight
+        weight = used.detach().to("cpu", torch.float32, copy=True)
+    return np.ascontiguousarray(outputs_first(weight, info.groups, bool(module.transposed)))
+
+
+class _WeightCatcher(EveryFunction):
+    """Torch function mode that ends a layer's call at its convolution and keeps the weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight: Tensor | None = None
+
+    def called(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """Call `func`, unless it is a convolution."""
+        if getattr(func, "__name__", "") in _CONVOLUTIONS:
+            self.weight = kwargs["weight"] if "weight" in kwargs else args[1]
+            raise hooks.StopForward
+        return func(*args, **kwargs)
+
+
+def outputs_first(weight: Tensor, groups: int, transposed: bool) -> Kernels:
+    """Return weights as ``(output channels, inputs per kernel, taps down, taps across)``."""
+    if transposed:  # stored input channel first: within each group, outputs first
+        grouped = weight.reshape(groups, -1, *weight.shape[1:])
+        weight = grouped.transpose(1, 2).flatten(0, 1)
+    return weight.reshape(*weight.shape[:2], -1, weight.shape[-1]).numpy()
+
+
+def near_duplicates(
+    flat: Floats, norms: Floats, threshold: float, progress: Progress | None = None
+) -> tuple[NDArray[np.int64], Floats, int]:
+    """Return the pairs of rows that point nearly the same way or opposite, the closest first.
+
+    The cosine of the angle between two kernels is 1 for the same one at another strength and -1
+    for the opposite. Where no pair's |cosine| reaches the threshold it is the closest pair alone.
+
+    Returns:
+        up to 30 pairs, ``(P, 2)``; their cosines, ``(P,)``; how many reach the threshold in all.
+    """
+    live = np.flatnonzero(norms > 0) if flat.shape[1] > 1 else np.empty(0, int)
+    units = flat[live] / norms[live, None]
+    pairs, closest, count = np.empty((0, 2), int), np.empty(0), 0
+    for start in range(0, len(live), 512):  # that many kernels at a time against all others
+        if progress:
+            progress(start / len(live))
+        cosines = np.clip(units[start : start + 512] @ units.T, -1, 1)
+        sizes = np.abs(cosines)
+        sizes[np.tril_indices(len(sizes), start, len(live))] = -1  # each pair once
+        count += int((sizes >= threshold).sum())
+        best = np.argsort(-sizes, axis=None, kind="stable")[:30]
+        rows, columns = np.unravel_index(best[sizes.flat[best] >= 0], sizes.shape)
+        pairs = np.concatenate([pairs, live[np.stack([rows + start, columns], 1)]])
+        closest = np.concatenate([closest, cosines[rows, columns]])
+    order = np.argsort(-np.abs(closest), kind="stable")[: max(1, min(30, count))]
+    return pairs[order], closest[order], count

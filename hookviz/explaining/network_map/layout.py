@@ -1,0 +1,357 @@
+"""Lay a network's map out from left to right: a drawing in each block's card, no card over another.
+
+A block's parts are drawn in units of its own, and its card shows that drawing at a scale that fits.
+So a block is as large on the map as a layer or a few, however much is in it, and who comes nearer
+sees into it.
+
+Ranks and the order in a rank are those of layered drawing (Sugiyama, Tagawa and Toda, IEEE
+Transactions on Systems, Man, and Cybernetics 11(2), 1981), by ``fast-sugiyama``.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from fast_sugiyama import from_edges
+
+from hookviz.explaining.network_map.parts import ENTRY, EXIT, Part
+
+_MOST_PASSED = 40  # ranks that lines pass on their way, before they are arcs
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranks:
+    """Ranks and rows of a drawing.
+
+    Attributes:
+        of: rank from the left and row from the top of each part, both from 0; rows may be between.
+        bends: of each line those of the ranks that it passes.
+    """
+
+    of: Mapping[int, tuple[int, float]]
+    bends: Mapping[tuple[int, int], Sequence[tuple[int, float]]]
+
+
+def _ranks_of(count: int, lines: Sequence[tuple[int, int]]) -> _Ranks:
+    """Give each part its rank and row, and each line those that it passes.
+
+    Where everything leads to everything after it, as in a DenseNet, lines are arcs above the parts.
+    """
+    ways = {*lines, *_to_borders(count, lines)}
+    edges = sorted((f"p{begin}", f"p{end}") for begin, end in ways)
+    drawings = from_edges(edges, dummy_vertices=True, vertex_spacing=1)
+    passed = sum(len(nodes) for nodes, *_ in drawings) - count
+    are_arcs = passed > max(_MOST_PASSED, 3 * count)
+    if are_arcs:
+        chain = [(f"p{each}", f"p{each + 1}") for each in range(count - 1)]
+        drawings = from_edges(chain, vertex_spacing=1)
+    found: dict[int | str, tuple[int, float]] = {}
+    onward: dict[int | str, list[int | str]] = {}
+    below = 0.0
+    for nodes, _, _, drawn in drawings:
+        down = sorted({y for _, (_, y) in nodes}, reverse=True)
+        least = min(x for _, (x, _) in nodes)
+        rows = {node: (down.index(y), x - least + below) for node, (x, y) in nodes}
+        below = max(row for _, row in rows.values()) + 1
+        found |= rows
+        for begin, end in drawn or ():
+            onward.setdefault(begin, []).append(end)
+    first = min((found[f"p{each}"][0] for each in range(count) if f"p{each}" in found), default=0)
+    parts = {}
+    for number in range(count):
+        rank, row = found.get(f"p{number}", (number + first, below))  # one without lines: below
+        parts[number] = (rank - first, row)
+    bends = {}
+    for begin, end in lines:
+        passes = [] if are_arcs else _bends(f"p{begin}", f"p{end}", onward)
+        bends[begin, end] = [(found[each][0] - first, found[each][1]) for each in passes]
+    if are_arcs:
+        bends |= _arcs(parts, lines)
+    return _Ranks(parts, bends)
+
+
+def _to_borders(count: int, lines: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield ways that tie what nothing leads to, and what leads nowhere, to the borders.
+
+    They are not drawn. Without them a border would have a rank amid the parts, and a line to it
+    would lead through them.
+    """
+    begins, ends = {begin for begin, _ in lines}, {end for _, end in lines}
+    for number in range(count):
+        if number not in ends:
+            yield ENTRY, number
+        if number not in begins:
+            yield number, EXIT
+
+
+def _bends(
+    begin: str, end: str, onward: Mapping[int | str, Sequence[int | str]]
+) -> list[int | str]:
+    """Return the points that a line passes, which are numbers among the names of parts."""
+    for first in onward.get(begin, ()):
+        way: list[int | str] = []
+        here = first
+        while isinstance(here, int):
+            way.append(here)
+            here = onward[here][0]
+        if here == end:
+            return way
+    return []
+
+
+def _arcs(
+    parts: Mapping[int, tuple[int, float]], lines: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int], list[tuple[int, float]]]:
+    """Lead the lines that pass parts above them, the longer the higher."""
+    last = max(rank for rank, _ in parts.values())
+    arcs = {}
+    for begin, end in lines:
+        start = parts[begin][0] if begin >= 0 else -1
+        stop = parts[end][0] if end >= 0 else last + 1
+        if stop - start > 1:
+            height = -0.6 - 2.4 * (stop - start) / (last + 2)
+            arcs[begin, end] = list(dict.fromkeys([(start + 1, height), (stop - 1, height)]))
+    return arcs
+
+
+Point = tuple[float, float]
+
+_GAP = 0.5  # between ranks, where the lines run; a layer's card is 1 wide
+_BETWEEN = 0.3  # between cards of a rank
+_JOIN = (0.36, 0.36)
+_LOW, _HIGH = 1.0, 3.0  # how high a layer's card is: that many of its channels lie in it
+_MOST_SIDE = 256  # cells of a map that has the highest card
+_WIDE, _TALL = 4.0, 3.0  # what a block's card takes at most
+_NARROW = 1.6
+_LANE = 0.5  # between bands
+_EDGE = 0.4  # around a drawing in print, with room for a name
+_ASPECT, _TALL_ASPECT = 2.0, 0.9  # width over height that a drawing should come close to
+_MOST_IN_ROW, _FEWEST_IN_ROW = 8, 3  # ranks; the fewest in print and in a tall window
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPart:
+    """A part with its card, in the units of the drawing that it lies in.
+
+    Attributes:
+        part: the part.
+        left, top, width, height: of its card.
+        size: width and height of the drawing in it, in that drawing's own units; of a part without
+            parts its card's.
+        inside: the parts of that drawing.
+        lines: of that drawing: from, to, and the points that the line leads through.
+    """
+
+    part: Part
+    left: float
+    top: float
+    width: float
+    height: float
+    size: Point
+    inside: tuple["PlacedPart", ...] = ()
+    lines: tuple[tuple[int, int, tuple[Point, ...]], ...] = ()
+
+
+def lay_out(
+    part: Part, sides: Mapping[int, int] | None = None, *, is_even: bool = False
+) -> PlacedPart:
+    """Place a part's cards, and those in them.
+
+    Args:
+        part: a network's map.
+        sides: rows of the map that a step puts out, by its number; a card is as high as their
+            logarithm.
+        is_even: whether every layer is as large as any other, as in print, where nobody comes
+            nearer: a block's card is then its drawing with an edge around it.
+    """
+    inside = tuple(lay_out(each, sides, is_even=is_even) for each in part.parts)
+    if not inside:
+        width, height = _JOIN if part.is_join else (1.0, _height((sides or {}).get(part.step)))
+        return PlacedPart(part, 0.0, 0.0, width, height, (width, height))
+    cells = _ranks_of(len(inside), part.lines)
+    placed, columns = _place(inside, cells, _FEWEST_IN_ROW if is_even else _MOST_IN_ROW)
+    lines = tuple((*line, _points(line, cells, placed, columns)) for line in cells.bends)
+    size = columns.size
+    width, height = (side + 2 * _EDGE for side in size) if is_even else _card(*size)
+    return PlacedPart(part, 0.0, 0.0, width, height, size, placed, lines)
+
+
+def in_a_tall_window(placed: PlacedPart) -> PlacedPart:
+    """Place the cards of the outermost drawing again, for a window that is higher than wide."""
+    if not placed.inside:
+        return placed
+    cells = _ranks_of(len(placed.inside), placed.part.lines)
+    inside, columns = _place(placed.inside, cells, _FEWEST_IN_ROW, _TALL_ASPECT)
+    lines = tuple((*line, _points(line, cells, inside, columns)) for line in cells.bends)
+    return replace(placed, size=columns.size, inside=inside, lines=lines)
+
+
+@dataclass(frozen=True, slots=True)
+class _Band:
+    """Ranks that lie side by side, below those before them.
+
+    Attributes:
+        ranks: the first of them, and the one after the last.
+        row: the first row that something lies in.
+        top: where the band begins.
+        pitch: how far its rows are apart.
+        end: where its last rank ends.
+    """
+
+    ranks: tuple[int, int]
+    row: float
+    top: float
+    pitch: float
+    end: float
+
+    def down(self, row: float) -> float:
+        return self.top + (row - self.row + 0.5) * self.pitch
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Where the ranks of a drawing lie, and how large it is."""
+
+    lefts: tuple[float, ...]
+    widths: tuple[float, ...]
+    bands: tuple[_Band, ...]
+    size: Point
+
+    def band(self, rank: int) -> int:
+        return next((at for at, band in enumerate(self.bands) if rank < band.ranks[1]), -1)
+
+
+def _place(
+    inside: Sequence[PlacedPart], cells: _Ranks, most: int, aspect: float = _ASPECT
+) -> tuple[tuple[PlacedPart, ...], _Columns]:
+    """Return a drawing's parts in their places, and where its ranks lie.
+
+    A row of more than `most` ranks goes on below, as the lines of a text do, so that the drawing is
+    as wide as a window.
+    """
+    ranks = max(rank for rank, _ in cells.of.values()) + 1
+    widths = [0.0] * ranks
+    for number, (rank, _) in cells.of.items():
+        widths[rank] = max(widths[rank], inside[number].width)
+    by_rank: list[list[float]] = [[] for _ in range(ranks)]
+    for bends in (cells.of.values(), *cells.bends.values()):
+        for rank, row in bends:
+            by_rank[min(max(rank, 0), ranks - 1)].append(row)
+    counts = _band_counts(cells, _banded(widths, by_rank, inside, cells, 1).size, most, aspect)
+    drawings = [_banded(widths, by_rank, inside, cells, count) for count in counts]
+    columns = min(drawings, key=lambda each: abs(math.log(each.size[0] / each.size[1] / aspect)))
+    placed = []
+    for number, part in enumerate(inside):
+        rank, row = cells.of[number]
+        left = columns.lefts[rank] + (widths[rank] - part.width) / 2
+        middle = columns.bands[columns.band(rank)].down(row)
+        placed.append(replace(part, left=left, top=middle - part.height / 2))
+    return tuple(placed), columns
+
+
+def _band_counts(cells: _Ranks, size: Point, most: int, aspect: float) -> range:
+    """Return into how many bands a drawing may be broken: none whose lines are arcs is."""
+    are_arcs = any(row < 0 for bends in cells.bends.values() for _, row in bends)
+    ranks = max(rank for rank, _ in cells.of.values()) + 1
+    if are_arcs or ranks < most:
+        return range(1, 2)
+    about = round(math.sqrt(size[0] / size[1] / aspect))
+    return range(max(1, about - 2), max(2, min(about + 3, ranks // 3 + 1)))
+
+
+def _banded(
+    widths: Sequence[float],
+    rows: Sequence[Sequence[float]],
+    inside: Sequence[PlacedPart],
+    cells: _Ranks,
+    count: int,
+) -> _Columns:
+    """Break the ranks into so many bands of about the same width."""
+    whole = sum(widths) + _GAP * len(widths)
+    starts, across = [0], 0.0
+    for rank, width in enumerate(widths):
+        if len(starts) < count and across + width / 2 > whole * len(starts) / count:
+            starts.append(rank)
+        across += width + _GAP
+    ends = [*starts[1:], len(widths)]
+    lefts: list[float] = []
+    bands: list[_Band] = []
+    top = 0.0
+    for start, end in zip(starts, ends, strict=True):
+        across = _GAP
+        for width in widths[start:end]:
+            lefts.append(across)
+            across += width + _GAP
+        heights = [inside[at].height for at, (rank, _) in cells.of.items() if start <= rank < end]
+        pitch = max(heights, default=1.0) + _BETWEEN
+        taken = [row for each in rows[start:end] for row in each]
+        bands.append(_Band((start, end), min(taken), top, pitch, across - _GAP))
+        top += (max(taken) - min(taken) + 1) * pitch + _LANE
+    size = max(band.end for band in bands) + _GAP, top - _LANE
+    return _Columns(tuple(lefts), tuple(widths), tuple(bands), size)
+
+
+def _points(
+    line: tuple[int, int], cells: _Ranks, placed: Sequence[PlacedPart], columns: _Columns
+) -> tuple[Point, ...]:
+    """Return the points that a line leads through, level from the border and to it."""
+    points = [*_through(line, cells, placed, columns)]
+    if line[0] == ENTRY:
+        points.insert(0, (0.0, points[0][1]))
+    if line[1] == EXIT:
+        points.append((columns.size[0], points[-1][1]))
+    return tuple(points)
+
+
+def _through(
+    line: tuple[int, int], cells: _Ranks, placed: Sequence[PlacedPart], columns: _Columns
+) -> Iterator[Point]:
+    """Yield the points that a line leads through between the borders.
+
+    It leaves a card, and reaches one, level as far as the rank is wide: one above or below may be
+    wider.
+    """
+    (begin, end), ranks = line, cells.of
+    here = 0 if begin == ENTRY else columns.band(ranks[begin][0])
+    if begin != ENTRY:
+        card, rank = placed[begin], ranks[begin][0]
+        middle = card.top + card.height / 2
+        yield card.left + card.width, middle
+        if (right := columns.lefts[rank] + columns.widths[rank]) > card.left + card.width:
+            yield right, middle
+    for rank, row in cells.bends[line]:
+        if not 0 <= rank < len(columns.widths):
+            continue
+        there = columns.band(rank)
+        yield from _to_band(columns, here, there)
+        here = there
+        middle = columns.bands[there].down(row)
+        yield columns.lefts[rank], middle
+        yield columns.lefts[rank] + columns.widths[rank], middle
+    if end != EXIT:
+        card, rank = placed[end], ranks[end][0]
+        middle = card.top + card.height / 2
+        yield from _to_band(columns, here, columns.band(rank))
+        if columns.lefts[rank] < card.left:
+            yield columns.lefts[rank], middle
+        yield card.left, middle
+
+
+def _to_band(columns: _Columns, here: int, there: int) -> Iterator[Point]:
+    """Yield the points from a band's end, through the lanes below, to where another begins."""
+    for number in range(here, there):
+        lane = columns.bands[number + 1].top - _LANE / 2
+        yield columns.bands[number].end + _GAP / 2, lane
+        yield _GAP / 2, lane
+
+
+def _card(width: float, height: float) -> Point:
+    """Return how large the card of a block is whose drawing has that size."""
+    wide = min(_WIDE, max(_NARROW, math.sqrt(width / height) * 1.2))
+    return wide, min(_TALL, max(1.2, wide * height / width))
+
+
+def _height(rows: int | None) -> float:
+    """Return how high the card of a layer is that puts out maps of so many rows."""
+    share = math.log2(max(1, rows or 1)) / math.log2(_MOST_SIDE)
+    return _LOW + (_HIGH - _LOW) * min(1.0, share)

@@ -1,0 +1,4 @@
+"""Passes with parts of a layer changed: patched from another image, ablated, masked.
+
+Weights that are set to 0 belong into `pruning`.
+"""

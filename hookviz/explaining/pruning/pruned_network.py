@@ -1,0 +1,362 @@
+"""Prune a network: set weights to 0, and with a channel its bias and the batch norm behind it.
+
+`torch.nn.utils.prune` sets a channel's kernel to 0 and leaves its bias, and the batch norm behind
+it makes a constant of that. Here a pruned channel puts out 0: its bias becomes 0 too, and so do the
+scale and shift of a batch norm that takes in the convolution's output, and no other layer's. Such a
+channel can be taken out (see `hookviz.explaining.pruning.compacted_model`), but for those of linear
+layers over tokens or maps: these stay, with zeros. `PruningPasses` runs a network at growing
+shares.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from hookviz.capturing import inputs
+from hookviz.capturing.inputs import own_shape
+from hookviz.capturing.layer_trace import input_trace, layer_trace
+from hookviz.errors import SettingError
+from hookviz.explaining.patching.part_changes import channel_effects
+from hookviz.explaining.pruning.groups import BY_CHANNEL
+from hookviz.explaining.pruning.methods import METHODS, OF_CHANNELS, Pruning
+from hookviz.explaining.scores.scoring import class_scores
+from hookviz.hooking import hooks
+from hookviz.hooking.device import with_numbers
+from hookviz.hooking.forward_pass import ProgressReporter, private_replica
+from hookviz.hooking.own_network import replaced_tensors
+from hookviz.hooking.plain_tensors import plain
+from hookviz.hooking.selection import Layers, select
+from hookviz.hooking.shape_pass import pass_without_data
+from hookviz.language.saying import say
+from hookviz.models.derived_models import with_tensors
+from hookviz.models.wrapping import as_model
+from hookviz.outputs.answer import Reading
+from hookviz.types import Activation, Model, ModelInput, Progress, ignore
+
+Masks = Mapping[str, Tensor]
+"""True where a weight stays, by layer, as `Pruning.masks` returns it."""
+
+Norms = Mapping[str, Sequence[str]]
+"""Names of the batch norms behind each conv layer, as `following_norms` returns them."""
+
+
+@with_numbers
+def prune(
+    model: Model | nn.Module,
+    share: float,
+    method: str = METHODS[0],
+    *,
+    layers: Layers = None,
+    seed: int = 0,
+    image: Any = None,
+    keep_biases: bool = False,
+    progress: Progress = ignore,
+) -> Model:
+    """Prune a share of a model's conv or linear weights: set them to 0, in a model of its own.
+
+    The same weights are pruned as by `torch.nn.utils.prune`: ``global_unstructured`` for weights
+    one by one, ``ln_structured`` and ``random_structured`` along dimension 0 for whole channels.
+    The original model stays as it is; tensors that are not pruned are shared. Of a network of one's
+    own ``replaced`` has the changed tensors, which stand for its own in each pass. `save_weights`
+    keeps the result, and `remove_pruned_channels` takes the pruned channels out of it.
+
+    Args:
+        model: from `load_model` or `wrap`, or a module of one's own.
+        share: of all weights, or of the channels of every layer, 0…1.
+        method: ``"smallest weights"``, ``"random weights"``, ``"channels by L1 norm"``,
+            ``"channels by L2 norm"``, ``"random channels"``, or ``"channels by effect"``: those
+            first whose absence changes the scores of `image` least.
+        layers: conv layers, and linear layers that put out maps, as over tokens, by name, pattern,
+            type or predicate; every conv layer that runs by default. They are pruned, and drawn
+            for, in order of execution. Channels of a linear layer are rows of its matrix.
+        seed: of the random methods, as after ``torch.manual_seed(seed)`` on a CPU.
+        image: for ``"channels by effect"``: anything that `capture` takes.
+        keep_biases: leave the bias and batch norm of a pruned channel as they are, as
+            `torch.nn.utils.prune` does. Otherwise the channel puts out 0 and nothing else.
+        progress: called with the share done where effects are measured; an exception ends the run.
+
+    Raises:
+        SettingError: there is no such share or method, or the image is missing.
+        UnknownLayerError: the network has no such layer.
+        ModelError: no layer is left to prune, or too many channels to measure one by one.
+
+    >>> model = hookviz.load_model("shapesnet")
+    >>> pruned = hookviz.prune(model, 0.5, "channels by L1 norm")
+    >>> kernels = pruned.network.stage1.first.conv.weight  # (C_out, C_in, kernel, kernel)
+    >>> int((kernels == 0).flatten(1).all(1).sum()), len(kernels)
+    (24, 48)
+    """
+    model = as_model(model)
+    trace = layer_trace(model, own_shape(model))
+    names = [info.name for info in trace.convs]
+    if layers is not None:
+        chosen = set(select(model.network, layers))
+        names = [info.name for info in trace.convs_and_linears if info.name in chosen]
+    model_input = None
+    if method == "channels by effect":
+        if image is None:
+            raise SettingError(
+                say("'channels by effect' needs an image whose scores are looked at.")
+            )
+        model_input = inputs.prepare(model, image)
+    plan = plan_pruning(
+        *(model, names, method),
+        seed=seed,
+        shape=own_shape(model),
+        model_input=model_input,
+        keep_biases=keep_biases,
+        progress=progress,
+    )
+    return plan.pruned(model, share)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PruningPlan:
+    """Method and layers of a pruning, from which the pruned network can be made again.
+
+    Attributes:
+        layers: names of the layers.
+        method: one of `hookviz.explaining.pruning.methods.METHODS`.
+        seed: of the random methods.
+        effects: of each layer's channels, for ``"channels by effect"``.
+        norms: as `_masked_tensors` takes them.
+    """
+
+    layers: Sequence[str]
+    method: str
+    seed: int
+    effects: Mapping[str, Tensor] | None
+    norms: Norms | None
+
+    def pruning(self, model: Model) -> Pruning:
+        """Return which weights are pruned at any share."""
+        with private_replica(model) as network:
+            return Pruning(network, self.layers, self.method, seed=self.seed, effects=self.effects)
+
+    def pruned(self, model: Model, share: float) -> Model:
+        """Return the model with a share of its weights pruned."""
+        tensors = _masked_tensors(model, self.pruning(model).masks(share), self.norms)
+        weights = say(
+            "{weights}, {share:.4g} % pruned: {method}",
+            weights=model.weights,
+            share=100 * share,
+            method=self.method,
+        )
+        return replace(with_tensors(model, tensors), weights=weights)
+
+
+def plan_pruning(
+    model: Model,
+    layers: Sequence[str],
+    method: str,
+    *,
+    seed: int,
+    shape: Sequence[int],
+    model_input: ModelInput | None,
+    keep_biases: bool,
+    progress: Progress,
+) -> PruningPlan:
+    """Measure the channels' effects and find the batch norms behind them, where needed.
+
+    Args:
+        model: the model.
+        layers: names of the conv layers, or linear layers that put out maps.
+        method: one of `hookviz.explaining.pruning.methods.METHODS`.
+        seed: of the random methods.
+        shape: of an input, ``(C, H, W)``.
+        model_input: for ``"channels by effect"``.
+        keep_biases: as `prune` takes it.
+        progress: called with the share done where effects are measured.
+
+    Raises:
+        ModelError: no layer has weights of its own, or too many channels to measure.
+    """
+    effects = norms = None
+    if method == "channels by effect":
+        assert model_input is not None
+        with private_replica(model) as network:
+            layers = [*Pruning(network, layers, OF_CHANNELS[0]).weights]
+        effects = channel_effects(model, model_input, layers, progress)
+    if method in OF_CHANNELS and not keep_biases:
+        norms = following_norms(model, shape)
+    return PruningPlan(layers, method, seed, effects, norms)
+
+
+def _masked_tensors(model: Model, masks: Masks, norms: Norms | None = None) -> dict[str, Tensor]:
+    """Return the parameters and buffers that masks change, with zeros, by name.
+
+    Args:
+        model: is only read.
+        masks: True where a weight stays, by layer.
+        norms: where given, a channel whose whole kernel is pruned puts out 0: its bias becomes 0
+            too, and what these batch norms would make of it.
+    """
+    with private_replica(model) as network:
+        modules = dict(network.named_modules())
+        kept = {id(modules[name].weight): mask for name, mask in masks.items()}
+        for name, mask in masks.items() if norms is not None else ():
+            channels = mask.flatten(1).any(1)
+            for module in (modules[name], *(modules[norm] for norm in (norms or {}).get(name, ()))):
+                kept |= {id(tensor): channels for tensor in _offset_tensors(module)}
+        own = (*nn.Module.named_parameters(network), *nn.Module.named_buffers(network))
+        return {
+            name: tensor.detach().masked_fill(~kept[id(tensor)], 0)
+            for name, tensor in own
+            if id(tensor) in kept
+        }
+
+
+def following_norms(model: Model, shape: Sequence[int]) -> dict[str, list[str]]:
+    """Find the batch norms that take in a conv layer's output and nothing else, by layer.
+
+    Directly, or behind modules that take 0 to 0 in every channel, such as a ReLU.
+
+    Args:
+        model: the model.
+        shape: of an input, ``(C, H, W)``.
+
+    Raises:
+        ModelError: the network can't take an input of that shape.
+    """
+    trace = {info.name for info in layer_trace(model, tuple(shape)).convs}
+    return pass_without_data(
+        model, shape, lambda network, images: _find_norms(network, images, trace)
+    )
+
+
+def _find_norms(network: nn.Module, images: Tensor, convs: set[str]) -> dict[str, list[str]]:
+    modules = dict(network.named_modules())
+    norms = [name for name, module in modules.items() if isinstance(module, _BatchNorm)]
+    others = [name for name, module in modules.items() if type(module) in BY_CHANNEL]
+    # By the id of an output: its conv layer, the output itself, to keep its id, and its version.
+    outputs: dict[int, tuple[str, Tensor, int]] = {}
+    sources: dict[str, list[str]] = {name: [] for name in (*norms, *others)}
+
+    def note_source(call: hooks.Call) -> None:
+        layer, _, version = outputs.get(id(call.inputs[0]), ("", None, -1))
+        sources[call.layer].append(layer if call.inputs[0]._version == version else "")
+
+    def note_output(call: hooks.Call) -> None:
+        layer = call.layer if call.layer in convs else sources[call.layer][-1]
+        if isinstance(call.output, Tensor):
+            outputs[id(call.output)] = layer, call.output, call.output._version
+
+    with (
+        hooks.observe(network, [*convs, *sources], note_output),
+        hooks.before(network, sources, note_source),
+    ):
+        network(images)
+    norms_by_layer: dict[str, list[str]] = {}
+    for norm in norms:
+        layers = set(sources[norm])
+        if len(layers) == 1 and "" not in layers:
+            norms_by_layer.setdefault(layers.pop(), []).append(norm)
+    return norms_by_layer
+
+
+def _offset_tensors(module: nn.Module) -> list[Tensor]:
+    """Return what offsets a channel of zeros: the bias; of a batch norm all that it adds."""
+    tensors: list[Tensor | None] = [module._parameters.get("bias")]
+    if isinstance(module, _BatchNorm):
+        tensors = [module.weight, module.bias] if module.affine else [module.running_mean]
+    return [tensor for tensor in tensors if tensor is not None]
+
+
+Values = dict[str, NDArray[Any]]
+
+
+def _ignore_call(_call: hooks.Call) -> None: ...
+
+
+class PruningPasses:
+    """Forward passes of a model with a share of its weights set to 0."""
+
+    def __init__(
+        self,
+        model: Model,
+        model_input: ModelInput,
+        plan: PruningPlan,
+        count: int,
+        progress: Progress,
+    ) -> None:
+        """Prepare to report the progress of `count` passes."""
+        self.pruning = plan.pruning(model)
+        self._model, self._model_input, self._plan = model, model_input, plan
+        self._calls = {info.name: info.calls for info in input_trace(model, model_input).layers}
+        self._reporter = ProgressReporter(progress, count * sum(self._calls.values()))
+
+    def over_shares(self, shares: NDArray[np.float64], first: int, reading: Reading) -> Values:
+        """Return scores, predictions and class `first`'s probability, if any, one per share."""
+        logits, removed = [], []
+        for share in shares:
+            tensors, gone = self._pruned(float(share))
+            removed.append(gone)
+            logits.append(self._scores(tensors))
+        scores = torch.cat(logits)
+        values = {
+            "shares": shares,
+            "removed": np.array(removed),
+            "logits": scores.numpy(),
+            "top": scores.argmax(1).numpy(),
+            "logit": scores[:, first].numpy(),
+        }
+        if not reading.is_share:
+            return values
+        chances = reading.values(scores)
+        return values | {
+            "top_probability": chances.max(1).values.numpy(),
+            "probability": chances[:, first].numpy(),
+        }
+
+    def kept(self, share: float, found: Activation) -> Values:
+        """Return the scores at one share, and the maps before, as `found` of a layer, and after."""
+        raw: list[Tensor] = []
+
+        def see(call: hooks.Call) -> None:
+            if (
+                call.layer == found.layer and not call.index
+            ):  # a copy: an in-place layer can come next
+                output = plain(call.output)
+                assert output is not None  # of a convolution or a linear layer
+                raw.append(output.to("cpu", torch.float32, copy=True))
+
+        tensors, gone = self._pruned(share)
+        kept: Values = {
+            "kept_share": np.array(share),
+            "kept_removed": np.array(gone),
+            "kept_logits": self._scores(tensors, see)[0].numpy(),
+        }
+        if found.values.ndim == 3 and raw and raw[0].numel() == found.raw.numel():
+            after = found.layout.maps(raw[0].reshape(found.raw.shape))
+            kept |= {"before": found.values.numpy(), "after": after.numpy()}
+        return kept
+
+    def _pruned(self, share: float) -> tuple[dict[str, Tensor], float]:
+        """Return the tensors pruned by a share, and the share of the weights that is 0 then."""
+        masks = self.pruning.masks(share)
+        stays = sum(int(mask.sum()) for mask in masks.values())
+        tensors = _masked_tensors(self._model, masks, self._plan.norms)
+        return tensors, (self.pruning.count - stays) / self.pruning.count
+
+    def _scores(
+        self, tensors: Mapping[str, Tensor], see: Callable[[hooks.Call], None] = _ignore_call
+    ) -> Tensor:
+        """Return the class scores, ``(1, classes)``, and call `see` for every layer call."""
+
+        def report(call: hooks.Call) -> None:
+            see(call)
+            self._reporter.step()
+
+        with (
+            private_replica(self._model) as network,
+            replaced_tensors(network, tensors),
+            hooks.observe(network, self._calls, report),
+        ):
+            found = class_scores(self._model, network, self._model_input.tensor, self._reporter)
+            return found.values.to("cpu", torch.float32)

@@ -1,0 +1,144 @@
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import hookviz
+from hookviz.explaining.features.linear_probe import cross_validated, linear_probe
+from hookviz.types import Model
+
+
+def noisy(folder: Path, shade: tuple[int, int, int], count: int, seed: int, noise: int) -> None:
+    """So many pictures of about one colour."""
+    folder.mkdir(parents=True)
+    random = np.random.default_rng(seed)
+    for number in range(count):
+        pixels = random.normal(shade, noise, (20, 20, 3)).clip(0, 255).astype(np.uint8)
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """Three classes, of which two are hard to tell apart, and a copy."""
+    noisy(tmp_path / "photos" / "red", (180, 60, 60), 12, 0, 120)
+    noisy(tmp_path / "photos" / "green" / "inside", (80, 160, 80), 9, 1, 120)
+    noisy(tmp_path / "photos" / "lime", (90, 150, 80), 7, 2, 120)
+    first = tmp_path / "photos" / "red" / "0.png"
+    (first.parent / "copy.png").write_bytes(first.read_bytes())
+    (tmp_path / "photos" / ".hidden").mkdir()
+    (tmp_path / "photos" / "notes.txt").write_text("no class")
+    return tmp_path / "photos"
+
+
+def test_it_agrees_with_scikit_learns_own_cross_validation(tiny: Model, photos: Path) -> None:
+    from sklearn.dummy import DummyClassifier  # noqa: PLC0415
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+    from sklearn.metrics import confusion_matrix  # noqa: PLC0415
+    from sklearn.model_selection import (  # noqa: PLC0415
+        StratifiedGroupKFold,
+        cross_val_predict,
+        cross_val_score,
+    )
+    from sklearn.pipeline import Pipeline  # noqa: PLC0415
+    from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
+
+    result = linear_probe(tiny, photos, "conv2", folds=4)
+    files = sorted(photos.rglob("*.png"))
+    features = hookviz.extract_features(tiny, {str(file): file for file in files}, "conv2").vectors
+    labels = [file.relative_to(photos).parts[0] for file in files]
+    # in the order of the classes, which the folds depend on
+    order = sorted(range(len(files)), key=lambda cell: (labels[cell], files[cell]))
+    x, y = features[order].astype(float), np.array(labels)[order]
+    pictures = [files[cell].read_bytes() for cell in order]
+    groups = [pictures.index(data) for data in pictures]
+    split = {
+        "groups": groups,
+        "cv": StratifiedGroupKFold(4, shuffle=True, random_state=0),
+    }
+    steps = Pipeline([("scale", StandardScaler()), ("fit", LogisticRegression(max_iter=5000))])
+    scores = cross_val_score(steps, x, y, **split)
+    np.testing.assert_allclose(result.accuracies, scores)
+    assert result.accuracy == pytest.approx(scores.mean())
+    assert result.deviation == pytest.approx(scores.std(ddof=1))
+    base = cross_val_score(DummyClassifier(strategy="most_frequent"), x, y, **split)
+    np.testing.assert_allclose(result.baselines, base)
+    answers = cross_val_predict(steps, x, y, **split)
+    np.testing.assert_array_equal(result.confusion, confusion_matrix(y, answers))
+    np.testing.assert_allclose(
+        result.by_class, [np.mean(answers[y == name] == name) for name in result.classes]
+    )
+    assert result.classes == ("green", "lime", "red")
+    assert (result.counts, result.copies) == ((9, 7, 13), 1)
+    assert len(result.wrong) == int((answers != y).sum())
+    assert result.accuracy > result.baseline
+    assert result.confusion[0, 1] + result.confusion[1, 0] > 0, "these two are hard to tell apart"
+
+
+def test_random_labels_give_chance() -> None:
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+    from sklearn.pipeline import Pipeline  # noqa: PLC0415
+    from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
+
+    random = np.random.default_rng(0)
+    vectors = random.standard_normal((400, 60)).astype(np.float32)
+    labels = [str(label) for label in random.integers(0, 2, 400)]
+    accuracies, _, answers = cross_validated(vectors, labels, list(map(str, range(400))), 5)
+    assert abs(accuracies.mean() - 0.5) < 3 * 0.5 / np.sqrt(400)
+    # the same classifier knows nearly all of what it has seen, so a leak would show
+    steps = Pipeline([("scale", StandardScaler()), ("fit", LogisticRegression(max_iter=5000))])
+    assert steps.fit(vectors, labels).score(vectors, labels) > 0.6
+    assert len(answers) == 400
+
+
+def test_a_copy_is_never_answered_by_who_has_seen_it() -> None:
+    random = np.random.default_rng(1)
+    once = random.standard_normal((60, 300)).astype(np.float32)
+    labels = [str(label) for label in random.integers(0, 2, 60)]
+    vectors, names = np.tile(once, (4, 1)), [*map(str, range(60))] * 4
+    apart, _, _ = cross_validated(vectors, labels * 4, names, 5)
+    assert abs(apart.mean() - 0.5) < 3 * 0.5 / np.sqrt(60)
+    leaking, _, _ = cross_validated(vectors, labels * 4, [*map(str, range(240))], 5)
+    assert leaking.mean() > 0.95
+
+
+def test_too_few_pictures_say_how_many_are_needed(tiny: Model, photos: Path) -> None:
+    with pytest.raises(hookviz.HookVizError, match=r"'lime' has 7 .* add 1, or take 7"):
+        linear_probe(tiny, photos, folds=8)
+    for file in list((photos / "lime").iterdir())[1:]:
+        file.write_bytes(next((photos / "lime").iterdir()).read_bytes())
+    with pytest.raises(hookviz.HookVizError, match=r"'lime' has 1 different picture .* add 4\."):
+        linear_probe(tiny, photos)
+
+
+def test_what_can_not_be_learned_from_is_refused(tiny: Model, photos: Path, tmp_path: Path) -> None:
+    with pytest.raises(hookviz.HookVizError, match="There is no folder"):
+        linear_probe(tiny, tmp_path / "gone")
+    with pytest.raises(hookviz.HookVizError, match="has 1 folder with images"):
+        linear_probe(tiny, photos / "green")
+    for folds in (1, 101, 2.5, True):
+        with pytest.raises(hookviz.SettingError, match="from 2 to 100"):
+            linear_probe(tiny, photos, folds=folds)  # type: ignore[arg-type]
+    with pytest.raises(hookviz.UnknownLayerError, match="conv2"):
+        linear_probe(tiny, photos, "conv22")
+    same = photos / "lime" / "same.png"
+    same.write_bytes((photos / "red" / "1.png").read_bytes())
+    with pytest.raises(hookviz.HookVizError, match="the same picture in two classes"):
+        linear_probe(tiny, photos)
+
+
+def test_a_broken_image_is_left_out_and_listed(tiny: Model, photos: Path) -> None:
+    broken = photos / "red" / "broken.png"
+    broken.write_bytes(b"no image")
+    result = linear_probe(tiny, photos)
+    assert list(result.failed) == [str(broken)]
+    assert sum(result.counts) == 29
+
+
+def test_without_scikit_learn_it_says_what_to_do(
+    tiny: Model, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.linear_model", None)
+    with pytest.raises(hookviz.HookVizError, match=r"hookviz\[classify\]"):
+        linear_probe(tiny, photos)

@@ -1,0 +1,448 @@
+import copy
+import random
+import threading
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.utils.parametrizations import weight_norm
+
+import hookviz
+from hookviz.explaining.layers.layer_call import explain_cell
+from hookviz.explaining.layers.layer_recorder import record_layer_call
+from hookviz.types import Model
+from tests.explaining.layers.test_layer_call import (
+    every_place,
+    net_with,
+    recorded_cell,
+    some_places,
+)
+from tests.networks import Tiny, all_hooks, as_model, random_input, seeded
+from tests.pictures import picture
+
+
+@pytest.mark.parametrize("name", ["mobilenet_v2", "squeezenet1_1", "convnext_tiny"])
+def test_cells_of_catalog_models_are_the_captured_values(name: str) -> None:
+    model = hookviz.load_model(name, "random")
+    image = random_input(3, 64)
+    cap = hookviz.capture(model, image)
+    chosen = random.Random(0).sample(list(cap), 7)
+    for seed, layer in enumerate([next(iter(cap)), *chosen]):
+        call = record_layer_call(model, image, layer)
+        values = cap[layer].values
+        assert torch.equal(call.output, values)
+        for place in some_places(values, seed):
+            cell = explain_cell(call, *place)
+            assert cell.value == values[place].item()
+            assert cell.agrees, (layer, place, cell.total, cell.value, cell.tolerance)
+
+
+def test_every_layer_of_the_bundled_model_with_its_trained_weights() -> None:
+    model = hookviz.load_model("shapesnet")
+    photo = picture(1, 90, 70)
+    cap = hookviz.capture(model, photo)
+    for layer in cap:
+        call = record_layer_call(model, photo, layer)
+        for place in some_places(cap[layer].values):
+            cell = explain_cell(call, *place)
+            assert cell.value == cap[layer].values[place].item()
+            assert cell.agrees
+            norm = cell.steps[0]  # every convolution of it has a batch norm behind
+            name = layer.removesuffix("conv") + "norm"
+            assert (norm.layer, norm.kind) == (name, "BatchNorm2d")
+            assert norm.norm is not None
+            assert norm.norm.apply(cell.value) == pytest.approx(norm.value, rel=1e-4, abs=1e-5)
+
+
+def steps_of(model: Model, layer: str, image: Tensor | None = None) -> list[tuple[str, str]]:
+    """Layer and kind of every step behind `layer`, each checked against a capture."""
+    image = random_input(3, 64) if image is None else image
+    call = record_layer_call(model, image, layer)
+    for step in call.steps:
+        if step.layer:
+            parts = hookviz.capture(model, image, step.layer, logits=False).calls(step.layer)
+            assert any(torch.equal(part.values, step.values) for part in parts)
+    return [(step.layer, step.kind) for step in call.steps]
+
+
+def test_steps_are_the_modules_that_took_in_the_output() -> None:
+    resnet = hookviz.load_model("resnet18", "random")
+    assert steps_of(resnet, "conv1") == [("bn1", "BatchNorm2d"), ("relu", "ReLU")]
+    assert steps_of(resnet, "layer1.0.conv1") == [
+        ("layer1.0.bn1", "BatchNorm2d"),
+        ("layer1.0.relu", "ReLU"),
+    ]
+    # The sum with the shortcut comes before the next ReLU, and is written over the norm's output.
+    assert steps_of(resnet, "layer1.0.conv2") == [("layer1.0.bn2", "BatchNorm2d")]
+    assert steps_of(resnet, "layer2.0.downsample.0") == [("layer2.0.downsample.1", "BatchNorm2d")]
+    dense = hookviz.load_model("densenet121", "random")
+    assert steps_of(dense, "features.denseblock1.denselayer1.conv2") == []  # joined with others
+
+
+def behind_conv(*modules: nn.Module) -> Model:
+    """A conv with these behind it, with statistics and weights that do something."""
+    network = seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), *modules))
+    generator = torch.Generator().manual_seed(5)
+    for module in modules:
+        for tensor in (*module.parameters(), *module.buffers()):
+            if tensor.is_floating_point():
+                tensor.data.uniform_(0.5, 2, generator=generator)
+    return as_model(network)
+
+
+@pytest.mark.parametrize(
+    ("norm", "kind"),
+    [
+        (nn.BatchNorm2d(4), "BatchNorm2d"),
+        (nn.BatchNorm2d(4, affine=False), "BatchNorm2d"),
+        (nn.BatchNorm2d(4, eps=0.5, track_running_stats=False), "BatchNorm2d"),
+        (nn.InstanceNorm2d(4), "InstanceNorm2d"),
+        (nn.InstanceNorm2d(4, affine=True, track_running_stats=True), "InstanceNorm2d"),
+    ],
+)
+def test_a_norm_brings_the_numbers_it_worked_with(norm: nn.Module, kind: str) -> None:
+    model, image = behind_conv(norm, nn.ReLU(inplace=True)), random_input(1)
+    call = record_layer_call(model, image, "0")
+    assert [step.kind for step in call.steps] == [kind, "ReLU"]
+    values = hookviz.capture(model, image, ["0", "1", "2"])
+    for place in some_places(call.output):
+        cell = explain_cell(call, *place)
+        normed, rectified = cell.steps
+        assert cell.value == values["0"].values[place].item()
+        assert normed.value == values["1"].values[place].item()
+        assert rectified.value == values["2"].values[place].item()
+        assert normed.norm is not None
+        assert normed.norm.apply(cell.value) == pytest.approx(normed.value, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "activation",
+    [
+        *(nn.ReLU(), nn.ReLU6(inplace=True), nn.ELU(inplace=True), nn.GELU(), nn.SiLU()),
+        *(nn.Hardswish(inplace=True), nn.PReLU(4), nn.Threshold(0.1, 2), nn.Softshrink()),
+    ],
+    ids=lambda module: type(module).__name__,
+)
+def test_every_usual_activation_is_a_step(activation: nn.Module) -> None:
+    model, image = behind_conv(activation, nn.AdaptiveAvgPool2d(1)), random_input(1)
+    (step,) = record_layer_call(model, image, "0").steps
+    assert (step.layer, step.kind) == ("1", type(activation).__name__)
+    conv = model.network.get_submodule("0")
+    with torch.no_grad():
+        assert torch.equal(step.values, copy.deepcopy(activation)(conv(image))[0])
+
+
+def test_what_does_nothing_in_between_is_passed_by() -> None:
+    model = behind_conv(
+        nn.Identity(), nn.Dropout(), nn.GroupNorm(2, 4), nn.Identity(), nn.Tanh(), nn.Identity()
+    )
+    assert steps_of(model, "0", random_input(1)) == [("3", "GroupNorm"), ("5", "Tanh")]
+
+
+def test_a_norm_with_an_activation_inside_is_named_by_its_own_numbers() -> None:
+    class BatchNormAct(nn.BatchNorm2d):  # as in timm
+        def __init__(self) -> None:
+            super().__init__(4)
+            self.act = nn.ReLU(inplace=True)
+
+        def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+            normed = F.batch_norm(input, self.running_mean, self.running_var, self.weight)
+            values: Tensor = self.act(normed)
+            return values
+
+    model = behind_conv(BatchNormAct(), nn.Identity())
+    call = record_layer_call(model, random_input(1), "0")
+    assert [(step.layer, step.kind) for step in call.steps] == [
+        ("1", "BatchNormAct"),
+        ("1.act", "ReLU"),
+    ]
+    assert torch.equal(call.steps[1].values, call.steps[0].values.relu())
+
+
+class Forked(nn.Module):
+    """Something that is done with a convolution's output, named `way`."""
+
+    def __init__(self, way: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.way = way
+
+    def forward(self, images: Tensor) -> Tensor:
+        values: Tensor = self.conv(images)
+        return self.way(values)
+
+
+def tanh_and_more(found: Tensor) -> Tensor:
+    return found.tanh() + found
+
+
+@pytest.mark.parametrize(
+    ("way", "kinds"),
+    [
+        (lambda x: x * torch.sigmoid(x), []),
+        (lambda x: torch.sigmoid(x) + x.mean(), []),
+        (lambda x: F.relu(x + 1), []),
+        (lambda x: F.relu_(x.add_(1)), []),
+        (lambda x: x.relu().sum() + x.sum(), []),
+        (lambda x: tanh_and_more(x.relu()), ["relu"]),
+        (lambda x: F.relu_(x).mul_(2).tanh(), ["relu"]),
+        (lambda x: x.clamp(min=0)[:, :, : x.shape[2] // 2], ["clamp"]),
+        (lambda x: x.contiguous().tanh().sigmoid(), ["tanh", "sigmoid"]),
+        (lambda x: F.relu(x.view(1, -1), inplace=True), []),
+    ],
+)
+def test_only_what_comes_next_for_certain_is_a_step(
+    way: Callable[[Tensor], Tensor], kinds: list[str]
+) -> None:
+    model = as_model(seeded(lambda: Forked(way)))
+    image = random_input(1)
+    call = record_layer_call(model, image, "conv")
+    assert [step.kind for step in call.steps] == kinds
+    with torch.no_grad():
+        result = model.network.get_submodule("conv")(image)
+    assert torch.equal(call.output, result[0])
+
+
+def test_the_kernel_is_the_one_that_was_used() -> None:
+    class Standardised(nn.Conv2d):  # as in timm's StdConv2d
+        def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+            weight = self.weight / self.weight.std((1, 2, 3), keepdim=True)
+            return F.conv2d(input, weight, self.bias, self.stride, self.padding)
+
+    class Same(nn.Conv2d):  # as in timm's Conv2dSame: more padding below and to the right
+        def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+            return F.conv2d(F.pad(input, (0, 1, 1, 2), value=2.0), self.weight, padding=1)
+
+    image = random_input(2)
+    for build in (
+        lambda: Standardised(4, 6, 3, padding=1),
+        lambda: Same(4, 6, 3),
+        lambda: weight_norm(nn.Conv2d(4, 6, 3)),
+    ):
+        model = net_with(build)
+        call = record_layer_call(model, image, "conv")
+        assert all(explain_cell(call, *cell).agrees for cell in every_place(call))
+        assert torch.equal(call.input, model.network.get_submodule("before")(image)[0].detach())
+    call = record_layer_call(net_with(lambda: Same(4, 6, 3)), image, "conv")
+    corner = explain_cell(call, 0, 0, 0)
+    assert corner.origin == (-2, -1)
+    assert corner.patch[0, :, 0].tolist() == [0, 0, 0]
+    assert corner.patch[0, 1, 1:].tolist() == [2, 2]  # its own padding has a value of its own
+    assert corner.inside.tolist() == [[False] * 3, [False] * 3, [False, True, True]]
+
+
+def test_each_call_of_a_shared_layer_is_its_own() -> None:
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 3, 3, padding=1)
+
+        def forward(self, images: Tensor) -> Tensor:
+            values: Tensor = self.conv(torch.tanh(self.conv(images)))
+            return values
+
+    model, image = as_model(seeded(Twice)), random_input(2)
+    cap = hookviz.capture(model, image)
+    first = recorded_cell(model, image, "conv", 1, 2, 3)
+    second = recorded_cell(model, image, "conv", 1, 2, 3, call=1)
+    assert (first.layer, second.layer) == ("conv", "conv#1")
+    assert first.value == cap["conv"].values[1, 2, 3].item()
+    assert second.value == cap["conv#1"].values[1, 2, 3].item()
+    assert [step.kind for step in first.steps] == ["tanh"]
+    assert second.steps == ()
+    assert first.agrees
+    assert second.agrees
+    with pytest.raises(hookviz.SettingError, match="no call 3: its calls are 1 to 2"):
+        recorded_cell(model, image, "conv", 0, 0, 0, call=2)
+
+
+def test_what_is_written_over_later_is_kept_as_it_was() -> None:
+    class Overwriting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 4, 3)
+
+        def forward(self, images: Tensor) -> Tensor:
+            values: Tensor = self.conv(images)
+            positive = F.relu(values)
+            images.zero_()
+            values.zero_()
+            return positive.mul_(0)
+
+    image = random_input(1)
+    before = image.clone()
+    model = as_model(seeded(Overwriting))
+    call = record_layer_call(model, image, "conv")
+    assert torch.equal(image, before)
+    assert torch.equal(call.input, image[0])
+    with torch.no_grad():
+        output = model.network.get_submodule("conv")(image)[0]
+    assert torch.equal(call.output, output)
+    assert explain_cell(call, 1, 2, 3).agrees
+    call.kernel.zero_()  # it is the record's own
+    assert model.network.get_submodule("conv").weight.abs().sum() > 0  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [nn.ConvTranspose2d(4, 2, 3), nn.BatchNorm2d(4), nn.Sequential(nn.Conv2d(4, 2, 3))],
+    ids=lambda module: type(module).__name__,
+)
+def test_other_layers_are_refused_with_one_that_works(layer: nn.Module) -> None:
+    model = net_with(lambda: layer)
+    with pytest.raises(hookviz.SettingError, match=r"Only ordinary two-dim.*'before'") as caught:
+        recorded_cell(model, random_input(0), "conv", 0, 0, 0)
+    assert type(layer).__name__ in str(caught.value)
+
+
+def test_a_layer_that_is_more_than_a_convolution_is_refused() -> None:
+    class Gained(nn.Conv2d):
+        def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+            return super().forward(input) * 2
+
+    class Shifted(nn.Conv2d):
+        def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+            return super().forward(input - 1)
+
+    class Cropped(nn.Conv2d):
+        def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+            return super().forward(F.pad(input, (-1, 0)))
+
+    for kind in (Gained, Shifted, Cropped):
+        model = net_with(lambda kind=kind: kind(4, 2, 3))  # type: ignore[misc]
+        with pytest.raises(hookviz.ModelError, match=r"'conv' .* more than one call of torch's"):
+            record_layer_call(model, random_input(0), "conv")
+        assert all_hooks(model) == 0
+
+
+def test_a_linear_layer_that_is_more_or_has_no_places_is_refused() -> None:
+    class Doubled(nn.Linear):
+        def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+            return super().forward(input) * 2
+
+    class Mixing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 4, 4, stride=4)
+            self.doubled = Doubled(4, 4)
+            self.head = nn.Linear(4, 2)
+
+        def forward(self, images: Tensor) -> Tensor:
+            places = self.doubled(self.conv(images).permute(0, 2, 3, 1))
+            scores: Tensor = self.head(places.mean((1, 2)))
+            return scores
+
+    model = as_model(seeded(Mixing))
+    with pytest.raises(hookviz.ModelError, match=r"'doubled' .* more than one call of torch's l"):
+        record_layer_call(model, random_input(0), "doubled")
+    with pytest.raises(hookviz.ModelError, match=r"'head' .* no maps, or nobody knows"):
+        record_layer_call(model, random_input(0), "head")
+    assert all_hooks(model) == 0
+
+
+def test_several_images_at_once_are_refused() -> None:
+    class Tiles(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 4, 3)
+
+        def forward(self, images: Tensor) -> Tensor:
+            values: Tensor = self.conv(torch.cat(images.chunk(2, 2)))
+            return values
+
+    with pytest.raises(hookviz.ModelError, match="run on 2 images at once"):
+        record_layer_call(as_model(Tiles()), random_input(0), "conv")
+
+
+def test_unknown_unused_and_misfitting(tiny: Model, noise: Tensor) -> None:
+    with pytest.raises(hookviz.UnknownLayerError, match="'conv1'"):
+        record_layer_call(tiny, noise, "cnov1")
+    with pytest.raises(hookviz.UnknownLayerError):
+        record_layer_call(tiny, noise, "")
+    with pytest.raises(hookviz.ModelError, match="can't take an input of 1×16×16"):
+        record_layer_call(tiny, noise[:, :1], "conv1")
+
+    class Unused(Tiny):
+        def __init__(self) -> None:
+            super().__init__()
+            self.spare = nn.Conv2d(3, 4, 3)
+
+    with pytest.raises(hookviz.ModelError, match=r"'spare' of .* is not run"):
+        record_layer_call(as_model(Unused()), noise, "spare")
+
+
+BROKEN: list[bool] = []
+
+
+class Failing(nn.Module):
+    """A convolution, its ReLU, a pool, and then an error."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.relu = nn.ReLU()
+        self.pool = nn.MaxPool2d(2)
+        self.last = nn.Conv2d(4, 2, 1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        values: Tensor = self.pool(self.relu(self.conv(images)))
+        if BROKEN:
+            raise RuntimeError("broken behind the pool")
+        last: Tensor = self.last(values)
+        return last
+
+
+def test_the_pass_ends_when_nothing_more_can_follow() -> None:
+    model = as_model(Failing())
+    image = random_input(0)[:, :, :8]
+    for shown in (image, random_input(0)):
+        hookviz.list_layers(model, input_shape=tuple(shown.shape[1:]))
+    BROKEN.append(True)
+    try:
+        assert steps_of(model, "conv", image) == [("relu", "ReLU")]
+        with pytest.raises(hookviz.ModelError, match="broken behind the pool"):
+            record_layer_call(model, random_input(0), "last")
+    finally:
+        BROKEN.clear()
+    assert all_hooks(model) == 0
+
+
+def test_nothing_is_left_on_the_model(tiny: Model, noise: Tensor) -> None:
+    tensors = [*tiny.network.parameters(), *tiny.network.buffers()]
+    before = [(tensor._version, tensor.clone()) for tensor in tensors]
+    for layer in ("conv1", "conv2"):
+        recorded_cell(tiny, noise, layer, 0, 0, 0)
+    with pytest.raises(hookviz.SettingError):
+        recorded_cell(tiny, noise, "relu", 0, 0, 0)
+    assert all_hooks(tiny) == 0
+    assert all(module.training for module in tiny.network.modules())
+    for tensor, (version, values) in zip(tensors, before, strict=True):
+        assert tensor._version == version
+        assert torch.equal(tensor, values)
+        assert tensor.grad is None
+    assert not torch.overrides._get_current_function_mode_stack()  # type: ignore[no-untyped-call]
+
+
+def test_records_made_at_once_do_not_mix(tiny: Model) -> None:
+    images = [random_input(seed) for seed in range(4)]
+    expected = [hookviz.capture(tiny, image, "conv2")["conv2"].values for image in images]
+    wrong: list[int] = []
+
+    def work(cell: int) -> None:
+        for _ in range(15):
+            call = record_layer_call(tiny, images[cell], "conv2")
+            if (
+                not torch.equal(call.output, expected[cell])
+                or not explain_cell(call, 1, 2, 3).agrees
+            ):
+                wrong.append(cell)
+
+    threads = [threading.Thread(target=work, args=(cell,)) for cell in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+    assert wrong == []

@@ -1,0 +1,112 @@
+import itertools
+from collections.abc import Iterator
+
+import pytest
+from torch import nn
+
+import hookviz
+from hookviz.capturing.inputs import prepare
+from hookviz.explaining.network_map.followed_pass import follow_pass
+from hookviz.explaining.network_map.layout import PlacedPart, Point, in_a_tall_window, lay_out
+from hookviz.explaining.network_map.parts import Part, network_map
+from hookviz.types import ActivationKey
+from tests.networks import as_model
+
+
+def drawings(placed: PlacedPart) -> Iterator[PlacedPart]:
+    """Yield each part that has a drawing."""
+    if placed.inside:
+        yield placed
+    for each in placed.inside:
+        yield from drawings(each)
+
+
+def assert_is_drawn_well(whole: PlacedPart) -> None:
+    """Check that no card lies over another, and that lines lead forward from card to card."""
+    for drawing in drawings(whole):
+        width, height = drawing.size
+        cards = drawing.inside
+        for at, card in enumerate(cards):
+            assert 0 <= card.left <= card.left + card.width <= width + 1e-9
+            assert -1e-9 <= card.top <= card.top + card.height <= height + 1e-9
+            for other in cards[at + 1 :]:
+                across = min(card.left + card.width, other.left + other.width)
+                down = min(card.top + card.height, other.top + other.height)
+                assert across <= max(card.left, other.left) or down <= max(card.top, other.top)
+        assert [(begin, end) for begin, end, _ in drawing.lines] == list(drawing.part.lines)
+        for begin, end, points in drawing.lines:
+            assert points[0][0] == (cards[begin].left + cards[begin].width if begin >= 0 else 0)
+            assert points[-1][0] == (cards[end].left if end >= 0 else width)
+            others = [card for at, card in enumerate(cards) if at not in (begin, end)]
+            for start, stop in itertools.pairwise(points):
+                assert not any(crosses(card, start, stop) for card in others), (begin, end)
+
+
+def crosses(card: PlacedPart, one: Point, other: Point) -> bool:
+    """Return whether the straight way from a point to another leads through a card."""
+    for share in (0.02, 0.25, 0.5, 0.75, 0.98):
+        x, y = (at + share * (to - at) for at, to in zip(one, other, strict=True))
+        inside = card.left < x < card.left + card.width, card.top < y < card.top + card.height
+        if all(inside):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("name", ["shapesnet", "squeezenet"])
+def test_no_card_lies_over_another_and_lines_lead_forward(name: str) -> None:
+    model = hookviz.load_model(name)
+    trace = follow_pass(model, prepare(model, "assets/samples/cat.jpg"), joins=True)
+    placed = lay_out(network_map(trace))
+    assert_is_drawn_well(placed)
+    tall = in_a_tall_window(placed)
+    assert_is_drawn_well(tall)
+    assert tall.size[0] / tall.size[1] <= placed.size[0] / placed.size[1]
+    assert (name == "shapesnet") or tall.size[0] / tall.size[1] < 1.5
+    even = lay_out(network_map(trace), is_even=True)  # as in print
+    assert_is_drawn_well(even)
+    for block in list(drawings(even))[1:]:
+        assert (block.width, block.height) > block.size
+        assert block.width - block.size[0] == pytest.approx(block.height - block.size[1])
+
+
+def chain(count: int, lines: tuple[tuple[int, int], ...] = ()) -> Part:
+    parts = tuple(
+        Part(ActivationKey(f"conv{at}"), "Conv2d", at + 1, "1×4×8×8") for at in range(count)
+    )
+    through = tuple((at, at + 1) for at in range(-1, count - 1))
+    return Part(ActivationKey(""), "", 0, "", parts, (*through, (count - 1, -2), *lines))
+
+
+def test_a_thousand_layers_in_a_row_are_drawn() -> None:
+    cards = lay_out(chain(1000)).inside
+    assert len(cards) == 1000
+    assert all(one.left + one.width < other.left for one, other in itertools.pairwise(cards))
+    assert_is_drawn_well(lay_out(chain(100)))
+
+
+def test_where_all_lead_to_all_lines_are_arcs_above() -> None:
+    lines = tuple((at, to) for at in range(30) for to in range(at + 2, 30))
+    placed = lay_out(chain(30, lines))
+    assert_is_drawn_well(placed)
+    least = min(card.top for card in placed.inside)
+    assert all(min(y for _, y in points) < least for a, b, points in placed.lines if b > a + 1)
+
+
+def test_a_card_is_higher_where_the_maps_are() -> None:
+    small, large = (lay_out(chain(1), {1: rows}).inside[0].height for rows in (7, 112))
+    assert small < large
+
+
+def test_a_part_without_lines_has_a_place(noise: object) -> None:
+    class Unused(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.other = nn.Conv2d(3, 2, 1), nn.Conv2d(3, 2, 1)
+
+        def forward(self, images):  # type: ignore[no-untyped-def]
+            self.other(images)
+            return self.one(images)
+
+    model = as_model(Unused())
+    trace = follow_pass(model, prepare(model, noise), joins=True)
+    assert_is_drawn_well(lay_out(network_map(trace)))

@@ -1,0 +1,267 @@
+"""Extents and fields on unbounded images, against long maps and the middle of large images."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from hookviz.explaining.receptive_fields.extent import (
+    AxisField,
+    Edges,
+    Operation,
+    SlidingWindow,
+    TooManyValuesError,
+    adaptive_pool_window,
+    conv_window,
+    merge_axis_fields,
+    merge_edges,
+    merge_extents,
+    no_edges,
+    pixel_axis_field,
+    pixel_extent,
+    reduce_extents,
+)
+from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
+from tests.networks import as_model
+
+
+def values(edges: Edges) -> list[list[float]]:
+    return [edge.flatten().tolist() for edge in edges]
+
+
+def test_a_union_sees_what_either_sees_and_nothing_of_neither() -> None:
+    here, far = (torch.tensor([value]) for value in (1.0, 5.0))
+    edges = merge_edges([(here, far, here, far), (far, here, here, here)], 1)
+    assert values(edges) == [[5.0], [5.0], [1.0], [5.0]]
+    assert values(merge_edges([], 1)) == values(no_edges(1)) == [[-math.inf]] * 4
+    assert merge_extents([None, None], 4) is None
+    pixels = pixel_extent(torch.empty(1, 3, 2, 4))
+    assert merge_extents([None, pixels], 4) is pixels
+    both: Any = merge_extents([pixels, reduce_extents([pixels], 4)], 4)
+    assert both.rows is None  # all of an unbounded image
+
+
+def test_an_argument_goes_by_position_or_name() -> None:
+    op = Operation(torch.cat, ("a",), {"dim": 2}, [], [], [], max_values=10)
+    assert (op.argument(0, "tensors"), op.argument(1, "dim"), op.argument(2, "out", 7)) == (
+        *("a", 2, 7),
+    )
+    op.check(10)
+    with pytest.raises(TooManyValuesError):
+        op.check(11)
+
+
+FAR = range(240, 264)  # cells that are far from any border
+LARGE = 72  # its middle is far from any border
+CELLS = 6  # in a row, after which the windows of all these networks come again
+
+
+def brute(
+    cells: dict[int, tuple[float, float]], window: SlidingWindow, count: int
+) -> list[tuple[float, float]]:
+    """Return the first pixel and the one after the last of cells that read `cells` by `window`."""
+    fields = []
+    for indices in window.first(count).tolist():
+        inside = [cells[index] for index in indices if index in cells]
+        fields.append((min(first for first, _ in inside), max(last for _, last in inside)))
+    return fields
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        [conv_window(3, padding=1)],
+        [conv_window(3, 2, 1), conv_window(5, 2), conv_window(2, 3, 0, 4)],
+        [conv_window(3, 2), adaptive_pool_window(3, 5), conv_window(3)],
+        [
+            adaptive_pool_window(1, 2),
+            conv_window(3, 3),
+            adaptive_pool_window(1, 2),
+            conv_window(4, 1, 2),
+            conv_window(1, 2),
+        ],
+    ],
+)
+def test_a_field_goes_on_as_on_a_long_map(chain: list[SlidingWindow]) -> None:
+    field: AxisField | None = pixel_axis_field(-2)
+    cells = {cell: (float(cell), cell + 1.0) for cell in range(4000)}
+    for window in chain:
+        assert field is not None
+        field = field.through(window)
+        count = int(len(cells) * window.period / window.step) - 40
+        cells = dict(enumerate(brute(cells, window, count)))
+    assert field is not None
+    for cell in FAR:
+        first, last = field.at(np.array(cell))
+        assert (-first, last) == cells[cell]
+    assert field.size == max(cells[cell][1] - cells[cell][0] for cell in FAR)
+    assert field.stride == (cells[270][0] - cells[240][0]) / 30
+
+
+def test_fields_are_merged_only_where_their_jumps_are_the_same() -> None:
+    fine, coarse = pixel_axis_field(-1), pixel_axis_field(-1).through(conv_window(2, 2))
+    assert coarse is not None
+    again = coarse.through(adaptive_pool_window(1, 2))
+    both: Any = merge_axis_fields([fine, again])
+    assert (both.period, both.shift, both.size) == (2, 2, 2)
+    assert merge_axis_fields([fine, coarse]) is None
+    assert merge_axis_fields([fine, None]) is None
+    assert merge_axis_fields([fine, replace(fine, dim=-2)]) is None
+
+
+def test_a_period_that_is_too_long_is_given_up() -> None:
+    field: AxisField | None = pixel_axis_field(-1)
+    for _ in range(4):
+        field = field and field.through(adaptive_pool_window(8, 9))
+    assert field is None
+
+
+class Function(nn.Module):
+    def __init__(self, function: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *found: Tensor) -> Tensor:
+        return self.function(*found)
+
+
+class Halves(nn.Module):
+    """Down and up again, with what there was before beside it, as in a U-Net."""
+
+    def __init__(self, up: nn.Module) -> None:
+        super().__init__()
+        self.down = nn.Conv2d(3, 3, 3, stride=2, padding=1)
+        self.inner = nn.Conv2d(3, 3, 3, padding=1)
+        self.up = up
+        self.join = nn.Conv2d(6, 3, 3, padding=1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        values = self.inner(self.down(images))
+        values = self.up(values, images) if isinstance(self.up, Function) else self.up(values)
+        result: Tensor = self.join(torch.cat([values, images], 1))
+        return result
+
+
+def conv(kernel: int = 3, **options: object) -> nn.Conv2d:
+    return nn.Conv2d(3, 3, kernel, **options)  # type: ignore[arg-type]
+
+
+NETWORKS: dict[str, Callable[[], list[nn.Module]]] = {
+    "strided": lambda: [conv(stride=2, padding=1), conv(5, stride=2, padding=2), conv(padding=1)],
+    "dilated": lambda: [conv(dilation=3, padding=3), nn.AvgPool2d(3, 2, 1), conv(padding=1)],
+    "zeros around": lambda: [nn.ZeroPad2d((1, 2, 0, 3)), conv(), nn.ZeroPad2d(1), conv(stride=2)],
+    "mirrored": lambda: [nn.ReflectionPad2d((1, 0, 2, 1)), conv(), nn.ReflectionPad2d(2), conv(5)],
+    "repeated": lambda: [nn.ReplicationPad2d((2, 1, 0, 1)), conv(stride=2), conv(padding=1)],
+    "circular": lambda: [nn.CircularPad2d((1, 2, 1, 0)), conv(), nn.CircularPad2d(1), conv()],
+    "constant": lambda: [nn.ConstantPad2d((3, 1, 1, 2), 0.5), conv(4, stride=2), conv(padding=1)],
+    "cropped": lambda: [nn.ZeroPad2d((-1, 2, -2, 0)), conv(), conv(padding=1)],
+    "padded by the layer": lambda: [
+        conv(padding=2, padding_mode="reflect", stride=2),
+        conv(padding="same", padding_mode="circular"),
+    ],
+    "padded as a volume": lambda: [
+        Function(lambda x: F.pad(x[:, :, None], (1, 1, 2, 0, 0, 0)).squeeze(2)),
+        conv(stride=2),
+        Function(lambda x: F.pad(x.unsqueeze(0), (1, 1, 1, 1, 0, 0), "replicate")[0]),
+        conv(),
+    ],
+    "with channels around": lambda: [
+        conv(padding=1),
+        Function(lambda x: F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, 1, 1))[:, 1:4]),
+        conv(padding=1),
+    ],
+    "transposed": lambda: [
+        conv(stride=2, padding=1),
+        nn.ConvTranspose2d(3, 3, 3, stride=2, padding=1, output_padding=1),
+        conv(padding=1),
+    ],
+    "transposed with gaps": lambda: [nn.ConvTranspose2d(3, 3, 2, stride=3), conv(), conv(stride=3)],
+    "nearest": lambda: [Halves(nn.Upsample(scale_factor=2)), conv(padding=1)],
+    "bilinear": lambda: [Halves(nn.Upsample(scale_factor=2, mode="bilinear")), conv(padding=1)],
+    "by 3 halves": lambda: [nn.Upsample(scale_factor=1.5, mode="bilinear"), conv(padding=1)],
+    "shuffled": lambda: [
+        nn.PixelUnshuffle(2),
+        nn.Conv2d(12, 12, 3, padding=1),
+        nn.PixelShuffle(2),
+        conv(padding=1),
+    ],
+    "channels last": lambda: [
+        conv(stride=2, padding=1),
+        Function(lambda x: F.layer_norm(x.permute(0, 2, 3, 1), (3,)) + x.permute(0, 2, 3, 1)),
+        Function(lambda x: F.linear(x, x.new_ones(3, 3)).permute(0, 3, 1, 2)),
+        conv(padding=1),
+    ],
+    "other channels": lambda: [
+        Function(lambda x: x[:, [2, 1, 0]].flip(1)[:, :1].repeat(1, 3, 1, 1).roll(1, 1)),
+        conv(stride=2, padding=1),
+        Function(lambda x: x.view(1, 3, 1, *x.shape[2:]).transpose(1, 2).flatten(1, 2)),
+        conv(padding=1),
+    ],
+    "cut": lambda: [
+        conv(padding=1),
+        Function(lambda x: x[:, :, 1:, ::2] * x[..., :-1, 1::2]),
+        conv(stride=(2, 1), padding=1),
+    ],
+}  # fmt: skip
+
+
+def built(parts: list[nn.Module]) -> nn.Sequential:
+    """The network with weights of 1, so that nothing cancels."""
+    network = nn.Sequential(nn.Sequential(*parts), nn.Identity()).double()
+    for parameter in network.parameters():
+        nn.init.ones_(parameter)
+    return network
+
+
+def fields_of(network: nn.Module, axis: int) -> list[tuple[int, int]]:
+    """The first and the last pixel along an axis that rows, or columns, of a large map see."""
+    image = torch.rand(1, 3, LARGE, LARGE, dtype=torch.float64, requires_grad=True)
+    result = network(image)
+    middle, seen = result.shape[axis] // 2 - CELLS // 2, []
+    for cell in range(middle, middle + CELLS + 1):
+        value = result.select(axis, cell).sum()
+        (gradient,) = torch.autograd.grad(value, image, retain_graph=True)
+        pixels = gradient.abs().sum([dim for dim in range(4) if dim != axis]).nonzero()
+        seen.append((int(pixels.min()), int(pixels.max())))
+    return seen
+
+
+def to_the_size(mode: str) -> nn.Module:
+    return Halves(Function(lambda x, to: F.interpolate(x, to.shape[-2:], mode=mode)))
+
+
+ODD: dict[str, Callable[[], list[nn.Module]]] = {
+    "nearest, to a size": lambda: [to_the_size("nearest"), conv(padding=1)],
+    "bilinear, to a size": lambda: [
+        nn.AvgPool2d(2),
+        to_the_size("bilinear"),
+        conv(padding=1),
+    ],
+}
+
+
+@pytest.mark.parametrize("side", [6, 12])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_small_image_tells_the_sizes_of_a_large_one(name: str, side: int) -> None:
+    check_sizes(built(NETWORKS[name]()), side)
+
+
+@pytest.mark.parametrize("side", [13, 14, 15, 21])
+@pytest.mark.parametrize("name", ODD)
+def test_maps_of_odd_lengths_tell_them_too(name: str, side: int) -> None:
+    check_sizes(built(ODD[name]()), side)
+
+
+def check_sizes(network: nn.Module, side: int) -> None:
+    field = receptive_fields(as_model(network), (3, side, side))["1"]
+    assert field.size is not None
+    for axis in (0, 1):
+        seen = fields_of(network, axis + 2)
+        assert field.size[axis] == max(last + 1 - first for first, last in seen)
+        assert field.stride[axis] == (seen[CELLS][0] - seen[0][0]) / CELLS
