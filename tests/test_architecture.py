@@ -12,7 +12,6 @@ PACKAGE = ROOT / "hookviz"
 TESTS = ROOT / "tests"
 MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in PACKAGE.rglob("*.py")}
 
-_PART = re.compile(r"ui/lessons/parts/[a-z]\w*\.py")
 _PANEL = re.compile(r"drawing/[a-z]\w*_panel\.py")
 _MOST_LINES = 600
 REASON = "Over 600 lines:"
@@ -141,19 +140,12 @@ SHOWN_ELSEWHERE = {
     "by a real trainer in training/test_trackers.py": ("training/lightning_callback"),
     "declarations, and what is said of every broken file in lessons/test_reading.py": ""
     "lessons/lesson lessons/lesson_error",
-    "its marks and fonts are printed in lessons/test_sheet.py": "lessons/sheet_text",
     "edited, run, stopped and refused in a browser in e2e/test_lesson_traps.py, and what is run in "
     "lessons/test_own_code.py and test_script_scene.py": "ui/lessons/script_editor "
-    "lessons/own_files lessons/own_code_process",
-    "the slider through layers and pictures with classes are gone through in a browser in "
-    "e2e/test_lesson_layers.py": "ui/components/depth_scrub ui/lessons/picture_strip "
-    "ui/lessons/number_table",
-    "every lesson is gone through in a browser in e2e/test_lessons.py": "ui/components/lesson_list "
-    "ui/components/lesson_steps ui/components/question ui/components/pixels "
-    "ui/components/riddle ui/lessons/hunt "
-    "ui/lessons/kernel_sheet "
-    "ui/lessons/lesson_scene ui/lessons/sheet_menu ui/lessons/maps ui/lessons/class_bars "
-    + " ".join(name[:-3] for name in MODULES if _PART.fullmatch(name)),
+    "lessons/own_code_process",
+    "every lesson is gone through in a browser in e2e/test_lessons.py": (
+        "ui/lessons/maps ui/lessons/class_bars"
+    ),
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
     "atlas/test_making.py": "atlas/cutting atlas/part_folder atlas/patch_file",
     "its pixels and files are checked byte by byte in drawing/test_grid.py": "drawing/colormaps "
@@ -200,7 +192,7 @@ SHOWN_ELSEWHERE = {
         "ui/components/live "
         "ui/components/map ui/components/maps ui/components/mosaic "
         "ui/components/presenter ui/presenting/presenter "
-        "ui/components/region ui/components/tree ui/components/walk "
+        "ui/components/region ui/components/tree "
         "ui/explorer/atlas_choice ui/explorer/atlas_menu ui/explorer/file_menu ui/menu "
         "ui/explorer/grid_files ui/explorer/page_file "
         "ui/explorer/mounting ui/explorer/scene "

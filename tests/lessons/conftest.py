@@ -7,7 +7,8 @@ from hookviz.capturing import inputs
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.images import reading
 from hookviz.images.samples import samples
-from hookviz.lessons.part import LessonScene, Options, parts
+from hookviz.lessons.part import LessonScene, Options
+from hookviz.ui.lessons.catalog import parts
 
 
 def scene_of(model: hookviz.Model, sample: str = "cat") -> LessonScene:

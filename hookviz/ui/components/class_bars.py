@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hookviz.ui.components.files import show
+from hookviz.ui.components.files import mount
 
 
 def follower_bar(facts: Mapping[str, Any], on_over: Callable[[str], None]) -> None:
@@ -16,7 +16,7 @@ def follower_bar(facts: Mapping[str, Any], on_over: Callable[[str], None]) -> No
             ``unknown``; anybody can send anything.
     """
     files = {"js": "class_follower.js", "css": "class_bar.css"}
-    show("follower", "hv-follower", facts, files=files, over=lambda sent: on_over(str(sent)))
+    mount("follower", "hv-follower", facts, files=files, over=lambda sent: on_over(str(sent)))
 
 
 def teacher_bar(
@@ -34,7 +34,7 @@ def teacher_bar(
         on_taken: gets the token that the browser has kept.
         on_next: called for the next channel of a game.
     """
-    show(
+    mount(
         *("teacher", "hv-teacher", facts),
         files={"js": "class_teacher.js", "css": "class_bar.css"},
         over=lambda sent: on_over(str(sent)),

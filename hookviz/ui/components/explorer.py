@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hookviz.explorer.client_facts import client_fields
-from hookviz.ui.components.files import show
+from hookviz.ui.components.files import mount
 
 
 def explorer(
@@ -33,9 +33,9 @@ def explorer(
     """
     name = "explorer" if rows is None else "explorer_rows"
     facts = {**line, **(rows or {}), "fields": client_fields(), "questions": questions}
-    show(name, name, facts, opened=on_opened)
+    mount(name, name, facts, opened=on_opened)
 
 
 def explorer_tree() -> None:
     """Make the place where the explorer puts its tree of layers."""
-    show("explorer_tree", "explorer-tree", {})
+    mount("explorer_tree", "explorer-tree", {})

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hookviz.ui.components.files import show
+from hookviz.ui.components.files import mount
 
 
 def live(
@@ -44,4 +44,4 @@ def live(
     def run_again(_sent: object) -> None:
         """Do nothing more: the page runs, and offers the stream anew."""
 
-    show("live", key, stream, picked=picked, layer=chosen, frozen=on_freeze, again=run_again)
+    mount("live", key, stream, picked=picked, layer=chosen, frozen=on_freeze, again=run_again)

@@ -9,7 +9,7 @@ from hookviz.drawing.maps_panel import MapsPanel
 from hookviz.drawing.pictures import encode_jpeg, encode_png
 from hookviz.markup import data_url
 from hookviz.types import Pixels
-from hookviz.ui.components.files import show
+from hookviz.ui.components.files import mount
 
 _SIDE = 160  # pixels of the pictures, twice what they take on the screen
 _QUALITY = 85
@@ -35,7 +35,7 @@ def show_maps(
         }
         for position, each in enumerate(panel.maps)
     ]
-    show("maps", key, {"label": panel.title, "maps": maps}, picked=picked)
+    mount("maps", key, {"label": panel.title, "maps": maps}, picked=picked)
 
 
 def _small(picture: Pixels) -> str:

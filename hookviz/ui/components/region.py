@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from hookviz.drawing.pictures import encode_png
 from hookviz.markup import data_url
 from hookviz.types import Pixels
-from hookviz.ui.components.files import show
+from hookviz.ui.components.files import mount
 
 _MOST_LETTERS = 20_000  # that the browser may send; a mask of 32 × 32 cells has far fewer
 
@@ -42,4 +42,4 @@ def mark_region(
         "label": label,
         "boxes": boxes,
     }
-    show("region", key, facts, marked=marked)
+    mount("region", key, facts, marked=marked)
