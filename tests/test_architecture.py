@@ -119,8 +119,7 @@ SHOWN_ELSEWHERE = {
     "parts are patched by hand in explaining/test_patching.py": "explaining/part_patching",
     "read back by another library in ui/presenting/test_class_link.py": "ui/qr_code",
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": "ui/"
-    "classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
-    "ui/components/class_bars",
+    "classroom/class_bar ui/classroom/class_code ui/classroom/class_menu",
     "a class guesses channels in browsers in e2e/test_class_game.py": "ui/classroom/guess_game",
     "seats and riddles are used in classroom/test_school_class.py": "classroom/seats "
     "classroom/riddle",
@@ -188,14 +187,12 @@ SHOWN_ELSEWHERE = {
     ),
     "read through the lenses and the inspector of tests/e2e": "explaining/layer_facts",
     "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": (
-        "ui/main ui/components/chart ui/components/gallery ui/components/lens_cards "
-        "ui/components/live "
-        "ui/components/map ui/components/maps ui/components/mosaic "
-        "ui/components/presenter ui/presenting/presenter "
-        "ui/components/region ui/components/tree "
+        "ui/main ui/components/chart ui/components/gallery "
+        "ui/components/map ui/components/mosaic "
+        "ui/presenting/presenter "
         "ui/explorer/atlas_choice ui/explorer/atlas_menu ui/explorer/file_menu ui/menu "
         "ui/explorer/grid_files ui/explorer/page_file "
-        "ui/explorer/mounting ui/explorer/scene "
+        "ui/explorer/scene "
         "ui/explorer/image_of_patch ui/explorer/predictions ui/explorer/copy_as_code "
         "ui/explorer/share ui/lenses/lens_run "
         "ui/sidebar/image_choice ui/sidebar/input_choice ui/sidebar/weights_download"
