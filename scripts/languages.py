@@ -18,8 +18,8 @@ from babel.messages.extract import extract
 from babel.messages.pofile import read_po, write_po
 
 from hookviz.language import catalogs
-from hookviz.lessons import catalog as lessons
 from hookviz.lessons import scripts
+from hookviz.ui.lessons import catalog as lessons
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "hookviz"

@@ -12,7 +12,6 @@ PACKAGE = ROOT / "hookviz"
 TESTS = ROOT / "tests"
 MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in PACKAGE.rglob("*.py")}
 
-_PART = re.compile(r"ui/lessons/parts/[a-z]\w*\.py")
 _MOST_LINES = 600
 REASON = "Over 600 lines:"
 
@@ -118,8 +117,7 @@ SHOWN_ELSEWHERE = {
     ),
     "read back by another library in ui/presenting/test_class_link.py": ("ui/qr_code"),
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": (
-        "ui/classroom/class_bar ui/classroom/class_code ui/classroom/class_menu "
-        "ui/components/class_bars"
+        "ui/classroom/class_bar ui/classroom/class_code ui/classroom/class_menu"
     ),
     "a class guesses channels in browsers in e2e/test_class_game.py": ("ui/classroom/guess_game"),
     "a lens's ablation is looked at as B in a browser in e2e/test_silenced.py": (
@@ -131,20 +129,12 @@ SHOWN_ELSEWHERE = {
     "declarations, and what is said of every broken file in lessons/test_reading.py": (
         "lessons/lesson lessons/lesson_error"
     ),
-    "its marks and fonts are printed in lessons/test_sheet.py": ("lessons/sheet_text"),
     "edited, run, stopped and refused in a browser in e2e/test_lesson_traps.py, and what is "
     "run in lessons/test_own_code.py and test_script_scene.py": (
-        "ui/lessons/script_editor lessons/own_files lessons/own_code_process"
-    ),
-    "the slider through layers and pictures with classes are gone through in a browser in "
-    "e2e/test_lesson_layers.py": (
-        "ui/components/depth_scrub ui/lessons/picture_strip ui/lessons/number_table"
+        "ui/lessons/script_editor lessons/own_code_process"
     ),
     "every lesson is gone through in a browser in e2e/test_lessons.py": (
-        "ui/components/lesson_list ui/components/lesson_steps ui/components/question "
-        "ui/components/pixels ui/components/riddle ui/lessons/hunt ui/lessons/kernel_sheet "
-        "ui/lessons/lesson_scene ui/lessons/sheet_menu ui/lessons/maps ui/lessons/class_bars "
-        + " ".join(name[:-3] for name in MODULES if _PART.fullmatch(name))
+        "ui/lessons/maps ui/lessons/class_bars"
     ),
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
     "atlas/test_making.py": ("atlas/part_folder"),
@@ -173,14 +163,12 @@ SHOWN_ELSEWHERE = {
         "images/crop_geometry images/samples images/choices images/refusals"
     ),
     "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": (
-        "ui/main ui/components/chart ui/components/gallery ui/components/lens_cards "
-        "ui/components/live ui/components/map ui/components/maps ui/components/mosaic "
-        "ui/components/presenter ui/presenting/presenter ui/components/region "
-        "ui/components/tree ui/components/walk ui/explorer/atlas_choice "
+        "ui/main ui/components/chart ui/components/gallery ui/components/map "
+        "ui/components/mosaic ui/presenting/presenter ui/explorer/atlas_choice "
         "ui/explorer/atlas_menu ui/explorer/file_menu ui/menu ui/explorer/grid_files "
-        "ui/explorer/page_file ui/explorer/mounting ui/explorer/scene "
-        "ui/explorer/image_of_patch ui/explorer/predictions ui/explorer/copy_as_code "
-        "ui/explorer/share ui/lenses/lens_run ui/sidebar/image_choice ui/sidebar/input_choice "
+        "ui/explorer/page_file ui/explorer/scene ui/explorer/image_of_patch "
+        "ui/explorer/predictions ui/explorer/copy_as_code ui/explorer/share "
+        "ui/lenses/lens_run ui/sidebar/image_choice ui/sidebar/input_choice "
         "ui/sidebar/weights_download"
     ),
 }

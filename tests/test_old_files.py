@@ -10,6 +10,7 @@ import pytest
 import hookviz
 from hookviz.explorer.view import View
 from hookviz.lessons.reading import read_lesson
+from hookviz.ui.lessons.catalog import parts
 from hookviz.ui.presenting.slide_file import read_slides
 
 OLD = sorted((Path(__file__).parent / "data").iterdir())
@@ -48,5 +49,5 @@ def test_slides_and_their_link_show_what_they_showed(folder: Path) -> None:
 
 @of_each_version
 def test_a_lesson_has_its_parts(folder: Path) -> None:
-    lesson = read_lesson(folder / "lesson.md")
+    lesson = read_lesson(folder / "lesson.md", parts())
     assert (lesson.title, len(lesson.steps), len(lesson.steps[0].blocks)) == ("Kept", 1, 3)

@@ -406,7 +406,7 @@ def _checked_lessons(folder: str) -> str:
     Raises:
         HookVizError: one can't, with its file and line; the page would say so to the class.
     """
-    from hookviz.lessons.catalog import read_lessons  # noqa: PLC0415 - needs torch, few have lessons
+    from hookviz.ui.lessons.catalog import read_lessons  # noqa: PLC0415 - needs torch, few have lessons
 
     path = str(path_of(folder).absolute())
     read_lessons(path)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hookviz.lessons.part import Part
+
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -20,15 +22,15 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A live part of a lesson: one of `hookviz.lessons.parts` by its name.
+    """A live part of a lesson.
 
     Attributes:
-        part: its name.
+        part: one of `hookviz.ui.lessons.parts`.
         options: what the file sets, by name, checked and with the defaults filled in.
         line: of the file, from 1.
     """
 
-    part: str
+    part: Part
     options: Mapping[str, str]
     line: int
 

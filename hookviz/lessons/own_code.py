@@ -2,11 +2,12 @@
 
 In a process and a folder of their own, with the user's own rights: it keeps mistakes from the
 server, and nobody from the machine. So it is only for who started the server
-(`hookviz.ui.serving.visitors`).
+(`hookviz.ui.serving.visitors`). The folder has the lesson's image and weights.
 """
 
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,16 +21,23 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from PIL import Image
+from safetensors.torch import save_file
 
 from hookviz import shallow_json
+from hookviz.hooking.forward_pass import private_replica
 from hookviz.language.saying import say
+from hookviz.lessons.part import LessonScene
+from hookviz.lessons.script_scene import weights_of
 from hookviz.machine.memory import MEGABYTE
+from hookviz.models.bundled import BUNDLED
 
 _log = logging.getLogger(__name__)
 
-SECONDS = 20.0  # that the lines may take
-MEGABYTES = 2000  # that they may take beside the network
+_SECONDS = 20.0  # that the lines may take
+_MEGABYTES = 2000  # that they may take beside the network
 _START = 120.0  # seconds that torch and the network may take to be there
 _LOOK = 0.05  # seconds between two looks
 _LONGEST = 20_000  # letters of lines
@@ -63,8 +71,8 @@ class OwnRun:
         lines: str,
         fill: Callable[[Path], None],
         *,
-        seconds: float = SECONDS,
-        megabytes: int = MEGABYTES,
+        seconds: float = _SECONDS,
+        megabytes: int = _MEGABYTES,
     ) -> None:
         """Start a process for the lines.
 
@@ -187,8 +195,33 @@ def _sentence(fault: Mapping[str, Any] | None) -> str:
     if not fault:
         return ""
     if fault["kind"] == "memory":
-        return say("There was not enough memory: it may take {size} MB.", size=MEGABYTES)
+        return say("There was not enough memory: it may take {size} MB.", size=_MEGABYTES)
     error = f"{fault['kind']}: {fault['said']}".removesuffix(": ")
     if fault["line"] is None:
         return say("The set-up failed: {error}", error=error)
     return say("Line {line}: {error}", line=fault["line"], error=error)
+
+
+def files_of(scene: LessonScene) -> Callable[[Path], None]:
+    """Return what puts the scene's image and weights into a folder, and holds no model in use."""
+    image, name, weights = scene.image.pixels, Path(scene.image.name).name, weights_of(scene)
+    shipped = BUNDLED[scene.model.name].weights_file if scene.model.name in BUNDLED else None
+    model = scene.model
+
+    def fill(folder: Path) -> None:
+        with folder.joinpath(name).open("wb") as file:
+            Image.fromarray(image).save(file, "PNG")  # pixel for pixel, whatever it is called
+        if not weights:
+            return
+        to = folder / Path(weights).name
+        if shipped is not None and shipped.name == weights:
+            shutil.copyfile(shipped, to)
+            return
+        with private_replica(model) as network:
+            state = network.state_dict()
+            if to.suffix == ".safetensors":
+                save_file({key: value.contiguous() for key, value in state.items()}, to)
+            else:
+                torch.save(state, to)
+
+    return fill

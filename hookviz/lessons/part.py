@@ -1,18 +1,13 @@
-"""Define what a live part of a lesson is, what it looks at, and find the parts there are."""
+"""Define what a live part of a lesson is, and what it looks at."""
 
-import pkgutil
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module
-from types import MappingProxyType
 from typing import TypeVar
 
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.layer_trace import LayerTrace
 from hookviz.language.saying import say
-from hookviz.lessons import parts as parts_package
 from hookviz.lessons.lesson_error import did_you_mean
 from hookviz.types import InputImage, Model, ModelInput
 
@@ -128,7 +123,7 @@ def _no_link(_scene: LessonScene, _options: Options) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A kind of live part, declared as ``PART`` in a file of `hookviz.lessons.parts`.
+    """A kind of live part, declared as ``PART`` in a file of `hookviz.ui.lessons.parts`.
 
     Attributes:
         name: as a lesson's file writes it after ``live``.
@@ -144,16 +139,3 @@ class Part:
     options: tuple[Option, ...] = ()
     facts: Callable[[LessonScene, Options], Mapping[str, Fact]] = _no_facts
     link: Callable[[LessonScene, Options], Mapping[str, str]] = _no_link
-
-
-@cache
-def parts() -> Mapping[str, Part]:
-    """Return every live part by its name, in alphabetical order."""
-    names = sorted(module.name for module in pkgutil.iter_modules(parts_package.__path__))
-    parts = [import_module(f"{parts_package.__name__}.{name}").PART for name in names]
-    return MappingProxyType({part.name: part for part in parts})
-
-
-def module_of(part: str) -> str:
-    """Return the name of a part's module, here and in `hookviz.ui.lessons.parts`."""
-    return part.replace("-", "_")

@@ -2,18 +2,20 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
 from markdown_it.token import Token
+from yaml.nodes import MappingNode, Node, ScalarNode
 
 from hookviz.errors import LessonError
 from hookviz.images.samples import samples
 from hookviz.language.saying import say
 from hookviz.lessons import prose
-from hookviz.lessons.blocks import Value, read_question, read_values
-from hookviz.lessons.lesson import Block, Lesson, Live, Step, Text
+from hookviz.lessons.lesson import Answer, Block, Lesson, Live, Question, Step, Text
 from hookviz.lessons.lesson_error import did_you_mean, lesson_error
-from hookviz.lessons.part import parts
+from hookviz.lessons.part import Part
 from hookviz.models import catalog
 from hookviz.settings import settings
 
@@ -21,7 +23,10 @@ LARGEST = 50_000
 """Bytes that a lesson's file may have; five hundred words are four thousand."""
 _MOST_STEPS = 40
 _FRONT = "---"
-KEYS = {
+_FEWEST_ANSWERS, _MOST_ANSWERS = 2, 6
+_LONGEST = 4000  # characters
+_ANSWER = re.compile(r"[-*]\s+\[(?P<right>[ xX])\]\s*(?P<words>.*)")
+_KEYS = {
     "title": "the lesson's name",
     "summary": "one sentence on what one can do after it",
     "minutes": "how long it takes, a whole number; 5 where it is missing",
@@ -33,8 +38,20 @@ _FILE_NAME = re.compile(r"(?:\d+-)?(?P<slug>[a-z0-9]+(?:-[a-z0-9]+)*)\.md")
 _RESERVED = "all"  # the link that lists all lessons
 
 
-def read_lesson(file: Path, number: int = 0) -> Lesson:
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What stands behind a colon: the text as written, and its line in the file, from 1."""
+
+    text: str
+    line: int
+
+
+def read_lesson(file: Path, parts: Mapping[str, Part]) -> Lesson:
     """Read the lesson in a file.
+
+    Args:
+        file: a Markdown file.
+        parts: the live parts that it can have, by name.
 
     Raises:
         LessonError: it can't be read or is no lesson; the message names file and line.
@@ -46,14 +63,14 @@ def read_lesson(file: Path, number: int = 0) -> Lesson:
             "hyphens."
         )
         raise lesson_error(file, 1, message)
-    return parse_lesson(_text_of(file), file, named["slug"], number)
+    return parse_lesson(_text_of(file), file, named["slug"], parts)
 
 
-def parse_lesson(text: str, file: Path, slug: str, number: int = 0) -> Lesson:
+def parse_lesson(text: str, file: Path, slug: str, parts: Mapping[str, Part]) -> Lesson:
     """Parse the text of a lesson's file; see `read_lesson`."""
     lines = text.splitlines()
     front, begin = _front_matter(lines, file)
-    steps = _steps(lines[begin:], file, begin + 1)
+    steps = _steps(lines[begin:], file, begin + 1, parts)
     _check_defaults(front, file)
     minutes = front.get("minutes", Value("5", 1))
     if not re.fullmatch(r"[1-9]\d{0,2}", minutes.text, re.ASCII):
@@ -67,7 +84,6 @@ def parse_lesson(text: str, file: Path, slug: str, number: int = 0) -> Lesson:
         steps=steps,
         defaults={key: front[key].text for key in ("model", "sample") if key in front},
         file=file,
-        number=number,
     )
 
 
@@ -107,9 +123,9 @@ def _front_matter(lines: Sequence[str], file: Path) -> tuple[Mapping[str, Value]
         raise lesson_error(file, 1, say("The front matter has no end: a line of three hyphens."))
     front = read_values("\n".join(lines[1 : ends[0]]), file, 2)
     for name, value in front.items():
-        if name not in KEYS:
+        if name not in _KEYS:
             message = say("The front matter has no {name!r}.", name=name)
-            raise lesson_error(file, value.line, f"{message} {did_you_mean(name, KEYS)}")
+            raise lesson_error(file, value.line, f"{message} {did_you_mean(name, _KEYS)}")
     if "title" not in front or not front["title"].text.strip():
         raise lesson_error(file, 1, say("The front matter has no title. Write: title: My lesson"))
     return front, ends[0] + 1
@@ -130,7 +146,9 @@ def _check_defaults(front: Mapping[str, Value], file: Path) -> None:
         raise lesson_error(file, model.line, f"{message} {did_you_mean(model.text, titles)}")
 
 
-def _steps(lines: Sequence[str], file: Path, line: int) -> tuple[Step, ...]:
+def _steps(
+    lines: Sequence[str], file: Path, line: int, parts: Mapping[str, Part]
+) -> tuple[Step, ...]:
     """Return the slides in the lines from `line` of the file on."""
     tokens = prose.parsed("\n".join(lines))
     prose.check([token for token in tokens if not _is_own(token)], file, line)
@@ -152,7 +170,7 @@ def _steps(lines: Sequence[str], file: Path, line: int) -> tuple[Step, ...]:
         if not began:
             message = say("Before the first step stands text. A step begins with: # Its heading")
             raise lesson_error(file, at, message)
-        blocks.append(_block(token, lines, file, line))
+        blocks.append(_block(token, lines, file, line, parts))
     if not began:
         raise lesson_error(
             file, line, say("The lesson has no step. A step begins with: # Its heading")
@@ -178,7 +196,9 @@ def _is_own(token: Token) -> bool:
     return token.type == "fence" and bool(words) and words[0] in ("live", "question")
 
 
-def _block(token: Token, lines: Sequence[str], file: Path, line: int) -> Block:
+def _block(
+    token: Token, lines: Sequence[str], file: Path, line: int, parts: Mapping[str, Part]
+) -> Block:
     """Parse one block of the file; `line` is the one at which `lines` begin."""
     first, end = token.map or (0, 0)
     at = line + first
@@ -197,18 +217,19 @@ def _block(token: Token, lines: Sequence[str], file: Path, line: int) -> Block:
     words = token.info.split()
     if words[0] == "question":
         return read_question(token.content, file, at)
-    return _live(words[1:], token.content, file, at)
+    return _live(words[1:], token.content, file, at, parts)
 
 
-def _live(name: Sequence[str], options: str, file: Path, line: int) -> Live:
-    known = parts()
+def _live(
+    name: Sequence[str], options: str, file: Path, line: int, parts: Mapping[str, Part]
+) -> Live:
     if len(name) != 1:
         message = say("After live stands the name of one part.")
-        raise lesson_error(file, line, f"{message} {did_you_mean(' '.join(name), known)}")
-    part = known.get(name[0])
+        raise lesson_error(file, line, f"{message} {did_you_mean(' '.join(name), parts)}")
+    part = parts.get(name[0])
     if part is None:
         message = say("There is no live part called {name!r}.", name=name[0])
-        raise lesson_error(file, line, f"{message} {did_you_mean(name[0], known)}")
+        raise lesson_error(file, line, f"{message} {did_you_mean(name[0], parts)}")
     values = read_values(options, file, line + 1)
     declared = {option.name: option for option in part.options}
     for option_name, value in values.items():
@@ -238,4 +259,108 @@ def _live(name: Sequence[str], options: str, file: Path, line: int) -> Live:
             )
             raise lesson_error(file, line, f"{message} {option.help}")
         chosen[option.name] = value_or_default
-    return Live(part.name, chosen, line)
+    return Live(part, chosen, line)
+
+
+def read_values(text: str, file: Path, line: int) -> Mapping[str, Value]:
+    """Return the values of a text by name; `text` begins at `line` of the file.
+
+    The YAML is parsed and never constructed, so that no tag in a teacher's file can make an object
+    and no alias can fill the memory.
+
+    Raises:
+        LessonError: it is not such lines.
+    """
+    if len(text) > _LONGEST:
+        raise lesson_error(file, line, say("These lines are longer than a lesson needs."))
+    try:
+        top = yaml.compose(text, yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        wrong = getattr(error, "problem", None) or say("it is nested too deep")
+        message = say("This can't be read as YAML: {reason}.", reason=wrong)
+        raise lesson_error(file, line + (mark.line if mark else 0), message) from error
+    if top is None:
+        return {}
+    if not isinstance(top, MappingNode):
+        message = say("Lines of the form name: value belong here.")
+        raise lesson_error(file, line + top.start_mark.line, message)
+    values: dict[str, Value] = {}
+    for key, value in top.value:
+        line_number = line + key.start_mark.line
+        name = _scalar(key, file, line_number)
+        if name in values:
+            raise lesson_error(file, line_number, say("{name} stands here twice.", name=name))
+        values[name] = Value(_scalar(value, file, line_number), line_number)
+    return values
+
+
+def _scalar(node: Node, file: Path, line: int) -> str:
+    """Return the text of a node.
+
+    Raises:
+        LessonError: it is a list, a mapping, or of a type of somebody's own.
+    """
+    if isinstance(node, ScalarNode) and node.tag.startswith("tag:yaml.org,2002:"):
+        kind = node.tag.rpartition(":")[2]
+        if kind in ("str", "int", "float", "bool", "null", "timestamp"):
+            return str(node.value)
+    message = say("Only plain words and numbers can stand behind a name here.")
+    raise lesson_error(file, line, message)
+
+
+def read_question(text: str, file: Path, line: int) -> Question:
+    """Return the question in a block that begins at `line` of the file, its text on the line below.
+
+    Raises:
+        LessonError: it has no words, no right answer, too few or too many, or one without a reason.
+    """
+    question: list[tuple[str, int]] = []
+    answers: list[tuple[bool, list[str], list[str], int]] = []
+    for line_number, text_line in enumerate(text.splitlines(), line + 1):
+        answer = _ANSWER.fullmatch(text_line.rstrip())
+        if answer:
+            answers.append((answer["right"] != " ", [answer["words"]], [], line_number))
+        elif not text_line.strip():
+            continue
+        elif not answers:
+            question.append((text_line.strip(), line_number))
+        elif text_line[:1].isspace():
+            answers[-1][2].append(text_line.strip())
+        else:
+            message = say(
+                "After the first answer stand answers alone, such as - [x] Yes or - [ ] No, each "
+                "with its reason on an indented line below it."
+            )
+            raise lesson_error(file, line_number, message)
+    if not question:
+        raise lesson_error(file, line, say("The question has no words."))
+    if not _FEWEST_ANSWERS <= len(answers) <= _MOST_ANSWERS:
+        message = say(
+            "The question has {count} answers; {minimum} to {maximum} work, each a line such as "
+            "- [x] Yes or - [ ] No.",
+            count=len(answers),
+            minimum=_FEWEST_ANSWERS,
+            maximum=_MOST_ANSWERS,
+        )
+        raise lesson_error(file, line, message)
+    if not any(right for right, *_ in answers):
+        raise lesson_error(file, line, say("No answer is marked as right, such as - [x] Yes."))
+    prose.check(prose.parsed("\n".join(words for words, _ in question)), file, question[0][1])
+    return Question(
+        words=" ".join(words for words, _ in question),
+        answers=tuple(_answer(*answer, file) for answer in answers),
+        line=line,
+    )
+
+
+def _answer(right: bool, words: list[str], why: list[str], line: int, file: Path) -> Answer:
+    answer_text, reason = " ".join(words).strip(), " ".join(why)
+    if not answer_text:
+        raise lesson_error(file, line, say("This answer has no words."))
+    if not reason:
+        message = say("This answer has no reason: write it on an indented line below it.")
+        raise lesson_error(file, line, message)
+    prose.check(prose.parsed(answer_text), file, line)
+    prose.check(prose.parsed("\n".join(why)), file, line + 1)
+    return Answer(answer_text, right, reason)

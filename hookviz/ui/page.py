@@ -39,7 +39,7 @@ from hookviz.ui.lenses.lens_choice import pick_lens
 from hookviz.ui.lenses.lens_run import show_lens
 from hookviz.ui.lessons import choosing
 from hookviz.ui.lessons.lesson_page import show_lesson, show_lessons
-from hookviz.ui.lessons.lesson_scene import SceneChoices
+from hookviz.ui.lessons.live_part import SceneChoices
 from hookviz.ui.link import restore_reverted
 from hookviz.ui.live.frozen_frame import drop_held_scale, offer_way_back
 from hookviz.ui.live.stream_view import is_live, leave, say_no_lens, say_rounding, show_stream

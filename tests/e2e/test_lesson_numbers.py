@@ -16,7 +16,7 @@ from playwright.sync_api import Page, expect
 import hookviz
 from hookviz.lessons.maps import maps_of
 from hookviz.lessons.part import LessonScene
-from hookviz.lessons.parts.channels import matches, sought
+from hookviz.ui.lessons.parts.channels import matches, sought
 from scripts.browsing import settled_box, tile_centre
 from scripts.servers import Server
 from tests.e2e.screen import at_rest, pixels, without_errors

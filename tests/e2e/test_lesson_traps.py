@@ -9,11 +9,11 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 import hookviz
-from hookviz.lessons.parts import blind_test
+from hookviz.ui.lessons.parts import blind_test
 from hookviz.wording import percent
 from scripts.servers import Server, serve
 from tests.e2e.screen import at_rest, new_context, without_errors
-from tests.lessons.parts.scenes import cat, star, with_defaults
+from tests.ui.lessons.parts.scenes import cat, star, with_defaults
 
 READING, HOOKS = "/?lesson=reading-maps", "/?lesson=a-hooks-life"
 OPTIONS = with_defaults(blind_test.PART)

@@ -14,8 +14,8 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, WebSocketRoute, expect
 
 from hookviz.language.catalogs import languages
-from hookviz.lessons.catalog import lessons
 from hookviz.lessons.lesson import Lesson, Live, Question
+from hookviz.ui.lessons.catalog import lessons
 from scripts.servers import Server
 from tests.e2e.screen import at_rest, new_context, without_errors
 from tests.e2e.test_accessibility import serious

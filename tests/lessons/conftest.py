@@ -1,5 +1,3 @@
-from collections.abc import Callable
-
 import pytest
 
 import hookviz
@@ -7,7 +5,7 @@ from hookviz.capturing import inputs
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.images import reading
 from hookviz.images.samples import samples
-from hookviz.lessons.part import LessonScene, Options, parts
+from hookviz.lessons.part import LessonScene
 
 
 def scene_of(model: hookviz.Model, sample: str = "cat") -> LessonScene:
@@ -20,14 +18,3 @@ def scene_of(model: hookviz.Model, sample: str = "cat") -> LessonScene:
 @pytest.fixture(scope="session")
 def scene() -> LessonScene:
     return scene_of(hookviz.load_model("shapesnet"))
-
-
-@pytest.fixture(scope="session")
-def options_of() -> Callable[..., Options]:
-    """The options of a part, with its defaults for those that are not given."""
-
-    def options(part: str, **given: str) -> Options:
-        declared = {option.name: option.default or "" for option in parts()[part].options}
-        return declared | given
-
-    return options

@@ -7,10 +7,10 @@ import pytest
 import hookviz
 from hookviz.errors import HookVizError
 from hookviz.lessons import prose
-from hookviz.lessons.catalog import lessons, words_of
 from hookviz.lessons.lesson import Lesson, Live, Question
-from hookviz.lessons.part import Fact, LessonScene, parts
+from hookviz.lessons.part import Fact, LessonScene
 from hookviz.lessons.sheet import sheet
+from hookviz.ui.lessons.catalog import lessons, words_of
 from tests.lessons.conftest import scene_of
 
 MOST_WORDS = 550  # with the words that explain a gradient and a correlation
@@ -66,7 +66,7 @@ def test_every_fact_is_there_whatever_is_chosen(lesson: Lesson, another: LessonS
         found: dict[str, Fact] = {"above": "red", "below": "blue"}  # as the page has them
         for block in step.blocks:
             if isinstance(block, Live):
-                part = parts()[block.part]
+                part = block.part
                 found |= part.facts(another, block.options)
                 link = part.link(another, block.options)
                 assert all(isinstance(value, str) for value in link.values())

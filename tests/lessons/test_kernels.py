@@ -1,11 +1,17 @@
 """Against SciPy, which computes the same by code of its own."""
 
+import re
+
 import numpy as np
 import pytest
 
 from hookviz.lessons.kernels import (
     PRESETS,
     TITLES,
+    ChangedWeight,
+    Kernel,
+    changed_weight,
+    effect_words,
     fraction_text,
     kernel_call,
     output_length,
@@ -62,3 +68,54 @@ def test_weights_are_written_as_people_write_them() -> None:
         "1/9",
         "1/2",
     ]
+
+
+def with_weight(kernel: Kernel, row: int, column: int, weight: float) -> Kernel:
+    rows = [list(line) for line in kernel]
+    rows[row][column] = weight
+    return tuple(map(tuple, rows))
+
+
+def test_the_one_weight_that_differs() -> None:
+    sobel = PRESETS["vertical"]
+    assert changed_weight(sobel, with_weight(sobel, 1, 0, -1)) == ChangedWeight(1, 0, -2)
+    assert changed_weight(sobel, sobel) is None
+    assert changed_weight(sobel, PRESETS["blur"]) is None
+    assert changed_weight(sobel, ((1.0,),)) is None
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "place", "now", "gained"),
+    [(1, 0, "at the left", -1.0, "gained 1"), (2, 2, "at the lower right", -3.0, "lost 4")],
+)
+def test_each_cell_has_gained_the_change_times_its_pixel(
+    row: int, column: int, place: str, now: float, gained: str
+) -> None:
+    from scipy.signal import correlate2d  # noqa: PLC0415
+
+    grey = np.random.default_rng(3).random((9, 9)).astype(np.float32)
+    sobel = PRESETS["vertical"]
+    kernel = with_weight(sobel, row, column, now)
+    before, after = (correlate2d(grey, np.array(each), "valid") for each in (sobel, kernel))
+    shifted = grey[row : row + 7, column : column + 7]
+    np.testing.assert_allclose(after - before, (now - sobel[row][column]) * shifted, atol=1e-5)
+    words = effect_words(kernel, ChangedWeight(row, column, sobel[row][column]), before, after)
+    assert f"The weight {place} went from" in words
+    assert f"{gained} × the pixel {place}" in words
+    means = [
+        float(text.replace("−", "-")) for text in re.findall(r"map: (\S+) → (\S+)\.$", words)[0]
+    ]
+    assert means == pytest.approx([before.mean(), after.mean()], rel=6e-3)
+
+
+def test_large_weights_are_written_out_and_large_kernels_have_rows_and_columns() -> None:
+    kernel = with_weight(((0.0,) * 5,) * 5, 3, 1, 1_000_000)
+    flat = np.zeros((2, 2), np.float32)
+    words = effect_words(kernel, ChangedWeight(3, 1, 0.5), flat, flat)
+    assert "in row 4 and column 2 of the kernel went from 0.5 to 1,000,000" in words
+
+
+def test_of_several_weights_it_says_how_the_map_is_now() -> None:
+    made = np.array([[-1.0, 3.0]], np.float32)
+    words = effect_words(PRESETS["copy"], None, made, made)
+    assert words == "The map's mean is 1.00; its values go from −1.00 to 3.00."

@@ -6,8 +6,8 @@ from hookviz.errors import HookVizError, UnknownLayerError
 from hookviz.lessons.layers import PLACES, activation_of, capture_at, layer_of, receptive_field_of
 from hookviz.lessons.part import LessonScene
 from tests.lessons.conftest import scene_of
-from tests.lessons.parts.scenes import cat, star
 from tests.networks import Tiny, as_model, seeded
+from tests.ui.lessons.parts.scenes import cat, star
 
 
 def test_a_place_is_a_conv_layer_in_order_of_execution(scene: LessonScene) -> None:

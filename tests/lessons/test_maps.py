@@ -12,7 +12,7 @@ from hookviz.lessons.maps import (
     maps_of,
     strongest_first,
 )
-from tests.lessons.parts.scenes import star
+from tests.ui.lessons.parts.scenes import star
 
 
 def test_maps_are_what_the_layer_put_out() -> None:

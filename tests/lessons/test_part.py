@@ -1,30 +1,24 @@
 """What parts declare is checked and in docs/lessons.md, and what they compute is kept."""
 
-import pkgutil
 import re
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 
 from hookviz.capturing.cache import Budget
-from hookviz.lessons import parts as parts_package
 from hookviz.lessons.lesson import Live, Question
-from hookviz.lessons.part import Fact, LessonScene, Part, choice, module_of, parts, whole_number
+from hookviz.lessons.part import Fact, LessonScene, Part, choice, whole_number
 from hookviz.lessons.prose import as_html
 from hookviz.lessons.reading import LARGEST, parse_lesson
-from hookviz.ui.lessons import parts as page_parts
-from tests.lessons.parts.scenes import cat, star
+from hookviz.ui.lessons.catalog import part_module, parts
+from tests.ui.lessons.parts.scenes import cat, star
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "lessons.md"
 BEGIN, END = "<!-- parts -->\n", "<!-- end of parts -->"
 
 
 def test_every_part_computes_and_looks() -> None:
-    computed = {module.name for module in pkgutil.iter_modules(parts_package.__path__)}
-    looks = {module.name for module in pkgutil.iter_modules(page_parts.__path__)}
-    assert computed == looks == {module_of(name) for name in parts()}
-    for name in looks:
-        assert callable(import_module(f"{page_parts.__name__}.{name}").show)
+    for name in parts():
+        assert callable(part_module(name).show)
 
 
 def test_every_part_declares_itself_for_whoever_writes_a_lesson() -> None:
@@ -88,14 +82,14 @@ def example() -> str:
 
 
 def test_the_example_is_a_lesson(scene: LessonScene) -> None:
-    lesson = parse_lesson(example(), Path("01-edges.md"), "edges")
+    lesson = parse_lesson(example(), Path("01-edges.md"), "edges", parts())
     assert [len(step.blocks) for step in lesson.steps] == [2, 4]
     assert isinstance(lesson.steps[1].blocks[1], Question)
     for step in lesson.steps:
         facts: dict[str, Fact] = {}
         for block in step.blocks:
             if isinstance(block, Live):
-                facts |= parts()[block.part].facts(scene, block.options)
+                facts |= block.part.facts(scene, block.options)
         for block in step.blocks:
             if not isinstance(block, Live):
                 as_html(block.words, facts, lesson.file, block.line)

@@ -8,9 +8,9 @@ from hookviz.errors import LessonError
 from hookviz.language.catalogs import languages
 from hookviz.language.speaking import speaking
 from hookviz.lessons import prose
-from hookviz.lessons.catalog import lessons
 from hookviz.lessons.lesson import Text
 from hookviz.lessons.part import Fact
+from hookviz.ui.lessons.catalog import lessons
 
 FILE = Path("01-a.md")
 FACTS: dict[str, Fact] = {

@@ -7,9 +7,18 @@ import pytest
 
 from hookviz.errors import LessonError
 from hookviz.lessons.lesson import Answer, Lesson, Live, Question, Text
-from hookviz.lessons.reading import LARGEST, parse_lesson, read_lesson
+from hookviz.lessons.reading import (
+    LARGEST,
+    Value,
+    parse_lesson,
+    read_lesson,
+    read_question,
+    read_values,
+)
+from hookviz.ui.lessons.catalog import parts
 
 FILE = Path("07-mine.md")
+SHORT = Path("01-a.md")
 LESSON = """---
 title: My lesson
 summary: What it is for.
@@ -52,7 +61,7 @@ What is it?
 
 
 def parsed(text: str) -> Lesson:
-    return parse_lesson(text, FILE, "mine")
+    return parse_lesson(text, FILE, "mine", parts())
 
 
 def with_body(body: str) -> str:
@@ -62,8 +71,8 @@ def with_body(body: str) -> str:
 def test_a_file_becomes_a_lesson(tmp_path: Path) -> None:
     file = tmp_path / FILE
     file.write_text(LESSON, "utf-8")
-    lesson = read_lesson(file, 3)
-    assert (lesson.slug, lesson.title, lesson.number) == ("mine", "My lesson", 3)
+    lesson = read_lesson(file, parts())
+    assert (lesson.slug, lesson.title) == ("mine", "My lesson")
     assert (lesson.summary, lesson.minutes) == ("What it is for.", 7)
     assert lesson.defaults == {"model": "ShapesNet", "sample": "star"}
     first, second = lesson.steps
@@ -72,7 +81,7 @@ def test_a_file_becomes_a_lesson(tmp_path: Path) -> None:
         Text("Two lines are one paragraph.", 11),
         Text("- a list\n- of two", 14),
         Text('```python\nprint("{shown as it stands}")\n```', 17),
-        Live("pixels", {"window": "6", "across": "50", "down": "50"}, 21),
+        Live(parts()["pixels"], {"window": "6", "across": "50", "down": "50"}, 21),
     )
     assert second.blocks[0] == Question(
         "What is it?",
@@ -85,7 +94,7 @@ def test_a_file_becomes_a_lesson(tmp_path: Path) -> None:
 def test_windows_line_ends_and_a_byte_order_mark_are_fine(tmp_path: Path) -> None:
     file = tmp_path / FILE
     file.write_bytes(b"\xef\xbb\xbf" + LESSON.replace("\n", "\r\n").encode())
-    assert len(read_lesson(file).steps) == 2
+    assert len(read_lesson(file, parts()).steps) == 2
 
 
 QUESTION = "```question\nWhy?\n{}\n```"
@@ -219,7 +228,7 @@ def test_files_that_are_no_lessons_are_refused(tmp_path: Path) -> None:
     def refused(name: str, data: bytes, says: str) -> None:
         (tmp_path / name).write_bytes(data)
         with pytest.raises(LessonError, match=says):
-            read_lesson(tmp_path / name)
+            read_lesson(tmp_path / name, parts())
 
     refused("01-large.md", b"x" * (LARGEST + 1), "more than 50,000 bytes")
     refused("01-latin.md", b"---\ntitle: T\n---\n# \xe9\n", r"line 4: This is not UTF-8")
@@ -227,7 +236,7 @@ def test_files_that_are_no_lessons_are_refused(tmp_path: Path) -> None:
     refused("My lesson.md", LESSON.encode(), "name such as")
     refused("01-all.md", LESSON.encode(), "name such as")
     with pytest.raises(LessonError, match="can't be read"):
-        read_lesson(tmp_path / "01-none.md")
+        read_lesson(tmp_path / "01-none.md", parts())
 
 
 @pytest.mark.timeout(120)
@@ -238,3 +247,31 @@ def test_the_largest_file_of_one_piece_ends(piece: str) -> None:
     """Whether it is a lesson or not: nothing in it takes for ever, or ends Python."""
     with suppress(LessonError):
         parsed(with_body(piece * ((LARGEST - 100) // len(piece))))
+
+
+def test_values_are_the_text_as_written_with_its_line() -> None:
+    text = "# a comment\nname: 0.50\n\nyes: no\nempty:\nwords: 'a: b'"
+    assert read_values(text, SHORT, 10) == {
+        "name": Value("0.50", 11),
+        "yes": Value("no", 13),
+        "empty": Value("", 14),
+        "words": Value("a: b", 15),
+    }
+    assert read_values("", SHORT, 1) == {}
+
+
+@pytest.mark.parametrize("text", ["words", "- a", "a: [1]", "a: {b: c}", "a: !x y", "a: 1\na: 2"])
+def test_anything_else_is_told_with_its_line(text: str) -> None:
+    with pytest.raises(LessonError, match=r"^01-a\.md, line (3|4): "):
+        read_values(text, SHORT, 3)
+
+
+def test_words_and_reasons_of_a_question_may_take_several_lines() -> None:
+    text = "Why\nis it?\n\n- [X] a {mean:.2f}\n  because\n\n  of **b**\n* [ ] c\n\tno\n"
+    question = read_question(text, SHORT, 4)
+    assert question.words == "Why is it?"
+    assert question.line == 4
+    assert question.answers == (
+        Answer("a {mean:.2f}", True, "because of **b**"),
+        Answer("c", False, "no"),
+    )

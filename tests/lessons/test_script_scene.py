@@ -10,7 +10,7 @@ from torch import nn
 
 import hookviz
 from hookviz.errors import HookVizError
-from hookviz.lessons.own_files import files_of
+from hookviz.lessons.own_code import files_of
 from hookviz.lessons.part import LessonScene
 from hookviz.lessons.script_scene import (
     after_set_up,
@@ -23,8 +23,8 @@ from hookviz.lessons.script_scene import (
 from hookviz.lessons.scripts import Script, read_script, script_names
 from tests.codegen.bare_python import bare_python
 from tests.lessons.conftest import scene_of
-from tests.lessons.parts.scenes import cat, star
 from tests.networks import Tiny, as_model, seeded
+from tests.ui.lessons.parts.scenes import cat, star
 
 ON_SCENES = [name for name in script_names() if read_script(name).needs_scene]
 

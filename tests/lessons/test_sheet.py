@@ -4,6 +4,7 @@ from pathlib import Path
 
 from hookviz.lessons.reading import parse_lesson
 from hookviz.lessons.sheet import _SheetWriter, sheet
+from hookviz.ui.lessons.catalog import parts
 
 LESSON = parse_lesson(
     """---
@@ -39,6 +40,7 @@ How many?
 """,
     Path("01-mine.md"),
     "mine",
+    parts(),
 )
 FACTS = [{"count": 42}]
 

@@ -1,6 +1,7 @@
 """The small network's training, against one that is written out with plain torch."""
 
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -20,11 +21,14 @@ from hookviz.lessons.small_network import (
     UNSEEN,
     Drawings,
     Training,
+    computing,
     maps_at,
     network_input,
     random_network,
+    training,
     weight_count,
 )
+from hookviz.types import ignore
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +160,7 @@ def test_maps_are_those_of_the_weights_at_that_step(drawings: Drawings) -> None:
 
 
 def test_it_learns_with_the_right_rate_and_not_with_the_others(drawings: Drawings) -> None:
-    from hookviz.lessons.parts.training import RATES  # noqa: PLC0415
+    from hookviz.ui.lessons.parts.training import RATES  # noqa: PLC0415
 
     ends = {}
     for name, rate in RATES.items():
@@ -170,3 +174,55 @@ def test_it_learns_with_the_right_rate_and_not_with_the_others(drawings: Drawing
     assert ends["small"].loss > ends["right"].loss < ends["large"].loss
     assert ends["large"].gradients[0] == 0  # the ReLUs are dead: nothing comes back
     assert small_network.STEPS % small_network.EVERY == 0
+
+
+def test_it_is_the_same_one_for_everybody_and_the_oldest_goes() -> None:
+    first = training(0.5, 101)
+    assert training(0.5, 101) is first
+    assert training(0.5, 102) is not first
+    for seed in range(200, 200 + small_network._MOST):
+        training(0.5, seed)
+    assert training(0.5, 101) is not first
+
+
+def test_it_goes_on_a_little_at_a_time_and_tells_how_far_it_is() -> None:
+    shared = training(0.03, 111)
+    told: list[float] = []
+    while len(shared.frames) < 3:
+        shared.go_on(told.append)
+    assert told == sorted(told)
+    assert 0 < shared.share < 1
+    assert not shared.is_over
+    assert shared not in small_network.finished()
+    assert shared.frames[2].step == 2 * EVERY
+
+
+def test_what_progress_raises_ends_it_and_leaves_what_there_is() -> None:
+    shared = training(0.03, 112)
+    while not shared.frames:
+        shared.go_on(ignore)
+    before = len(shared.frames)
+
+    def stop(_share: float) -> None:
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        shared.go_on(stop)
+    assert len(shared.frames) == before
+
+
+def test_one_computes_at_a_time() -> None:
+    seen: list[bool] = []
+
+    def other() -> None:
+        with computing() as mine:
+            seen.append(mine)
+
+    with computing() as mine:
+        assert mine
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+    assert seen == [False]
+    with computing() as mine:
+        assert mine

@@ -1,5 +1,8 @@
 """Show the bar above the page of who is in a class, and the form of a question to it."""
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import streamlit as st
 
 from hookviz.classroom.classes import classes
@@ -12,7 +15,7 @@ from hookviz.language.saying import mark, say
 from hookviz.language.speaking import current
 from hookviz.ui.classroom import guess_game, membership
 from hookviz.ui.classroom.class_code import code_menu
-from hookviz.ui.components.class_bars import follower_bar, teacher_bar
+from hookviz.ui.components.files import mount
 from hookviz.ui.languages import in_link
 from hookviz.ui.link import update_link
 from hookviz.ui.menu import Menu, show_menus
@@ -28,6 +31,43 @@ _FAREWELLS = {
     "taught": mark("The class has ended."),
 }
 _FULL = mark("The server has no room for this screen now. It is tried again.")
+
+
+def _follower_bar(facts: Mapping[str, Any], on_over: Callable[[str], None]) -> None:
+    """Show the bar of who follows a class.
+
+    Args:
+        facts: where it is (``path``, ``code``, ``token``), what of the link is nobody else's
+            (``ofOne``), and the words.
+        on_over: gets why this page follows no more: ``left``, ``ended``, ``elsewhere``,
+            ``unknown``; anybody can send anything.
+    """
+    files = {"js": "class_follower.js", "css": "class_bar.css"}
+    mount("follower", "hv-follower", facts, files=files, over=lambda sent: on_over(str(sent)))
+
+
+def _teacher_bar(
+    facts: Mapping[str, Any],
+    on_over: Callable[[str], None],
+    on_taken: Callable[[str], None],
+    on_next: Callable[[], None],
+) -> None:
+    """Show the bar of who teaches: the shared link, how many follow, what they answer.
+
+    Args:
+        facts: where it is (``path``, ``code``, ``token``, which is empty where the session does
+            not know it), ``shown``, the ``language`` of numbers, and the words.
+        on_over: as of `_follower_bar`.
+        on_taken: gets the token that the browser has kept.
+        on_next: called for the next channel of a game.
+    """
+    mount(
+        *("teacher", "hv-teacher", facts),
+        files={"js": "class_teacher.js", "css": "class_bar.css"},
+        over=lambda sent: on_over(str(sent)),
+        taken=lambda sent: on_taken(str(sent)),
+        next=lambda _sent: on_next(),
+    )
 
 
 def show_class() -> None:
@@ -71,7 +111,7 @@ def _say_farewell() -> None:
 
 
 def _show_follower(code: str, token: str) -> None:
-    follower_bar(
+    _follower_bar(
         {
             "path": class_route.PATH,
             "code": code,
@@ -128,7 +168,7 @@ def _show_teacher() -> None:
     if taught is not None:
         guess_game.ask_next_if_asked()
     held, secret = taught if taught is not None else (None, "")
-    teacher_bar(
+    _teacher_bar(
         {
             "path": class_route.PATH,
             "code": held.code if held else st.query_params.get(membership.TEACH, ""),

@@ -19,7 +19,7 @@ from hookviz.drawing.palette import palette_of
 from hookviz.drawing.pictures import encode_png
 from hookviz.language.saying import say, sentences
 from hookviz.markup import data_url
-from hookviz.ui.components.files import show
+from hookviz.ui.components.files import mount
 from hookviz.ui.theme import is_presenting
 from hookviz.wording import number
 
@@ -32,7 +32,7 @@ _UNIT = 1024  # what a weight of 1 is sent as, so that those far below keep thre
 def show_attention(panel: AttentionPanel, key: str) -> None:
     """Show the panel, to click a patch and to pick up a head."""
     facts, file = attention_facts(panel, PROJECTED if is_presenting() else COLORMAP)
-    show("attention", key, facts, file)
+    mount("attention", key, facts, file)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -7,7 +7,7 @@ from hookviz.drawing.charts import COLOURS, axis_of
 from hookviz.drawing.colormaps import ABOVE, BELOW
 from hookviz.drawing.panels import ChartPanel
 from hookviz.language.saying import say
-from hookviz.ui.components.files import show
+from hookviz.ui.components.files import mount
 from hookviz.wording import number
 
 
@@ -20,7 +20,7 @@ def chart(panel: ChartPanel, key: str, on_pick: Callable[[int], None] | None) ->
                 on_pick(position)
 
     facts = chart_facts(panel, can_be_picked=on_pick is not None)
-    show("chart", key, facts, picked=picked)
+    mount("chart", key, facts, picked=picked)
 
 
 def chart_facts(panel: ChartPanel, *, can_be_picked: bool) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def component(name: str, *, js: str = "", css: str = "") -> Any:
     )
 
 
-def show(
+def mount(
     name: str,
     key: str,
     facts: Mapping[str, Any],
@@ -81,7 +81,7 @@ def each_once(key: str, hear: Callable[[Any], None]) -> Callable[[Any], None]:
     """Return what hears each of the values that ``counted`` of ``page.js`` sends, and none twice.
 
     Of two requests that wait for the same run Streamlit keeps the newer one's trigger. So the
-    browser sends a value until `show` tells it, by `taken`, that it was heard.
+    browser sends a value until `mount` tells it, by `taken`, that it was heard.
     """
 
     def hear_all(sent: object) -> None:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from hookviz.drawing.pictures import encode_jpeg, middle_square
 from hookviz.markup import data_url
 from hookviz.types import Pixels
-from hookviz.ui.components.files import show
+from hookviz.ui.components.files import mount
 
 _SIDE = 96  # pixels, twice what a thumbnail takes on the screen
 _QUALITY = 85
@@ -54,4 +54,4 @@ def gallery(
             on_pick(name)
 
     items = [asdict(each) for each in thumbnails]
-    show("gallery", key, {"label": label, "chosen": chosen, "items": items}, picked=picked)
+    mount("gallery", key, {"label": label, "chosen": chosen, "items": items}, picked=picked)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.grid import Grid
 from hookviz.explorer.encoding import channel_map
-from hookviz.ui.components.files import show
+from hookviz.ui.components.files import mount
 
 
 def show_map(
@@ -26,4 +26,4 @@ def show_map(
             case [int(row), int(column)]:
                 on_pick((row, column))
 
-    show("map", key, channel_map(grid, channel, values) | {"cell": list(cell)}, picked=picked)
+    mount("map", key, channel_map(grid, channel, values) | {"cell": list(cell)}, picked=picked)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.tile_facts import tile_facts
-from hookviz.ui.components.files import each_once, show
+from hookviz.ui.components.files import each_once, mount
 from hookviz.ui.state import Cell
 
 
@@ -38,4 +38,4 @@ def mosaic(
                 on_pick(channel, None)
 
     facts = tile_facts(grid, alt, grid.sprite) | {"height": height, "chosen": chosen}
-    show("mosaic", key, facts, grid.sprite, picked=each_once(key, picked))
+    mount("mosaic", key, facts, grid.sprite, picked=each_once(key, picked))

@@ -1,10 +1,12 @@
-"""Show pictures, grids of channels, charts and small tables side by side, fitted to the window."""
+"""Show the panels of a lens: pictures, grids, charts and tables side by side, maps, trees."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+import numpy as np
 import streamlit as st
+from PIL import Image
 
 from hookviz.drawing.attention_panel import AttentionPanel
 from hookviz.drawing.grid import Grid
@@ -13,15 +15,19 @@ from hookviz.drawing.panels import (
     ChartPanel,
     GridPanel,
     ImagePanel,
+    MapsPanel,
     OverlayPanel,
     Panel,
     TablePanel,
+    TreePanel,
 )
-from hookviz.drawing.pictures import encode_png
+from hookviz.drawing.pictures import encode_jpeg, encode_png
 from hookviz.drawing.tile_facts import tile_facts
-from hookviz.language.saying import say, sentences
+from hookviz.language.saying import localised, say, sentences
+from hookviz.markup import data_url
+from hookviz.types import Pixels
 from hookviz.ui.components.chart import chart_facts
-from hookviz.ui.components.files import component, packed
+from hookviz.ui.components.files import component, mount, packed
 from hookviz.ui.state import Cell
 from hookviz.ui.theme import diverging, sequential
 from hookviz.wording import number
@@ -186,3 +192,58 @@ def _tile_places(tiles: Geometry) -> Facts:
 
 def _cell_text(cell: str | int | float) -> str:
     return number(cell) if isinstance(cell, float) else str(cell)
+
+
+def tree(panel: TreePanel, key: str) -> None:
+    """Show the rows, those below the depth that is shown at first folded away."""
+    component("tree")(
+        key=key,
+        data={
+            "title": panel.title,
+            "columns": list(map(say, panel.columns)),
+            "rows": [
+                [cell if isinstance(cell, str) else localised(f"{cell:,}") for cell in row]
+                for row in panel.rows
+            ],
+            "numbers": [
+                any(not isinstance(cell, str) for cell in column)
+                for column in zip(*panel.rows, strict=True)
+            ],
+            "depths": list(panel.depths),
+            "shown": panel.shown_depth,
+        },
+    )
+
+
+_SIDE = 160  # pixels of the pictures, twice what they take on the screen
+_QUALITY = 85
+
+
+def show_maps(
+    panel: MapsPanel, key: str, leading: Collection[int], on_pick: Callable[[int], None]
+) -> None:
+    """Show the maps; `on_pick` gets the position of the one clicked, of `leading`."""
+
+    def picked(sent: object) -> None:
+        match sent:
+            case int(position) if position in leading:
+                on_pick(position)
+
+    maps = [
+        {
+            "name": each.name,
+            "says": each.says,
+            "image": _small(each.picture),
+            "map": data_url(encode_png(each.colours)),  # a pixel for every cell
+            "leads": position in leading,
+        }
+        for position, each in enumerate(panel.maps)
+    ]
+    mount("maps", key, {"label": panel.title, "maps": maps}, picked=picked)
+
+
+def _small(picture: Pixels) -> str:
+    """Return a picture, no longer than `_SIDE`, as a data URL."""
+    small = Image.fromarray(picture)
+    small.thumbnail((_SIDE, _SIDE))
+    return data_url(encode_jpeg(np.asarray(small), quality=_QUALITY), "jpeg")

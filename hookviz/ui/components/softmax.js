@@ -28,7 +28,7 @@ const written = (share) => {
 };
 
 /**
- * A probability with two digits at least, as `hookviz.lessons.chances.chance` writes it.
+ * A probability with two digits at least, as `hookviz.lessons.scores.chance` writes it.
  * @param {number} share
  * @param {{ share: string, less: string, more: string }} words
  */

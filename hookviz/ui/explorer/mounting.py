@@ -1,17 +1,18 @@
 """Mount the explorer's client on the page, as a whole or its rows, and do what it asks of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from hookviz.explorer.answering import answer
+from hookviz.explorer.client_files import client_fields
 from hookviz.explorer.layers import Looked, resolve
 from hookviz.explorer.question import Question
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import choices
-from hookviz.ui.components.explorer import explorer, explorer_tree
+from hookviz.ui.components.files import mount
 from hookviz.ui.explorer.atlas_menu import open_atlases
 from hookviz.ui.explorer.image_of_patch import look_at
 from hookviz.ui.explorer.pinned_view import unpin
@@ -25,6 +26,40 @@ from hookviz.ui.streamlit_internals import XSRF_COOKIE_NAME
 
 _SEEN = "_layers"  # those that were looked at; a key that no widget has can't be set from outside
 _LONGEST = 1000  # letters of a choice
+
+
+def _explorer(
+    line: Mapping[str, str],
+    on_opened: Callable[[Any], None],
+    *,
+    questions: Sequence[Mapping[str, Any]] = (),
+    rows: Mapping[str, Any] | None = None,
+) -> None:
+    """Show the explorer of what a page run hands over, or its rows alone, over something else.
+
+    What a person chooses in it goes into the address by itself; in the explorer as a whole that is
+    no run of the page.
+
+    Args:
+        line: the ``path`` that answers, the ``token`` by which this session asks, and the key of
+            the ``subject`` that is asked about: another one has the client ask anew.
+        on_opened: gets what only the page can do, as facts that come from a browser and can be
+            anything: ``{"unpin": true}``, ``{"atlas": true}``, ``{"leads": …}`` to a patch's image,
+            ``{"anew": true}`` for a run of the page alone; and ``{"chosen": …}`` by the rows, the
+            words of a link that were chosen with what they are now.
+        questions: what can be asked about a channel: ``says``, ``hint``, ``needsWeights`` and the
+            ``link`` that leads there.
+        rows: of the rows alone: what is answered about the ``layers``, and whether it can be chosen
+            how channels are drawn (``hasLook``).
+    """
+    name = "explorer" if rows is None else "explorer_rows"
+    facts = {**line, **(rows or {}), "fields": client_fields(), "questions": questions}
+    mount(name, name, facts, opened=on_opened)
+
+
+def _explorer_tree() -> None:
+    """Make the place where the explorer puts its tree of layers."""
+    mount("explorer_tree", "explorer-tree", {})
 
 
 def show_explorer(
@@ -50,9 +85,9 @@ def show_explorer(
                 link = {"cell": cell, "channel": str(channel)}
                 look_at(handed_over.atlas, partial(step_now, scene), channel, rank, link)
 
-    explorer(line_to(handed_over), opened, questions=questions)
+    _explorer(line_to(handed_over), opened, questions=questions)
     with st.sidebar:
-        explorer_tree()
+        _explorer_tree()
 
 
 def show_rows(handed_over: Scene, subject: Subject, *, has_look: bool = False) -> Looked:
@@ -73,14 +108,14 @@ def show_rows(handed_over: Scene, subject: Subject, *, has_look: bool = False) -
     seen.add(looked.layer.name)
     layers = answer(subject, view, Question("layers")).facts
     with st.container(key="hv-layer"):
-        explorer(
+        _explorer(
             line_to(handed_over),
             _chosen,
             # which channels an image excites is nothing that is seen here
             rows={"layers": {**layers, "patches": None}, "hasLook": has_look},
         )
     with st.sidebar:
-        explorer_tree()
+        _explorer_tree()
     return looked
 
 

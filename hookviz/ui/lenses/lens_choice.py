@@ -1,7 +1,8 @@
 """Choose the lens to look through, and the layer at which it begins."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -11,7 +12,7 @@ from hookviz.lenses.contract import parameters as kinds
 from hookviz.lenses.contract.lens import GROUPS, Lens
 from hookviz.lenses.contract.running import list_lenses
 from hookviz.types import LayerInfo
-from hookviz.ui.components.lens_cards import lens_cards
+from hookviz.ui.components.files import component, packed
 from hookviz.ui.link import update_link
 from hookviz.ui.state import plain, warn_about_link
 
@@ -19,6 +20,25 @@ CHANNELS = ""
 """What the link says for no lens: the grid of channels and the explorer."""
 ALL = "all"
 """What the link says for the page of all lenses."""
+
+
+def _lens_cards(line: Mapping[str, str], groups: Sequence[Mapping[str, Any]]) -> None:
+    """Show groups of cards; a click on one goes to its lens by the link.
+
+    Args:
+        line: where pictures are asked for: ``path``, ``token`` and ``subject``.
+        groups: each with its ``title`` and its ``lenses``: ``slug``, ``question``, ``title`` and
+            ``sentence``.
+    """
+    component("lens_cards")(
+        key="lens-cards",
+        data=packed({**line, "groups": groups}),
+        on_opened_change=_run,
+    )
+
+
+def _run() -> None:
+    """Do nothing: the run of the page is what was asked for."""
 
 
 def pick_lens() -> Lens | None:
@@ -69,7 +89,7 @@ def is_list() -> bool:
 
 def show_list(line: Mapping[str, str]) -> None:
     """Show a card for each lens; `line` says where their pictures are asked for."""
-    lens_cards(
+    _lens_cards(
         line,
         [
             {

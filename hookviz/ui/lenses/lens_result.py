@@ -22,9 +22,7 @@ from hookviz.language.saying import say
 from hookviz.lenses.contract.lens import LensResult
 from hookviz.types import Model
 from hookviz.ui.components.attention import show_attention
-from hookviz.ui.components.maps import show_maps
-from hookviz.ui.components.panels import is_drawn, show_panels
-from hookviz.ui.components.tree import tree
+from hookviz.ui.components.panels import is_drawn, show_maps, show_panels, tree
 from hookviz.ui.state import Cell, plain
 
 _ROWS, _TABLE = 8, 300  # rows that are more than fit, and the pixels that such a table gets

@@ -10,6 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from hookviz.capturing import engine
 from hookviz.drawing.overlay import input_picture
+from hookviz.drawing.pictures import encode_png
 from hookviz.errors import HookVizError, ImageError
 from hookviz.explorer.view import View
 from hookviz.images.samples import samples
@@ -20,10 +21,11 @@ from hookviz.lenses.contract import regions
 from hookviz.lenses.contract.attending_layer import AttendingLayer
 from hookviz.lenses.contract.lens import Lens, Subject
 from hookviz.lenses.contract.parameters import Parameter
+from hookviz.markup import data_url
 from hookviz.serving.memory_reservations import pass_need
 from hookviz.settings import settings
 from hookviz.types import InputImage, LayerInfo, Pixels
-from hookviz.ui.components.region import mark_region
+from hookviz.ui.components.files import mount
 from hookviz.ui.lenses.lens_choice import layers_at_side
 from hookviz.ui.link import update_link
 from hookviz.ui.linked_choice import linked_choice
@@ -34,6 +36,44 @@ from hookviz.ui.state import TARGET
 
 _IN_A_ROW = 4  # settings; those beyond are folded away
 _LIKELIEST = 5  # classes that are listed first, with their probabilities
+
+
+_MOST_LETTERS = 20_000  # that the browser may send; a mask of 32 × 32 cells has far fewer
+
+
+def _mark_region(
+    picture: Pixels,
+    region: str,
+    label: str,
+    key: str,
+    on_mark: Callable[[str], None],
+    *,
+    boxes: Sequence[Sequence[float]] = (),
+) -> None:
+    """Show the picture with the region marked; `on_mark` gets the text of another one.
+
+    Args:
+        picture: what is marked, RGB uint8, ``(H, W, 3)``.
+        region: the text of what is marked now, as `hookviz.lenses.contract.regions` has it.
+        label: what the control is called.
+        key: of the component in Streamlit's state.
+        on_mark: called before the next run of the page.
+        boxes: left, top, right and bottom of each as shares 0…1; a click in one marks it.
+    """
+
+    def marked(sent: object) -> None:
+        match sent:
+            case str(text) if len(text) <= _MOST_LETTERS:
+                on_mark(text)
+
+    facts = {
+        "image": data_url(encode_png(picture)),
+        "size": [picture.shape[1], picture.shape[0]],
+        "region": region,
+        "label": label,
+        "boxes": boxes,
+    }
+    mount("region", key, facts, marked=marked)
 
 
 def pick_parameters(lens: Lens, subject: Subject, layer: LayerInfo) -> dict[str, Any]:
@@ -99,14 +139,14 @@ def pick_region(
         subject: whose picture it is.
         start: the region where the link says nothing.
         draw: what is drawn on the picture first.
-        boxes: as `mark_region` has them.
+        boxes: as `_mark_region` has them.
     """
     text = st.query_params.get(key, start)
     try:
         shown = parameter.resolve(text, subject)
     except HookVizError:  # the lens says what is wrong
         shown = regions.NOTHING
-    mark_region(
+    _mark_region(
         draw(input_picture(subject.model_input)),
         shown,
         say(parameter.label),

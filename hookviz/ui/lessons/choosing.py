@@ -7,9 +7,9 @@ import streamlit as st
 
 from hookviz.errors import shorten
 from hookviz.language.saying import say
-from hookviz.lessons.catalog import lessons
 from hookviz.lessons.lesson import Lesson, Question
 from hookviz.lessons.lesson_error import did_you_mean
+from hookviz.ui.lessons.catalog import lessons
 from hookviz.ui.lessons.picks import MOVED
 from hookviz.ui.link import restore_reverted, update_link
 from hookviz.ui.state import SILENCED, choose, choose_sample, plain

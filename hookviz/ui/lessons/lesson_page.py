@@ -1,7 +1,13 @@
-"""Draw a lesson on the page: one step at a time, its text beside its live parts; and their list."""
+"""Draw the list of lessons, and a lesson: one step at a time, its text beside its live parts.
 
-from collections.abc import Callable, Mapping, Sequence
+The menu of a lesson offers its printable sheets. What was done of a lesson is known to the browser
+alone.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import streamlit as st
 
@@ -9,26 +15,152 @@ from hookviz.classroom.question import read_question
 from hookviz.drawing.overlay import shrunk
 from hookviz.drawing.pictures import encode_jpeg
 from hookviz.errors import HookVizError
-from hookviz.language.saying import say
+from hookviz.language.saying import say, say_count
+from hookviz.language.speaking import current, speaking
 from hookviz.lessons import prose
-from hookviz.lessons.catalog import lessons
 from hookviz.lessons.lesson import Block, Lesson, Live, Question, Step, Text
 from hookviz.lessons.part import DottedFacts, Fact, LessonScene
 from hookviz.lessons.pictures import picture_of
+from hookviz.lessons.prose import translated
 from hookviz.markup import data_url
 from hookviz.ui.classroom.membership import taught
-from hookviz.ui.components.lesson_list import show_list
-from hookviz.ui.components.lesson_steps import show_steps
-from hookviz.ui.components.question import AnswerHtml, show_question
+from hookviz.ui.components.files import mount
+from hookviz.ui.explorer.file_menu import File, offer
 from hookviz.ui.lessons import choosing
-from hookviz.ui.lessons.lesson_scene import SceneChoices, facts_of
-from hookviz.ui.lessons.live_part import show_live
+from hookviz.ui.lessons.catalog import lessons
+from hookviz.ui.lessons.live_part import SceneChoices, facts_of, show_live
 from hookviz.ui.lessons.picks import remembered_shown
-from hookviz.ui.lessons.sheet_menu import sheet_menu
-from hookviz.ui.menu import show_menus
+from hookviz.ui.menu import Menu, show_menus
 from hookviz.ui.state import plain
 
+if TYPE_CHECKING:
+    from hookviz.lessons.sheet import Facts
+
 _WAITING_SIDE = 320  # pixels of the image beside a question
+
+
+class AnswerHtml(NamedTuple):
+    """An answer and its reason as HTML without anybody's own tags, and whether it is right."""
+
+    words: str
+    why: str
+    right: bool
+
+
+def _show_question(
+    words: str,
+    answers: Sequence[AnswerHtml],
+    picked: int | None,
+    on_pick: Callable[[int], None],
+    *,
+    key: str,
+) -> None:
+    """Show the question; reasons of answers that were not picked do not leave the server.
+
+    Args:
+        words: what is asked, as HTML.
+        answers: what can be picked.
+        picked: the position of the answer that was, if any.
+        on_pick: gets the position of the one that is picked.
+        key: of the widget.
+    """
+
+    def chosen(sent: object) -> None:
+        match sent:
+            case int(position) if 0 <= position < len(answers):
+                on_pick(position)
+
+    data = {
+        "words": words,
+        "answers": [
+            {"words": each.words, **(each._asdict() if position == picked else {})}
+            for position, each in enumerate(answers)
+        ],
+        "picked": picked,
+        "right": say("Right."),
+        "wrong": say("Not quite."),
+        "how": say(
+            "Pick an answer, by its letter too: then the lesson goes on.",
+        ),
+    }
+    mount("question", key, data, picked=chosen)
+
+
+def _show_steps(
+    lesson: Lesson,
+    titles: list[str],
+    *,
+    step: int,
+    furthest: int,
+    answered: Collection[int],
+    on_pick: Callable[[int], None],
+) -> None:
+    """Show a dot for each step, from 1.
+
+    Args:
+        lesson: whose.
+        titles: of the steps, as they are read.
+        step: which of them is shown.
+        furthest: the last one that can be gone to before a question is answered.
+        answered: lines of the questions that were answered rightly in this session.
+        on_pick: gets the step that was picked.
+    """
+
+    def picked(sent: object) -> None:
+        match sent:
+            case int(number) if 1 <= number <= len(titles):
+                on_pick(number)
+
+    steps = [
+        {
+            "number": number,
+            "title": title,
+            "says": say("Step {number}: {title}", number=number, title=title),
+            "saysDone": say("Step {number}, done: {title}", number=number, title=title),
+            "questions": [each.line for each in one.blocks if isinstance(each, Question)],
+        }
+        for number, (one, title) in enumerate(zip(lesson.steps, titles, strict=True), 1)
+    ]
+    data = {
+        "label": say("Steps of the lesson"),
+        "slug": lesson.slug,
+        "steps": steps,
+        "step": step,
+        "furthest": furthest,
+        "answered": list(answered),
+    }
+    mount("lesson_steps", "lesson-steps", data, picked=picked)
+
+
+def _show_list(lessons: Sequence[Lesson], on_pick: Callable[[str], None]) -> None:
+    """Show a card for each lesson; `on_pick` gets the slug of the one chosen."""
+
+    def picked(slug: object) -> None:
+        if isinstance(slug, str) and slug in {lesson.slug for lesson in lessons}:
+            on_pick(slug)
+
+    data = {"done": say("done"), "lessons": list(map(_card, lessons))}
+    mount("lesson_list", "lesson-list", data, picked=picked)
+
+
+def _card(lesson: Lesson) -> dict[str, Any]:
+    count = len(lesson.steps)
+    return {
+        "slug": lesson.slug,
+        "number": lesson.number,
+        "title": translated(lesson.title),
+        "summary": translated(lesson.summary),
+        "steps": count,
+        "questions": [
+            block.line
+            for step in lesson.steps
+            for block in step.blocks
+            if isinstance(block, Question)
+        ],
+        "facts": say_count("{count} minute", "{count} minutes", lesson.minutes),
+        # The browser knows how many, of each number of them what it says.
+        "begun": [say("{done} of {count} steps", done=seen, count=count) for seen in range(count)],
+    }
 
 
 def show_lessons() -> None:
@@ -49,7 +181,7 @@ def show_lessons() -> None:
                 "What you have done stays in this browser."
             )
         )
-        show_list(lessons(), choosing.go_to_lesson)
+        _show_list(lessons(), choosing.go_to_lesson)
 
 
 def show_lesson(lesson: Lesson, scene: LessonScene, choices: SceneChoices) -> None:
@@ -130,9 +262,9 @@ def _show_head(lesson: Lesson, number: int, choices: SceneChoices) -> None:
         with st.container(width="content", key="hv-lesson-why"):
             if why:
                 st.html(f'<p class="hv-why-not">{escape(why)}</p>', width="content")
-        show_menus(sheet_menu(lesson, choices))
+        show_menus(_sheet_menu(lesson, choices))
         with st.container(width="content", key="hv-lesson-steps"):
-            show_steps(
+            _show_steps(
                 lesson,
                 titles,
                 step=number,
@@ -242,7 +374,7 @@ def _ask(lesson: Lesson, question: Question, facts: Mapping[str, Fact], key: str
     def take(position: int) -> None:
         st.session_state[answer_key] = position
 
-    show_question(
+    _show_question(
         html(question.words),
         [
             AnswerHtml(html(answer.words), html(answer.why), answer.right)
@@ -281,3 +413,43 @@ def _offer_to_ask(question: Question, text: Callable[[str], str], *, key: str) -
         answers = (text(answer.words) for answer in question.answers)
         right = next((at for at, each in enumerate(question.answers) if each.right), None)
         teaching[0].ask(read_question(text(question.words), answers, right=right))
+
+
+def _sheet_menu(lesson: Lesson, choices: SceneChoices) -> Menu:
+    """Return the menu of both sheets, questions and answers; numbers are of what is on the page."""
+    return Menu(
+        say("Print"),
+        "print",
+        "menu-sheet",
+        lambda: offer(_files(lesson, choices)),
+        say("The lesson as a sheet: with its questions, or with the answers too."),
+    )
+
+
+def _files(lesson: Lesson, choices: SceneChoices) -> Sequence[File]:
+    with choices.scene() as scene:
+        facts = [facts_of(step, scene) for step in lesson.steps]
+        shown_on = say("{model} on {image}", model=scene.model.title, image=scene.image.name)
+    make = partial(_make, current(), lesson, facts, shown_on)
+    return (
+        File(
+            say("Sheet with questions"),
+            partial(make, answers=False),
+            f"{lesson.slug}.pdf",
+            "application/pdf",
+        ),
+        File(
+            say("Sheet with answers"),
+            partial(make, answers=True),
+            f"{lesson.slug}-answers.pdf",
+            "application/pdf",
+        ),
+    )
+
+
+def _make(language: str, lesson: Lesson, facts: "Facts", shown_on: str, *, answers: bool) -> bytes:
+    """Make the file, in the language of the page that it was asked for from."""
+    from hookviz.lessons.sheet import sheet  # noqa: PLC0415 - reportlab, for who prints alone
+
+    with speaking(language):
+        return sheet(lesson, facts, shown_on, answers=answers)

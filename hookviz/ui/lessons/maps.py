@@ -1,5 +1,6 @@
-"""Draw maps in the page's colours, for live parts."""
+"""Draw maps in the page's colours, and numbers as a table, for live parts."""
 
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hookviz.lessons.maps import Map
 from hookviz.lessons.part import LessonScene
 from hookviz.lessons.pictures import photograph
 from hookviz.ui.theme import diverging
+from hookviz.wording import number
 
 
 def grid_of(
@@ -31,7 +33,7 @@ def grid_of(
         sort="index" if top is None else "max",
         top=top,
         scale="balanced",
-        colormap=colours_of(maps if limits is None else limits.low),
+        colormap=_colours_of(maps if limits is None else limits.low),
         title=title,
         limits=limits,
     )
@@ -47,8 +49,31 @@ def show_on_photograph(scene: LessonScene, grid: Grid, channel: int) -> None:
     )
 
 
-def colours_of(values: NDArray[np.floating[Any]]) -> str:
+def _colours_of(values: NDArray[np.floating[Any]]) -> str:
     """Return the colormap for such values, by whether any is below zero."""
     if bool((values < 0).any()):
         return diverging()
     return "inferno" if st.context.theme.type == "dark" else "gray_r"
+
+
+def number_table(
+    values: Map, title: str, *, taken: int = -1, gone: NDArray[np.bool_] | None = None
+) -> str:
+    """Return numbers ``(rows, columns)`` as a table with a title.
+
+    Args:
+        values: the numbers.
+        title: what they are.
+        taken: which of them stands out, counted row by row.
+        gone: those that are struck through.
+    """
+    rows = []
+    for row, line in enumerate(values):
+        cells = ""
+        for column, value in enumerate(line):
+            is_gone = gone is not None and bool(gone[row, column])
+            kind = "taken" if row * len(line) + column == taken else "gone" if is_gone else ""
+            cells += f'<td class="{kind}">{number(float(value))}</td>'
+        rows.append(f"<tr>{cells}</tr>")
+    caption = f"<caption>{escape(title)}</caption>"
+    return f'<table class="hv-weights">{caption}{"".join(rows)}</table>'

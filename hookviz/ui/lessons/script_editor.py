@@ -9,8 +9,7 @@ import time
 import streamlit as st
 
 from hookviz.language.saying import say
-from hookviz.lessons.own_code import OwnResult, OwnRun
-from hookviz.lessons.own_files import files_of
+from hookviz.lessons.own_code import OwnResult, OwnRun, files_of
 from hookviz.lessons.part import LessonScene
 from hookviz.lessons.script_scene import set_up_of
 from hookviz.lessons.scripts import Script

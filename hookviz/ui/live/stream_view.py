@@ -1,7 +1,9 @@
 """Show the middle of the page while a stream runs: what the stream is of, and what plays it."""
 
 import hashlib
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -15,7 +17,7 @@ from hookviz.live.frames import CAMERA_WIDTH, MOST_BYTES
 from hookviz.live.stream_options import Subject
 from hookviz.live.streams import streams
 from hookviz.types import Model, Preprocess
-from hookviz.ui.components.live import live
+from hookviz.ui.components.files import mount
 from hookviz.ui.live.frozen_frame import freeze
 from hookviz.ui.serving import live_route, resources
 from hookviz.ui.serving.queue_wait import session
@@ -24,6 +26,47 @@ from hookviz.ui.streamlit_internals import XSRF_COOKIE_NAME
 
 _SIDE = 256  # pixels of a frame for a network that prepares its images by a function of its own
 _OFFERED = "_live"  # a key of session_state that no widget has can't be set from outside
+
+
+def _live(
+    stream: Mapping[str, Any],
+    on_pick: Callable[[int | None], None],
+    on_freeze: Callable[[Any], None],
+    on_layer: Callable[[str], None],
+    *,
+    key: str = "live",
+) -> None:
+    """Play the stream: the photograph, its classes, every channel, and the one picked up.
+
+    Args:
+        stream: where frames go (``path``, ``token``), the pixels of their shorter side (``side``),
+            the pixels to ask a camera for (``cameraWidth``), the most bytes of a frame that is kept
+            (``mostBytes``), the share of it that the network sees (``seen``), what is drawn of them
+            in a word that changes with it (``subject``), and one that changes with the channels'
+            values alone (``levels``), the step's name (``layer``), the layers that can be chosen
+            (``layers``) and the one that is (``at``), whether the weights are random, and whether
+            the page teaches a class (``teaches``).
+        on_pick: gets the channel that a person picks up, None where it is put down.
+        on_layer: gets the name of the layer that a person chooses.
+        on_freeze: gets a frame as the browser hands it over, which is anything.
+        key: of the component in Streamlit's state.
+    """
+
+    def picked(sent: object) -> None:
+        match sent:
+            case {"channel": int(channel)}:
+                on_pick(channel)
+            case {"channel": None}:
+                on_pick(None)
+
+    def chosen(sent: object) -> None:
+        if isinstance(sent, str):
+            on_layer(sent)
+
+    def run_again(_sent: object) -> None:
+        """Do nothing more: the page runs, and offers the stream anew."""
+
+    mount("live", key, stream, picked=picked, layer=chosen, frozen=on_freeze, again=run_again)
 
 
 def is_live() -> bool:
@@ -88,7 +131,7 @@ def show_stream(
     st.session_state[_OFFERED] = True
     seen_by = (model.name, model.digest, size, whole, step)
     side, seen = frame_geometry(model, size=size, whole=whole)
-    live(
+    _live(
         {
             "path": live_route.PATH,
             "token": token,

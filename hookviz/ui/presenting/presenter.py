@@ -1,6 +1,6 @@
 """Show the presenter's buttons on every page, and answer what they ask the server."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -9,12 +9,45 @@ import streamlit as st
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.ui import streamlit_internals
-from hookviz.ui.components.presenter import presenter
+from hookviz.ui.components.files import component, packed
 from hookviz.ui.presenting.class_link import ClassLink, link_for, link_into_class
 from hookviz.ui.presenting.known_link import known_part
 from hookviz.ui.presenting.slide_file import VERSION, read_slides
 
 _ANSWER = "_presenter-answer"  # a key that no widget has can't be set from outside
+
+
+_KEY = "presenter"
+
+
+def _presenter(
+    words: Mapping[str, Any],
+    version: int,
+    answer: Mapping[str, Any] | None,
+    on_asked: Callable[[str, str], None],
+    on_brought: Callable[[str, str], None],
+) -> None:
+    """Show the buttons, the slide list and the link for the class.
+
+    Args:
+        words: what is written on them, by what it is for.
+        version: of the files of slides that are exported.
+        answer: to what was asked last, with its ``number``: a link, slides, or a ``fault``.
+        on_asked: gets a link's query string and a number, to make a link for the class of it.
+        on_brought: gets the text of a file and a number, where slides are imported.
+    """
+
+    def handle(name: str, part: str, act: Callable[[str, str], None]) -> None:
+        sent = st.session_state[_KEY].get(name)
+        if isinstance(sent, Mapping) and {part, "number"} <= set(sent):
+            act(str(sent[part]), str(sent["number"])[:80])
+
+    component("presenter")(
+        key=_KEY,
+        data=packed({"words": dict(words), "version": version, "answer": answer}),
+        on_asked_change=lambda: handle("asked", "query", on_asked),
+        on_brought_change=lambda: handle("brought", "text", on_brought),
+    )
 
 
 def show_presenter(class_link: Callable[[], str]) -> None:
@@ -32,7 +65,7 @@ def _show(class_link: Callable[[], str]) -> None:
     """Show them as a fragment, so that what they ask for runs nothing else of the page."""
     answer_link = partial(_answer_link, class_link)
     # Kept for the runs after this one: Streamlit sends of two that are quick the second alone.
-    presenter(_words(), VERSION, st.session_state.get(_ANSWER), answer_link, _answer_file)
+    _presenter(_words(), VERSION, st.session_state.get(_ANSWER), answer_link, _answer_file)
 
 
 def _answer_link(class_link: Callable[[], str], query: str, number: str) -> None:

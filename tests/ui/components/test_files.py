@@ -53,7 +53,7 @@ def test_what_comes_of_a_component_that_has_gone_is_not_heard(
     made: dict[str, Callable[[], None]] = {}
     monkeypatch.setattr(files, "component", lambda *_, **__: lambda **given: made.update(given))
     heard: list[object] = []
-    files.show("teacher", "hv-teacher", {}, over=heard.append)
+    files.mount("teacher", "hv-teacher", {}, over=heard.append)
     gone: list[dict[str, object]] = [{}, {"hv-teacher": {}}, {"hv-teacher": {"over": None}}]
     for state in gone:
         monkeypatch.setattr(st, "session_state", state)

@@ -7,15 +7,13 @@ tells it another one, is found.
 import ast
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import hookviz.ui.lessons
 from hookviz.lessons.part import Options
-from hookviz.ui.lessons import parts as drawn
+from hookviz.ui.lessons.catalog import part_module
 
 Change = Callable[[str, Options], Mapping[str, str]]
 
@@ -128,11 +126,7 @@ def changed(part: str, name: str, kept: str, options: Options) -> Options:
 
 def declared(part: str) -> set[str]:
     """Names under which a part's code keeps in the link what is moved in it."""
-    module = import_module(f"{drawn.__name__}.{part.replace('-', '_')}")
-    names = set(_names_in(module))
-    if part == "channels":
-        names |= set(_names_in(import_module(f"{hookviz.ui.lessons.__name__}.hunt")))
-    return names
+    return set(_names_in(part_module(part)))
 
 
 _OF_CHANNEL = {"pick_channel": "channel", "picked_channel": "channel", "picked_cell": "cell"}

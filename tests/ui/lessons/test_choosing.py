@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from hookviz.lessons.catalog import lessons
 from hookviz.lessons.lesson import Lesson, Question
+from hookviz.ui.lessons.catalog import lessons
 from hookviz.ui.lessons.choosing import open_in_explorer, question_key
 from tests.ui.test_page import SCRIPT
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block
 
-from hookviz.lessons.catalog import lessons
 from hookviz.lessons.lesson import Question
+from hookviz.ui.lessons.catalog import lessons
 from hookviz.ui.lessons.choosing import question_key
 from tests.ui.test_page import SCRIPT, texts
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import streamlit as st
 
-from hookviz.lessons.catalog import lessons
+from hookviz.ui.lessons.catalog import lessons
 from hookviz.ui.lessons.parts import kernel, what_if
 from tests.ui.lessons.test_texts_follow import OpenStep
 

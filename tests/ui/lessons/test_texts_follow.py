@@ -18,12 +18,12 @@ from streamlit.testing.v1 import AppTest
 
 import hookviz
 from hookviz.capturing.cache import Budget
-from hookviz.lessons import prose, trainings
-from hookviz.lessons.catalog import lessons
+from hookviz.lessons import prose, small_network
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.lesson import Lesson, Live, Question, Text
 from hookviz.lessons.maps import maps_of, strongest_first
-from hookviz.lessons.part import Fact, LessonScene, Options, parts
+from hookviz.lessons.part import Fact, LessonScene, Options
+from hookviz.ui.lessons.catalog import lessons, parts
 from hookviz.ui.lessons.choosing import question_key
 from hookviz.ui.lessons.picks import MOVED
 from tests.lessons.conftest import scene_of
@@ -48,7 +48,7 @@ STEPS = [
 @pytest.fixture(autouse=True)
 def nobody_trained_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """A training is one for all of a process, and another test may have taken it to its end."""
-    monkeypatch.setattr(trainings, "_kept", OrderedDict())
+    monkeypatch.setattr(small_network, "_kept", OrderedDict())
 
 
 def test_every_control_is_declared() -> None:
@@ -115,14 +115,14 @@ class OpenStep:
         for moved, kept in self.moves().items():
             of_part, _, name = moved.partition(" ")
             if of_part == key:
-                options = changed(live.part, name, kept, options)
+                options = changed(live.part.name, name, kept, options)
         return options
 
     def facts(self) -> dict[str, Fact]:
         found: dict[str, Fact] = {"above": "red", "below": "blue"}
         for key, live in self.live():
             options = json.dumps(dict(self.options(key, live)), sort_keys=True)
-            found |= facts_for(live.part, options, self.model, self.sample)
+            found |= facts_for(live.part.name, options, self.model, self.sample)
         return found
 
     def hold(self, moved: str) -> None:
@@ -142,7 +142,7 @@ class OpenStep:
             )
         for key, live in self.live():
             panel = Panel(self.page, key, self.options(key, live))
-            numbers = SHOWN[live.part](panel) if live.part in SHOWN else {}
+            numbers = SHOWN[live.part.name](panel) if live.part.name in SHOWN else {}
             for name in sorted(numbers.keys() & self.named()):
                 number = numbers[name]
                 assert panel.agree(facts[name], number), (
@@ -195,7 +195,7 @@ class OpenStep:
     def move_in_link(self) -> None:
         for key, live in self.live():
             for part, name in IN_LINK:
-                if part != live.part or (name == "hunt") != ("hunt" in self._offers(live)):
+                if part != live.part.name or (name == "hunt") != ("hunt" in self._offers(live)):
                     continue
                 for kept in IN_LINK[part, name]:
                     text = self._filled(kept, live)

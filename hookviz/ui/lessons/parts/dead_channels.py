@@ -1,20 +1,156 @@
-"""Draw the channels behind a ReLU, how many stay dead as images are added, and what wakes one."""
+"""Find channels that are zero everywhere: on this image, and on every sample as well.
 
-from functools import partial
+The page draws the channels behind a ReLU, how many stay dead as images are added, and what wakes
+one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
+from hookviz.capturing.engine import capture
+from hookviz.capturing.inputs import prepare
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.panels import ChartPanel
-from hookviz.language.saying import say
-from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.dead_channels import DeadChannels, dead_channels
+from hookviz.images import reading
+from hookviz.images.samples import Sample, samples
+from hookviz.language.saying import mark, say
+from hookviz.lessons.layers import activation_of, capture_at, layer_of
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
+from hookviz.types import Activation, ActivationKey, InputImage, LayerInfo
 from hookviz.ui.components.chart import chart
 from hookviz.ui.components.mosaic import mosaic
 from hookviz.ui.lessons.picks import pick_channel, picked_channel
 from hookviz.ui.lessons.picture_strip import show_pictures
 from hookviz.ui.state import plain
+
+MOST = "most"
+"""Stands for the layer with the most channels that are 0 everywhere on the scene's image."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class DeadChannels:
+    """Channels of a layer that are 0 everywhere, image by image.
+
+    Attributes:
+        layer: the conv layer.
+        address: where its channels are looked at: the ReLU behind it, which in some networks is
+            behind the sum with a shortcut, or the layer itself.
+        maps: what stands there for the scene's own image.
+        titles: of the images, this one first and called "".
+        silent: whether a channel is 0 everywhere on an image, ``(images, C)``.
+    """
+
+    layer: LayerInfo
+    address: str
+    maps: Activation
+    titles: tuple[str, ...]
+    silent: NDArray[np.bool_] = field(repr=False)
+
+    @property
+    def so_far(self) -> NDArray[np.int64]:
+        """How many channels are 0 on each of the first k images, for every k from 1."""
+        always = np.logical_and.accumulate(self.silent, 0)
+        counts: NDArray[np.int64] = always.sum(1, dtype=np.int64)
+        return counts
+
+    def woken_by(self, channel: int) -> tuple[Sample, ...]:
+        """Return the samples on which the channel is not 0 everywhere."""
+        known = {sample.title: sample for sample in samples()}
+        return tuple(
+            known[title]
+            for title, silent in zip(self.titles[1:], self.silent[1:, channel], strict=True)
+            if not silent
+        )
+
+
+def dead_channels(scene: LessonScene, options: Options) -> DeadChannels:
+    """Find the channels that are 0 everywhere, on this image and on each of the samples."""
+    layer = layer_of(scene, _named(scene, options["layer"]))
+    nbytes = 8 * int(np.prod(layer.output_shape))
+    return scene.cached(("dead", layer.name), lambda: _compute(scene, layer), nbytes)
+
+
+def _named(scene: LessonScene, asked: str) -> str:
+    """Return the layer asked for, by name or place; of `MOST`, that with the most dead channels."""
+    if asked != MOST or not scene.trace.convs:
+        return asked
+    return scene.cached(("most dead",), lambda: _most_dead(scene), 100)
+
+
+def _most_dead(scene: LessonScene) -> str:
+    behind = {info.name: activation_of(scene, info) for info in scene.trace.convs}
+    layers = {ActivationKey.read(address).layer for address in behind.values()}
+    recorded = capture(scene.model, scene.model_input, layers, logits=False)
+    counts = {name: int(_silent(recorded[address]).sum()) for name, address in behind.items()}
+    return max(counts, key=counts.__getitem__)
+
+
+def _compute(scene: LessonScene, layer: LayerInfo) -> DeadChannels:
+    address = activation_of(scene, layer)
+    maps = capture_at(scene.model, scene.model_input, address)
+    others = [sample for sample in samples() if _image(sample.path).digest != scene.image.digest]
+    rows = [_silent(maps)]
+    for sample in others:
+        model_input = prepare(scene.model, _image(sample.path))
+        rows.append(_silent(capture_at(scene.model, model_input, address)))
+    return DeadChannels(
+        layer, address, maps, ("", *(sample.title for sample in others)), np.stack(rows)
+    )
+
+
+@cache
+def _image(path: Path) -> InputImage:
+    """Read a sample once; all together take a few megabytes."""
+    return reading.read(path)
+
+
+def _silent(maps: Activation) -> NDArray[np.bool_]:
+    silent: NDArray[np.bool_] = (maps.values == 0).flatten(1).all(1).numpy()
+    return silent
+
+
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
+    dead = dead_channels(scene, options)
+    so_far = dead.so_far
+    return {
+        "layer": dead.layer.name,
+        "address": dead.address,
+        "channels": dead.silent.shape[1],
+        "dead": int(so_far[0]),
+        "images": len(dead.titles),
+        "samples": len(dead.titles) - 1,
+        "always": int(so_far[-1]),
+        "woken": int(so_far[0] - so_far[-1]),
+    }
+
+
+def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
+    return {"layer": layer_of(scene, _named(scene, options["layer"])).name, "lens": "health"}
+
+
+PART = Part(
+    name="dead-channels",
+    sentence=mark(
+        "A layer's channels behind its ReLU, how many are zero everywhere on this image, and how "
+        "many stay so on the samples; a click on one tells which samples wake it."
+    ),
+    options=(
+        Option(
+            "layer",
+            MOST,
+            mark("The conv layer, by its name or place, or most: that with most of them."),
+        ),
+    ),
+    facts=_facts,
+    link=_link,
+)
+
 
 _GRID_HEIGHT = 300  # pixels
 _MOST = 108  # channels that are shown

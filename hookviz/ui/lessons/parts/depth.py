@@ -1,6 +1,11 @@
-"""Draw the slider through the layers, and what else excites the channel that is picked."""
+"""Compare layers of different depth: their strongest channels, and how far a cell sees.
 
-from collections.abc import Sequence
+The page draws a slider through the layers, and what else excites the channel that is picked. All
+layers are in the browser, so that maps and receptive fields follow the slider at once.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from html import escape
 
 import numpy as np
@@ -8,23 +13,258 @@ import streamlit as st
 
 from hookviz.capturing import engine
 from hookviz.drawing.pictures import Resampling, encode_jpeg, enlarged, resize
-from hookviz.errors import HookVizError
+from hookviz.errors import HookVizError, UnknownLayerError
+from hookviz.explaining.receptive_fields.receptive_field import ReceptiveField
 from hookviz.explorer.excites import patches_of
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
+from hookviz.lessons.layers import PLACES, convs_of, layer_of, receptive_field_of
 from hookviz.lessons.maps import Map, maps_of, strongest_first
-from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.depth import AT, CHANNEL, STRONGEST, Level, levels, start_of
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.lessons.pictures import picture_of
+from hookviz.lessons.scores import chance
 from hookviz.markup import data_url
-from hookviz.types import Model, Pixels
-from hookviz.ui.components.depth_scrub import ScrubLevel, depth_scrub
+from hookviz.types import LayerInfo, Model, Pixels
+from hookviz.ui.components.files import mount
 from hookviz.ui.explorer.atlas_choice import shown_atlas
 from hookviz.ui.lessons.maps import grid_of
 from hookviz.ui.lessons.picks import pick, picked, remember_link, remember_shown
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import Cell, plain
 from hookviz.wording import times
+
+_MOST = 3
+"""Layers that a lesson names, at most, where it doesn't take all."""
+
+_ALL = "all"
+"""What a lesson writes for all conv layers."""
+
+AT, CHANNEL = "at", "channel"
+"""Among the options the layer that a learner went to and the channel picked; a file has none."""
+
+_STRONGEST = 12
+"""Channels of a layer among which one can be picked."""
+
+_MOST_OF_ALL = 26  # layers of a deep network, evenly spaced
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A layer that is compared, with its receptive field.
+
+    Attributes:
+        place: as the lesson has it, such as ``"early"``.
+        layer: the layer.
+        field: how far its cells see; None where that is not known.
+    """
+
+    place: str
+    layer: LayerInfo
+    field: ReceptiveField | None
+
+    @property
+    def sees(self) -> str:
+        """How large a part of the input one of its cells sees, in words."""
+        if self.field is None:
+            return say("an unknown part of the image")
+        if self.field.size is None:
+            return say("all of the image")
+        return say("{size} pixels", size=times(self.field.size))
+
+
+def levels(scene: LessonScene, options: Options) -> tuple[Level, ...]:
+    """Return the layers that the lesson names, each once, in its order."""
+    by_layer: dict[str, Level] = {}
+    for place in _every(scene) if options["layers"] == _ALL else _places(options["layers"]):
+        layer = layer_of(scene, place)
+        by_layer.setdefault(layer.name, Level(place, layer, receptive_field_of(scene, layer.name)))
+    return tuple(by_layer.values())
+
+
+def _every(scene: LessonScene) -> list[str]:
+    """Return the conv layers' names; of a deep network some of them, evenly spaced."""
+    names = [conv.name for conv in convs_of(scene)]
+    count = min(len(names), _MOST_OF_ALL)
+    chosen = np.linspace(0, len(names) - 1, count).round().astype(int)
+    return [names[at] for at in chosen.tolist()]
+
+
+def start_of(scene: LessonScene, options: Options, found: tuple[Level, ...]) -> int:
+    """Return which of the levels is shown at first: of those that the lesson names the first."""
+    names = [level.layer.name for level in found]
+    for place in _places(options["start"]):
+        try:
+            layer = layer_of(scene, place).name
+        except UnknownLayerError:
+            continue  # a name of another network
+        if layer in names:
+            return names.index(layer)
+        if place in PLACES:  # a layer that was left out: the nearest there is
+            index = layer_of(scene, place).index
+            return min(range(len(found)), key=lambda at: abs(found[at].layer.index - index))
+    return 0
+
+
+def _places(text: str) -> list[str]:
+    """Split a list of layers with commas."""
+    return [name.strip() for name in text.split(",")]
+
+
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
+    _, _, height, width = scene.model_input.tensor.shape
+    found = levels(scene, options)
+    at = start_of(scene, {**options, "start": options.get(AT) or options["start"]}, found)
+    facts: dict[str, Fact] = {"height": height, "width": width, "layers": len(found)}
+    facts |= _of_level(scene, found[at], "at", height, width) | {"at_number": at + 1}
+    facts |= {
+        "channel": _channel_of(scene, found[at].layer.name, options.get(CHANNEL, "")),
+        "at_part": chance(_share(found[at], height, width)),
+    }
+    for place in [] if options["layers"] == _ALL else _places(options["layers"]):
+        layer = layer_of(scene, place)
+        level = Level(place, layer, receptive_field_of(scene, layer.name))
+        facts |= _of_level(scene, level, place.replace(".", "_"), height, width)
+    return facts
+
+
+def _channel_of(scene: LessonScene, layer: str, picked: str) -> int:
+    """Return the channel that is picked; the strongest where it is none of those offered."""
+    offered = strongest_first(maps_of(scene, layer), _STRONGEST)
+    return int(picked) if picked.isdecimal() and int(picked) in offered else offered[0]
+
+
+def _of_level(
+    scene: LessonScene, level: Level, name: str, height: int, width: int
+) -> dict[str, Fact]:
+    layer = level.layer
+    return {
+        f"{name}_layer": layer.name,
+        f"{name}_number": layer.index + 1,
+        f"{name}_channels": layer.output_shape[0],
+        f"{name}_rows": layer.output_shape[1],
+        f"{name}_columns": layer.output_shape[2],
+        f"{name}_sees": level.sees,
+        f"{name}_share": _share(level, height, width),
+        f"{name}_strongest": strongest_first(maps_of(scene, layer.name), 1)[0],
+    }
+
+
+def _share(level: Level, height: int, width: int) -> float:
+    """Return how much of the input the cell in the middle of the map sees, 0…1."""
+    if level.field is None:
+        return 0.0
+    rows, columns = level.field.cells
+    top, left, bottom, right = level.field.box(rows // 2, columns // 2)
+    return (bottom - top) * (right - left) / (height * width)
+
+
+def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
+    found = levels(scene, options)
+    layer = found[start_of(scene, options, found)].layer
+    strongest = strongest_first(maps_of(scene, layer.name), 1)[0]
+    return {"layer": layer.name, "channel": str(strongest)}
+
+
+def _check_layers(value: str) -> str:
+    if value == _ALL:
+        return ""
+    listed = _places(value)
+    fits = 2 <= len(listed) <= _MOST and all(listed)
+    return "" if fits else say("Two or three layers belong here, with commas between them, or all.")
+
+
+PART = Part(
+    name="depth",
+    sentence="A slider through the layers: the strongest channels of each, where one answers on "
+    "the photograph, what a cell sees there, and what else excites the channel.",
+    options=(
+        Option("layers", "early, middle, late", "Two or three layers, or all.", _check_layers),
+        Option(
+            "start",
+            "",
+            "Where the slider stands at first: the first of these layers that is there.",
+        ),
+    ),
+    facts=_facts,
+    link=_link,
+)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ScrubLevel:
+    """One layer, as the browser draws it.
+
+    Attributes:
+        layer: what it is called.
+        sees: what a cell of it sees, in words.
+        size: its channels and cells, in words.
+        channels: those shown, the strongest first.
+        rows, columns: cells of a map.
+        best: the strongest cell of each channel shown.
+        edges: top and bottom of what a row of cells sees, left and right of a column of them, as
+            shares of the input; empty where that is not known.
+        strip: a JPEG as a URL: the maps side by side in colours, and below as bright as they are
+            high.
+    """
+
+    layer: str
+    sees: str
+    size: str
+    channels: list[int]
+    rows: int
+    columns: int
+    best: list[list[int]]
+    edges: list[list[float]]
+    strip: str = field(repr=False)
+
+
+def _depth_scrub(
+    levels: Sequence[ScrubLevel],
+    photograph: str,
+    chosen: tuple[int, int, Cell],
+    on_pick: Callable[[int, int, Cell], None],
+    *,
+    key: str,
+) -> None:
+    """Show the layers.
+
+    Args:
+        levels: in order of execution.
+        photograph: what the network gets, as a URL.
+        chosen: the level shown, the place of a channel among those shown, and a cell of it.
+        on_pick: gets the same when a person has picked others.
+        key: of the component in Streamlit's state.
+    """
+
+    def take(sent: object) -> None:
+        match sent:
+            case [int(at), int(tile), int(row), int(column)] if 0 <= at < len(levels):
+                level = levels[at]
+                if 0 <= tile < len(level.channels):
+                    cell = min(max(row, 0), level.rows - 1), min(max(column, 0), level.columns - 1)
+                    on_pick(at, tile, cell)
+
+    at, tile, cell = chosen
+    data = {
+        "levels": [asdict(level) for level in levels],
+        "photograph": photograph,
+        "chosen": [at, tile, *cell],
+        "words": {
+            "label": say("The strongest channels, layer by layer"),
+            "slider": say("Depth"),
+            "layer": say("Layer {number} of {count}: {layer}"),
+            "channel": say("Channel {channel}"),
+            "first": say("first layer"),
+            "last": say("last layer"),
+            "sees": say("A cell sees {size}"),
+            "alt": say(
+                "Bright on the image is where channel {channel} answers; framed is what "
+                "the cell in row {row}, column {column} sees."
+            ),
+        },
+    }
+    mount("depth_scrub", key, data, picked=take)
+
 
 _PHOTOGRAPH = 336  # pixels of what the network gets
 _SIDE = 64  # pixels of a map in the strip of a layer
@@ -61,7 +301,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
             "cell": ",".join(map(str, (*cell, level.rows, level.columns))),
         },
     )
-    depth_scrub(
+    _depth_scrub(
         shown,
         data_url(encode_jpeg(enlarged(picture_of(scene), _PHOTOGRAPH), quality=88), "jpeg"),
         (at, tile, cell),
@@ -90,7 +330,7 @@ def _compute_levels(scene: LessonScene, found: Sequence[Level]) -> tuple[ScrubLe
 
 def _scrub_level(scene: LessonScene, level: Level) -> ScrubLevel:
     maps = maps_of(scene, level.layer.name)
-    channels = strongest_first(maps, STRONGEST)
+    channels = strongest_first(maps, _STRONGEST)
     rows, columns = maps.shape[1:]
     return ScrubLevel(
         layer=level.layer.name,

@@ -1,8 +1,36 @@
-"""Draw the samples, each with what the network says of it."""
+"""Show samples, each with the class that the network finds likeliest in it."""
 
-from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.sample_scores import verdicts
-from hookviz.ui.lessons.picture_strip import show_strip
+from collections.abc import Mapping
+
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
+from hookviz.ui.lessons.picture_strip import CHOICES, UNKNOWN, show_strip, verdicts
+
+_SURE = 0.5
+
+
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
+    found = verdicts(scene, options["pictures"])
+    sure = sum(float(each.scores.chances.max()) > _SURE for each in found)
+    return {
+        "pictures": len(found),
+        "sure": sure,
+        "classes": len(found[0].scores.scores) if found else 0,
+    }
+
+
+PART = Part(
+    name="each-sample",
+    sentence="Samples with the class that the network finds likeliest in each.",
+    options=(
+        Option(
+            "pictures",
+            UNKNOWN,
+            "mixed photographs and drawings, or those unknown to the network.",
+            choice(CHOICES),
+        ),
+    ),
+    facts=_facts,
+)
 
 
 def show(scene: LessonScene, options: Options, _key: str) -> None:

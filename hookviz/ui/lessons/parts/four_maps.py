@@ -1,16 +1,73 @@
-"""Draw maps with letters side by side, and below each, where the lesson wants it, its kernel."""
+"""Show maps with letters, each made by a kernel of its own, to be told apart.
 
+The page draws the maps side by side, and below each, where the lesson wants it, its kernel.
+"""
+
+from collections.abc import Mapping
 from html import escape
 
 import streamlit as st
 
 from hookviz.drawing.grid import make_grid
 from hookviz.language.saying import say
-from hookviz.lessons.kernels import PRESETS, TITLES, Kernel, fraction_text
-from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.four_maps import kernel_map, lettered
+from hookviz.lessons.kernels import PRESETS, TITLES, Kernel, fraction_text, same_size_map
+from hookviz.lessons.maps import Map
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
+from hookviz.lessons.pictures import grey_of
 from hookviz.markup import data_url
 from hookviz.ui.lessons.maps import grid_of
+
+_LETTERS = "ABCDEF"
+_SIDE = 128  # cells of each map, at most
+
+
+def lettered(options: Options) -> Mapping[str, str]:
+    """Return the kernels' names by the letters of their maps, in the order that the lesson says."""
+    return dict(zip(_LETTERS, _names(options["kernels"]), strict=False))
+
+
+def kernel_map(scene: LessonScene, kernel: Kernel) -> Map:
+    """Return the map that a kernel makes of the image in grey."""
+    return same_size_map(kernel, grey_of(scene, _SIDE))
+
+
+def _facts(_scene: LessonScene, options: Options) -> Mapping[str, Fact]:
+    letters = lettered(options)
+    facts: dict[str, Fact] = {"maps": len(letters)}
+    for letter, name in letters.items():
+        facts[f"letter_{name}"] = letter
+        facts[f"kernel_{letter}"] = say(TITLES[name])
+    return facts
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _check_kernels(value: str) -> str:
+    names = _names(value)
+    if not 2 <= len(names) <= len(_LETTERS) or len({*names}) < len(names):
+        return say("From two to six different kernels belong here, with commas between them.")
+    return next(filter(None, map(choice(PRESETS), names)), "")
+
+
+PART = Part(
+    name="four-maps",
+    sentence="Maps of the photograph with letters, each made by a kernel of its own, to be told "
+    "apart.",
+    options=(
+        Option(
+            "kernels",
+            "copy, vertical, blur, horizontal",
+            f"Of each map in turn, of {', '.join(PRESETS)}.",
+            _check_kernels,
+        ),
+        Option(
+            "named", "no", "Whether each map's kernel is shown: yes or no.", choice(("yes", "no"))
+        ),
+    ),
+    facts=_facts,
+)
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:

@@ -1,32 +1,196 @@
-"""Draw the gradient on its way back: a picture and a bar for each layer, clamped or not."""
+"""Follow a class score's gradient back through the layers, clamped by a hook or not.
 
-from collections.abc import Sequence
+The page draws the gradient on its way back: a picture and a bar for each layer.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from html import escape
 from pathlib import Path
 
 import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
+from torch import Tensor
 
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.pictures import encode_png
-from hookviz.language.saying import say
-from hookviz.lessons.gradient_maps import IMAGE, Passed, layers_on_the_way
-from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.gradient_flow import (
-    AT,
-    CLASS,
-    SHARES,
-    both_ways,
-    hooked_layer,
-    target_of,
-)
+from hookviz.explaining.scores.scoring import class_scores
+from hookviz.hooking.device import device_and_dtype
+from hookviz.hooking.forward_pass import backward_pass, differentiable
+from hookviz.hooking.gradients import Gradient, on_gradients
+from hookviz.language.saying import mark, say
+from hookviz.lessons.layers import PLACES, layer_of
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.lessons.scores import own_scores
 from hookviz.markup import data_url
+from hookviz.types import LayerInfo
 from hookviz.ui.lessons.picks import choose, remember_shown
 from hookviz.ui.state import plain
 from hookviz.ui.theme import diverging
 from hookviz.wording import number
+
+_SHARES = ("50", "20", "10", "5", "2", "1")
+"""Limits, in percent of the largest number that comes to the hook."""
+CLASS, AT = "class", "at"
+"""Among the options the class and the layer whose hook clamps; in no file."""
+
+
+IMAGE = ""
+"""Stands for the image among the layers: the last place that the gradient comes to."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Passed:
+    """Gradient at one place on its way back.
+
+    Attributes:
+        layer: at whose output; `IMAGE` for the image.
+        values: ∂score/∂output as the hook passed it on, float32 ``(C, H, W)``.
+        came: the largest number that came to the hook, signs aside.
+    """
+
+    layer: str
+    values: NDArray[np.float32] = field(repr=False)
+    came: float
+
+    @property
+    def norm(self) -> float:
+        """The length of what was passed on."""
+        return float(np.linalg.norm(self.values.astype(np.float64)))
+
+    @property
+    def longest(self) -> int:
+        """The channel with the longest gradient."""
+        sizes = np.square(self.values.astype(np.float64)).sum((1, 2))
+        return int(np.nan_to_num(sizes).argmax())
+
+
+def layers_on_the_way(scene: LessonScene) -> list[LayerInfo]:
+    """Return a few conv layers with maps, from the first to the last, each once."""
+    layers = (layer_of(scene, place) for place in PLACES if place != "second")
+    return list({layer.name: layer for layer in layers}.values())
+
+
+def way_back(scene: LessonScene, target: int, at: str = "", limit: float = 0.0) -> list[Passed]:
+    """Return the gradient of a class's score at each of these layers, the last one first.
+
+    The image comes last of all.
+
+    Args:
+        scene: whose model and image.
+        target: the class.
+        at: the layer whose hook clamps what comes, for all before it; "" clamps nowhere.
+        limit: no number that it passes on is larger, signs aside.
+
+    Raises:
+        HookVizError: the network has no conv layer or no class scores, or can't be differentiated.
+    """
+    layers = layers_on_the_way(scene)
+    cells = sum(int(np.prod(layer.output_shape)) for layer in layers)
+    nbytes = 4 * (cells + scene.model_input.tensor.numel())
+    key = ("way back", target, at, limit)
+    return scene.cached(key, lambda: _way_back(scene, target, layers, (at, limit)), nbytes)
+
+
+def _way_back(
+    scene: LessonScene, target: int, layers: Sequence[LayerInfo], clamp: tuple[str, float]
+) -> list[Passed]:
+    passed: dict[str, Passed] = {}
+    at, limit = clamp
+
+    def hook(gradient: Gradient) -> Tensor | None:
+        if gradient.side != "output" or gradient.index or gradient.place:
+            return None
+        value = gradient.value
+        on = value.clamp(-limit, limit) if gradient.layer == at else value
+        passed[gradient.layer] = _passed(gradient.layer, value, on)
+        return on if gradient.layer == at else None
+
+    model = scene.model
+    with differentiable(model) as network:
+        images = scene.model_input.tensor.to(*device_and_dtype(network), copy=True)
+        images.requires_grad_()
+        with on_gradients(network, [layer.name for layer in layers], hook):
+            score = class_scores(model, network, images).values[0, target]
+            (of_image,) = backward_pass(model, score, [images])
+    if of_image is not None:
+        passed[IMAGE] = _passed(IMAGE, of_image, of_image)
+    names = [*(layer.name for layer in reversed(layers)), IMAGE]
+    return [passed[name] for name in names if name in passed]
+
+
+def _passed(layer: str, came: Tensor, on: Tensor) -> Passed:
+    values = on.detach()[0].cpu().float().numpy().copy()
+    return Passed(layer, values, float(came.detach().abs().max()))
+
+
+def _target_of(scene: LessonScene, options: Options) -> int:
+    """Return the class whose score it is the gradient of."""
+    return int(options.get(CLASS, "") or own_scores(scene).best)
+
+
+def _hooked_layer(scene: LessonScene, options: Options) -> str:
+    """Return the name of the layer whose hook clamps: the last but one, if nothing is chosen."""
+    names = [layer.name for layer in layers_on_the_way(scene)]
+    chosen = options.get(AT, "")
+    return chosen if chosen in names else names[max(0, len(names) - 2)]
+
+
+def both_ways(scene: LessonScene, options: Options) -> tuple[list[Passed], list[Passed], float]:
+    """Return the way back as it is, and with the hook's clamp, and the limit of that."""
+    target, at = _target_of(scene, options), _hooked_layer(scene, options)
+    plain = way_back(scene, target)
+    came = next((each.came for each in plain if each.layer == at), 0.0)
+    limit = came * int(options["limit"]) / 100
+    return plain, way_back(scene, target, at, limit), limit
+
+
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
+    plain, clamped, limit = both_ways(scene, options)
+    at = _hooked_layer(scene, options)
+    here = next(each for each in plain if each.layer == at)
+    cut = (abs(here.values) > limit).mean() if limit else 0.0
+    return {
+        "label": own_scores(scene).name(_target_of(scene, options)),
+        "hooked": at,
+        "last": plain[0].layer,
+        "first": plain[-2].layer,
+        "came": number(here.came),
+        "lets": number(limit),
+        "percent": int(options["limit"]),
+        "cut": float(cut),
+        "whole": number(plain[-1].norm),
+        "cropped": number(clamped[-1].norm),
+        "at_last": number(plain[0].norm),
+        "at_first": number(plain[-2].norm),
+    }
+
+
+PART = Part(
+    name="gradient-flow",
+    sentence=mark(
+        "The gradient of a class's score as pictures, from the last layer back to the image, with "
+        "its length at each, as it is or clamped by a hook at a layer of the learner's choice."
+    ),
+    options=(
+        Option(
+            "clamp",
+            "no",
+            mark("Whether the hook clamps at first: yes or no."),
+            choice(("yes", "no")),
+        ),
+        Option(
+            "limit",
+            "10",
+            mark("The limit at first, in percent of the largest number that comes."),
+            choice(_SHARES),
+        ),
+    ),
+    facts=_facts,
+)
+
 
 _CLASSES = 5  # to choose from
 _OWN, _ONE = "own", "one"
@@ -36,7 +200,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     """Draw the controls, and the gradient at each place from the last layer to the image."""
     chosen, is_clamped, scale = _choose(scene, options, key)
     unclamped, clamped, limit = both_ways(scene, chosen)
-    at = hooked_layer(scene, chosen)
+    at = _hooked_layer(scene, chosen)
     st.html(
         f"<style>{_style()}</style>"
         + _row(clamped if is_clamped else unclamped, unclamped, at if is_clamped else None, scale)
@@ -64,7 +228,7 @@ def _choose(scene: LessonScene, options: Options, key: str) -> tuple[Options, bo
     """Show the controls; return the chosen options, if the hook clamps, and the scale."""
     names = own_scores(scene)
     layers = [layer.name for layer in layers_on_the_way(scene)]
-    first_at = hooked_layer(scene, options)
+    first_at = _hooked_layer(scene, options)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         target = choose(
             st.selectbox,
@@ -72,7 +236,7 @@ def _choose(scene: LessonScene, options: Options, key: str) -> tuple[Options, bo
             names.first(_CLASSES),
             key,
             CLASS,
-            first=target_of(scene, options),
+            first=_target_of(scene, options),
             format_func=names.name,
             width=150,
         )
@@ -106,7 +270,7 @@ def _choose(scene: LessonScene, options: Options, key: str) -> tuple[Options, bo
             limit = choose(
                 st.select_slider,
                 say("Limit, in percent of the largest that comes"),
-                SHARES,
+                _SHARES,
                 key,
                 "limit",
                 first=options["limit"],

@@ -1,17 +1,90 @@
-"""Draw the image, its gradient and the guided one, with the weights that are chosen."""
+"""Put guided backpropagation beside the plain gradient, with trained and with random weights.
+
+The page draws the image, its gradient and the guided one, with the weights that are chosen.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
 
 from hookviz.drawing.grid import make_grid
-from hookviz.language.saying import say
-from hookviz.lessons.maps import Map
-from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.guided import OWN, RANDOM, guided_at_image, weights_of
+from hookviz.explaining.attribution.gradients import input_gradient
+from hookviz.explaining.attribution.target import AttributionTarget
+from hookviz.language.saying import mark, say
+from hookviz.lessons.maps import Map, correlation
+from hookviz.lessons.part import Fact, LessonScene, Options, Part
 from hookviz.lessons.pictures import picture_of
+from hookviz.lessons.scores import own_scores
+from hookviz.models.derived_models import untrained
 from hookviz.ui.lessons.picks import choose
 from hookviz.ui.state import plain
 from hookviz.ui.theme import diverging
+
+OWN, RANDOM = "own", "random"
+"""Whose weights: the network's own, or random ones."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Guided:
+    """The gradient of a class's score at the image, summed over its colours, ``(H, W)`` each.
+
+    Attributes:
+        plain: as it is.
+        guided: with negative numbers dropped at every ReLU on the way back.
+        relus: at how many ReLUs that was.
+    """
+
+    plain: Map
+    guided: Map
+    relus: int
+
+
+def weights_of(scene: LessonScene) -> tuple[str, ...]:
+    """Return the weights there are: of a network that was never trained its own alone."""
+    return (OWN,) if scene.model.weights == "random" else (OWN, RANDOM)
+
+
+def guided_at_image(scene: LessonScene, weights: str) -> Guided:
+    """Return both gradients of the likeliest class's score, with its own or with random weights.
+
+    Raises:
+        HookVizError: the network has no class scores, or can't be differentiated.
+    """
+    nbytes = 8 * scene.model_input.tensor.numel()
+    return scene.cached(("guided", weights), lambda: _compute(scene, weights), nbytes)
+
+
+def _compute(scene: LessonScene, weights: str) -> Guided:
+    model = untrained(scene.model) if weights == RANDOM else scene.model
+    target = AttributionTarget(own_scores(scene).best)
+    plain, guided = (
+        input_gradient(model, scene.model_input, target, guided=is_guided)
+        for is_guided in (False, True)
+    )
+    sums = [np.asarray(each.gradient.sum(0), np.float32) for each in (plain, guided)]
+    return Guided(sums[0], sums[1], guided.guided)
+
+
+def _facts(scene: LessonScene, _options: Options) -> Mapping[str, Fact]:
+    own, *_, random = (guided_at_image(scene, each) for each in (OWN, *weights_of(scene)))
+    return {
+        "label": own_scores(scene).name(own_scores(scene).best),
+        "guiding": own.relus,
+        "plain_alike": abs(correlation(own.plain, random.plain)),
+        "guided_alike": abs(correlation(own.guided, random.guided)),
+    }
+
+
+PART = Part(
+    name="guided",
+    sentence=mark(
+        "The image, the gradient at it and guided backpropagation beside each other, with the "
+        "network's own weights or with random ones."
+    ),
+    facts=_facts,
+)
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:

@@ -1,4 +1,7 @@
-"""Show what a plain-PyTorch script draws and prints, and below it its lines with the hook."""
+"""Run a short plain-PyTorch script with chosen constants, and show what it prints and draws.
+
+The page draws below that the script's lines with the hook, and an editor of them.
+"""
 
 import json
 import re
@@ -12,11 +15,26 @@ from numpy.typing import NDArray
 
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.panels import ChartPanel
+from hookviz.errors import UnknownNameError
 from hookviz.language.saying import mark, say
-from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.hook_code import CHOICES, EDITED, chosen_script, run
-from hookviz.lessons.script_scene import after_set_up, can_run_apart, set_up_of
-from hookviz.lessons.scripts import Control, Script, Value, cells
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
+from hookviz.lessons.script_scene import (
+    after_set_up,
+    can_run_apart,
+    on_scene,
+    run_on_scene,
+    set_up_of,
+)
+from hookviz.lessons.scripts import (
+    Control,
+    Script,
+    ScriptRun,
+    Value,
+    cells,
+    in_the_language,
+    read_script,
+    run_script,
+)
 from hookviz.ui.components.chart import chart
 from hookviz.ui.lessons.picks import choose, remember_shown
 from hookviz.ui.lessons.script_editor import edit, edited_run, is_edited, offer_to_edit
@@ -26,6 +44,68 @@ from hookviz.ui.serving.visitors import may_run_code
 from hookviz.ui.state import plain
 from hookviz.ui.theme import diverging
 from hookviz.wording import number
+
+_LAYER = "LAYER"  # chosen first, since it says how many channels there are
+
+
+def _fault(name: str) -> str:
+    try:
+        read_script(name)
+    except UnknownNameError as error:
+        return str(error)
+    return ""
+
+
+CHOICES, EDITED = "choices", "edited"
+"""Among the options, as JSON, the constants that were chosen, and the facts of edited lines."""
+
+
+def chosen_script(
+    name: str, scene: LessonScene, choices: Mapping[str, Value]
+) -> tuple[Script, dict[str, Value]]:
+    """Return the script for the scene, and of what was chosen that which it offers there.
+
+    Choices come from links, which may have been made for another network.
+    """
+    read = read_script(name)
+    script = in_the_language(on_scene(read, scene, choices.get(_LAYER)), read)
+    offered = {control.name: control.values for control in script.controls}
+    kept = {key: value for key, value in choices.items() if value in offered.get(key, ())}
+    return script, kept
+
+
+def run(script: Script, scene: LessonScene, choices: Mapping[str, Value]) -> ScriptRun:
+    """Run the script with those choices, on the scene where it needs one."""
+    if read_script(script.name).needs_scene:
+        return run_on_scene(script, scene, choices)
+    return run_script(script, choices)
+
+
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
+    """Return what the script's own names hold at its end: as it is, as was chosen, or edited."""
+    choices = json.loads(options.get(CHOICES, "{}"))
+    script, kept = chosen_script(options["script"], scene, choices)
+    return {**run(script, scene, kept).facts, **json.loads(options.get(EDITED, "{}"))}
+
+
+PART = Part(
+    name="hook-code",
+    sentence=mark(
+        "A short plain-PyTorch script, its lines with the hook first and its set-up folded away; "
+        "its constants can be chosen and, on one's own machine, its lines edited. Its numbers and "
+        "words are facts under the names that they have in the script."
+    ),
+    options=(
+        Option(
+            "script",
+            None,
+            mark("A file of assets/lessons/code, without its ending, such as see."),
+            _fault,
+        ),
+    ),
+    facts=_facts,
+)
+
 
 _TITLES = frozenset(
     {
@@ -39,7 +119,6 @@ _BUTTONS = 5  # values; more are a slider
 _SLIDER = 150  # pixels
 _FAR_APART = 100  # times; from there on the axis of a chart is logarithmic
 _WIDE = 144  # pixels of a map
-_LAYER = "LAYER"  # chosen first, since it says how many channels there are
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:

@@ -1,5 +1,9 @@
-"""Draw a lens in a lesson: those of its controls that the lesson names, and its panels."""
+"""Run any lens on the lesson's image, with the settings that the lesson chose.
 
+The page draws those of its controls that the lesson names, and its panels.
+"""
+
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,10 +13,11 @@ from hookviz.drawing.panels import FilePanel, Panel
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
-from hookviz.lenses.contract.lens import Lens, LensResult
-from hookviz.lenses.contract.running import find_lens, look
-from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.lens import lens_settings, split_names, subject_of
+from hookviz.lenses.contract.lens import Lens, LensResult, Subject
+from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice
+from hookviz.lenses.contract.running import check_names, find_lens, look
+from hookviz.lessons.layers import layer_of
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.serving.memory_reservations import pass_need
 from hookviz.ui.lenses.lens_result import PanelCallbacks, show_result
 from hookviz.ui.lenses.lens_widgets import pick_parameters
@@ -20,14 +25,152 @@ from hookviz.ui.serving import resources
 from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.state import plain
 
+_KINDS = ("text", "image", "pictures", "grid", "maps", "chart", "table", "tree")
+"""The panels that can be shown, by the first word of their class's name."""
+
+
+def _subject_of(scene: LessonScene) -> Subject:
+    """Return the lesson's scene as lenses take it."""
+    return Subject(scene.model, scene.model_input, scene.image, scene.cache)
+
+
+def _split_names(text: str) -> tuple[str, ...]:
+    """Split a list of names with commas."""
+    return tuple(filter(None, (name.strip() for name in text.split(","))))
+
+
+def _lens_settings(scene: LessonScene, options: Options) -> dict[str, Any]:
+    """Return the parameters of the lens that the lesson sets, by name, unchecked.
+
+    Raises:
+        SettingError: the lens has no parameter of such a name.
+        UnknownLayerError: the network has no such layer.
+    """
+    lens = find_lens(options["lens"])
+    chosen: dict[str, Any] = _settings(options["settings"])
+    if options["layer"]:
+        chosen["layer"] = options["layer"]
+    check_names(lens, (*chosen, *_split_names(options["controls"])))
+    if "layer" in chosen:
+        chosen["layer"] = layer_of(scene, chosen["layer"]).name
+    return chosen
+
+
+def resolve_all(scene: LessonScene, options: Options) -> dict[str, Any]:
+    """Return every parameter of the lens as it will run, defaults filled in.
+
+    Raises:
+        HookVizError: a value means nothing to the lens, or not for this network.
+    """
+    chosen, subject = _lens_settings(scene, options), _subject_of(scene)
+    return {
+        parameter.name: parameter.resolve(chosen.get(parameter.name), subject)
+        for parameter in find_lens(options["lens"]).parameters
+    }
+
+
+def _settings(text: str) -> dict[str, Any]:
+    pairs = (part.partition("=") for part in text.split(";") if part.strip())
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
+    lens, subject = find_lens(options["lens"]), _subject_of(scene)
+    chosen = resolve_all(scene, options)
+    facts: dict[str, Fact] = {
+        name: value for name, value in chosen.items() if isinstance(value, str | int | float)
+    }
+    for parameter in lens.parameters:
+        if isinstance(parameter, ClassChoice) and chosen[parameter.name] is not None:
+            facts[parameter.name] = subject.label(chosen[parameter.name])
+    return {"lens": lens.title, "question": lens.question, **facts}
+
+
+def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
+    lens = find_lens(options["lens"])
+    return _link_of(lens, _lens_settings(scene, options))
+
+
+def _link_of(lens: Lens, chosen: Mapping[str, Any]) -> dict[str, str]:
+    """Return the page's link of a lens with such settings, as its widgets have them."""
+    link = {"lens": lens.slug}
+    for parameter in lens.parameters:
+        if parameter.name not in chosen or chosen[parameter.name] is None:
+            continue
+        at_side = isinstance(parameter, LayerChoice) and parameter.name == "layer"
+        own = at_side or parameter.name == "channel"
+        link[parameter.name if own else f"{lens.slug}-{parameter.name}"] = str(
+            chosen[parameter.name]
+        )
+    return link
+
+
+def _check_lens(value: str) -> str:
+    try:
+        find_lens(value)
+    except HookVizError as error:
+        return str(error)
+    return ""
+
+
+def _check_settings(value: str) -> str:
+    bad = [part.strip() for part in value.split(";") if part.strip() and "=" not in part]
+    return (
+        say("{part!r} is not a name and a value such as method=LayerCAM.", part=bad[0])
+        if bad
+        else ""
+    )
+
+
+def _check_controls(value: str) -> str:
+    wrong = "layer" in _split_names(value)
+    return say("The layer is set by the lesson: it has an option of its own.") if wrong else ""
+
+
+def _check_panels(value: str) -> str:
+    return next(filter(None, map(choice(_KINDS), _split_names(value))), "")
+
+
+PART = Part(
+    name="lens",
+    sentence="What a lens shows of the image, with those of its settings that the lesson leaves "
+    "to choose.",
+    options=(
+        Option("lens", None, "The lens's name in links, such as grad-cam.", _check_lens),
+        Option(
+            "layer", "", "The layer, for a lens that takes one; without, the lens's own choice."
+        ),
+        Option(
+            "settings",
+            "",
+            "Other settings of the lens, such as target=star; method=LayerCAM.",
+            _check_settings,
+        ),
+        Option(
+            "controls",
+            "",
+            "The settings that the learner can change, such as target, method.",
+            _check_controls,
+        ),
+        Option(
+            "panels",
+            "",
+            f"What of it is shown, of {', '.join(_KINDS)}; without, all.",
+            _check_panels,
+        ),
+    ),
+    facts=_facts,
+    link=_link,
+)
+
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
     """Show the lens's result for what the lesson set and the learner chose."""
     lens = find_lens(options["lens"])
     try:
-        chosen = lens_settings(scene, options)
+        chosen = _lens_settings(scene, options)
         with st.container(key=f"{key}-lens"):
-            chosen |= _picked(lens, scene, split_names(options["controls"]))
+            chosen |= _picked(lens, scene, _split_names(options["controls"]))
             result = _result(lens, scene, chosen)
             panels = tuple(panel for panel in result.panels if _is_shown(panel, options["panels"]))
             # nothing in it leads away from the lesson: the link below opens it in the explorer
@@ -42,7 +185,7 @@ def _picked(lens: Lens, scene: LessonScene, names: tuple[str, ...]) -> dict[str,
     if not names:
         return {}
     offered = replace(lens, parameters=tuple(p for p in lens.parameters if p.name in names))
-    subject = replace(subject_of(scene), cache=resources.session_cache())
+    subject = replace(_subject_of(scene), cache=resources.session_cache())
     layer = scene.trace.layers[0]  # which no parameter is chosen by: none of these is at the side
     picked = pick_parameters(offered, subject, layer)
     return {name: value for name, value in picked.items() if value is not None}
@@ -64,7 +207,7 @@ def _result(lens: Lens, scene: LessonScene, chosen: dict[str, Any]) -> LensResul
             spinner,
         ):
             progress = held.limit.within(lambda _share: None)
-            subject = replace(subject_of(scene), cache=cache, progress=progress)
+            subject = replace(_subject_of(scene), cache=cache, progress=progress)
             result = look(lens, subject, chosen)
         cache.put(key, result, len(result.npz()) + 1_000_000)
         place.empty()
@@ -74,4 +217,4 @@ def _result(lens: Lens, scene: LessonScene, chosen: dict[str, Any]) -> LensResul
 def _is_shown(panel: Panel, kinds: str) -> bool:
     """Return whether a panel is of one of the kinds: an overlay is an image, too."""
     own = {kind.__name__.removesuffix("Panel").lower() for kind in type(panel).__mro__}
-    return not isinstance(panel, FilePanel) and (not kinds or bool(own & set(split_names(kinds))))
+    return not isinstance(panel, FilePanel) and (not kinds or bool(own & set(_split_names(kinds))))

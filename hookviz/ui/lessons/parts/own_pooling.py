@@ -1,28 +1,110 @@
-"""Draw the poolings of the network itself: a map before one and behind it, and a cell's numbers."""
+"""Show the poolings that the network itself has, each with a map before it and behind it.
 
+The page draws the two maps, and the numbers behind a picked cell.
+"""
+
+from collections.abc import Mapping
 from functools import partial
 from html import escape
 
 import numpy as np
 import streamlit as st
 
-from hookviz.explaining.layers.poolings import Pooling
-from hookviz.language.saying import say
-from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.own_pooling import PICKED, own_poolings, told
+from hookviz.explaining.layers.poolings import Pooling, poolings
+from hookviz.language.saying import mark, say
+from hookviz.lessons.part import Fact, LessonScene, Options, Part
 from hookviz.ui.components.map import show_map
-from hookviz.ui.lessons.maps import grid_of
-from hookviz.ui.lessons.number_table import number_table
+from hookviz.ui.lessons.maps import grid_of, number_table
 from hookviz.ui.lessons.picks import choose, pick, picked, remember_link, remember_shown
 from hookviz.ui.state import Cell, plain
 from hookviz.wording import number, times
+
+PICKED = "picked"
+"""Among the options the place of the pooling that a learner picked; a lesson's file has none."""
+
+_KINDS = {"max": mark("Largest"), "average": mark("Average")}
+"""The kinds of pooling, as people read them."""
+
+
+def _own_poolings(scene: LessonScene) -> tuple[Pooling, ...]:
+    """Return the network's poolings, in order of execution."""
+    found: tuple[Pooling, ...] = scene.cached(
+        ("poolings",),
+        lambda: poolings(scene.model, scene.model_input),
+        lambda each: 1000 + sum(one.before.nbytes + one.after.nbytes for one in each),
+    )
+    return found
+
+
+def picked_pooling(found: tuple[Pooling, ...], text: str) -> int:
+    """Return the place of the pooling that was picked, the first without one."""
+    return min(int(text), len(found) - 1) if text.isdecimal() else 0
+
+
+def _described(pooling: Pooling) -> str:
+    """Tell a pooling's windows and steps in a sentence."""
+    before, after = times(pooling.before.shape), times(pooling.after.shape)
+    kind = say(_KINDS[pooling.kind])
+    if pooling.window is None or pooling.stride is None:
+        return say(
+            "{kind} of each window, as large as the map needs: {before} cells become {after}.",
+            kind=kind,
+            before=before,
+            after=after,
+        )
+    return say(
+        "{kind} of each {window} cells, with a step of {stride}: {before} cells become {after}.",
+        kind=kind,
+        window=times(pooling.window),
+        stride=times(pooling.stride[:1] if len(set(pooling.stride)) == 1 else pooling.stride),
+        before=before,
+        after=after,
+    )
+
+
+def told(scene: LessonScene, found: tuple[Pooling, ...], at: int) -> str:
+    """Tell which pooling is shown, or that the network has none, in a sentence or two."""
+    if not found:
+        return say(
+            "{model} has no pooling of maps. A convolution that takes larger steps makes maps "
+            "smaller, too.",
+            model=scene.model.title,
+        )
+    where = say(
+        "{model} pools {count} times; this is number {number}.",
+        model=scene.model.title,
+        count=len(found),
+        number=at + 1,
+    )
+    return say("{sentence} {another}", sentence=where, another=_described(found[at]))
+
+
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
+    found = _own_poolings(scene)
+    at = picked_pooling(found, options.get(PICKED, ""))
+    return {"poolings": len(found), "told": told(scene, found, at)}
+
+
+def _link(scene: LessonScene, _options: Options) -> Mapping[str, str]:
+    found = _own_poolings(scene)
+    return {"layer": found[0].layer} if found and found[0].layer else {}
+
+
+PART = Part(
+    name="own-pooling",
+    sentence="The poolings that the network itself has, with their windows and steps, each with a "
+    "channel before it and behind it; a click on a cell shows the numbers that it came from.",
+    facts=_facts,
+    link=_link,
+)
+
 
 _MOST_CELLS = 25  # of a window that is shown number by number
 
 
 def show(scene: LessonScene, _options: Options, key: str) -> None:
     """Draw the choice of a pooling and its two maps; where there is none, say so."""
-    found = own_poolings(scene)
+    found = _own_poolings(scene)
     if not found:
         st.info(plain(told(scene, found, 0)), icon=":material/info:")
         return

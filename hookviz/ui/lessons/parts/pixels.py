@@ -1,24 +1,156 @@
-"""Draw the image with a window of it, enlarged until each pixel shows its numbers."""
+"""Enlarge a small window of the image until each pixel shows its three numbers."""
 
-from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.pixels import AT, start_of, within
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from hookviz.drawing.pictures import encode_png
+from hookviz.language.saying import mark, say
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, whole_number
 from hookviz.lessons.pictures import picture_of
-from hookviz.ui.components.pixels import PickedPixel, show_pixels
+from hookviz.types import Pixels
+from hookviz.ui.components.files import mount
 from hookviz.ui.lessons.picks import pick, picked, remember_shown
+
+AT = "at"
+"""Among the options the pixel that is picked, as row and column; a lesson's file has none."""
+
+
+def _start_of(scene: LessonScene, options: Options) -> tuple[int, int]:
+    """Return row and column of the pixel picked at first, from 0: the options are percentages."""
+    height, width = picture_of(scene).shape[:2]
+    row = int(options["down"]) * (height - 1) // 100
+    return row, int(options["across"]) * (width - 1) // 100
+
+
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
+    picture, tensor = picture_of(scene), scene.model_input.tensor
+    row, column = _picked(scene, options)
+    red, green, blue = picture[row, column].tolist()
+    facts: dict[str, Fact] = {
+        "width": int(picture.shape[1]),
+        "height": int(picture.shape[0]),
+        "pixels": int(picture.shape[0] * picture.shape[1]),
+        "numbers": int(picture.size),
+        "image_width": scene.image.width,
+        "image_height": scene.image.height,
+        "row": row,
+        "column": column,
+        "red": red,
+        "green": green,
+        "blue": blue,
+        "levels": 256,
+        "most": 255,
+    }
+    if tensor.ndim == 4 and tensor.shape[1:] == (3, *picture.shape[:2]):
+        inputs = tensor[0, :, row, column].tolist()
+        facts |= dict(zip(("red_input", "green_input", "blue_input"), inputs, strict=True))
+    return facts
+
+
+def _picked(scene: LessonScene, options: Options) -> tuple[int, int]:
+    """Return row and column of the pixel that is picked by now."""
+    if AT not in options:
+        return _start_of(scene, options)
+    row, column = (int(each) for each in options[AT].split(","))
+    return _within(scene, row, column)
+
+
+def _within(scene: LessonScene, row: int, column: int) -> tuple[int, int]:
+    """Return the pixel in that row and column, or the nearest that the picture has."""
+    height, width = picture_of(scene).shape[:2]
+    return min(max(0, row), height - 1), min(max(0, column), width - 1)
+
+
+PART = Part(
+    "pixels",
+    mark(
+        "The image as the network gets it, and a small window of it, enlarged: each pixel with its "
+        "numbers for red, green and blue. A click or the arrow keys move the window."
+    ),
+    options=(
+        Option(
+            "window", "8", mark("Pixels on a side of the window, 4 to 12."), whole_number(4, 12)
+        ),
+        Option(
+            "across", "50", mark("Where it begins, in percent from the left."), whole_number(0, 100)
+        ),
+        Option(
+            "down", "50", mark("Where it begins, in percent from the top."), whole_number(0, 100)
+        ),
+    ),
+    facts=_facts,
+    link=lambda scene, _options: {"layer": scene.trace.convs[0].name} if scene.trace.convs else {},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PickedPixel:
+    """A pixel, and which of its numbers are shown: 0 all three, then red, green or blue."""
+
+    row: int
+    column: int
+    shade: int
+
+
+def _show_pixels(
+    picture: Pixels,
+    picked: PickedPixel,
+    side: int,
+    on_pick: Callable[[PickedPixel], None],
+    *,
+    key: str,
+) -> None:
+    """Show the pixels of a picture ``(H, W, 3)``, and its window of `side` pixels around one.
+
+    What is picked is seen at once, and told to `on_pick` when the pointer or the keys rest.
+    """
+    height, width = picture.shape[:2]
+
+    def moved(sent: object) -> None:
+        match sent:
+            case {"row": int(row), "column": int(column), "shade": int(shade)} if (
+                0 <= row < height and 0 <= column < width and 0 <= shade <= 3
+            ):
+                on_pick(PickedPixel(row, column, shade))
+
+    png = encode_png(picture, compress_level=1)
+    says = say(
+        "Row {row}, column {column}: red {red}, green {green}, blue {blue}",
+        **{each: f"{{{each}}}" for each in ("row", "column", "red", "green", "blue")},
+    )
+    data = {
+        "name": f"{hashlib.blake2b(png, digest_size=8).hexdigest()} {side}",
+        "height": height,
+        "width": width,
+        "row": picked.row,
+        "column": picked.column,
+        "shade": picked.shade,
+        "side": side,
+        "words": {
+            "label": say("The image and a window of it, enlarged"),
+            "keys": say("The image: the arrow keys move the window, with Shift by its width."),
+            "window": say("The window, pixel by pixel."),
+            "shades": say("Which numbers are shown"),
+            "shade": [say("All three"), say("Red"), say("Green"), say("Blue")],
+            "says": says,
+        },
+    }
+    mount("pixels", key, data, png, moved=moved)
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
     """Draw image and window; the link keeps the pixel that is picked, which the text tells of."""
-    start = start_of(scene, options)
-    row, column = within(scene, *picked(key, "pixel", start))
+    start = _start_of(scene, options)
+    row, column = _within(scene, *picked(key, "pixel", start))
     shade = min(max(0, picked(key, "shade", 0)), 3)
     remember_shown(key, {AT: f"{row},{column}"}, {AT: f"{start[0]},{start[1]}"})
 
     def take(new: PickedPixel) -> None:
-        pick(key, "pixel", within(scene, new.row, new.column))
+        pick(key, "pixel", _within(scene, new.row, new.column))
         pick(key, "shade", new.shade or "")
 
-    show_pixels(
+    _show_pixels(
         picture_of(scene),
         PickedPixel(row, column, shade),
         int(options["window"]),

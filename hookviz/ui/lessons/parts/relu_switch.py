@@ -1,18 +1,118 @@
-"""Draw the switch for every ReLU, the classes with them and without, and other pictures."""
+"""Switch off every ReLU of the network, and compare the classes before and after.
+
+The page draws the switch, the classes with the ReLUs and without, and other pictures.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import streamlit as st
 
-from hookviz.language.saying import say
-from hookviz.lessons.chances import chance
-from hookviz.lessons.part import LessonScene, Options
-from hookviz.lessons.parts.relu_switch import OFF, ON, STATES, outcome, switched_off
+from hookviz.explaining.scores.without_relu import without_relu
+from hookviz.language.saying import say, say_count
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.lessons.pictures import photograph
-from hookviz.lessons.sample_scores import MIXED, verdicts
-from hookviz.lessons.scores import own_scores
+from hookviz.lessons.scores import Scores, chance, named_scores, own_scores
 from hookviz.ui.lessons.class_bars import show_before_and_after
 from hookviz.ui.lessons.picks import choose, remember_shown
-from hookviz.ui.lessons.picture_strip import show_strip
+from hookviz.ui.lessons.picture_strip import MIXED, show_strip, verdicts
 from hookviz.ui.state import plain
+
+ON, OFF = _STATES = ("on", "off")
+"""Whether the network has its ReLUs."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SwitchedOff:
+    """The class scores without ReLU.
+
+    Attributes:
+        scores: of the scene's image.
+        found: how many of each kind were switched off, by what it is called.
+    """
+
+    scores: Scores
+    found: Mapping[str, int]
+
+    @property
+    def count(self) -> int:
+        """How many were switched off."""
+        return sum(self.found.values())
+
+    @property
+    def kinds(self) -> str:
+        """What they are called; ``"ReLU"`` where there are none."""
+        return ", ".join(self.found) or "ReLU"
+
+
+def switched_off(scene: LessonScene) -> SwitchedOff:
+    """Return the scene's class scores with every ReLU an identity.
+
+    Raises:
+        ModelError: the network puts out no class scores.
+    """
+    found: SwitchedOff = scene.cached(("switched off",), lambda: _switched_off(scene), 10_000)
+    return found
+
+
+def _switched_off(scene: LessonScene) -> SwitchedOff:
+    off = without_relu(scene.model, scene.model_input)
+    scores = named_scores(scene.model, off.scores, own_scores(scene).reading)
+    return SwitchedOff(scores, off.switched_off)
+
+
+def _outcome(scene: LessonScene, state: str) -> str:
+    """Return a sentence on what the network says in this state."""
+    own, off = own_scores(scene), switched_off(scene)
+    if not off.count:
+        return say("In {model} no ReLU can be found to switch off.", model=scene.model.title)
+    if state == ON:
+        return say(
+            "With {kind} the network says {label}, {chance}.",
+            kind=off.kinds,
+            label=own.name(own.best),
+            chance=chance(float(own.chances[own.best])),
+        )
+    alike = Counter(each.scores.best for each in verdicts(scene, MIXED, relu=False))
+    most, count = alike.most_common(1)[0]
+    said = say(
+        "Without them it says {label}, {chance}; {before} has {left}.",
+        label=off.scores.name(off.scores.best),
+        chance=chance(float(off.scores.chances[off.scores.best])),
+        before=own.name(own.best),
+        left=chance(float(off.scores.chances[own.best])),
+    )
+    told = say_count(
+        "And in {count} of {pictures} pictures it sees the same: {label}.",
+        "And in {count} of {pictures} pictures it sees the same: {label}.",
+        count,
+        pictures=alike.total(),
+        label=own.name(most),
+    )
+    return say("{sentence} {another}", sentence=said, another=told)
+
+
+def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
+    own, off = own_scores(scene), switched_off(scene)
+    return {
+        "state": options["relu"],
+        "relus": off.count,
+        "kind": off.kinds,
+        "label": own.name(own.best),
+        "chance": chance(float(own.chances[own.best])),
+        "outcome": _outcome(scene, options["relu"]),
+    }
+
+
+PART = Part(
+    name="relu-switch",
+    sentence="A switch for every ReLU of the network, the likeliest classes with them and without, "
+    "and what it then sees in other pictures.",
+    options=(Option("relu", ON, "Whether they are on at first: on or off.", choice(_STATES)),),
+    facts=_facts,
+)
+
 
 _WIDTHS = (2, 5)  # of the image, and of the classes
 
@@ -21,7 +121,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     """Draw the switch; below it the image's classes, and those of other pictures."""
     off = switched_off(scene)
     if not off.count:
-        st.info(plain(outcome(scene, ON)), icon=":material/info:")
+        st.info(plain(_outcome(scene, ON)), icon=":material/info:")
         show_strip(verdicts(scene, MIXED))
         return
     says = {
@@ -31,7 +131,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     state = choose(
         st.segmented_control,
         off.kinds,
-        STATES,
+        _STATES,
         key,
         "relu",
         first=options["relu"],

@@ -1,0 +1,130 @@
+"""What the heads weigh, against softmax(QKᵀ/√d) by hand, and what networks without patches say."""
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+import hookviz
+from hookviz.lessons.part import LessonScene
+from hookviz.ui.lessons.parts.attention import (
+    CELL,
+    PART,
+    Attending,
+    attending,
+    cell_text,
+    first_query,
+    near,
+)
+from tests.lessons.conftest import scene_of
+from tests.ui.lessons.parts.scenes import cat, star, with_defaults
+
+
+@cache
+def patches() -> LessonScene:
+    """ShapesViT and the drawn star."""
+    return scene_of(hookviz.load_model("shapesvit"), "star")
+
+
+@cache
+def by_hand() -> tuple[Tensor, ...]:
+    """The weights of each block, ``(heads, queries, keys)``."""
+    network, found = patches().model.network, []
+    with torch.no_grad():
+        tokens = network.tokens(patches().model_input.tensor)  # type: ignore[operator]
+        for block in network.blocks:  # type: ignore[union-attr]
+            queries, keys, _ = block.attn.qkv(block.norm1(tokens))[0].split(96, dim=1)
+            scores = [
+                queries[:, at : at + 24] @ keys[:, at : at + 24].T / math.sqrt(24)
+                for at in range(0, 96, 24)
+            ]
+            found.append(torch.stack(scores).softmax(2))
+            tokens = block(tokens)
+    return tuple(found)
+
+
+def test_places_are_layers_in_their_order() -> None:
+    names = tuple(f"blocks.{block}.attn" for block in range(4))
+    for place, block in {"first": 0, "middle": 1, "last": 3, "blocks.2.attn": 2, "none": 3}.items():
+        layer = attending(patches(), place)
+        assert layer is not None
+        assert (layer.layer, layer.layers) == (names[block], names)
+        assert (layer.rows, layer.columns, layer.prefix) == (8, 8, 1)
+        np.testing.assert_allclose(layer.weights, by_hand()[block].numpy(), atol=1e-5)
+
+
+def test_facts_of_a_patch() -> None:
+    facts = PART.facts(patches(), with_defaults(PART, layer="first"))
+    weights = by_hand()[0][:, 1 + 4 * 8 + 4]  # of the patch in row 4, column 4
+    assert (facts["row"], facts["column"]) == (4, 4)
+    assert (facts["tokens"], facts["patches"], facts["heads"], facts["layers"]) == (65, 64, 4, 4)
+    assert facts["even"] == pytest.approx(1 / 65)
+    assert facts["top"] == pytest.approx(float(weights.max()), abs=1e-5)
+    assert facts["top_head"] == int(weights.max(1).values.argmax())
+    assert facts["times"] == pytest.approx(65 * float(weights.max()), abs=1e-3)
+    mean = weights.mean(0)[1:].view(8, 8)
+    assert facts["near"] == pytest.approx(float(mean[3:6, 3:6].sum()), abs=1e-5)
+    assert facts["near_even"] == pytest.approx(9 / 65)
+
+
+def test_facts_of_another_patch_that_was_picked() -> None:
+    options = {**with_defaults(PART, layer="last"), CELL: cell_text(0, 7)}
+    facts = PART.facts(patches(), options)
+    weights = by_hand()[3][:, 1 + 7]
+    assert (facts["row"], facts["column"]) == (0, 7)
+    assert facts["top"] == pytest.approx(float(weights.max()), abs=1e-5)
+    mean = weights.mean(0)[1:].view(8, 8)
+    assert facts["near"] == pytest.approx(float(mean[:2, 6:].sum()), abs=1e-5)
+
+
+def test_half_of_what_the_class_token_gives_to_patches() -> None:
+    facts = PART.facts(patches(), with_defaults(PART, asks="class"))
+    shares = sorted(by_hand()[3][:, 0].mean(0)[1:].tolist(), reverse=True)
+    fewest = next(count for count in range(65) if sum(shares[:count]) >= sum(shares) / 2)
+    assert facts["layer"] == "blocks.3.attn"
+    assert facts["half"] == fewest
+
+
+def test_what_the_lesson_says_is_so() -> None:
+    """Its answers hold: any patch has weight everywhere, and none is below zero."""
+    for weights in by_hand():
+        assert float(weights.min()) > 0
+    facts = PART.facts(patches(), with_defaults(PART, layer="first"))
+    assert facts["near"] > facts["near_even"]  # type: ignore[operator]
+
+
+def made(weights: NDArray[np.float32], prefix: int) -> Attending:
+    return Attending("attn", ("attn",), weights, 2, 3, prefix)
+
+
+def test_weights_lie_where_their_patches_lie() -> None:
+    weights = np.arange(2 * 7 * 7, dtype=np.float32).reshape(2, 7, 7)
+    layer = made(weights, prefix=1)
+    assert layer.query_at(1, 2) == 6
+    assert layer.maps(6)[1].tolist() == [[92, 93, 94], [95, 96, 97]]
+    assert first_query(layer, "class", (1, 1)) == 0
+    assert first_query(layer, "patch", (1, 1)) == layer.query_at(1, 1)
+    assert (
+        first_query(made(weights[:, 1:, 1:], prefix=0), "class", (1, 1)) == 4
+    )  # there is no such token
+
+
+def test_a_patch_in_a_corner_touches_fewer() -> None:
+    layer = made(np.zeros((1, 6, 6), np.float32), prefix=0)
+    assert near(layer, 0, 0).tolist() == [[True, True, False], [True, True, False]]
+
+
+@pytest.mark.parametrize("scene", [star, cat])
+def test_a_network_without_patches_has_dashes(scene: object) -> None:
+    facts = PART.facts(scene(), with_defaults(PART))  # type: ignore[operator]
+    assert set(facts.values()) == {"–"}
+    assert facts.keys() == PART.facts(patches(), with_defaults(PART)).keys()
+    assert PART.link(scene(), with_defaults(PART)) == {}  # type: ignore[operator]
+
+
+def test_the_link_leads_to_the_layer() -> None:
+    assert PART.link(patches(), with_defaults(PART)) == {"layer": "blocks.3.attn"}

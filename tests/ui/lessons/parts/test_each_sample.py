@@ -1,0 +1,20 @@
+"""How many of the samples the network is sure of, against its own passes."""
+
+import torch
+
+from hookviz.capturing.inputs import prepare
+from hookviz.ui.lessons.parts.each_sample import PART
+from hookviz.ui.lessons.picture_strip import UNKNOWN, chosen_samples
+from tests.ui.lessons.parts.scenes import star, with_defaults
+
+
+def test_those_that_it_is_sure_of_are_counted() -> None:
+    scene = star()
+    highest = []
+    for sample in chosen_samples(scene, UNKNOWN):
+        with torch.no_grad():
+            scores = scene.model.network(prepare(scene.model, sample.path).tensor)[0]
+        highest.append(float(scores.softmax(0).max()))
+    facts = PART.facts(scene, with_defaults(PART))
+    assert facts["sure"] == sum(chance > 0.5 for chance in highest)
+    assert (facts["pictures"], facts["classes"]) == (len(highest), 20)
