@@ -30,7 +30,7 @@ test("a probability is written as the server writes it", () => {
   const shares = [1, 0.99999, 0.98667, 0.25, 0.0344, 0.00999, 0.00144, 0.0000206, 1.23e-6, 1e-9, 0];
   const program = `
 import json, sys
-from hookviz.lessons.chances import chance
+from hookviz.lessons.scores import chance
 print(json.dumps([chance(share) for share in json.loads(sys.argv[1])]))`;
   const told = JSON.parse(execFileSync("python", ["-c", program, JSON.stringify(shares)], { encoding: "utf8" }));
   assert.deepEqual(
