@@ -43,7 +43,7 @@ def ablate_channels(
     >>> model = hookviz.load_model("shapesnet")
     >>> effects = hookviz.ablate_channels(model, "assets/samples/star.jpg", target="star")
     >>> effects.layer, effects.score_changes.shape, effects.flips
-    ('stage3.shortcut.conv', (96,), 0)
+    ('stage3.shortcut.conv', (128,), 0)
     """
     subject, chosen = resolve_subject(
         "channels-that-matter", model, image, {"layer": layer}, options

@@ -127,7 +127,7 @@ def dream(
 
     >>> model = hookviz.load_model("shapesnet")
     >>> dream = hookviz.dream(model, "assets/samples/star.jpg", layer="stage2.first.conv", steps=8)
-    >>> dream.picture.shape, dream.value > dream.history[0]
+    >>> dream.picture.shape, bool(dream.value > dream.history[0])
     ((128, 128, 3), True)
     """
     settings = {"layer": layer, "steps": steps, "rate": rate, "seed": seed}
