@@ -1,6 +1,6 @@
 """The recipes of docs/hooks.md and docs/cookbook.md run in order, and each finds equal numbers.
 
-With ResNet-34 those on hooks run in their notebook: tests/test_notebooks.py. The cookbook's first
+Those on hooks run on a small network here; tests/test_notebooks.py checks their notebook. The cookbook's first
 block makes what its recipes need.
 """
 

@@ -116,7 +116,7 @@ def on_gradients(
     *,
     exclude: Layers = (),
 ) -> Iterator[dict[str, LayerGradients]]:
-    """Call `see` for the gradients at the inputs and outputs of the chosen layers.
+    """Call `change` for the gradients at the inputs and outputs of the chosen layers.
 
     Both passes, forward and backward, have to run in the block or in the decorated function. The
     hooks sit on the tensors, set as the layer gets and returns them, so layers that work in place,
