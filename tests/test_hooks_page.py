@@ -1,7 +1,7 @@
 """The recipes of docs/hooks.md and docs/cookbook.md run in order, and each finds equal numbers.
 
-Those on hooks run on a small network here; tests/test_notebooks.py checks their notebook. The cookbook's first
-block makes what its recipes need.
+Those on hooks run on a small network here; tests/test_notebooks.py checks their notebook. The
+cookbook's first block makes what its recipes need.
 """
 
 import copy
