@@ -15,6 +15,7 @@ from hookviz.errors import EngineError, shorten
 from hookviz.machine.memory import cores
 
 _ANSWERS_WITHIN = 5.0  # seconds
+_STARTS = 4  # of a cluster whose node is too slow
 _INSTEAD = (
     "engine='ray' starts one on this machine for the time of the job, and engine='local' needs none"
 )
@@ -71,17 +72,20 @@ def joined(address: str | None, workers: int | None) -> Iterator[None]:
 
 
 def _start(**options: Any) -> None:
-    """Start a cluster on this machine; once more where its node was slow.
+    """Start a cluster on this machine, anew while its node is too slow.
 
-    Ray waits 30 seconds for it, which can't be set, and a busy machine may take longer.
+    A node has 15 seconds to import its agent and 30 to answer, which can't be set. On a busy
+    machine the import alone takes as long.
     """
-    try:
-        ray.init("local", **options)
-    except Exception as error:
-        if "timed out during startup" not in str(error):
-            raise
-        ray.shutdown()
-        ray.init("local", **options)
+    for attempt in range(1, _STARTS + 1):
+        try:
+            ray.init("local", **options)
+        except Exception as error:
+            if attempt == _STARTS or "timed out during startup" not in str(error):
+                raise
+            ray.shutdown()
+        else:
+            return
 
 
 def slots(workers: int | None, *, gpu: bool) -> list[Node]:
