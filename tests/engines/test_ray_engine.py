@@ -109,7 +109,10 @@ def test_captures_of_a_model_of_the_catalog_are_the_same(one_worker: Engine) -> 
         own = hookviz.capture(model, path, "stage1")
         assert name == path.name
         assert cap["stage1"].values.equal(own["stage1"].values)
-        assert cap.predictions(2) == own.predictions(2)
+        # Ray gives a worker one thread, and a sum by two differs in its last bit.
+        found, expected = cap.predictions(2), own.predictions(2)
+        assert [label for label, _ in found] == [label for label, _ in expected]
+        assert [score for _, score in found] == pytest.approx([score for _, score in expected])
 
 
 STOPPED = """
