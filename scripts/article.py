@@ -1,17 +1,15 @@
-"""Make docs/article: an article with the explorer in it, as one file that two frames show."""
+"""Make the site's article with the explorer in it, as one file that two frames show."""
 
 from pathlib import Path
 
 import hookviz
 from hookviz.images.samples import samples
 
-FOLDER = Path(__file__).parent.parent / "docs" / "article"
-
 _TEXT = Path(__file__).with_name("article.html")
 _LAYERS = ("stem.first.conv", "stage2.first.conv", "stage3.second.conv")
 
 
-def write_article(folder: Path = FOLDER) -> None:
+def write_article(folder: Path) -> None:
     """Write ``index.html``, and ``star.html`` beside it, which its frames show."""
     folder.mkdir(parents=True, exist_ok=True)
     image = next(each.path for each in samples() if each.name == "star")
@@ -22,8 +20,3 @@ def write_article(folder: Path = FOLDER) -> None:
     for word, value in (("FIRST", _LAYERS[0]), ("LAST", _LAYERS[-1]), ("CHANNEL", strongest)):
         text = text.replace(word, str(value))
     (folder / "index.html").write_text(text, "utf-8")
-    print(folder.name, "index.html")
-
-
-if __name__ == "__main__":
-    write_article()

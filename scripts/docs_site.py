@@ -6,7 +6,7 @@ A broken link, a page that nothing leads to, and a name that the reference lacks
     python -m scripts.docs_site --repository https://github.com/OWNER/NAME
 
 With a repository, what the pages say of files of the code leads there.
-The front page has the explorer in it, as `hookviz page` saves it.
+The front page has the explorer in it, as `hookviz page` saves it; an article has it in two frames.
 """
 
 import argparse
@@ -19,10 +19,11 @@ from pathlib import Path
 
 import hookviz
 from hookviz.images.samples import samples
+from scripts.article import write_article
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "out" / "site-source"
-LIVE = "explorer.html"
+MADE = ("explorer.html", "article/index.html", "api.md")  # of no file of the repository
 _RENAMED = {
     "docs/site/index.md": "index.md",
     "docs/site/index.zh.md": "index.zh.md",
@@ -42,7 +43,8 @@ def main() -> None:
     parser.add_argument("--repository", default=os.environ.get("HOOKVIZ_REPOSITORY", ""))
     repository: str = parser.parse_args().repository
     assemble(SOURCE, repository)
-    explorer_page(SOURCE / LIVE)
+    explorer_page(SOURCE / "explorer.html")
+    write_article(SOURCE / "article")
     logging.basicConfig(format="%(levelname)s %(message)s")  # what is wrong, and nothing else
     build = import_module("mkdocs.commands.build").build
     build(import_module("mkdocs.config").load_config(str(ROOT / "mkdocs.yml"), strict=True))
@@ -77,7 +79,7 @@ def _pages() -> dict[Path, Path]:
     pages = {ROOT / name: Path(place) for name, place in _RENAMED.items()}
     for file in sorted((ROOT / "docs").rglob("*")):
         place = file.relative_to(ROOT / "docs")
-        if file.is_file() and place.parts[0] not in ("site", "article"):
+        if file.is_file() and place.parts[0] != "site":
             pages[file] = place
     for file in sorted((ROOT / "docs" / "site").glob("tutorials/*.md")):
         pages[file] = file.relative_to(ROOT / "docs" / "site")
@@ -124,7 +126,7 @@ def _linked(text: str, file: Path, place: Path, pages: dict[Path, Path], reposit
         path, _, anchor = link.partition("#")
         if re.match(r"[a-z]+:|\?", link):
             return found[0]
-        if path in (LIVE, "api.md"):
+        if path in MADE:
             return found[0]
         target = (file.parent / path).resolve() if path else file
         if anchor and target != _twin(target):

@@ -1,7 +1,4 @@
-"""Make the pictures of the README and of docs: screenshots of the real app in Chromium.
-
-Besides, the article in docs that has the explorer itself in it.
-"""
+"""Make the pictures of the README and of docs: screenshots of the real app in Chromium."""
 
 import math
 import re
@@ -18,7 +15,6 @@ from playwright.sync_api import Browser, FloatRect
 from hookviz.images.samples import samples
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lenses.contract.running import list_lenses
-from scripts.article import write_article
 from scripts.browsing import NO_CHROMIUM, browsing, chromium, wait_for_grid
 from scripts.servers import serve
 
@@ -195,7 +191,6 @@ def main() -> None:
     if path is None:
         sys.exit(NO_CHROMIUM)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    write_article()
     with serve() as address, browsing(path) as browser:
         for shot in SHOTS:
             take(browser, address, shot)

@@ -1,4 +1,4 @@
-"""The article of docs: its frames show layers and channels that its page has."""
+"""The article of the site: its frames show layers and channels that its page has."""
 
 import re
 from pathlib import Path
