@@ -26,7 +26,6 @@ from hookviz.capturing.recorded_pass import (
     Recording,
     answer_for,
     check_labels,
-    in_order,
     maker_of,
     run,
     without_batch,
@@ -122,8 +121,10 @@ def _captured(
     wanted = wanted_layers(model, seen, layers)
     passes = _Passes(model, batch, seen, wanted, **options)
     every = [part for name in wanted for part in passes.recording.by_layer[name]]
-    activations = passes.by_image(in_order(seen, every))
-    taken = passes.by_image(in_order(seen, passes.recording.inputs), of_inputs=True)
+    activations = passes.by_image(passes.recording.in_order(seen, every))
+    taken = passes.by_image(
+        passes.recording.in_order(seen, passes.recording.inputs), of_inputs=True
+    )
     scores = passes.scores
     check_labels(model, scores)
     seconds = time.perf_counter() - started

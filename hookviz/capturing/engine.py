@@ -20,7 +20,6 @@ from hookviz.capturing.recorded_pass import (
     Recording,
     answer_for,
     check_labels,
-    in_order,
     maker_of,
     run,
 )
@@ -199,7 +198,7 @@ def capture(
                 storage=storage,
             )
             passes = 1
-            if entries:
+            if entries and recording.is_as_traced(seen):
                 entries.keep(recording)
     check_labels(model, recording.scores)
     return Capture(
@@ -207,12 +206,14 @@ def capture(
         digest=model.cache_key,
         weights=model.weights,
         model_input=model_input,
-        activations=in_order(seen, (part for name in wanted for part in recording.by_layer[name])),
+        activations=recording.in_order(
+            seen, (part for name in wanted for part in recording.by_layer[name])
+        ),
         answer=answer_for(model, recording.scores if logits else None),
         categories=model.categories,
         seconds=time.perf_counter() - started,
         forward_passes=passes,
-        layer_inputs=in_order(seen, recording.inputs),
+        layer_inputs=recording.in_order(seen, recording.inputs),
         made_by=maker_of(model),
         note=sentences(model.note, model_input.note),
         unanswered=recording.unanswered if logits else "",

@@ -33,6 +33,9 @@ class Recording:
     """Recorded activations of each layer, and the scores; None where there are none.
 
     With several images in the input, all of it has the batch as its first dimension.
+
+    Attributes:
+        calls: layer and number of each recorded call, in order of return; none out of a cache.
     """
 
     by_layer: dict[str, tuple[Activation, ...]]
@@ -40,19 +43,22 @@ class Recording:
     complete: bool
     unanswered: str = ""
     inputs: tuple[Activation, ...] = ()
+    calls: tuple[tuple[str, int], ...] = ()
 
+    def is_as_traced(self, trace: LayerTrace) -> bool:
+        """Whether the trace has all calls; a network that remembers runs others at each pass."""
+        return trace.order.keys() >= set(self.calls)
 
-def in_order(seen: LayerTrace, activations: Iterable[Activation]) -> tuple[Activation, ...]:
-    """Sort activations by when their calls returned; calls that the trace did not see come last."""
-    last = len(seen.order)
-    return tuple(
-        sorted(
-            activations,
-            key=lambda activation: seen.order.get(
-                (activation.address.layer, activation.address.call), last
-            ),
-        )
-    )
+    def in_order(
+        self, trace: LayerTrace, activations: Iterable[Activation]
+    ) -> tuple[Activation, ...]:
+        """Sort activations by when their calls returned: in this pass, or else as traced."""
+        order = {call: index for index, call in enumerate(self.calls or trace.order)}
+
+        def position(activation: Activation) -> int:
+            return order.get((activation.address.layer, activation.address.call), len(order))
+
+        return tuple(sorted(activations, key=position))
 
 
 def run(
@@ -106,24 +112,25 @@ def run(
     for record, kept in zip(records, values, strict=False):
         part = _activation(seen, record.address, kept, whole=whole)
         by_layer[part.layer] = (*by_layer.get(part.layer, ()), part)
+    calls = tuple(dict.fromkeys((each.address.layer, each.address.call) for each in records))
     missing = next((name for name in needed or names if name not in by_layer), None)
     if missing is not None:
         on_meta = any(record.address.layer == missing for record in watch.recorder.records)
         raise _nothing_to_look_at(model, seen, missing, on_meta=on_meta)
     taken = tuple(_taken(model, seen, given, values[len(records) :], whole=whole))
     if output is None:
-        return Recording(by_layer, None, complete=False, inputs=taken)
+        return Recording(by_layer, None, complete=False, inputs=taken, calls=calls)
     images = len(model_input.tensor)
     labels = len(model.categories)
     *_, height, width = (1, *model_input.tensor.shape)
     scores = read_scores(model.output, output, images, labels, size=(height, width))
     if scores is None:
         lack = no_scores(model.title, output, images)
-        return Recording(by_layer, None, complete=True, unanswered=lack, inputs=taken)
+        return Recording(by_layer, None, complete=True, unanswered=lack, inputs=taken, calls=calls)
     areas = None if scores.areas is None else HOST.keep([scores.areas])[0]
     [rows] = HOST.keep([scores.values])
     scores = scores._replace(values=rows, areas=areas)
-    return Recording(by_layer, scores, complete=True, inputs=taken)
+    return Recording(by_layer, scores, complete=True, inputs=taken, calls=calls)
 
 
 def activation_of(seen: LayerTrace, record: Recorded) -> Activation | None:

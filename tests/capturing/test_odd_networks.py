@@ -12,6 +12,7 @@ from torch.nn.utils import parametrizations, weight_norm
 from torch.nn.utils.parametrize import register_parametrization
 
 import hookviz
+from hookviz.capturing.cache import Budget
 from hookviz.types import Model
 from tests.mirror import Mirror
 from tests.networks import as_model, random_input, seeded
@@ -226,6 +227,15 @@ class CallsByValue(Odd):
         return activation
 
 
+class CallsMoreEachTime(Odd):
+    def odd(self, activation: Tensor, images: Tensor) -> Tensor:
+        self.calls += 1
+        for _ in range(self.calls):
+            activation = activation + self.conv(images)
+        last: Tensor = self.other(images)
+        return activation + last
+
+
 class WithoutGradients(Odd):
     def forward(self, images: Tensor) -> Tensor:
         with torch.inference_mode():
@@ -255,7 +265,7 @@ ODD: list[type[Odd]] = [
     *(CountsInAnAttribute, RemembersInAList, ReplacesABuffer, NormalisesInTraining),
     *(ClipsItsWeights, TakesAWayByValue, CallsByValue, WithoutGradients, OldWeightNorm),
     *(SpectralNorm, WritesInAnotherThread, WritesInAScript, CountsInAPart),
-    *(RemembersItsInput, GoesOnWithout, FailsOnZeros),
+    *(RemembersItsInput, GoesOnWithout, FailsOnZeros, CallsMoreEachTime),
     *(CountsOutOfSight, CountsInAParametrisation, ReplacedForward),
 ]
 pytestmark = pytest.mark.filterwarnings("ignore:.*weight_norm.*:FutureWarning")
@@ -283,6 +293,15 @@ def test_every_value_is_that_of_as_many_plain_calls(build: type[Odd]) -> None:
         assert torch.equal(cap.logits, truth.scores[0])
 
 
+def test_what_a_network_runs_once_alone_is_not_cached() -> None:
+    """Its next pass runs other calls, in another order."""
+    model, mirror = mirrored(CallsMoreEachTime)
+    cache = Budget(10**7).cache(10**7)
+    for _ in range(3):
+        cap = hookviz.capture(model, bright(), cache=cache)
+        assert list(cap) == list(mirror.truth().convs)
+
+
 @pytest.mark.parametrize("build", ODD)
 def test_what_is_set_is_taken_back(build: type[Odd]) -> None:
     network = seeded(build).train()
@@ -299,7 +318,7 @@ def test_what_is_set_is_taken_back(build: type[Odd]) -> None:
 
 _MOVING = (
     *(CountsInAnAttribute, RemembersInAList, CountsInAPart, CountsOutOfSight),
-    *(RemembersItsInput, CountsInAParametrisation),
+    *(RemembersItsInput, CountsInAParametrisation, CallsMoreEachTime),
 )
 """What each call leaves otherwise than it found it, so that no second one computes the same."""
 
