@@ -270,6 +270,7 @@ _LIBRARIES = [source.name for source in SOURCES if source.script]
 _MODULES = {"pillow": "PIL"}
 _STANDARD = {
     "import copy": r"\bcopy\.deepcopy",
+    "import inspect": r"\binspect\.",
     "import math": r"\bmath\.",
     "import time": r"\btime\.perf_counter",
     "from pathlib import Path": r"\bPath\(",

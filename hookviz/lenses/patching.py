@@ -4,10 +4,10 @@ Activation patching, with attribution patching beside it: see `hookviz.explainin
 This image is the corrupted one there, the other image the clean one.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hookviz.capturing.batch_images import named
 from hookviz.capturing.inputs import prepare
@@ -17,7 +17,7 @@ from hookviz.codegen.wording import as_maps
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel, overlay_panel
 from hookviz.errors import SettingError
-from hookviz.explaining.patching.patch import Patching, patch_inputs
+from hookviz.explaining.patching.patch import Patching, PatchRow, Shares, patch_inputs
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Subject
@@ -26,9 +26,14 @@ from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, MoreIma
 from hookviz.types import ModelInput
 from hookviz.wording import number
 
-_CHART = 16  # channels that the chart shows
-_HEAD = (mark("layer"), mark("share"), mark("by gradient"))
-_BY = {mark("layers"): "layer", mark("channels"): "channel", mark("cells"): "cell"}
+_CHART = 16  # channels or heads that the chart shows
+_HEAD = (mark("share"), mark("by gradient"))
+_BY = {
+    mark("layers"): "layer",
+    mark("channels"): "channel",
+    mark("cells"): "cell",
+    mark("heads"): "head",
+}
 
 
 def run(
@@ -36,17 +41,22 @@ def run(
 ) -> LensOutput:
     """Return how far each part brings a class's score, from this image's to the other image's.
 
-    ``(patched - this) / (other - this)``, of each convolution and linear layer over tokens, or of
-    each channel or cell of one layer. Values: ``shares`` and ``direct``, the gradient's estimate,
-    float64 ``(layers,)``, ``(C,)`` or ``(H, W)``; and ``scores`` of this image and the other.
+    ``(patched - this) / (other - this)``, of each convolution and linear layer over tokens, of
+    each channel or cell of one layer, or of each attention head of the network. Values: ``shares``
+    and ``direct``, the gradient's estimate, float64 ``(layers,)``, ``(C,)``, ``(H, W)`` or
+    ``(layers, heads)``, NaN behind a layer's last head; and ``scores`` of this image and the other.
 
     Raises:
         SettingError: there is no other image, or the class scores the same on both.
-        ModelError: the network puts out no class scores, or the layer has no channels or cells.
+        ModelError: the network puts out no class scores, the layer has no channels or cells, or
+            nothing in the network attends.
     """
     name, other = _other(subject, images)
-    listed = [info.name for info in subject.trace.convs_and_linears] if by == "layers" else []
-    layers = listed or [layer]
+    layers: list[str] | None = [layer]
+    if by == "layers":
+        layers = [info.name for info in subject.trace.convs_and_linears] or layers
+    elif by == "heads":
+        layers = None
     found = patch_inputs(
         subject.model,
         *(other, subject.model_input, layers),
@@ -54,16 +64,25 @@ def run(
         by=_BY[by],
         progress=subject.progress,
     )
-    shares, direct = (
-        np.array([*each.values()]) if by == "layers" else each[layer]
-        for each in (found.shares, found.direct)
-    )
+    shares, direct = (_one_array(each, found.by) for each in (found.shares, found.direct))
     panels: list[Panel] = [TextPanel(_says(subject, found, target, name))]
     if found.note:
         panels.append(TextPanel(found.note, "note"))
-    panels += _panels(subject, found, shares, direct)
+    panels += [_overlay(subject, shares)] if by == "cells" and shares.ndim == 2 else _bars(found)
     scores = np.array([found.corrupted, found.clean])
     return tuple(panels), {"shares": shares, "direct": direct, "scores": scores}
+
+
+def _one_array(shares: Mapping[str, Shares], by: str) -> Shares:
+    """Return the shares of one layer, or of all, with NaN behind a layer's last head."""
+    if by in ("channel", "cell"):
+        return next(iter(shares.values()))
+    if by == "layer":
+        return np.array([*shares.values()])
+    rows = np.full((len(shares), max(len(each) for each in shares.values())), np.nan)
+    for row, each in zip(rows, shares.values(), strict=True):
+        row[: len(each)] = each
+    return rows
 
 
 def _other(subject: Subject, images: tuple[Any, ...]) -> tuple[str, ModelInput]:
@@ -98,47 +117,62 @@ def _says(subject: Subject, found: Patching, target: int, name: str) -> str:
     )
 
 
-def _panels(
-    subject: Subject, found: Patching, shares: NDArray[np.float64], direct: NDArray[np.float64]
-) -> list[Panel]:
-    """Show the layers or channels as a chart, or the cells over the image."""
-    words = say("1 is the whole way to the other image's score, 0 none of it.")
-    title, layer = say("Share of the difference"), next(iter(found.shares))
-    if found.by == "cell" and shares.ndim == 2:
-        top = float(np.abs(shares).max()) or 1.0
-        picture = coloured(shares.astype(np.float32), "RdBu_r", low=-top, high=top)
-        text = say(
-            "{words} Red is above 0, blue below; the strongest is {top}.",
-            words=words,
-            top=number(top),
-        )
-        panel = overlay_panel(
-            title, subject.model_input, subject.image, picture, alt=title, caption=text
-        )
-        return [panel]
-    order = np.arange(len(shares))
-    if found.by == "channel":
-        order = np.argsort(-np.abs(shares), kind="stable")[:_CHART]
-    names = list(found.shares) if found.by == "layer" else [str(index) for index in order]
+def _overlay(subject: Subject, shares: Shares) -> Panel:
+    """Show the shares of cells over the image."""
+    title, top = say("Share of the difference"), float(np.abs(shares).max()) or 1.0
+    picture = coloured(shares.astype(np.float32), "RdBu_r", low=-top, high=top)
+    text = say(
+        "{words} Red is above 0, blue below; the strongest is {top}.",
+        words=_scale_says(),
+        top=number(top),
+    )
+    return overlay_panel(
+        title, subject.model_input, subject.image, picture, alt=title, caption=text
+    )
+
+
+def _bars(found: Patching) -> list[Panel]:
+    """Show the layers, or the strongest channels or heads, as a chart and in numbers."""
+    rows = found.table()
+    if found.by != "layer":
+        rows = tuple(sorted(rows, key=lambda row: -abs(row.share))[:_CHART])
+    names = tuple(_part_name(row, found.by) for row in rows)
     chart = ChartPanel(
-        title,
-        tuple(names),
-        {say("share"): shares[order], say("by gradient"): direct[order]},
+        say("Share of the difference"),
+        names,
+        {
+            say("share"): np.array([row.share for row in rows]),
+            say("by gradient"): np.array([row.direct for row in rows]),
+        },
         unit=say("share"),
-        caption=words,
-        layer=layer if found.by == "channel" else "",
+        caption=_scale_says(),
+        layer=rows[0].layer if found.by == "channel" else "",
     )
-    rows = tuple(
-        (names[place], number(shares[index]), number(direct[index]))
-        for place, index in enumerate(order)
+    table = tuple(
+        (name, number(row.share), number(row.direct)) for name, row in zip(names, rows, strict=True)
     )
-    head = _HEAD if found.by == "layer" else (mark("channel"), *_HEAD[1:])
-    return [chart, TablePanel(say("In numbers"), head, rows)]
+    first = {"layer": mark("layer"), "head": mark("head")}.get(found.by, mark("channel"))
+    return [chart, TablePanel(say("In numbers"), (first, *_HEAD), table)]
+
+
+def _part_name(row: PatchRow, by: str) -> str:
+    place = ", ".join(map(str, row.part))
+    if by == "layer":
+        return row.layer
+    return f"{row.layer} [{place}]" if by == "head" else place
+
+
+def _scale_says() -> str:
+    return say("1 is the whole way to the other image's score, 0 none of it.")
 
 
 def script(facts: LensFacts) -> LensCode:
     """Write code for the score with each part of the other image's activations."""
     by = facts.chosen["by"]
+    others = batches(file_of(name) for name in named(facts.chosen["images"]))
+    values = {"shares": "shares", "scores": "np.array([this_score, other_score])"}
+    if by == "heads":
+        return in_order(target(facts), others, _HEADS), values
     layout = facts.layout
     axis = -1 if layout.last else 1
     parts = {
@@ -150,11 +184,11 @@ def script(facts: LensFacts) -> LensCode:
     lines = [
         constant_of(facts.convs_and_linears) if by == "layers" else constants(facts, layer=""),
         target(facts),
-        batches(file_of(name) for name in named(facts.chosen["images"])),
+        others,
         _SCORES,
         _SHARES.format(parts=parts, names="NAMES" if by == "layers" else "[LAYER]", shape=shape),
     ]
-    return in_order(*lines), {"shares": "shares", "scores": "np.array([this_score, other_score])"}
+    return in_order(*lines), values
 
 
 _SCORES = '''
@@ -201,13 +235,98 @@ with torch.no_grad():
 scores = np.array([score for name in {names} for score in patched_scores(name)])
 shares = ((scores - this_score) / (other_score - this_score)).reshape({shape})
 '''
+_HEADS = '''
+running = []  # names of the modules that run, innermost last
+
+
+def leave(module, given, output):
+    running.pop()
+
+
+for name, module in model.named_modules():
+    module.register_forward_pre_hook(lambda module, given, name=name: running.append(name))
+    module.register_forward_hook(leave)
+
+
+class Heads(TorchFunctionMode):
+    """Give what the heads of a layer put out, `(images, heads, queries, numbers)`, to a function.
+
+    What it returns takes their place, before the output projection mixes the heads.
+    """
+
+    def __init__(self, change):
+        super().__init__()
+        self.change = change
+        self.weights = None  # a softmax's, until they are multiplied with the values
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = function.__name__
+        if name == "multi_head_attention_forward":
+            return self.multi_head(function, inspect.signature(function).bind(*args, **kwargs))
+        output = function(*args, **kwargs)
+        if name == "scaled_dot_product_attention":
+            return self.change(running[-1], output)
+        if name == "softmax" or (name == "dropout" and args[0] is self.weights):
+            self.weights = output
+        elif name in ("matmul", "__matmul__") and args[0] is self.weights:
+            return self.change(running[-1], output)
+        return output
+
+    def multi_head(self, function, given):
+        given = given.arguments
+        weight, bias = given["out_proj_weight"], given["out_proj_bias"]
+        unmixed = {"out_proj_weight": torch.eye(len(weight)), "out_proj_bias": None}
+        mixed, weights = function(**given | unmixed)  # (queries, images, numbers of all heads)
+        heads = mixed.unflatten(-1, (given["num_heads"], -1)).permute(1, 2, 0, 3)
+        changed = self.change(running[-1], heads).permute(2, 0, 1, 3).flatten(2)
+        return nn.functional.linear(changed, weight, bias), weights
+
+
+def score_of(images, change):
+    """The class's score, with what `change` makes of each layer's heads."""
+    with torch.no_grad(), Heads(change):
+        return model(images)[0, TARGET].item()
+
+
+def patched_score(layer, head):
+    """The score for this image, with one head as it is for the other one."""
+    calls = iter(clean[layer])  # a layer can run several times
+
+    def patch(name, heads):
+        if name != layer:
+            return heads
+        patched = heads.clone()
+        patched[:, head] = next(calls)[:, head]
+        return patched
+
+    return score_of(batch, patch)
+
+
+clean = {}
+
+
+def keep(name, heads):
+    clean.setdefault(name, []).append(heads.clone())
+    return heads
+
+
+other = next(each for each in batches.values() if not torch.equal(each, batch))
+other_score = score_of(other, keep)
+this_score = score_of(batch, lambda name, heads: heads)
+shares = np.full((len(clean), max(calls[0].shape[1] for calls in clean.values())), np.nan)
+for row, (layer, calls) in zip(shares, clean.items(), strict=True):
+    for head in range(calls[0].shape[1]):
+        row[head] = (patched_score(layer, head) - this_score) / (other_score - this_score)
+'''
 
 LENS = Lens(
     slug="patching",
     title=mark("Activation patching"),
     question=mark("What if this part came from the other image?"),
     sentence=mark(
-        "How far a layer, a channel or a cell of another image brings a class's score to its own."
+        "How far a layer, a channel, a cell or an attention head of another image brings a class's "
+        "score to its own."
     ),
     group=WHAT_IF,
     run=run,
@@ -218,7 +337,7 @@ LENS = Lens(
             name="by",
             label=mark("Parts"),
             choices=tuple(_BY),
-            help=mark("Whole layers, or the channels or cells of one."),
+            help=mark("Whole layers, the channels or cells of one, or all attention heads."),
         ),
         LayerChoice(kind="maps", default="last map", matters_for=("by", ("channels", "cells"))),
         MoreImages(

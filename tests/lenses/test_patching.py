@@ -6,7 +6,7 @@ import pytest
 import hookviz
 from hookviz.drawing.panels import ChartPanel, OverlayPanel, TextPanel
 from hookviz.errors import SettingError
-from tests.codegen.script_cases import PVT, RESNET, SHAPESNET, ScriptCase
+from tests.codegen.script_cases import PVT, RESNET, SHAPESNET, SHAPESVIT, ScriptCase
 
 SCRIPTS = (
     ScriptCase({"images": ("other.png",)}, RESNET, rounding=1e-4),
@@ -15,6 +15,7 @@ SCRIPTS = (
         SHAPESNET,
         rounding=1e-4,
     ),
+    ScriptCase({"images": ("other.png",), "by": "heads"}, (*SHAPESVIT, *PVT), rounding=1e-4),
     ScriptCase(
         {"images": ("other.png",), "by": "cells", "layer": "stages.3.blocks.0"}, PVT, rounding=1e-4
     ),
@@ -39,6 +40,17 @@ def test_it_is_what_patch_measures(by: str) -> None:
     assert isinstance(result.panels[0], TextPanel)
     assert "on this image and 6.30 on star.jpg" in result.panels[0].text
     assert isinstance(result.panels[1], OverlayPanel if by == "cells" else ChartPanel)
+
+
+def test_heads_are_those_of_the_whole_network() -> None:
+    model = hookviz.load_model("shapesvit")
+    result = hookviz.run_lens("patching", model, HEART, images=STAR, by="heads", target="star")
+    found = hookviz.patch(model, STAR, HEART, target="star", by="head")
+    np.testing.assert_array_equal(result.values["shares"], np.array([*found.shares.values()]))
+    chart = result.panels[1]
+    assert isinstance(chart, ChartPanel)
+    best = found.table(1)[0]
+    assert chart.labels[0] == f"{best.layer} [{best.part[0]}]"
 
 
 def test_another_image_is_needed() -> None:
