@@ -5,13 +5,14 @@ They come from lists, loaders, datasets, folders and tensors. A name is a file's
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from PIL import Image
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, IterableDataset
 
 from hookviz.errors import ImageError, shorten
 from hookviz.hooking.forward_pass import stated_shape
@@ -66,7 +67,8 @@ def images_of(model: Model, images: Any) -> Iterator[Any]:
         return
     if isinstance(images, list | tuple) and _is_labelled(images):
         images = images[:1]
-    for item in _items(images) or ():
+    items = _items(images)
+    for item in () if items is None else items:
         image = item[0] if isinstance(item, list | tuple) and item else item
         if is_batch(model, image):
             yield from images_of(model, image)
@@ -152,8 +154,20 @@ def image_count(model: Model, images: Any) -> int:
         return 1
     if isinstance(images, list | tuple) and any(is_batch(model, each) for each in images):
         return 0  # batches, or images and their labels
+    if isinstance(images, str | os.PathLike):  # a folder
+        return len(expand([os.fspath(images)]))
+    if isinstance(images, DataLoader):
+        return _count_of_loader(images)
     is_counted = hasattr(images, "__getitem__") and hasattr(images, "__len__")
-    return len(images) if is_counted and not isinstance(images, str) else 0
+    return len(images) if is_counted else 0
+
+
+def _count_of_loader(loader: DataLoader[Any]) -> int:
+    """Return how many images a loader yields; 0 where its dataset has no length."""
+    if isinstance(loader.dataset, IterableDataset) or loader.batch_size is None:
+        return 0
+    every = len(cast(Sized, loader.sampler))
+    return every - every % loader.batch_size if loader.drop_last else every
 
 
 def named(images: Iterable[Any]) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 The folder holds ``activations.json``, which says whose they are, and ``000000.safetensors`` and so
 on, one for every ``batch_size`` images: by written address ``(n, …)``, and in the metadata the
-names of its images and why others are left out. A file is there whole or not at all.
+names of its images, digests of them, and why others are left out. A file is there whole or not at
+all.
 """
 
+import hashlib
 import json
 import os
 from bisect import bisect_right
@@ -16,16 +18,19 @@ from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from PIL import Image
 from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 
 from hookviz.capturing.image_shards import ImageShard
 from hookviz.errors import HookVizError, SettingError, UnknownNameError
+from hookviz.images.files import is_url
 from hookviz.language.saying import say
 from hookviz.paths import path_of, write_whole
-from hookviz.types import Model
+from hookviz.types import InputImage, Model, ModelInput
 from hookviz.wording import times
 
 ABOUT = "activations.json"
@@ -33,14 +38,27 @@ _FORM = 1
 
 
 class ShardWriter:
-    """Writes one shard after another, and passes over those that an earlier run has written."""
+    """Writes one shard after another, and passes over those that an earlier run has written.
+
+    Attributes:
+        images_before: how many images it passed over.
+    """
 
     def __init__(self, folder: Path, model: Model, options: Mapping[str, Any]) -> None:
         """Make the folder, or go on with the one that the same call has begun.
 
         Raises:
-            SettingError: it holds another run.
+            SettingError: it holds another run, or its name asks for another format.
         """
+        if folder.suffix == ".zarr":
+            raise SettingError(
+                say(
+                    "{folder!r} would be a folder of safetensors, not Zarr: give another name, "
+                    "such as {other!r}.",
+                    folder=str(folder),
+                    other=str(folder.with_suffix("")),
+                )
+            )
         self._folder = folder
         about = {"hookviz_activations": _FORM, "model": model.name, "weights": model.weights}
         about = json.loads(json.dumps(about | {"digest": model.digest, **options}))
@@ -53,7 +71,9 @@ class ShardWriter:
             )
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(file, json.dumps(about, indent=1).encode())
-        self._to_write = deque[int]()  # numbers of the shards that are being captured
+        self.images_before = 0
+        # numbers of the shards that are being captured, and digests of their images
+        self._to_write = deque[tuple[int, list[str]]]()
 
     def missing(self, shards: Iterable[ImageShard]) -> Iterator[ImageShard]:
         """Yield the shards that are not written yet.
@@ -62,11 +82,13 @@ class ShardWriter:
             SettingError: one that is written has other images.
         """
         for number, shard in enumerate(shards):
-            path = self._path(number)
+            path, digests = self._path(number), [*map(_digest, shard.images)]
             if not path.exists():
-                self._to_write.append(number)
+                self._to_write.append((number, digests))
                 yield shard
-            elif _Shard.read(path).all_names != shard.names:
+            elif _Shard.read(path).is_of(shard.names, digests):
+                self.images_before += len(shard.names)
+            else:
                 raise SettingError(
                     say(
                         "{file!r} is of other images than those now given in its place; give "
@@ -90,9 +112,10 @@ class ShardWriter:
             address: _stacked(address, [parts[address] for parts in made.values()])
             for address in next(iter(made.values()), {})
         }
+        number, digests = self._to_write.popleft()
         # Under one key: safetensors writes several in an order of chance.
-        about = {"images": json.dumps({"names": names, "failed": failed})}
-        write_whole(self._path(self._to_write.popleft()), save(tensors, about))
+        about = {"images": json.dumps({"names": names, "failed": failed, "digests": digests})}
+        write_whole(self._path(number), save(tensors, about))
 
     def finish(self) -> "StoredActivations":
         """Return what was written."""
@@ -100,6 +123,29 @@ class ShardWriter:
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number:06}.safetensors"
+
+
+def _digest(image: Any) -> str:
+    """Return a digest of an image in the form it came in; empty where nothing tells them apart."""
+    match image:
+        case InputImage() | ModelInput():
+            return image.digest
+        case bytes():
+            data = image
+        case Tensor() | np.ndarray():
+            values = torch.as_tensor(image).detach().cpu().contiguous()
+            data = f"{values.dtype} {tuple(values.shape)}".encode()
+            data += values.flatten().view(torch.uint8).numpy().tobytes()
+        case Image.Image():
+            data = f"{image.mode} {image.size}".encode() + image.tobytes()
+        case str() | os.PathLike() if not is_url(image):
+            try:
+                data = path_of(image).read_bytes()
+            except OSError:  # the capture says so
+                return ""
+        case _:
+            return ""
+    return hashlib.sha256(data).hexdigest()
 
 
 def _check_same(folder: Path, found: Mapping[str, Any], about: Mapping[str, Any]) -> None:
@@ -135,6 +181,7 @@ def _stacked(address: str, parts: list[Tensor]) -> Tensor:
 class _Shard:
     path: Path
     all_names: tuple[str, ...]
+    digests: tuple[str, ...]
     failed: Mapping[str, str]
     shapes: Mapping[str, tuple[int, ...]]
 
@@ -143,7 +190,16 @@ class _Shard:
         with safe_open(path, "pt") as file:
             about = json.loads(file.metadata()["images"])
             shapes = {key: tuple(file.get_slice(key).get_shape()) for key in file.keys()}  # noqa: SIM118
-        return cls(path, tuple(about["names"]), about["failed"], shapes)
+        names = tuple(about["names"])
+        digests = tuple(about.get("digests") or [""] * len(names))
+        return cls(path, names, digests, about["failed"], shapes)
+
+    def is_of(self, names: tuple[str, ...], digests: Iterable[str]) -> bool:
+        """Whether it is of these images, as far as their digests are known."""
+        pairs = zip(self.digests, digests, strict=False)
+        return self.all_names == names and all(
+            one == other or not (one and other) for one, other in pairs
+        )
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -108,7 +108,7 @@ def stream(
         layers: as of `capture`.
         then: what is made of each capture where it is made, so that the activations need not come
             from a worker's machine to this one; it is sent there. Not with `to`.
-        to: a folder for the activations, which is made.
+        to: a folder for the activations, which is made; safetensors are the one format.
         pool: ``"mean"`` or ``"flat"`` to keep one vector an image and layer; for `to`.
         dtype: as of `capture`; half of the disk holds ``torch.float16``.
         batch_size: how many images go through the network together; 1 for the very numbers of
@@ -146,11 +146,12 @@ def stream(
     if engine != LOCAL:
         named = list(named)
         needs = needs_of([model], [image for _, image in named])
-    total = image_count(model, images)
+    total, writer = image_count(model, images), None
 
     def tell(done: float, _left_out: int) -> None:
         if total:
-            progress(min(1.0, done / total))
+            before = writer.images_before if writer else 0
+            progress(min(1.0, (before + done) / total))
 
     if to is None:
         if pool is not None:
@@ -166,7 +167,7 @@ def stream(
     options: dict[str, Any] = {"layers": names, "size": size, "whole": whole, "pool": pool}
     options |= {"dtype": str(dtype), "batch_size": batch_size}
     writer = ShardWriter(path_of(to), model, options)
-    shards = writer.missing(image_shards(named, batch_size))
+    shards = writer.missing(image_shards(named, batch_size))  # counts those before it
     work = CaptureWork(
         model, chosen, _Parts(pool), size, whole, logits=False, needs=needs, storage=storage
     )
@@ -174,6 +175,7 @@ def stream(
     with closing(outcomes):
         for outcome in outcomes:
             writer.write(outcome)
+    tell(total, 0)  # the last shards may have been there
     return writer.finish()
 
 

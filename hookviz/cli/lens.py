@@ -86,8 +86,7 @@ def lens(
         else:
             click.echo(_about(chosen))
         return
-    if out is not None and not out.strip():
-        raise SettingError(f"-o {out!r} names no folder; give one, such as '.'.")
+    _check_folder(out)
     loaded = load(model, **loading)
     pictures = expand(images, inside=True) if loaded.read is None else tuple(map(path_of, images))
     if len(pictures) > 1 or is_batch(loaded, images[0]):
@@ -114,6 +113,16 @@ def lens(
     _echo(result, as_json=as_json)
     if out is not None and not as_json:
         click.echo("\n".join(map(str, files)))
+
+
+def _check_folder(out: str | None) -> None:
+    if out is not None and not out.strip():
+        raise SettingError(f"-o {out!r} names no folder; give one, such as '.'.")
+    if out == "-":
+        raise SettingError(
+            "-o - would be standard output, and a lens writes several files: give a folder, such "
+            "as '.'. --json prints the numbers."
+        )
 
 
 def _list(*, as_json: bool) -> None:

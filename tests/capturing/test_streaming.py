@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 import hookviz
 from hookviz.errors import ImageError, SettingError, UnknownLayerError
 from tests.atlas.folders import save_folder
 from tests.networks import all_hooks, random_input
+from tests.pictures import picture
 
 
 def test_each_capture_is_the_one_of_capture(tiny: hookviz.Model, tmp_path: Path) -> None:
@@ -84,12 +85,29 @@ def test_together_each_capture_equals_that_of_single_passes(tiny: hookviz.Model)
             torch.testing.assert_close(cap.logits, alone.logits)
 
 
+class Endless(IterableDataset[torch.Tensor]):
+    """A dataset without a length."""
+
+    def __iter__(self) -> Any:
+        return iter([random_input(seed)[0] for seed in range(3)])
+
+
+def test_a_dataset_without_a_length_is_gone_through(tiny: hookviz.Model) -> None:
+    for images in (Endless(), DataLoader(Endless(), 2)):
+        shares: list[float] = []
+        found = dict(hookviz.stream(tiny, images, "conv1", progress=shares.append))
+        assert list(found) == ["image 1", "image 2", "image 3"]
+        assert shares == []
+        assert len(hookviz.capture(tiny, images, "conv1")) == 3
+
+
 def test_the_images_of_a_folder_are_captured(tiny: hookviz.Model, tmp_path: Path) -> None:
     paths = save_folder(tmp_path, 3)
     (tmp_path / "notes.txt").write_text("no image")
     shares: list[float] = []
     found = dict(hookviz.stream(tiny, str(tmp_path), "conv1", progress=shares.append))
-    assert shares == []  # how many there are is not known before
+    assert shares[-1] == 1
+    assert sorted(shares) == shares
     assert list(found) == [path.name for path in paths]
     batch = hookviz.capture(tiny, tmp_path, "conv1")
     assert batch["conv1"].raw.equal(hookviz.capture(tiny, paths, "conv1")["conv1"].raw)
@@ -130,6 +148,48 @@ def test_a_run_goes_on_whatever_chose_its_layers(tiny: hookviz.Model, tmp_path: 
         stored = hookviz.stream(tiny, images, chosen, to=tmp_path / "maps", batch_size=2)
         assert list(stored) == ["conv1", "conv2"]
         assert len(stored["conv1"]) == last
+
+
+@pytest.mark.parametrize("kind", ["tensor", "array", "picture", "bytes", "file"])
+def test_other_images_of_the_same_names_are_refused(
+    tiny: hookviz.Model, tmp_path: Path, kind: str
+) -> None:
+    def given(seed: int) -> list[Any]:
+        file = tmp_path / str(seed) / "one.png"
+        file.parent.mkdir(exist_ok=True)
+        picture(seed).save(file)
+        image: Any = {
+            "tensor": random_input(seed)[0],
+            "array": random_input(seed)[0].numpy(),
+            "picture": picture(seed),
+            "bytes": file.read_bytes(),
+            "file": file,
+        }[kind]
+        return [image]
+
+    folder = tmp_path / "maps"
+    hookviz.stream(tiny, given(0), "conv1", to=folder)
+    assert len(hookviz.stream(tiny, given(0), "conv1", to=folder)["conv1"]) == 1
+    with pytest.raises(SettingError, match="of other images"):
+        hookviz.stream(tiny, given(1), "conv1", to=folder)
+
+
+def test_a_run_that_goes_on_begins_at_the_share_that_is_done(
+    tiny: hookviz.Model, tmp_path: Path
+) -> None:
+    images = [random_input(seed) for seed in range(6)]
+    hookviz.stream(tiny, images[:4], "conv1", to=tmp_path / "maps", batch_size=2)
+    for again in range(2):
+        shares: list[float] = []
+        hookviz.stream(
+            tiny, images, "conv1", to=tmp_path / "maps", batch_size=2, progress=shares.append
+        )
+        assert (shares[0] > 4 / 6, shares[-1]) == (True, 1), again
+
+
+def test_activations_are_not_zarr(tiny: hookviz.Model, tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=r"safetensors, not Zarr.*maps'"):
+        hookviz.stream(tiny, [random_input(0)], "conv1", to=tmp_path / "maps.zarr")
 
 
 def test_a_folder_of_another_run_is_refused(tiny: hookviz.Model, tmp_path: Path) -> None:

@@ -82,6 +82,7 @@ def test_the_list_and_a_lens_as_json() -> None:
 
 def test_a_folder_without_a_name_is_refused(photo: Path) -> None:
     assert "names no folder" in mistake("lens", "summary", photo, "-o", "")
+    assert "give a folder" in mistake("lens", "summary", photo, "-o", "-")
 
 
 def test_a_folder_of_images_goes_into_a_folder_each(photo: Path, tmp_path: Path) -> None:
