@@ -27,7 +27,7 @@ from hookviz.hooking.attention_heads import HeadOutputs
 from hookviz.hooking.channel_axes import ChannelAxes
 from hookviz.hooking.hooks import map_tensors
 from hookviz.hooking.modules import named_modules
-from hookviz.types import Activation, ActivationKey
+from hookviz.types import ActivationKey
 from hookviz.wording import times
 
 _KINDS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -275,7 +275,8 @@ def replace(
     """Return the edit that puts something else in place of a layer's output.
 
     Args:
-        activation: what a capture has of the layer, ``cap["layer3"]``; or what `add` takes.
+        activation: what a capture of an image or a batch has of the layer, ``cap["layer3"]``; or
+            what `add` takes.
         channels: as of `zero`: the activation's own channels of these numbers are put there.
         cells: as of `zero`: the activation's own cells.
         heads: as of `zero`: the numbers are then of what the heads put out.
@@ -291,7 +292,7 @@ def replace(
     >>> model.categories[int(scores.argmax())]
     'star'
     """
-    values = activation.raw if isinstance(activation, Activation) else activation
+    values = getattr(activation, "raw", activation)  # of a capture of one image or several
     return Edit("replace", _numbers(values, "activation"), **_places(channels, cells, heads))
 
 

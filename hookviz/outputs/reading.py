@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torchvision.ops import box_convert, box_iou
 
-from hookviz.errors import ModelError, shorten
+from hookviz.errors import ModelError, SettingError, shorten
 from hookviz.language.saying import joined, say, say_count
 from hookviz.outputs.answer import Scores
 from hookviz.outputs.declaration import (
@@ -31,6 +31,7 @@ from hookviz.outputs.declaration import (
     LOGITS,
     MAPS,
     MULTILABEL,
+    NUMBER,
     PROBABILITIES,
     Output,
     Part,
@@ -163,11 +164,25 @@ def read_scores(
     rows = part.reshape(1, 1) if part.ndim == 0 and images == 1 else part
     if rows.ndim == 0 or len(rows) != images:
         return None
+    if labels == 1 and output.kind == NUMBER and callable(output.part):
+        _check_one_number(output.part, rows)
     if rows.ndim == 1 or rows[0, ...].numel() == rows.shape[1]:
         return _of_rows(output, rows.reshape(images, -1), labels)
     if rows.ndim < 4 and output.kind != MAPS:
         return None
     return _of_maps(output, rows.flatten(2), labels, with_areas=size is not None)
+
+
+def _check_one_number(function: Callable[[Any], Any], rows: Tensor) -> None:
+    if rows[0].numel() != 1:
+        raise SettingError(
+            say(
+                "{function} returns {shape} numbers for an image, and one is asked about: such as "
+                "lambda out: out[:, 2], or their mean.",
+                function=shorten(getattr(function, "__name__", repr(function))),
+                shape=times(rows.shape[1:]),
+            )
+        )
 
 
 def picked(part: Part, raw: Any) -> Any:

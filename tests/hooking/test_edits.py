@@ -240,3 +240,11 @@ def test_channels_that_nobody_knows_are_refused() -> None:
         network(random_input(0))
     with hookviz.edit(network, {"0": edits.zero}):
         assert not network(random_input(0)).any()
+
+
+def test_what_a_capture_of_a_batch_has_is_put_in_place() -> None:
+    network, images = seeded(Tiny), torch.cat([random_input(1), random_input(2)])
+    cap = hookviz.capture(network, images, "conv1")
+    with torch.no_grad(), hookviz.edit(network, {"conv1": hookviz.edits.replace(cap["conv1"])}):
+        found = network(torch.zeros_like(images))
+    torch.testing.assert_close(found, network(images))

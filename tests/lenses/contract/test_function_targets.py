@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from torchvision.models.detection import fasterrcnn_mobilenet_v3_large_320_fpn
 
 import hookviz
+from hookviz.errors import SettingError
 from hookviz.types import Preprocess
-from tests.networks import Tiny, random_input, seeded
+from tests.networks import Tiny, as_model, random_input, seeded
 from tests.other_libraries import ultralytics
 
 STEPS = Preprocess(resize=16, crop=16)
@@ -229,3 +230,14 @@ def test_eigen_cam_asks_for_no_class() -> None:
     assert "score" not in result.values
     with pytest.raises(hookviz.ModelError, match="no row of scores"):
         hookviz.run_lens("grad-cam", network, random_input(1))
+
+
+def test_a_function_of_several_numbers_is_refused() -> None:
+    model, image = as_model(seeded(Tiny)), random_input(0)
+    for look in (
+        lambda target: hookviz.saliency(model, image, target=target),
+        lambda target: hookviz.run_lens("grad-cam", model, image, target=target),
+        lambda target: hookviz.patch(model, image, random_input(1), target=target),
+    ):
+        with pytest.raises(SettingError, match=r"<lambda> returns 5 numbers .* one is asked about"):
+            look(lambda out: out)
