@@ -23,7 +23,7 @@ from hookviz.errors import HookVizError, UnknownLayerError
 from hookviz.language.saying import say, sentences
 from hookviz.outputs.answer import Answer, Reading, Top
 from hookviz.outputs.declaration import Output
-from hookviz.weights_digest import fingerprint, weights_digest
+from hookviz.weights_digest import fingerprint, settings_of, weights_digest
 from hookviz.wording import times
 
 Pixels = NDArray[np.uint8]
@@ -247,7 +247,8 @@ class Model:
         mode = "-train" if self.train else ""
         example = "" if self.example is None else f"-{self.example.key}"
         changes = f"{self._replacement}{self._edited}"
-        return f"{fingerprint(self.network)}{mode}{example}{changes}{self._output}"
+        settings = f"-{settings_of(self.network):x}"
+        return f"{fingerprint(self.network)}{settings}{mode}{example}{changes}{self._output}"
 
     @cached_property
     def _replacement(self) -> str:
@@ -643,9 +644,8 @@ class Capture(Mapping[str, Activation]):
             UnknownLayerError: nothing was recorded there; also a `KeyError`, so that ``in`` and
                 ``get`` work as on any mapping.
         """
-        activation = self._by_address.get(
-            address, self._by_address.get(str(ActivationKey(str(address))))
-        )
+        plain = str(address).replace("_orig_mod.", "")  # as torch.compile names layers
+        activation = self._by_address.get(plain, self._by_address.get(str(ActivationKey(plain))))
         if activation is None:
             raise MissingAddressError(say("captured layer"), address, self._by_address)
         return activation

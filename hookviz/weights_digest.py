@@ -31,6 +31,24 @@ def fingerprint(network: nn.Module, *, with_buffers: bool = True) -> str:
     return f"own-{number}-{hash(tuple(state)) & (2**64 - 1):x}"
 
 
+_PLAIN = frozenset((bool, int, float, str, type(None)))
+
+
+def settings_of(network: nn.Module) -> int:
+    """Return a hash of the modules' plain attributes, which a forward may ask what to run.
+
+    Numbers, texts, truth values and tuples of these; training flags aside.
+    """
+    settings: list[object] = []
+    for module in network.modules():
+        for name, value in module.__dict__.items():
+            kind = type(value)
+            is_plain = kind in _PLAIN or (kind is tuple and _PLAIN.issuperset(map(type, value)))
+            if is_plain and name != "training":
+                settings += (name, value)
+    return hash(tuple(settings))
+
+
 def weights_digest(network: nn.Module, replaced: Mapping[str, Tensor] | None = None) -> str:
     """Return the hash of every parameter and buffer by name, a ``w`` and 32 hex digits.
 

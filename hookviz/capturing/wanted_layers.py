@@ -7,7 +7,7 @@ from torch import nn
 
 from hookviz.capturing.layer_trace import LayerTrace
 from hookviz.errors import HookVizError, ModelError, SettingError, UnknownLayerError, shorten
-from hookviz.hooking.modules import named_modules
+from hookviz.hooking.modules import named_modules, without_wrappers
 from hookviz.hooking.selection import PATTERN, Layers, select, several
 from hookviz.language.saying import say
 from hookviz.types import Model
@@ -31,7 +31,9 @@ def wanted_layers(model: Model, seen: LayerTrace, layers: Layers) -> tuple[str, 
     if layers is None:
         return tuple(layer.name for layer in seen.convs)
     asked = set[str]()
-    for selector in several(layers):
+    for each in several(layers):
+        is_text = isinstance(each, str)
+        selector = without_wrappers(each, seen.recordable) if is_text else each
         if isinstance(selector, str) and selector in seen.recordable:
             asked.add(selector)
         elif isinstance(selector, str) and not PATTERN & set(selector):

@@ -6,7 +6,7 @@ whole process for a block that several threads may be in at once, such as `as_wr
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import AbstractContextManager
 
 import torch
@@ -102,6 +102,17 @@ def plain_name(name: str, given: object = None) -> str:
             if isinstance(module, _PARALLEL) and parts[:1] == ["module"]:
                 del parts[0]
     return ".".join(parts)
+
+
+def without_wrappers(name: str, known: Container[str]) -> str:
+    """Return the known name of a layer that `torch.compile` or `nn.DataParallel` call otherwise.
+
+    >>> without_wrappers("module.block._orig_mod.conv", ["block.conv"])
+    'block.conv'
+    """
+    plain = plain_name(name)
+    names = (name, plain, plain.removeprefix("module."))
+    return next((each for each in names if each in known), name)
 
 
 def compiled_parts(network: object) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Tell by a quick look at its modules whether a network is still made as it was.
+"""Tell by a quick look at its modules whether a network is still made and set as it was.
 
 Findings about a network, and its replicas at rest, hold for the modules that it had then. Where a
 pass finds the network changed, those in a `ByNetwork` or in `Findings` are forgotten.
@@ -13,6 +13,8 @@ from weakref import WeakSet, ref
 
 from torch import nn
 from torch.utils.weak import WeakIdKeyDictionary
+
+from hookviz.weights_digest import settings_of
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -65,7 +67,7 @@ class ByNetwork(WeakIdKeyDictionary):
 
 
 _every: list[ref[ByNetwork]] = []
-_states: MutableMapping[nn.Module, int] = WeakIdKeyDictionary()
+_states: MutableMapping[nn.Module, tuple[int, int]] = WeakIdKeyDictionary()
 _lock = threading.Lock()
 _here = threading.local()
 
@@ -75,7 +77,7 @@ def unchanged(network: nn.Module) -> Iterator[None]:
     """Look at a network once for all of the block in this thread, as nobody changes it meanwhile.
 
     Where it is another one than when it was last looked at, all that a `ByNetwork` has of it is
-    forgotten first.
+    forgotten first. Attributes that passes of the block moved, such as a counter, do not count.
     """
     if not hasattr(_here, "looked_at"):
         _here.looked_at = set()
@@ -90,10 +92,16 @@ def unchanged(network: nn.Module) -> Iterator[None]:
         yield
     finally:
         looked_at.discard(key)
+        with _lock:
+            _states[network] = _states[network][0], _settings(network)
+
+
+def _settings(network: nn.Module) -> int:
+    return 0 if is_shared(network) else settings_of(network)  # a network of the catalog keeps them
 
 
 def _look(network: nn.Module) -> None:
-    state = state_of(network)
+    state = state_of(network), _settings(network)
     with _lock:
         before = _states.get(network)
         if before != state:

@@ -74,3 +74,14 @@ def test_features_of_layers_that_never_run_say_so() -> None:
 def test_features_of_several_layers_want_a_list() -> None:
     with pytest.raises(SettingError, match=r"layer='conv\?' chooses 2 layers.*in a list"):
         hookviz.extract_features(seeded(Tiny), [torch.rand(3, 16, 16)], "conv?")
+
+
+@pytest.mark.parametrize("name", ["_orig_mod.conv2", "module.conv2", "module._orig_mod.conv2"])
+def test_names_of_a_compiled_or_parallel_network_are_taken(name: str) -> None:
+    network, image = seeded(Unused), torch.rand(3, 16, 16)
+    assert list(hookviz.capture(network, image, name)) == ["conv2"]
+    heatmap = hookviz.grad_cam(network, image, layer=name)
+    assert (heatmap.values == hookviz.grad_cam(network, image, layer="conv2").values).all()
+    compiled: Any = torch.compile(network)
+    cap = hookviz.capture(compiled, image)
+    assert cap["_orig_mod.conv2"] is cap["conv2"]

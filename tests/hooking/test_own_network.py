@@ -458,3 +458,30 @@ def test_the_same_numbers_come_again() -> None:
     assert generators() != before
     put_generators_back(before)
     assert generators() == before
+
+
+class Loops(nn.Module):
+    """Runs a convolution as often as an attribute says, and lays its output as another says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.last = nn.Conv2d(3, 3, 3, padding=1), nn.Identity()
+        self.times, self.is_last = 1, False
+
+    def forward(self, images: Tensor) -> Tensor:
+        for _ in range(self.times):
+            images = self.conv(images)
+        laid: Tensor = self.last(images.permute(0, 2, 3, 1) if self.is_last else images)
+        return laid.flatten(1)
+
+
+def test_an_attribute_that_is_set_is_noticed() -> None:
+    network, image = seeded(Loops).eval(), random_input(0)
+    cache = Budget(10**7).cache(10**7)
+    before = hookviz.capture(network, image, ["conv", "last"], logits=False, cache=cache)
+    network.times, network.is_last = 3, True
+    for kept in (None, cache):
+        cap = hookviz.capture(network, image, ["conv", "last"], logits=False, cache=kept)
+        assert list(cap) == ["conv", "conv#1", "conv#2", "last"]
+        assert cap["last"].values.equal(cap["conv#2"].values)  # as (C, H, W) both
+        assert not cap["last"].values.equal(before["last"].values)

@@ -18,6 +18,7 @@ from hookviz.errors import (
 )
 from hookviz.explaining.scores.scoring import class_number
 from hookviz.hooking.function_calls import no_module
+from hookviz.hooking.modules import without_wrappers
 from hookviz.hooking.selection import PATTERN, select
 from hookviz.images.samples import samples
 from hookviz.language.saying import joined, mark, say
@@ -117,6 +118,10 @@ def _one_layer(model: Model, value: Any, names: Sequence[str]) -> str:
     Raises:
         SettingError: it fits none of the `names`, or several.
     """
+    if isinstance(value, list | tuple) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, str):
+        value = without_wrappers(value, names)
     is_pattern = isinstance(value, str) and value not in names and not PATTERN.isdisjoint(value)
     if not (is_pattern or isinstance(value, re.Pattern) or callable(value)):
         return str(value)
@@ -492,11 +497,12 @@ class OneOf(Parameter):
         """
         if value is None:
             return self.choices[0]
-        if value not in self.choices:
+        word = next((each for each in self.choices if each.casefold() == str(value).casefold()), "")
+        if not word:
             raise self.refuse(
                 value, say("one of {choices}", choices=joined(map(repr, self.choices)))
             )
-        return str(value)
+        return word
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
