@@ -78,8 +78,8 @@ def encoded() -> bytes:
 def one_list_many_times() -> bytes:
     pair = b"]" + number(1) + b"a" + number(2) + b"a"
     listed = b"](" + pair * 2 + b"eq\x07\x85"
-    again = called("collections.OrderedDict", listed) + b"0"
-    return again + called("collections.OrderedDict", b"h\x07\x85")
+    again = called("collections.OrderedDict", b"h\x07\x85")
+    return with_weights(called("collections.OrderedDict", listed) + again + b"\x86")
 
 
 def rows_of_a_tensor() -> bytes:
@@ -87,13 +87,37 @@ def rows_of_a_tensor() -> bytes:
 
 
 def two_sizes_of_one_storage() -> bytes:
-    return with_weights(storage(4) + b"0" + tensor(storage(5000), 4, 4996, 1))
+    return with_weights(storage(4) + tensor(storage(5000), 4, 4996, 1) + b"\x86")
 
 
 def by_state() -> bytes:
     shape = number(4996) + b"\x85" + number(1) + b"\x85"
     state = b"(" + storage(4) + number(4) + shape + b"t"
     return with_weights(tensor(storage(4), 0, 4, 1) + state + b"b")
+
+
+def one_record_by_many_names() -> bytes:
+    """Names that differ in capitals, which torch reads one record for again and again."""
+    return (
+        b"}"
+        + b"".join(
+            text(name) + tensor(storage(4, key=name), 0, 4, 1) + _ITEM
+            for name in ("ab", "Ab", "aB")
+        )
+    )  # fmt: skip
+
+
+def nested_value() -> bytes:
+    return with_weights(b")" + b"\x85" * 101)
+
+
+def nested_lists() -> bytes:
+    return with_weights(b"]" * 102 + b"a" * 101)
+
+
+def nested_later() -> bytes:
+    """Lists of which each is put into another before it is filled."""
+    return with_weights(b"]q\x01]q\x02ah\x02]a\x86")
 
 
 HOSTILE: tuple[Callable[[], bytes], ...] = (
@@ -107,6 +131,10 @@ HOSTILE: tuple[Callable[[], bytes], ...] = (
     rows_of_a_tensor,
     two_sizes_of_one_storage,
     by_state,
+    one_record_by_many_names,
+    nested_value,
+    nested_lists,
+    nested_later,
 )
 
 

@@ -90,7 +90,9 @@ def _text(source: Path | bytes, name: str) -> str:
 def _lines(text: str) -> Iterator[str]:
     """Read one label per line, without numbers before them where these just count the lines."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").rstrip().split("\n")
-    numbered = [re.match(r"\s*\{?\s*(\d{1,9})\s*[\s:,;]\s*(\S.*)$", line) for line in lines]
+    # Nothing before a number that can be split in two ways: such a search takes hours of spaces.
+    number = re.compile(r"\{?\s*(\d{1,9})\s*[\s:,;]\s*(\S.*)$")
+    numbered = [number.match(line.strip()) for line in lines]
     counted = all(match and int(match[1]) == row for row, match in enumerate(numbered))
     for line, match in zip(lines, numbered, strict=True):
         label = match[2].rstrip(" ,}").strip("'\"") if counted and match else line

@@ -97,3 +97,11 @@ def test_labels_from_a_pipe_are_refused_at_once(tmp_path: Path) -> None:
         read_labels(pipe)
     with pytest.raises(hookviz.WeightsError, match="it is a folder"):
         read_labels(tmp_path)
+
+
+def test_lines_of_spaces_take_no_time() -> None:
+    """A search that can divide them in several ways takes hours for these."""
+    lines = [" " * 300_000 + "x", "1" + " " * 300_000 + "y", "{" + " " * 300_000 + ","]
+    labels = read_labels("\n".join(lines).encode())
+    assert labels[0] == "x"
+    assert len(labels) == 3

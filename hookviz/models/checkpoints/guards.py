@@ -88,7 +88,8 @@ _ARCHIVES = (  # what an entry of a zip is called, and what kind of zip has it
         mark("it is a zip with a checkpoint inside; unpack it first"),
     ),
 )
-_MOST_INFLATED = 10  # times its size that a zip may unpack to; torch.save does not compress
+_MOST_INFLATED = 2  # times its size that a zip may unpack to; torch.save does not compress
+_ZIP_TAIL = 70_000  # bytes in which the records at a zip's end lie, with its comment
 MOST_DESCRIPTION = 4_000_000
 """Bytes that may describe the tensors of a file; 1,000 tensors take 0.1 MB."""
 
@@ -194,6 +195,8 @@ def _archive_kind(entries: Iterable[str]) -> str:
 
 def check_archive(stream: BinaryIO, size: int, name: str) -> None:
     """Refuse a zip that torch.save did not write, or one that would fill memory when unpacked."""
+    if _directory_size(stream, size) > MOST_DESCRIPTION:  # zipfile makes an object of each entry
+        raise unreadable(name, say(TOO_MANY))
     try:
         with zipfile.ZipFile(stream) as archive:
             entries = archive.infolist()
@@ -239,6 +242,22 @@ def check_archive(stream: BinaryIO, size: int, name: str) -> None:
     except Exception as error:  # as above
         raise damaged(name, error) from error
     check_pickles(pickled, 1, name)
+
+
+def _directory_size(stream: BinaryIO, size: int) -> int:
+    """Return how many bytes the table of contents of a zip has, by the largest record at its end.
+
+    Records: PKWARE's APPNOTE.TXT 6.3.10, 4.3.16 and, where that has no room for the number, 4.3.14.
+    """
+    stream.seek(max(0, size - _ZIP_TAIL))
+    tail = stream.read(_ZIP_TAIL)
+    stream.seek(0)
+    sizes = [0]
+    for sign, at, width in ((b"PK\x05\x06", 12, 4), (b"PK\x06\x06", 40, 8)):
+        for record in re.finditer(re.escape(sign), tail):
+            number = tail[record.start() + at :][:width]
+            sizes.append(int.from_bytes(number, "little") if number != b"\xff" * 4 else 0)
+    return max(sizes)
 
 
 def check_pickles(stream: BinaryIO, count: int, name: str) -> None:

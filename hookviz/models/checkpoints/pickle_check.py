@@ -7,6 +7,9 @@ still make it show memory that nothing filled, end the process or take all memor
 - Keys of dictionaries that are nested without end, or made to have one hash: they are text or
   numbers below 2**61, where Python's hash of a number is the number.
 - One list that a thousand calls make a dictionary of: each list serves one call.
+- Names of storages that differ in capitals alone: torch reads one record again and again. They are
+  whole numbers.
+- Values that are nested without end, or put into one another after they are inside of another.
 
 Each instruction does here to its stack just what `torch._weights_only_unpickler` does; one that
 it doesn't know ends the check, as it ends the reading.
@@ -33,6 +36,7 @@ memory or time at will.
 
 _MOST_DIMENSIONS = 64  # of a tensor in torch
 _MOST_KEY = 1 << 61
+_MOST_NESTED = 100
 _CONSTANTS = {"NONE": None, "NEWFALSE": False, "NEWTRUE": True}
 _PLAIN = {"BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINSTRING"}
 _TENSORS = {"_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_qtensor"}
@@ -67,6 +71,39 @@ class _Made:
         self.kind = kind
         self.items: list[Any] = []
         self.is_used = False
+        self.depth = 1
+        self.is_inside = False  # of another, which has its depth by now
+
+    def fill(self, items: Sequence[Any]) -> None:
+        """Put items in."""
+        if self.is_inside:
+            raise ValueError("a part of another object is filled")
+        self.depth = max(self.depth, _depth_over(items))
+        if self.kind == "list":
+            self.items += items
+
+
+class _Tuple(tuple[Any, ...]):
+    """Tuple that knows how deep it is nested."""
+
+    depth = 1
+
+
+def _tuple_of(items: Sequence[Any]) -> _Tuple:
+    nested = _Tuple(items)
+    nested.depth = _depth_over(items)
+    return nested
+
+
+def _depth_over(items: Sequence[Any]) -> int:
+    """Return how deep what holds the items is nested; they are inside of it then."""
+    depth = 1 + max((getattr(item, "depth", 0) for item in items), default=0)
+    if depth > _MOST_NESTED:
+        raise ValueError("values are nested without end")
+    for item in items:
+        if isinstance(item, _Made):
+            item.is_inside = True
+    return depth
 
 
 class PickleCheck:
@@ -110,15 +147,15 @@ class PickleCheck:
             self._below.append(stack)
             self._stack = []
         elif instruction == "EMPTY_TUPLE":
-            stack.append(())
+            stack.append(_Tuple())
         elif instruction in {"EMPTY_LIST", "EMPTY_DICT", "EMPTY_SET"}:
             stack.append(_Made(instruction.removeprefix("EMPTY_").lower()))
         elif instruction == "TUPLE":
             items = self._marked()
-            self._stack.append(tuple(items))
+            self._stack.append(_tuple_of(items))
         elif instruction in {"TUPLE1", "TUPLE2", "TUPLE3"}:
             items = self._taken(int(instruction[-1]))
-            stack.append(tuple(items))
+            stack.append(_tuple_of(items))
         else:
             return self._fill_or_call(instruction)
         return True
@@ -126,24 +163,32 @@ class PickleCheck:
     def _fill_or_call(self, instruction: str) -> bool:
         if instruction in {"APPEND", "APPENDS"}:
             items = self._taken(1) if instruction == "APPEND" else self._marked()
-            target = self._stack[-1]
-            if isinstance(target, _Made):
-                target.items += items
+            self._fill(items)
         elif instruction in {"SETITEM", "SETITEMS"}:
             items = self._taken(2) if instruction == "SETITEM" else self._marked()
             for key in items[::2]:
                 _check_key(key)
+            self._fill(items)
         elif instruction in {"REDUCE", "NEWOBJ"}:
             called, arguments = self._taken(2)
-            self._stack.append(self._call(called, arguments))
+            result = self._call(called, arguments)
+            if isinstance(result, _Made):
+                result.depth = _depth_over([arguments])
+            self._stack.append(result)
         elif instruction == "BUILD":
             (state,) = self._taken(1)
             _check_state(self._stack[-1], state)
+            self._fill([state])
         elif instruction == "BINPERSID":
             self._stack[-1] = self._storage(self._stack[-1])
         else:
             return instruction in {"PROTO", "STOP"}
         return True
+
+    def _fill(self, items: Sequence[Any]) -> None:
+        target = self._stack[-1]
+        if isinstance(target, _Made):
+            target.fill(items)
 
     def _taken(self, count: int) -> list[Any]:
         if len(self._stack) < count:
@@ -190,7 +235,8 @@ class PickleCheck:
         return _Storage(size)
 
     def _note(self, kind: Any, key: Any, count: Any) -> None:
-        if not isinstance(kind, _Name) or not isinstance(key, (int, str)) or not _is_count(count):
+        is_number = _is_count(key) or (isinstance(key, str) and key.isascii() and key.isdigit())
+        if not isinstance(kind, _Name) or not is_number or not _is_count(count):
             raise ValueError("a storage is described by what is no number")
         if self._storages.setdefault(key, (kind, count)) != (kind, count):
             raise ValueError("a storage is described in two ways")

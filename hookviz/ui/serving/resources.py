@@ -128,7 +128,9 @@ def _use_whole(
         load = partial(_load_checkpoint, choice.checkpoint, spec.name, labels)
 
     label = say("Loading {model}", model=spec.title)
-    need = loading_need(spec.parameters, random=choice.weights == "random")
+    # A checkpoint may unpack to twice its bytes, whatever network it is said to be of.
+    in_file = choice.checkpoint.size // 2 if choice.checkpoint is not None else 0
+    need = loading_need(max(spec.parameters, in_file), random=choice.weights == "random")
 
     def wait(_position: int) -> None:
         on_wait()

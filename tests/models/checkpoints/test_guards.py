@@ -1,7 +1,9 @@
 import argparse
+import io
 import json
 import pathlib
 import pickle
+import struct
 import sys
 import time
 import zipfile
@@ -16,6 +18,7 @@ import torch
 from torch import nn
 
 import hookviz
+from hookviz.models.checkpoints.guards import check_archive
 from hookviz.models.checkpoints.reading import read_state_dict
 from hookviz.reader import wall
 from tests.models.checkpoints.checkpoint_files import (
@@ -38,6 +41,17 @@ def test_a_header_of_very_many_tensors_is_refused_before_the_library_reads_it() 
     header = json.dumps({f"t{number}": empty for number in range(70_000)}).encode()
     with pytest.raises(hookviz.WeightsError, match="more tensors than any network"):
         read_state_dict(len(header).to_bytes(8, "little") + header)
+
+
+def test_a_zip_of_very_many_entries_is_refused_before_they_are_listed() -> None:
+    """By 40,000 records of 120 bytes, of each of which zipfile would make an object."""
+    name = b"x/data.pkl".ljust(74, b"_")
+    record = b"PK\x01\x02" + bytes(24) + struct.pack("<H", len(name)) + bytes(16) + name
+    directory = record * 40_000
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 40_000, 40_000, len(directory), 0, 0)
+    file = io.BytesIO(directory + end)
+    with pytest.raises(hookviz.WeightsError, match="more tensors than any network"):
+        check_archive(file, len(file.getvalue()), "many.pt")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a wall is of Linux")
