@@ -25,7 +25,7 @@ from hookviz.errors import HookVizError
 from hookviz.explaining.receptive_fields.receptive_field import Fields, receptive_fields
 from hookviz.images.crop_geometry import crop_axes, crop_between
 from hookviz.images.formats import HEAD, find_reader
-from hookviz.images.reading import decode_here
+from hookviz.images.reading import decode_small_file
 from hookviz.language.saying import say
 from hookviz.types import Crop, InputImage, Model, Pixels, Preprocess
 
@@ -190,7 +190,7 @@ def decode_patch(data: bytes, side: int, name: str) -> Pixels:
         raise HookVizError(
             say("{name} is no picture of {side} pixels a side.", name=name, side=side)
         )
-    return decode_here(data, name).pixels
+    return decode_small_file(data, name).pixels
 
 
 @dataclass(frozen=True, eq=False)

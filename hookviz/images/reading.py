@@ -173,6 +173,18 @@ def decode_here(
     return _image(decoding.decode(data, name, limits), name, data)
 
 
+_PROFILES = (b"iCCP", b"ICC_PROFILE", b"ICCP")  # as PNG, JPEG and WebP announce one
+
+
+def decode_small_file(data: bytes, name: str) -> InputImage:
+    """Decode a small PNG, JPEG or WebP file in this process, which takes a few milliseconds.
+
+    With a colour profile, which can take minutes, as `decode` does.
+    """
+    has_profile = any(sign in data for sign in _PROFILES)
+    return decode(data, name) if has_profile else decode_here(data, name)
+
+
 def decode_frames(image: InputImage, count: int) -> tuple[InputImage, ...]:
     """Return `count` frames of an animation in even steps (see `decoding.decode_frames`).
 

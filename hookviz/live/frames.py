@@ -108,7 +108,7 @@ def draw(
     """
     with timer.measure("decode"):
         _check(data)
-        image = reading.decode_here(data, "frame")
+        image = reading.decode_small_file(data, "frame")
     with timer.measure("shrink"):
         model_input = prepare(model, image, size=subject.size, whole=subject.whole)
     with timer.measure("pass"):

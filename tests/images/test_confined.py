@@ -56,6 +56,11 @@ def test_a_large_one_is_told_apart_first_and_decoded_whole(up: None) -> None:
     assert np.array_equal(reading.decode(buffer.getvalue()).pixels, pixels)
 
 
+def test_a_small_file_with_a_profile_is_decoded_behind_the_wall(up: None) -> None:
+    with pytest.raises(ImageError, match="frame"):  # here it would take minutes
+        reading.decode_small_file(hostile_pictures.endless_profile(), "frame")
+
+
 @pytest.mark.parametrize("kind", hostile_pictures.pictures())
 def test_a_hostile_one_costs_this_process_nothing(up: None, kind: str) -> None:
     data = hostile_pictures.pictures()[kind]

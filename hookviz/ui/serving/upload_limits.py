@@ -44,6 +44,7 @@ class UploadLimits:
         self._files: Counter[str] = Counter()  # in flight, by session
         self._bytes: Counter[str] = Counter()  # announced, by session
         self._by_address: Counter[str] = Counter()  # bytes that have come
+        self._address_of: dict[str, str] = {}  # of the sessions that have uploaded
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request that is within the bounds, and answer one that is not."""
@@ -66,7 +67,8 @@ class UploadLimits:
             await answer(scope, receive, send)
             return
         session, size = upload[1], int(length)
-        refusal = self._refusal(session, size)
+        self._address_of[session] = client_address(scope)
+        refusal = self._refusal(session, size) or self._refusal_of_all(session, size)
         if refusal:
             _log.warning("An upload was refused: %s", refusal)
             await PlainTextResponse(refusal, 413, _CLOSE)(scope, receive, send)
@@ -134,6 +136,24 @@ class UploadLimits:
             )
         return ""
 
+    def _refusal_of_all(self, session: str, size: int) -> str:
+        """Return why the server or the session's address has no room; empty where both have."""
+        address, most = self._address_of[session], _most_of_all()
+        every = own = size
+        for each, other in [*self._address_of.items()]:
+            nbytes = sum(streamlit_internals.uploaded_file_sizes(each)) + self._bytes[each]
+            every += nbytes
+            own += nbytes if other == address else 0
+            if not nbytes and each != session:  # it has left
+                del self._address_of[each]
+        if own <= most // 2 and every <= most:
+            return ""
+        return say(
+            "{total:,.0f} MB of uploaded files lie here, and there is no room for this one. Try "
+            "again when others have left.",
+            total=(every - size) / MEGABYTE,
+        )
+
     @contextmanager
     def _in_flight(self, session: str, size: int) -> Iterator[None]:
         self._files[session] += 1
@@ -154,6 +174,14 @@ def _most_in_flight() -> int:
     there = own_memory(chosen.memory_mb, chosen.processes).limit
     largest = max(chosen.upload_mb, chosen.checkpoint_mb) + 1  # what is around the file
     return max(there // 4, 2 * largest * MEGABYTE)
+
+
+@cache
+def _most_of_all() -> int:
+    """Return the bytes of all files that may be kept: half the memory, or two sessions' share."""
+    chosen = settings()
+    there = own_memory(chosen.memory_mb, chosen.processes).limit
+    return max(there // 2, 2 * chosen.uploads_mb * MEGABYTE)
 
 
 def refusal() -> str:

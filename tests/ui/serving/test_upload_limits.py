@@ -72,6 +72,46 @@ def test_a_session_has_so_many_files_and_bytes_and_no_more() -> None:
     assert answered(str(limits.uploads_mb * MEGABYTE), kept=(1,)) == 413
 
 
+def test_the_sessions_of_an_address_and_of_all_have_so_many_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each session is within its own share."""
+    kept: dict[str, int] = {}
+    monkeypatch.setattr(upload_limits, "_most_of_all", lambda: 100)
+    monkeypatch.setattr(streamlit_internals, "uploaded_file_sizes", lambda name: [kept[name]])
+    monkeypatch.setattr(streamlit_internals, "is_session_active", lambda _session: False)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        kept[scope["path"].split("/")[-2]] += 20
+        await PlainTextResponse("")(scope, receive, send)
+
+    limits, statuses = UploadLimits(app), list[int]()
+
+    async def upload(number: int, address: str) -> None:
+        async def send(message: Message) -> None:
+            if "status" in message:
+                statuses.append(message["status"])
+
+        async def receive() -> Message:
+            raise AssertionError("nothing of a refused upload is read")
+
+        session = f"session-{number}"
+        kept[session] = 0
+        scope: Scope = {"type": "http", "method": "PUT", "client": (address, 1)}
+        scope["path"] = f"{streamlit_internals.UPLOAD_PATH}/{session}/file"
+        scope["headers"] = [(b"content-length", b"20")]
+        await limits(scope, receive, send)
+
+    for number in range(7):
+        in_a_loop_of_its_own(upload(number, f"192.0.2.{number // 3}"))
+    assert statuses == [200, 200, 413, 200, 200, 413, 200]
+    in_a_loop_of_its_own(upload(7, "192.0.2.3"))
+    assert statuses[-1] == 413
+    kept.update(dict.fromkeys(kept, 0))  # all have left
+    in_a_loop_of_its_own(upload(8, "192.0.2.0"))
+    assert statuses[-1] == 200
+
+
 def test_what_is_no_upload_passes() -> None:
     assert answered(None, method="DELETE") is None
 
