@@ -140,7 +140,7 @@ class GradientPass:
         is_ordinary = isinstance(output, Tensor) and not kind_of(output)
         asked = self._asked.get((call.layer, call.index))
         if asked is not None and is_ordinary:
-            if asked in self._layers:
+            if asked in self._layers and not output.is_inference():  # which have no gradient
                 output, replacement = self._keep(asked, output)
             if asked == self._target.layer:
                 self._target_output = output

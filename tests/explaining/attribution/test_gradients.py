@@ -253,6 +253,27 @@ def test_the_callers_grad_mode_does_not_matter(
     assert free.any()
 
 
+class ComputesInInference(nn.Module):
+    """Its first layer's output is a view that PyTorch gives no gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.head = nn.Conv2d(3, 4, 3), nn.Linear(4, 5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        with torch.inference_mode():
+            maps = self.conv(images).flatten(2)
+        scores: Tensor = self.head(maps.mean(-1).clone())
+        return scores
+
+
+def test_a_layer_in_inference_mode_has_no_gradient() -> None:
+    model, image = as_model(seeded(ComputesInInference)), random_input(0)
+    for lens in ("effective-receptive-field", "gradients", "grad-cam"):
+        with pytest.raises(hookviz.HookVizError, match=r"cuts the gradient|no gradient"):
+            hookviz.run_lens(lens, model, image)
+
+
 class Rectified(nn.Module):
     """The same network with ReLUs as modules or as functions, in place or not."""
 
