@@ -29,7 +29,7 @@ from hookviz.hooking.device import with_numbers
 from hookviz.hooking.network_state import unchanged
 from hookviz.hooking.selection import Layers
 from hookviz.language.saying import sentences
-from hookviz.models.wrapping import as_model
+from hookviz.models.derived_models import with_edits
 from hookviz.types import Activation, Capture, Model, ModelInput, Progress
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def capture(
     device: str | torch.device = "cpu",
     dtype: torch.dtype | str | None = None,
     detach: bool = True,
+    edits: Mapping[Any, Any] | None = None,
 ) -> CaptureBatch: ...
 
 
@@ -71,6 +72,7 @@ def capture(
     device: str | torch.device = "cpu",
     dtype: torch.dtype | str | None = None,
     detach: bool = True,
+    edits: Mapping[Any, Any] | None = None,
 ) -> Any: ...  # of one image or of several: a type checker sees no shapes
 
 
@@ -89,6 +91,7 @@ def capture(
     device: str | torch.device = "cpu",
     dtype: torch.dtype | str | None = None,
     detach: bool = True,
+    edits: Mapping[Any, Any] | None = None,
 ) -> Capture: ...
 
 
@@ -107,6 +110,7 @@ def capture(
     device: str | torch.device = "cpu",
     dtype: torch.dtype | str | None = None,
     detach: bool = True,
+    edits: Mapping[Any, Any] | None = None,
 ) -> Capture | CaptureBatch:
     """Capture what the chosen layers put out for one image, or for each of a batch.
 
@@ -143,6 +147,7 @@ def capture(
             layer's own.
         detach: False keeps the graph, so that gradients go back through the network, and to the
             image where that is a tensor that wants them.
+        edits: what the pass changes, as of `hookviz.edit`; `hookviz.edited` makes a model of it.
 
     Raises:
         UnknownLayerError: the model has no layer of that name, pattern or type.
@@ -161,7 +166,8 @@ def capture(
     >>> batch["stage1.first.conv"].raw.shape, batch[3]["stage1.first.conv"].raw.shape
     (torch.Size([4, 48, 16, 16]), torch.Size([48, 16, 16]))
     """
-    started, model, storage = time.perf_counter(), as_model(model), Storage(device, dtype, detach)
+    started, storage = time.perf_counter(), Storage(device, dtype, detach)
+    model = with_edits(model, edits)
     if is_batch(model, image):
         options: dict[str, Any] = {"size": size, "whole": whole, "detach": detach}
         model_inputs = (_prepared(model, each, **options) for each in images_of(model, image))

@@ -73,6 +73,11 @@ def edited(model: Model | nn.Module, edits: Mapping[Any, Any], *, exclude: Layer
     return replace(model, title=title, edits=(*model.edits, *rows))
 
 
+def with_edits(model: Model | nn.Module, edits: Mapping[Any, Any] | None) -> Model:
+    """Return the model `edited`, or the same without edits; a module as its model."""
+    return as_model(model) if edits is None else edited(model, edits)
+
+
 def copied(model: Model) -> Model:
     """Return the model around a deep copy of its network; a model of the catalog as it is.
 

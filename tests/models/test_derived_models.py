@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,7 @@ from hookviz.models.derived_models import copied, tensors_of, untrained, with_te
 from hookviz.types import Model
 from tests.lenses.test_every_lens import Untouched
 from tests.networks import Tiny, all_hooks, as_model, as_shared, random_input, seeded
+from tests.small_transformers import SIDE, vit
 
 EDITS = {
     "conv1": edits.zero(channels=[1]),
@@ -47,7 +49,11 @@ def test_all_that_takes_a_model_takes_edits(make: Callable[[nn.Module], Model]) 
     plain = hookviz.capture(model, image[0])
     changed = hookviz.edited(model, EDITS)
     first, second, scores = plainly(image)
-    for cap in (hookviz.capture(changed, image[0]), *hookviz.capture(changed, [image[0]])):
+    for cap in (
+        hookviz.capture(changed, image[0]),
+        hookviz.capture(model, image[0], edits=EDITS),
+        *hookviz.capture(changed, [image[0]]),
+    ):
         assert torch.equal(cap["conv1"].values, first)
         assert torch.equal(cap["conv2"].values, second)
     found = hookviz.capture(changed, image[0])
@@ -55,6 +61,9 @@ def test_all_that_takes_a_model_takes_edits(make: Callable[[nn.Module], Model]) 
     assert torch.equal(found.logits, scores)
     lens = hookviz.run_lens("ablate", changed, image[0], layer="conv2", channels=[0])
     torch.testing.assert_close(torch.from_numpy(lens.values["logits_before"]), scores)
+    options: dict[str, Any] = {"layer": "conv2", "channels": [0]}
+    same = hookviz.run_lens("ablate", model, image[0], edits=EDITS, **options)
+    np.testing.assert_array_equal(same.values["logits_before"], lens.values["logits_before"])
     channels = hookviz.run_lens("channels-that-matter", changed, image[0], layer="conv1", target=1)
     assert channels.values["logit_change"][1] == pytest.approx(0)  # it is 0 without an ablation
     again = hookviz.capture(model, image[0])
@@ -63,6 +72,16 @@ def test_all_that_takes_a_model_takes_edits(make: Callable[[nn.Module], Model]) 
     assert torch.equal(again.logits, plain.logits)
     assert all_hooks(changed) == 0
     assert changed.title == "Tiny with conv1, conv2, head edited"
+
+
+def test_attention_takes_edits() -> None:
+    network, image = seeded(vit), random_input(0, SIDE)
+    edit = {"blocks.0.mlp": edits.zero}
+    found = hookviz.attention(network, image, "blocks.1", edits=edit)["blocks.1.attn"]
+    with hookviz.edit(network, edit):
+        expected = hookviz.attention(network, image, "blocks.1")["blocks.1.attn"]
+    assert torch.equal(found, expected)
+    assert not torch.equal(found, hookviz.attention(network, image, "blocks.1")["blocks.1.attn"])
 
 
 @pytest.mark.parametrize("make", [as_model, as_shared])

@@ -40,7 +40,7 @@ from hookviz.hooking.network_state import Findings
 from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.hooking.torch_functions import TensorMarks, function_name
 from hookviz.language.saying import joined, say
-from hookviz.models.wrapping import as_model
+from hookviz.models.derived_models import with_edits
 from hookviz.outputs.reading import read_scores
 from hookviz.types import ActivationKey, MissingAddressError, Model, ModelInput
 from hookviz.wording import times
@@ -352,6 +352,7 @@ def attention(
     target: int | str | None = None,
     size: int | None = None,
     whole: bool = False,
+    edits: Mapping[Any, Any] | None = None,
 ) -> Attention:
     """Record the attention weights of every layer that attends, for one image.
 
@@ -372,6 +373,7 @@ def attention(
             the weights are kept too; None for none, and for no backward pass.
         size: side of the input in pixels, in place of the model's own.
         whole: take in the whole image instead of its centre crop.
+        edits: what the passes change, as of `hookviz.edit`.
 
     Returns:
         Weights by address, in order of execution, each named by the innermost module in whose call
@@ -392,7 +394,7 @@ def attention(
     >>> found["encoder.layers.encoder_layer_1.self_attention"].shape  # (heads, queries, keys)
     torch.Size([4, 17, 17])
     """
-    model = as_model(model)
+    model = with_edits(model, edits)
     model_input = prepare(model, image, size=size, whole=whole)
     asked = _asked(model, model_input, layers)
     if target is not None:

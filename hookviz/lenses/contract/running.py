@@ -34,6 +34,7 @@ from hookviz.lenses.contract.asked_part import (
 from hookviz.lenses.contract.beside_random import run_beside_random
 from hookviz.lenses.contract.lens import GROUPS, Lens, LensOutput, LensResult, Subject
 from hookviz.lenses.contract.parameters import ClassChoice
+from hookviz.models.derived_models import with_edits
 from hookviz.models.wrapping import as_model
 from hookviz.outputs.declaration import NUMBER, Output
 from hookviz.types import InputImage, Model, Progress, ignore
@@ -83,6 +84,7 @@ def run_lens(
     cache: ByteCache | None = None,
     progress: Progress = ignore,
     partial: Callable[[LensResult], object] | None = None,
+    edits: Mapping[Any, Any] | None = None,
     **parameters: Any,
 ) -> LensResult:
     """Look at a model and an image through a lens.
@@ -99,6 +101,7 @@ def run_lens(
         progress: called with the share done, 0…1; what it raises ends the lens.
         partial: given what a lens that grows has so far, in the shape of what is returned; what it
             raises ends the lens.
+        edits: what each of its passes changes, as of `hookviz.edit`.
         parameters: what the lens declares; what is left out has its default. ``target=`` takes a
             class, or any function of what the network puts out for one image, batch included, that
             returns one number: ``target=lambda out: out[:, 2].mean()``. Beside a class ``region=``
@@ -121,6 +124,7 @@ def run_lens(
     lens = find_lens(slug)
     check_names(lens, parameters)
     started = time.perf_counter()
+    model = with_edits(model, edits)
     subject = _subject_of(
         model, image, parameters, size=size, whole=whole, cache=cache, progress=progress
     )
