@@ -280,8 +280,8 @@ RUN_NO_NETWORK = {
 }
 
 
-MENDED = {"batch": 25, "stream": 25, "similarity": 61, "prune by effect": 60}
-"""Calls whose failure another pass makes good: of an image alone, of either half of channels."""
+MENDED = {"batch": 25, "stream": 25, "stream_lens": 25, "similarity": 61, "prune by effect": 60}
+"""Calls whose failure another pass makes good, or that is given for its image."""
 
 WATCHED = 20
 """As many of any other: who lists the layers goes on where the pass that is watched fails, or those
