@@ -14,6 +14,10 @@ SCROLL = """by => {
   main.scrollTop = by;
   return main.scrollTop;
 }"""
+TALL = """by => {
+  const main = document.querySelector("[data-testid=stMain]");
+  return main.scrollHeight - main.clientHeight >= by;
+}"""
 # What a finger or a pointer would meet of Streamlit's own in the upper corners.
 FLOATING = """() => {
   const ours = document.querySelector("[data-testid=stMain]");
@@ -31,6 +35,7 @@ def test_the_buttons_of_the_corner_go_with_its_row(page: Page, server: str) -> N
     wait_for_grid(page)
     corner = page.locator(".corner").get_by_role("button")
     expect_seen(page, *corner.all())
+    page.wait_for_function(TALL, arg=150)
     assert page.evaluate(SCROLL, 150) == 150
     at_rest(page)
     heading = page.get_by_role("heading", name="Channel 3", exact=True)
@@ -49,6 +54,7 @@ def test_what_opens_the_sidebar_lies_over_nothing_that_is_scrolled(
     wait_for_grid(page)
     opens = page.get_by_test_id("stExpandSidebarButton")
     expect(opens).to_be_visible()
+    page.wait_for_function(TALL, arg=200)  # what lies below the grid comes after it
     assert page.evaluate(SCROLL, 200) == 200
     expect(opens).to_be_hidden()
     assert page.evaluate(FLOATING) == []

@@ -33,7 +33,7 @@ def test_a_link_has_the_settings_as_the_lens_has_them_on_the_page() -> None:
     [
         ({"settings": "metod=LayerCAM"}, "Did you mean method"),
         ({"controls": "targets"}, "Did you mean target"),
-        ({"settings": "method=LayerCam"}, "Grad-CAM"),
+        ({"settings": "method=LayerCAMs"}, "Grad-CAM"),
     ],
 )
 def test_what_the_lens_does_not_take_is_named(wrong: dict[str, str], told: str) -> None:
