@@ -79,21 +79,25 @@ def unchanged(network: nn.Module) -> Iterator[None]:
     Where it is another one than when it was last looked at, all that a `ByNetwork` has of it is
     forgotten first. Attributes that passes of the block moved, such as a counter, do not count.
     """
-    if not hasattr(_here, "looked_at"):
-        _here.looked_at = set()
-    looked_at: set[int] = _here.looked_at
-    key = id(network)  # nobody else's while the block holds it
-    if key in looked_at:
+    checked, key = _checked(), id(network)  # nobody else's while the block holds it
+    if key in checked:
         yield
         return
     _look(network)
-    looked_at.add(key)
+    checked.add(key)
     try:
         yield
     finally:
-        looked_at.discard(key)
+        checked.discard(key)
         with _lock:
             _states[network] = _states[network][0], _settings(network)
+
+
+def _checked() -> set[int]:
+    if not hasattr(_here, "checked"):
+        _here.checked = set()
+    checked: set[int] = _here.checked
+    return checked
 
 
 def _settings(network: nn.Module) -> int:
@@ -125,7 +129,9 @@ class Findings(Generic[Finding]):
 
     def of(self, network: nn.Module) -> "KnownOfNetwork[Finding]":
         """Return the findings about a network as it is now; none where it was changed."""
-        with unchanged(network), self._lock:
+        if id(network) not in _checked():
+            _look(network)
+        with self._lock:
             known = self._known.get(network)
             if known is None:
                 known = self._known[network] = KnownOfNetwork(self._most)

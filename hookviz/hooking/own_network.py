@@ -25,6 +25,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from hookviz.hooking import hooks
 from hookviz.hooking.edits import edited_layers
 from hookviz.hooking.modules import SharedBlock, as_written, compiled_parts
+from hookviz.hooking.network_state import unchanged
 from hookviz.types import Model
 
 
@@ -109,6 +110,7 @@ def own_network(model: Model) -> Iterator[nn.Module]:
             stack.enter_context(hooks.silenced())  # those edits are not this model's
         stack.callback(setattr, held, "model", held.model)
         held.model = model
+        stack.enter_context(unchanged(network))  # what the passes move is no change of its owner's
         stack.enter_context(_same_generators)
         stack.enter_context(replaced_tensors(network, model.replaced))
         stack.enter_context(buffers_put_back(network, by_value=model.train))

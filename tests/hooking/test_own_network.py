@@ -485,3 +485,32 @@ def test_an_attribute_that_is_set_is_noticed() -> None:
         assert list(cap) == ["conv", "conv#1", "conv#2", "last"]
         assert cap["last"].values.equal(cap["conv#2"].values)  # as (C, H, W) both
         assert not cap["last"].values.equal(before["last"].values)
+
+
+class Counts(Tiny):
+    """Counts its calls in an attribute, if it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_counting, self.calls = False, 0
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.calls += self.is_counting
+        scores: Tensor = super().forward(images)
+        return scores
+
+
+@pytest.mark.parametrize("slug", ["grad-cam", "occlusion", "channels-that-matter"])
+def test_what_a_pass_moves_is_not_looked_for_again(slug: str) -> None:
+    """As many passes as without it, as no trace is forgotten for it."""
+    passes = []
+    for is_counting in (False, True):
+        network = seeded(Counts).eval()
+        network.is_counting = is_counting
+        counted: list[None] = []
+        network.register_forward_pre_hook(lambda *_, counted=counted: counted.append(None))
+        options: dict[str, Any] = {"window": 8} if slug == "occlusion" else {"target": 1}
+        for _ in range(2):
+            hookviz.run_lens(slug, network, random_input(0), layer="conv2", **options)
+        passes.append(len(counted))
+    assert passes[0] == passes[1]
