@@ -644,8 +644,12 @@ class Capture(Mapping[str, Activation]):
             UnknownLayerError: nothing was recorded there; also a `KeyError`, so that ``in`` and
                 ``get`` work as on any mapping.
         """
-        plain = str(address).replace("_orig_mod.", "")  # as torch.compile names layers
-        activation = self._by_address.get(plain, self._by_address.get(str(ActivationKey(plain))))
+        activation = self._by_address.get(
+            address, self._by_address.get(str(ActivationKey(str(address))))
+        )
+        parts = str(address).split(".")
+        if activation is None and "_orig_mod" in parts:  # as torch.compile names layers
+            return self[".".join(part for part in parts if part != "_orig_mod")]
         if activation is None:
             raise MissingAddressError(say("captured layer"), address, self._by_address)
         return activation

@@ -132,10 +132,11 @@ def _digest(image: Any) -> str:
             return image.digest
         case bytes():
             data = image
-        case Tensor() | np.ndarray():
-            values = torch.as_tensor(image).detach().cpu().contiguous()
-            data = f"{values.dtype} {tuple(values.shape)}".encode()
-            data += values.flatten().view(torch.uint8).numpy().tobytes()
+        case Tensor() if image.layout == torch.strided and not (image.is_nested or image.is_meta):
+            values = image.detach().cpu().flatten().contiguous().view(torch.uint8)
+            data = f"{image.dtype} {tuple(image.shape)}".encode() + values.numpy().tobytes()
+        case np.ndarray() if not image.dtype.hasobject:
+            data = f"{image.dtype} {image.shape}".encode() + image.tobytes()
         case Image.Image():
             data = f"{image.mode} {image.size}".encode() + image.tobytes()
         case str() | os.PathLike() if not is_url(image):

@@ -6,6 +6,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
@@ -185,6 +186,15 @@ def test_a_run_that_goes_on_begins_at_the_share_that_is_done(
             tiny, images, "conv1", to=tmp_path / "maps", batch_size=2, progress=shares.append
         )
         assert (shares[0] > 4 / 6, shares[-1]) == (True, 1), again
+
+
+def test_what_has_no_bytes_to_compare_is_left_out_in_words(
+    tiny: hookviz.Model, tmp_path: Path
+) -> None:
+    odd = [np.array([None]), torch.rand(3, 4, 4).to_sparse(), torch.rand(3, 4, 4, device="meta")]
+    for _ in range(2):
+        stored = hookviz.stream(tiny, [*odd, random_input(0)[0]], "conv1", to=tmp_path / "maps")
+        assert list(stored.failed) == ["image 1", "image 2", "image 3"]
 
 
 def test_activations_are_not_zarr(tiny: hookviz.Model, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 import re
+from collections import OrderedDict
 from typing import Any
 
 import pytest
@@ -85,3 +86,9 @@ def test_names_of_a_compiled_or_parallel_network_are_taken(name: str) -> None:
     compiled: Any = torch.compile(network)
     cap = hookviz.capture(compiled, image)
     assert cap["_orig_mod.conv2"] is cap["conv2"]
+
+
+def test_a_name_with_the_compiler_s_in_it_stays() -> None:
+    network = nn.Sequential(OrderedDict(my_orig_mod=nn.Sequential(nn.Conv2d(3, 4, 3))))
+    cap = hookviz.capture(network, torch.rand(3, 16, 16), ["my_orig_mod.0"], logits=False)
+    assert cap["my_orig_mod.0"].layer == "my_orig_mod.0"
