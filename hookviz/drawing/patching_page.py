@@ -62,10 +62,8 @@ def heads_figure(shares: Shares, *, title: str = "") -> "Figure":
         shares: by layer, ``(heads,)``; layers may have different counts.
         title: what stands above.
     """
-    heads = max(len(each) for each in shares.values())
-    values = np.full((len(shares), heads), np.nan)
-    for row, each in zip(values, shares.values(), strict=True):
-        row[: len(each)] = each
+    values = heads_by_layer(shares)
+    heads = values.shape[1]
     top = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
     size = (max(_LEAST, 2.4 + _BAR * heads), 1.4 + _BAR * len(shares))
     figure = new_figure(figsize=size, layout="constrained")
@@ -77,6 +75,14 @@ def heads_figure(shares: Shares, *, title: str = "") -> "Figure":
     _explain(figure, [axes])
     figure.suptitle(title, fontsize=10, wrap=True)
     return figure
+
+
+def heads_by_layer(shares: Shares) -> NDArray[np.float64]:
+    """Return the shares of heads as ``(layers, heads)``, with NaN behind a layer's last head."""
+    values = np.full((len(shares), max(len(each) for each in shares.values())), np.nan)
+    for row, each in zip(values, shares.values(), strict=True):
+        row[: len(each)] = each
+    return values
 
 
 def _draw_layers(axes: "Axes", shares: Shares, direct: Shares) -> None:

@@ -16,6 +16,7 @@ from hookviz.codegen.lens_parts import batches, constant_of, constants, file_of,
 from hookviz.codegen.wording import as_maps
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel, overlay_panel
+from hookviz.drawing.patching_page import heads_by_layer
 from hookviz.errors import SettingError
 from hookviz.explaining.patching.patch import Patching, PatchRow, Shares, patch_inputs
 from hookviz.hooking.forward_pass import ProgressReporter
@@ -74,15 +75,10 @@ def run(
 
 
 def _one_array(shares: Mapping[str, Shares], by: str) -> Shares:
-    """Return the shares of one layer, or of all, with NaN behind a layer's last head."""
-    if by in ("channel", "cell"):
-        return next(iter(shares.values()))
-    if by == "layer":
-        return np.array([*shares.values()])
-    rows = np.full((len(shares), max(len(each) for each in shares.values())), np.nan)
-    for row, each in zip(rows, shares.values(), strict=True):
-        row[: len(each)] = each
-    return rows
+    """Return the shares of the one layer, or of all."""
+    if by == "head":
+        return heads_by_layer(shares)
+    return np.array([*shares.values()]) if by == "layer" else next(iter(shares.values()))
 
 
 def _other(subject: Subject, images: tuple[Any, ...]) -> tuple[str, ModelInput]:
@@ -104,7 +100,6 @@ def _other(subject: Subject, images: tuple[Any, ...]) -> tuple[str, ModelInput]:
 
 def _says(subject: Subject, found: Patching, target: int, name: str) -> str:
     best = found.table(1)[0]
-    place = ", ".join(map(str, best.part))
     return say(
         "The score of {label} is {low} on this image and {high} on {other}. {part} of the other "
         "image brings {share:.0f}% of the difference, more than any other part here.",
@@ -112,7 +107,7 @@ def _says(subject: Subject, found: Patching, target: int, name: str) -> str:
         low=number(found.corrupted),
         high=number(found.clean),
         other=name,
-        part=f"{best.layer} [{place}]" if place else best.layer,
+        part=_part_name(best),
         share=100 * best.share,
     )
 
@@ -136,7 +131,8 @@ def _bars(found: Patching) -> list[Panel]:
     rows = found.table()
     if found.by != "layer":
         rows = tuple(sorted(rows, key=lambda row: -abs(row.share))[:_CHART])
-    names = tuple(_part_name(row, found.by) for row in rows)
+    is_of_one = found.by in ("channel", "cell")
+    names = tuple(_place(row) if is_of_one else _part_name(row) for row in rows)
     chart = ChartPanel(
         say("Share of the difference"),
         names,
@@ -155,11 +151,12 @@ def _bars(found: Patching) -> list[Panel]:
     return [chart, TablePanel(say("In numbers"), (first, *_HEAD), table)]
 
 
-def _part_name(row: PatchRow, by: str) -> str:
-    place = ", ".join(map(str, row.part))
-    if by == "layer":
-        return row.layer
-    return f"{row.layer} [{place}]" if by == "head" else place
+def _place(row: PatchRow) -> str:
+    return ", ".join(map(str, row.part))
+
+
+def _part_name(row: PatchRow) -> str:
+    return f"{row.layer} [{_place(row)}]" if row.part else row.layer
 
 
 def _scale_says() -> str:
