@@ -20,7 +20,9 @@ from hookviz.capturing.recorded_pass import (
     Recording,
     answer_for,
     check_labels,
+    first_look,
     maker_of,
+    recording_of,
     run,
 )
 from hookviz.capturing.storage import HOST, Storage
@@ -182,8 +184,10 @@ def capture(
         )
     model_input = _prepared(model, image, size=size, whole=whole, detach=detach)
     cache = cache if storage == HOST else None
+    is_plain = cache is None and progress is None and detach and not inputs
+    look = first_look(model, layers) if is_plain else None
     with unchanged(model.network):
-        seen = input_trace(model, model_input)
+        seen = input_trace(model, model_input, look)
         wanted = wanted_layers(model, seen, layers)
         entries = (
             _CacheEntries(cache, (model.name, model.cache_key, model_input.digest))
@@ -192,6 +196,14 @@ def capture(
         )
         recording = entries.look_up(wanted, logits=logits) if entries and not inputs else None
         passes = 0
+        if look is not None and look.has(wanted):
+            recording = recording_of(
+                *(model, model_input, seen, wanted),
+                output=look.output,
+                records=look.recorder.records,
+                storage=storage,
+            )
+            passes = 1
         if recording is None:
             record = entries.worth_keeping(seen, wanted) if entries and not inputs else wanted
             early = not logits

@@ -14,7 +14,13 @@ from torch import Tensor, nn
 from hookviz.capturing import layers
 from hookviz.capturing.axes import arranged, laid_out, needs_passes, refolded
 from hookviz.capturing.returned_call import CallTables, ReturnedCall, Shape, described
-from hookviz.capturing.watched_pass import FunctionTrace, WatchedPass, function_trace, watch
+from hookviz.capturing.watched_pass import (
+    FirstLook,
+    FunctionTrace,
+    WatchedPass,
+    function_trace,
+    watch,
+)
 from hookviz.errors import ModelError
 from hookviz.hooking.channels_last import original
 from hookviz.hooking.device import numbers
@@ -392,8 +398,8 @@ def _arrange(
         return arranged(replace(model, network=own), shape, calls)
 
 
-def input_trace(model: Model, model_input: ModelInput) -> LayerTrace:
-    """Trace a pass over this very input.
+def input_trace(model: Model, model_input: ModelInput, look: FirstLook | None = None) -> LayerTrace:
+    """Trace a pass over this very input; where one runs for it, `look` records of it.
 
     Of the catalog's networks it is `layer_trace` of the input's shape, but where a path may depend
     on values: that is run once on the input itself. So is a network of one's own, whose trace
@@ -418,7 +424,7 @@ def input_trace(model: Model, model_input: ModelInput) -> LayerTrace:
         with suppress(ModelError):  # where only zeros fail, the input still may not
             general = layer_trace(model, shape)
     elif len(images) == 1:
-        trace = _traced(model, shape, _watched(model, images))
+        trace = _traced(model, shape, _watched(model, images, look))
         return known.keep(by_shape if trace.is_static else by_input, trace)
     elif general is None:
         with suppress(ModelError):  # it may take no single image
@@ -430,10 +436,10 @@ def input_trace(model: Model, model_input: ModelInput) -> LayerTrace:
     return known.keep(by_input, LayerTrace(network, _watched(model, images), arrange))
 
 
-def _watched(model: Model, images: Tensor) -> WatchedPass:
+def _watched(model: Model, images: Tensor, look: FirstLook | None = None) -> WatchedPass:
     with numbers(), private_replica(model) as replica:
         find_dtype(replica, tuple(images.shape[1:]))
-        return watch(replica, images, lambda given: forward_pass(model, replica, given))
+        return watch(replica, images, lambda given: forward_pass(model, replica, given), look)
 
 
 def _arrange_as(general: LayerTrace, calls: _Calls) -> _Calls:

@@ -1,7 +1,7 @@
 """Run one pass that records what the wanted layers are given and put out, and read its answer."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 from weakref import ref
@@ -10,17 +10,19 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.capturing.layer_trace import LayerTrace
-from hookviz.capturing.layers import quiet_names
+from hookviz.capturing.layers import conv_names, quiet_names
 from hookviz.capturing.layouts import is_unbatched
 from hookviz.capturing.storage import HOST, Storage
 from hookviz.capturing.unsupported_outputs import meta_output_error
-from hookviz.errors import ModelError
+from hookviz.capturing.watched_pass import FirstLook
+from hookviz.errors import HookVizError, ModelError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.hooking.function_calls import observe_functions
 from hookviz.hooking.modules import named_modules
 from hookviz.hooking.network_state import is_shared
 from hookviz.hooking.recorder import Recorded, Recorder
+from hookviz.hooking.selection import Layers, select
 from hookviz.language.saying import say
 from hookviz.outputs.answer import Answer, Reading, Scores
 from hookviz.outputs.declaration import EMBEDDING
@@ -105,32 +107,79 @@ def run(
         detach=storage.detach,
     )
     output = _forward(model, model_input, watch)
+    return recording_of(
+        *(model, model_input, seen, needed or names),
+        output=output,
+        records=watch.recorder.records,
+        given=watch.inputs.records,
+        whole=whole,
+        storage=storage,
+    )
+
+
+def first_look(model: Model, layers: Layers) -> FirstLook | None:
+    """Return what a pass that traces a network is to record, where one is made for `layers`.
+
+    None where the names of the layers are not known before a pass, or the pass has to be another
+    one: of the catalog's networks it has no data, and none is traced with edits.
+    """
+    if is_shared(model.network) or model.edits:
+        return None
+    if layers is None:
+        return FirstLook(conv_names(model.network))
+    with suppress(HookVizError):  # which is told by the trace, that knows the functions too
+        return FirstLook(frozenset(select(model, layers)))
+    return None
+
+
+def recording_of(
+    model: Model,
+    model_input: ModelInput,
+    seen: LayerTrace,
+    needed: tuple[str, ...],
+    *,
+    output: Any,
+    records: Sequence[Recorded],
+    given: Sequence[Recorded] = (),
+    whole: bool = False,
+    storage: Storage = HOST,
+) -> Recording:
+    """Return what hooks recorded of a pass, and its answer.
+
+    It is nothing without the layers in `needed`. `output` is the network's, None where the pass was
+    ended before; `records` what layers put out, `given` what they took; the rest as `run` has it.
+
+    Raises:
+        ModelError: a layer puts out no numbers.
+    """
+    every, records = records, [each for each in records if not each.tensor.is_meta]
     by_layer: dict[str, tuple[Activation, ...]] = {}
-    records = [record for record in watch.recorder.records if not record.tensor.is_meta]
-    given = watch.inputs.records
     values = storage.keep(record.tensor for record in (*records, *given))
     for record, kept in zip(records, values, strict=False):
         part = _activation(seen, record.address, kept, whole=whole)
         by_layer[part.layer] = (*by_layer.get(part.layer, ()), part)
     calls = tuple(dict.fromkeys((each.address.layer, each.address.call) for each in records))
-    missing = next((name for name in needed or names if name not in by_layer), None)
+    missing = next((name for name in needed if name not in by_layer), None)
     if missing is not None:
-        on_meta = any(record.address.layer == missing for record in watch.recorder.records)
+        on_meta = any(record.address.layer == missing for record in every)
         raise _nothing_to_look_at(model, seen, missing, on_meta=on_meta)
     taken = tuple(_taken(model, seen, given, values[len(records) :], whole=whole))
     if output is None:
         return Recording(by_layer, None, complete=False, inputs=taken, calls=calls)
-    images = len(model_input.tensor)
-    labels = len(model.categories)
+    scores, lack = _scores_of(model, model_input, output)
+    return Recording(by_layer, scores, complete=True, unanswered=lack, inputs=taken, calls=calls)
+
+
+def _scores_of(model: Model, model_input: ModelInput, output: Any) -> tuple[Scores | None, str]:
+    """Return the scores in what a network put out, or why it has none."""
+    images, labels = len(model_input.tensor), len(model.categories)
     *_, height, width = (1, *model_input.tensor.shape)
     scores = read_scores(model.output, output, images, labels, size=(height, width))
     if scores is None:
-        lack = no_scores(model.title, output, images)
-        return Recording(by_layer, None, complete=True, unanswered=lack, inputs=taken, calls=calls)
+        return None, no_scores(model.title, output, images)
     areas = None if scores.areas is None else HOST.keep([scores.areas])[0]
     [rows] = HOST.keep([scores.values])
-    scores = scores._replace(values=rows, areas=areas)
-    return Recording(by_layer, scores, complete=True, inputs=taken, calls=calls)
+    return scores._replace(values=rows, areas=areas), ""
 
 
 def activation_of(seen: LayerTrace, record: Recorded) -> Activation | None:

@@ -7,7 +7,7 @@ names that `hookviz.hooking.function_calls` gives them.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -103,8 +103,35 @@ class WatchedPass:
     functions: tuple[FunctionCall, ...] = ()
 
 
+@dataclass(eq=False, slots=True)
+class FirstLook:
+    """What a pass that is watched records beside, so that a first look takes no other pass.
+
+    Attributes:
+        layers: whose outputs it records.
+        recorder: has copies of them.
+        output: what the network put out.
+        has_run: whether there was a pass.
+    """
+
+    layers: frozenset[str]
+    recorder: Recorder = field(init=False)
+    output: Any = None
+    has_run: bool = False
+
+    def __post_init__(self) -> None:
+        self.recorder = Recorder(self.layers)
+
+    def has(self, layers: Iterable[str]) -> bool:
+        """Return whether it recorded all of these, if they ran."""
+        return self.has_run and self.layers.issuperset(layers)
+
+
 def watch(
-    network: nn.Module, images: Tensor, run: Callable[[Tensor], Any] | None = None
+    network: nn.Module,
+    images: Tensor,
+    run: Callable[[Tensor], Any] | None = None,
+    look: FirstLook | None = None,
 ) -> WatchedPass:
     """Watch a pass over `images`, or what `run` makes of them with hooks on the network."""
     modules = dict(named_modules(network))
@@ -125,6 +152,8 @@ def watch(
     def see(call: hooks.Call) -> None:
         with not_followed():
             recorder.see(call)
+            if look is not None and call.layer in look.layers:
+                look.recorder.see(call)
             seen.append(returned_call(call, modules[call.layer], layouts))
             if outputs.passes_on(call.output):
                 passed_on.add(len(seen) - 1)
@@ -137,6 +166,8 @@ def watch(
         hooks.within_a_pass(),
     ):
         output = (run or network)(images)
+    if look is not None:
+        look.output, look.has_run = output, True
     scores = output.shape[1] if isinstance(output, Tensor) and output.ndim == 2 else 0
     return WatchedPass(
         tuple(seen),
