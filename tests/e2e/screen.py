@@ -56,7 +56,7 @@ _RESTS = """() => {
   const app = document.querySelector("[data-testid=stApp]");
   const {asked, patience, heard} = window.hvLine ?? {asked: 0, patience: 0, heard: 1};
   const now = performance.now();
-  const rests = app !== null && app.dataset.testScriptState !== "running"
+  const rests = app !== null && !["initial", "running"].includes(app.dataset.testScriptState)
     && (heard > asked || now - asked > patience) && now - asked > 60 && !window.hvQuestions
     && document.querySelector("[data-stale=true], [data-testid=stSkeleton]") === null
     && !document.getAnimations().some((each) => each.playState === "running"
