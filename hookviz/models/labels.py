@@ -1,20 +1,32 @@
 """Read a person's file of class names, in any of the forms that such files have."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from hookviz import shallow_json
 from hookviz.errors import WeightsError, shorten
 from hookviz.language.saying import say
 from hookviz.paths import fault_of, path_of
+from hookviz.reader import wall
+
+if TYPE_CHECKING:
+    from mmap import mmap
+
+    from hookviz.reader.answer_file import AnswerWriter
 
 _MOST_LABELS = 4_000_000  # bytes of a file of labels; ImageNet-21K's takes 0.5 MB
+_MOST_READ = 8 * _MOST_LABELS  # bytes that they are read as: 1e15 becomes eighteen signs
+_MEMORY, _SECONDS = 512 * 1024 * 1024, 10  # that a file of that size may take behind the wall
 
 
 def read_labels(source: Path | bytes, name: str = "") -> tuple[str, ...]:
     """Read a label per class, in the order of the network's outputs.
+
+    Bytes that somebody sends are read behind the wall where it is up.
 
     Args:
         source: a text file with a label per line (a number that counts them, or a synset's code,
@@ -26,8 +38,28 @@ def read_labels(source: Path | bytes, name: str = "") -> tuple[str, ...]:
         WeightsError: it can't be read, or its numbers are not 0, 1, 2 and so on.
     """
     name = shorten(name or (source.name if isinstance(source, Path) else say("the file of labels")))
-    source = path_of(source) if isinstance(source, Path) else source
-    text = _text(source, name)
+    if isinstance(source, Path):
+        return _read(_bytes(path_of(source), name), name)
+    if not wall.is_up():
+        return _read(source, name)
+    answer = wall.read("labels", source, {"name": name}, memory=_MEMORY, seconds=_SECONDS)
+    lines = answer.arrays.get("lines")
+    if lines is None or lines.dtype != "uint8" or lines.size > _MOST_READ:
+        raise WeightsError(wall.crashed(name))
+    return tuple(lines.tobytes().decode(errors="replace").split("\n"))
+
+
+def read_behind(
+    data: "mmap | bytes", options: Mapping[str, Any], answer: "AnswerWriter"
+) -> Mapping[str, Any]:
+    """Read a file of labels and answer them a line each; the job that is run behind the wall."""
+    labels = _read(bytes(data), options["name"])
+    answer.write("lines", np.frombuffer("\n".join(labels).encode(), np.uint8))
+    return {}
+
+
+def _read(data: bytes, name: str) -> tuple[str, ...]:
+    text = _text(data, name)
     labels: Iterable[Any]
     try:
         content = shallow_json.parse(text)
@@ -49,27 +81,26 @@ def read_labels(source: Path | bytes, name: str = "") -> tuple[str, ...]:
     return tidy
 
 
-def _text(source: Path | bytes, name: str) -> str:
+def _bytes(source: Path, name: str) -> bytes:
     try:
-        if isinstance(source, bytes):
-            data = source
-        else:
-            if fault := fault_of(source):
-                raise WeightsError(
-                    say(
-                        "{name} can't be read: it is {fault}. Labels come from a text file or "
-                        "JSON.",
-                        name=name,
-                        fault=fault,
-                    )
+        if fault := fault_of(source):
+            raise WeightsError(
+                say(
+                    "{name} can't be read: it is {fault}. Labels come from a text file or JSON.",
+                    name=name,
+                    fault=fault,
                 )
-            with source.open("rb") as stream:
-                data = stream.read(_MOST_LABELS + 1)
+            )
+        with source.open("rb") as stream:
+            return stream.read(_MOST_LABELS + 1)
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
         reason = getattr(error, "strerror", None) or str(error)
         raise WeightsError(
             say("{name} can't be read: {reason}.", name=name, reason=reason)
         ) from error
+
+
+def _text(data: bytes, name: str) -> str:
     if len(data) > _MOST_LABELS:
         raise WeightsError(
             say(

@@ -52,6 +52,7 @@ JOBS: dict[str, Job] = {
     "nothing": Job("hookviz.reader.fork_server:read_nothing", HookVizError),
     "image": Job("hookviz.images.confined:read_image", ImageError),
     "frames": Job("hookviz.images.confined:read_frames", ImageError),
+    "labels": Job("hookviz.models.labels:read_behind", WeightsError),
     "pickles": Job("hookviz.models.checkpoints.guards:follow_pickles", WeightsError),
 }
 

@@ -1,11 +1,13 @@
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import hookviz
 from hookviz.models.labels import read_labels
+from hookviz.reader import wall
 
 
 @pytest.mark.parametrize(
@@ -105,3 +107,30 @@ def test_lines_of_spaces_take_no_time() -> None:
     labels = read_labels("\n".join(lines).encode())
     assert labels[0] == "x"
     assert len(labels) == 3
+
+
+@pytest.fixture
+def behind_the_wall() -> Iterator[None]:
+    wall.put_up()
+    assert wall.is_up()
+    yield
+    wall.take_down()
+
+
+@pytest.mark.usefixtures("behind_the_wall")
+def test_what_is_sent_is_read_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hookviz.models.labels._read", None)  # of this process
+    kinds = (
+        b"0 cat\n1 \n2 barn owl",
+        json.dumps([1e15] * 200_000).encode(),
+        "喵\n\n汪".encode("utf-16"),
+    )
+    assert [read_labels(each, "up.txt")[::2] for each in kinds] == [
+        ("0 cat", "2 barn owl"),
+        ("1000000000000000.0",) * 100_000,
+        ("喵", "汪"),
+    ]
+    with pytest.raises(hookviz.WeightsError, match=r"^up\.json is no JSON: "):
+        read_labels(b'["cat"', "up.json")
+    with pytest.raises(hookviz.WeightsError, match="larger than 4,000,000 bytes"):
+        read_labels(b"a\n" * 2_000_001, "up.txt")
