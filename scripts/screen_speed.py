@@ -11,29 +11,34 @@ from scripts.servers import serve
 
 _SWITCHES = 9
 
+_FIND = f"const find = () => {FIND_STAGE.strip()};"
+
 # Presses a key and resolves with the milliseconds until another picture has been painted.
-_SWITCH = """([find, key]) => new Promise((resolve) => {
-  const before = eval(find).dataset.painted;
+_SWITCH = """(key) => new Promise((resolve) => {
+  FIND
+  const before = find().dataset.painted;
   const started = performance.now();
   const code = "Key" + key.toUpperCase();
   document.body.dispatchEvent(
     new KeyboardEvent("keydown", { key, code, keyCode: code.charCodeAt(3), bubbles: true }),
   );
   const look = () => {
-    if (eval(find).dataset.painted !== before)
+    const painted = find()?.dataset.painted; // no stage while the next layer's is made
+    if (painted && painted !== before)
       requestAnimationFrame(() => resolve(performance.now() - started));
     else requestAnimationFrame(look);
   };
   look();
-})"""
+})""".replace("FIND", _FIND)
 
 # Clicks a tile and resolves with the milliseconds until its map and its sum are on the screen.
-_PICK = """([find, channel, x, y]) => new Promise((resolve) => {
+_PICK = """([channel, x, y]) => new Promise((resolve) => {
+  FIND
   const roots = () => [...document.querySelectorAll("*")].map((e) => e.shadowRoot).filter(Boolean);
   const sum = () => roots().map((root) => root.querySelector(".why h4")).find(Boolean)?.textContent;
   const before = sum();
   const started = performance.now();
-  eval(find).dispatchEvent(new MouseEvent("click", { clientX: x, clientY: y }));
+  find().dispatchEvent(new MouseEvent("click", { clientX: x, clientY: y }));
   const look = () => {
     const map = roots().some((root) =>
       root.querySelector(`.single [aria-label^="The map of channel ${channel}:"]`));
@@ -42,7 +47,7 @@ _PICK = """([find, channel, x, y]) => new Promise((resolve) => {
     else requestAnimationFrame(look);
   };
   look();
-})"""
+})""".replace("FIND", _FIND)
 
 # Clicks another cell of the large map and resolves with the milliseconds until its value is read
 # out and its frame is there, on the map and on the photograph.
@@ -111,7 +116,7 @@ def _switches(page: Page) -> float:
     taken: list[float] = []
     for key in ("npn" * _SWITCHES)[:_SWITCHES]:
         page.wait_for_timeout(400)  # a person looks before pressing on
-        taken.append(float(page.evaluate(_SWITCH, [FIND_STAGE, key])) / 1000)
+        taken.append(float(page.evaluate(_SWITCH, key)) / 1000)
     return statistics.median(taken)
 
 
@@ -121,7 +126,7 @@ def _picks(page: Page) -> float:
     for channel in range(9):
         box = lie.box(channel)
         page.wait_for_timeout(400)
-        found = page.evaluate(_PICK, [FIND_STAGE, channel, box["x"] + 9.0, box["y"] + 20.0])
+        found = page.evaluate(_PICK, [channel, box["x"] + 9.0, box["y"] + 20.0])
         taken.append(float(found) / 1000)
     return statistics.median(taken[1:])  # the first one builds what the later ones keep
 

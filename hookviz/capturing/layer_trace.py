@@ -195,7 +195,7 @@ class LayerTrace:
         calls: how often each module runs, containers included, by name in order of first return.
         leaf_calls: how often each module without parts runs.
         nbytes: float32 bytes of everything that each module puts out in one pass.
-        overwritten: modules whose output something writes into later in the pass, such as an
+        overwritten: modules of the catalog's whose output something writes into later, such as an
             in-place ReLU; what a hook holds of them has to be copied at once.
         sequence: the module of every call, in order of return.
         passed_on: of these the turns whose call returned what the one before it did, as it was.
@@ -375,7 +375,8 @@ def layer_trace(model: Model, shape: tuple[int, ...]) -> LayerTrace:
     if trace is not None:
         return trace
     with numbers():
-        watched = pass_without_data(model, shape, watch)
+        follow = partial(watch, notes_writes=is_shared(network))
+        watched = pass_without_data(model, shape, follow)
     return known.keep(key, _traced(model, shape, watched))
 
 
@@ -439,7 +440,8 @@ def input_trace(model: Model, model_input: ModelInput, look: FirstLook | None = 
 def _watched(model: Model, images: Tensor, look: FirstLook | None = None) -> WatchedPass:
     with numbers(), private_replica(model) as replica:
         find_dtype(replica, tuple(images.shape[1:]))
-        return watch(replica, images, lambda given: forward_pass(model, replica, given), look)
+        run = partial(forward_pass, model, replica)
+        return watch(replica, images, run, look, notes_writes=is_shared(model.network))
 
 
 def _arrange_as(general: LayerTrace, calls: _Calls) -> _Calls:

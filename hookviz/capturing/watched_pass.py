@@ -132,8 +132,13 @@ def watch(
     images: Tensor,
     run: Callable[[Tensor], Any] | None = None,
     look: FirstLook | None = None,
+    *,
+    notes_writes: bool = True,
 ) -> WatchedPass:
-    """Watch a pass over `images`, or what `run` makes of them with hooks on the network."""
+    """Watch a pass over `images`, or what `run` makes of them with hooks on the network.
+
+    With `notes_writes` all outputs are in memory to the end, to see which are written over.
+    """
     modules = dict(named_modules(network))
     modules.pop("")
     seen: list[ReturnedCall] = []
@@ -146,12 +151,14 @@ def watch(
     has_torch_attention = any(isinstance(each, _TORCH_ATTENTION) for each in modules.values())
 
     def see_function(call: hooks.Call) -> None:
-        recorder.see(call)
+        if notes_writes:
+            recorder.see(call)
         functions.append(_seen_function(call, len(seen), layouts))
 
     def see(call: hooks.Call) -> None:
         with not_followed():
-            recorder.see(call)
+            if notes_writes:
+                recorder.see(call)
             if look is not None and call.layer in look.layers:
                 look.recorder.see(call)
             seen.append(returned_call(call, modules[call.layer], layouts))
