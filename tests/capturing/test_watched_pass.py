@@ -81,6 +81,28 @@ def test_a_pass_that_reads_no_value_is_static(name: str, *, attends: bool) -> No
         assert watch(network, IMAGES).is_static == (name in KEEPS)
 
 
+def test_each_image_goes_its_own_way_in_inference_mode() -> None:
+    class Chooses(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.light, self.dark = nn.Conv2d(3, 3, 1), nn.Conv2d(3, 3, 1)
+
+        def forward(self, images: Tensor) -> Any:
+            with torch.inference_mode():
+                return (self.light if images.mean() > 0 else self.dark)(images)
+
+    network = seeded(Chooses).eval()
+    ways = [list(hookviz.capture(network, each)) for each in (IMAGES.abs(), -IMAGES.abs())]
+    assert ways == [["light"], ["dark"]]
+
+
+@pytest.mark.parametrize("name", READS)
+def test_what_reads_a_value_in_inference_mode_is_not_static(name: str) -> None:
+    network = seeded(lambda: _Does(torch.inference_mode()(READS[name]))).eval()
+    with torch.no_grad():
+        assert not watch(network, IMAGES).is_static
+
+
 @pytest.mark.parametrize("name", EXPORTS)
 def test_values_that_are_handed_out_are_read(name: str) -> None:
     network = seeded(lambda: _Does(EXPORTS[name]))
