@@ -10,7 +10,9 @@ import os
 import platform
 import sys
 import threading
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -70,25 +72,59 @@ class Answer:
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False)
 
 
+def _unnamed() -> str:
+    return ""
+
+
 @dataclass(slots=True)
 class _State:
-    """How many want the wall up, and its server."""
+    """How many want the wall up, its server, and how to tell who asks."""
 
     users: int = 0
     server: "ServerProcess | None" = None
+    asker: Callable[[], str] = _unnamed
 
 
 _state, _lock = _State(), threading.Lock()
-_at_once = threading.BoundedSemaphore(8)  # files that are read; others wait
 
 
-def put_up() -> None:
+class _Readers:
+    """Readers that work at once, at most half of them for one asker; whoever comes then waits."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._changed = most, threading.Condition()
+        self._busy = Counter[str]()
+
+    @contextmanager
+    def one(self, asker: str) -> Iterator[None]:
+        """Wait for a reader, and have it for the block."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._has_one_for(asker))
+            self._busy[asker] += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._busy[asker] -= 1
+                self._busy += Counter()  # drops those with none
+                self._changed.notify_all()
+
+    def _has_one_for(self, asker: str) -> bool:
+        return self._busy.total() < self._most and self._busy[asker] < self._most // 2
+
+
+_readers = _Readers(8)
+
+
+def put_up(asker: Callable[[], str] | None = None) -> None:
     """Put the wall up, for the whole process; as often as it is put up it has to be taken down.
 
-    Where the system lacks the means, files go on to be read in this process.
+    Where the system lacks the means, files go on to be read in this process. `asker` returns for
+    whom a file is read, such as an address, which has half of the readers at most.
     """
     with _lock:
         _state.users += 1
+        _state.asker = asker or _state.asker
         if _state.server is None and _is_possible():
             _state.server = _tried(_start())
 
@@ -126,7 +162,7 @@ def read(
     """
     request = _request(job, options, memory, seconds)
     kind, name = JOBS[job].error, str(options.get("name", "file"))
-    with _at_once:
+    with _readers.one(_state.asker()):
         ended = _ended(request, data)
     if ended is None:
         raise kind(say("{file} can't be read at the moment. Try again.", file=quoted(name)))

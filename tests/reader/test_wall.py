@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -54,6 +55,30 @@ def test_arrays_come_back_read_only_to_many_threads(up: None) -> None:
 def test_the_end_of_a_reader_is_a_sentence(up: None, job: str, said: str) -> None:
     with pytest.raises(ImageError, match=rf"^'a\.png' .*{said}"):
         read(job)
+
+
+def test_nobody_has_more_than_half_of_the_readers(up: None) -> None:
+    asking = threading.local()
+
+    def read_for(asker: str, job: str) -> float:
+        asking.name = asker
+        begun = time.monotonic()
+        with contextlib.suppress(ImageError):
+            read(job)
+        return time.monotonic() - begun
+
+    wall.put_up(lambda: getattr(asking, "name", ""))
+    try:
+        with ThreadPoolExecutor(9) as pool:
+            hung = [pool.submit(read_for, "one", "hang") for _ in range(8)]
+            time.sleep(0.3)
+            other = pool.submit(read_for, "other", "escape").result()
+            assert not any(each.done() for each in hung)
+        assert other < min(each.result() for each in hung)
+    finally:
+        wall.put_up(lambda: "")
+        wall.take_down()
+        wall.take_down()
 
 
 def test_a_server_that_died_is_started_anew(up: None) -> None:

@@ -139,12 +139,13 @@ class UploadLimits:
     def _refusal_of_all(self, session: str, size: int) -> str:
         """Return why the server or the session's address has no room; empty where both have."""
         address, most = self._address_of[session], _most_of_all()
-        every = own = size
+        every = size + self._by_address.total()  # what others announce holds nobody up
+        own = size
         for each, other in [*self._address_of.items()]:
-            nbytes = sum(streamlit_internals.uploaded_file_sizes(each)) + self._bytes[each]
-            every += nbytes
-            own += nbytes if other == address else 0
-            if not nbytes and each != session:  # it has left
+            there = sum(streamlit_internals.uploaded_file_sizes(each))
+            every += there
+            own += there + self._bytes[each] if other == address else 0
+            if not there and not self._files[each] and each != session:  # it has left
                 del self._address_of[each]
         if own <= most // 2 and every <= most:
             return ""

@@ -17,6 +17,7 @@ import streamlit as st
 from starlette.types import Scope
 
 from hookviz.settings import is_own_address, networks, settings
+from hookviz.ui.streamlit_internals import session_id
 
 _Address = IPv4Address | IPv6Address
 
@@ -40,6 +41,11 @@ def page_address() -> str:
     # Streamlit names no address of this machine itself, where a proxy may be.
     forwarded = st.context.headers.get_all("X-Forwarded-For")
     return _address(st.context.ip_address or "127.0.0.1", ",".join(forwarded))
+
+
+def asking_address() -> str:
+    """Return the `page_address` of the session whose run this thread carries out, or nothing."""
+    return "" if session_id() is None else page_address()
 
 
 def _address(peer: str, forwarded: str) -> str:

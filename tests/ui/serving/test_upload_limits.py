@@ -112,6 +112,47 @@ def test_the_sessions_of_an_address_and_of_all_have_so_many_bytes(
     assert statuses[-1] == 200
 
 
+def test_who_announces_much_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upload_limits, "_most_of_all", lambda: 100)
+    monkeypatch.setattr(streamlit_internals, "uploaded_file_sizes", lambda _session: [])
+    monkeypatch.setattr(streamlit_internals, "is_session_active", lambda _session: False)
+    arrived = list[str]()
+
+    async def uploads() -> None:
+        ends = asyncio.Event()
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            arrived.append(scope["path"].split("/")[-2])
+            await ends.wait()
+
+        limits = UploadLimits(app)
+
+        async def upload(session: str, address: str, size: int) -> None:
+            scope: Scope = {"type": "http", "method": "PUT", "client": (address, 1)}
+            scope["path"] = f"{streamlit_internals.UPLOAD_PATH}/{session}/file"
+            scope["headers"] = [(b"content-length", str(size).encode())]
+            await limits(scope, never, ignored)
+
+        async with asyncio.TaskGroup() as group:
+            for number in range(3):
+                group.create_task(upload(f"other-{number}", f"192.0.2.{number}", 45))
+            group.create_task(upload("mine", "203.0.113.1", 20))
+            group.create_task(upload("mine too", "203.0.113.1", 31))  # one's own are counted
+            await asyncio.sleep(0.05)
+            ends.set()
+
+    in_a_loop_of_its_own(uploads())
+    assert arrived == ["other-0", "other-1", "other-2", "mine"]
+
+
+async def never() -> Message:
+    raise AssertionError("nothing has come")
+
+
+async def ignored(_message: Message) -> None:
+    return None
+
+
 def test_what_is_no_upload_passes() -> None:
     assert answered(None, method="DELETE") is None
 
