@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from hookviz.errors import SettingError, UnknownNameError
 from hookviz.language.saying import say
-from hookviz.models.networks import same_random_numbers
+from hookviz.models.architectures import same_random_numbers
 from hookviz.settings import ASSETS
 
 FOLDER = ASSETS / "lessons" / "code"

@@ -1,6 +1,8 @@
 """Build the architecture of a catalog name, and answer what belongs to it by itself."""
 
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -12,6 +14,8 @@ from torch import Tensor, nn
 from hookviz.hooking.torch_functions import EveryFunction
 from hookviz.models.catalog import source_of
 from hookviz.types import Preprocess
+
+_seeding = threading.RLock()  # torch has one generator; one builder at a time may seed it
 
 
 def is_borrowed(name: str) -> bool:
@@ -27,7 +31,23 @@ def spec_classes(name: str) -> int:
 def classes_of(name: str, network: nn.Module) -> int:
     """Return the number of classes of a catalog model as it was built; 0 for a backbone."""
     head = class_keys(name)
-    return len(network.state_dict()[head[0]]) if head else 0
+    return classes_in(name, head[0], len(network.state_dict()[head[0]])) if head else 0
+
+
+def classes_in(name: str, key: str, rows: int) -> int:
+    """Return how many classes a last layer with that number of rows tells apart; 0 if none has it.
+
+    Some detectors have a row for each class at each of their anchors.
+
+    Args:
+        name: the model's in the catalog.
+        key: of the layer's weight or bias, one of `class_keys`.
+        rows: of that tensor.
+    """
+    classes = spec_classes(name)
+    own, next_one = (len(outline(name, count)[key]) for count in (classes, classes + 1))
+    more, rest = divmod(rows - own, max(1, next_one - own))
+    return 0 if rest else max(0, classes + more)
 
 
 def has_training_heads(name: str) -> bool:
@@ -45,6 +65,14 @@ def preprocess(name: str) -> Preprocess | Callable[[Image.Image], Tensor]:
     return source_of(name).preprocess(name)
 
 
+@contextmanager
+def same_random_numbers() -> Iterator[None]:
+    """Draw the same random numbers in every such block, and disturb nobody else's generator."""
+    with _seeding, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield
+
+
 def build(name: str, classes: int, *, training_heads: bool) -> nn.Module:
     """Build an untrained network, with its auxiliary heads for training where asked for."""
     source = source_of(name)
@@ -58,11 +86,12 @@ def build_without_memory(name: str, classes: int, *, training_heads: bool = Fals
     It takes neither memory nor random numbers, which a large network takes seconds to draw; but
     for one that runs a part of itself while it is built, as torchvision's SSDlite does.
     """
-    try:
-        with _WithoutMemory():
-            return build(name, classes, training_heads=training_heads)
-    except RuntimeError:
-        return build(name, classes, training_heads=training_heads).to("meta")
+    with same_random_numbers():
+        try:
+            with _WithoutMemory():
+                return build(name, classes, training_heads=training_heads)
+        except RuntimeError:
+            return build(name, classes, training_heads=training_heads).to("meta")
 
 
 def drop_training_heads(network: nn.Module) -> None:

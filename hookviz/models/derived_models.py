@@ -190,7 +190,7 @@ def _drawn_again(model: Model) -> dict[str, Tensor]:
     with (
         private_replica(model) as network,
         replaced_tensors(network, copies),
-        networks.same_random_numbers(),
+        architectures.same_random_numbers(),
     ):
         for module in network.modules():
             reset = getattr(module, "reset_parameters", None)

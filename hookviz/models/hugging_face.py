@@ -17,7 +17,7 @@ from torch import nn
 from hookviz.errors import ModelError, WeightsError, shorten
 from hookviz.hooking.failing_call import first_line
 from hookviz.language.saying import say
-from hookviz.models.networks import same_random_numbers
+from hookviz.models.architectures import same_random_numbers
 from hookviz.types import ModelSpec
 
 PREFIX = "hf:"

@@ -5,10 +5,8 @@ fits better.
 """
 
 import re
-import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +15,7 @@ from hookviz.errors import ModelError, WeightsError, shorten
 from hookviz.language.saying import joined, say, sentences
 from hookviz.machine.memory import MEGABYTE
 from hookviz.models import architectures, catalog
-from hookviz.models.architectures import is_borrowed, spec_classes
+from hookviz.models.architectures import is_borrowed, same_random_numbers, spec_classes
 from hookviz.models.state_dict_keys import Faults, match
 from hookviz.settings import settings
 from hookviz.types import ModelSpec
@@ -25,17 +23,8 @@ from hookviz.wording import memory_size
 
 _FLOAT = 4  # bytes of a float32
 
-_seeding = threading.Lock()  # torch has one generator; one builder at a time may seed it
 _NEAREST = 8  # architectures of about the same size that such a state dict is matched to
 _ALIKE = 0.9  # share of an architecture's names and shapes that makes it worth a mention
-
-
-@contextmanager
-def same_random_numbers() -> Iterator[None]:
-    """Draw the same random numbers in every such block, and disturb nobody else's generator."""
-    with _seeding, torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        yield
 
 
 def with_random_weights(spec: ModelSpec, classes: int | None = None) -> nn.Module:
@@ -82,7 +71,8 @@ def with_weights(spec: ModelSpec, state_dict: Mapping[str, Tensor], source: str)
     empty = network.state_dict()
     if any(name not in empty for name, _ in network.named_buffers()):
         # No file has these buffers, such as an index of relative positions: they are computed.
-        network = architectures.build(spec.name, matched.classes, training_heads=False)
+        with same_random_numbers():
+            network = architectures.build(spec.name, matched.classes, training_heads=False)
     else:
         # As `to_empty`, whose empty_like of a meta tensor imports sympy.
         network._apply(  # type: ignore[no-untyped-call]

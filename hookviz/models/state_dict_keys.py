@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from hookviz.language.saying import say
-from hookviz.models.architectures import class_keys, outline, spec_classes
+from hookviz.models.architectures import class_keys, classes_in, outline, spec_classes
 
 # Layers that torchvision's DenseNet files spell "norm.1", and its code today "norm1".
 _OLD_DENSENET = re.compile(r"(denselayer\d+\.(?:norm|relu|conv))\.([12]\.)")
@@ -68,7 +68,7 @@ def match(name: str, state_dict: Mapping[str, Tensor]) -> Match:
     head = class_keys(name)
     renamed = _renamed(state_dict, whole)
     renamed = _with_plain_head(renamed, whole, head[0]) if head else renamed
-    classes = (_classes(renamed, whole, head) if head else 0) or spec_classes(name)
+    classes = (_classes(name, renamed, whole) if head else 0) or spec_classes(name)
     expected = outline(name, classes)
     wrong = {
         key: fault
@@ -151,13 +151,13 @@ def _without_wrappers(key: str) -> str:
 
 
 def _classes(
-    tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor], head: Iterable[str]
+    name: str, tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor]
 ) -> int | None:
     """Return the number of classes of a state dict's last layer; None where it has none like it."""
-    for key in head:
+    for key in class_keys(name):
         tensor = tensors.get(key)
         if tensor is not None and tensor.dim() and tensor.shape[1:] == expected[key].shape[1:]:
-            count = len(tensor)
+            count = classes_in(name, key, len(tensor))
             return count if 1 <= count <= _MOST_CLASSES else None
     return None
 

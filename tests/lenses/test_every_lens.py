@@ -12,6 +12,7 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.capturing import inputs
 from hookviz.hooking.network_state import share
+from hookviz.hooking.own_network import generators
 from hookviz.lenses.contract import running, watching
 from hookviz.lenses.contract.lens import GROUPS, SEES, Lens, LensOutput, LensResult, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, Switch
@@ -23,7 +24,10 @@ EVERY = pytest.mark.parametrize("lens", running.list_lenses(), ids=lambda lens: 
 
 
 class Untouched:
-    """A network's condition: versions and bytes of its tensors, hooks, gradients, modes."""
+    """A network's condition: versions and bytes of its tensors, hooks, gradients, modes.
+
+    And where the random generators of torch, Python and NumPy are.
+    """
 
     def __init__(self, network: nn.Module) -> None:
         self.network = network
@@ -36,6 +40,7 @@ class Untouched:
             [tensor.detach().numpy().tobytes() for tensor in tensors],
             [module.training for module in self.network.modules()],
             hook_count(self.network),
+            generators(),
         ]
 
     def check(self) -> None:

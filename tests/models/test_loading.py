@@ -9,7 +9,9 @@ from safetensors.torch import save_file
 from torchvision import models
 
 import hookviz
-from hookviz.models import catalog, loading, shapesnet
+from hookviz.hooking.own_network import generators
+from hookviz.models import architectures, catalog, loading, shapesnet
+from hookviz.models.bundled import BUNDLED
 from hookviz.models.fetching import downloads
 from hookviz.settings import settings
 from hookviz.weights_digest import weights_digest
@@ -230,3 +232,15 @@ def test_a_gpu_computes_and_half_precision_is_a_choice() -> None:
     assert next(half.network.parameters()).dtype == torch.float16
     assert next(half.network.parameters()).device == torch.device("cuda:0")
     assert whole.digest == hookviz.load_model("shapesnet").digest != half.digest
+
+
+@pytest.mark.parametrize("name", [*BUNDLED, "ssdlite320_mobilenet_v3_large"])
+def test_loading_leaves_the_random_generators_alone(name: str, tmp_path: Path) -> None:
+    weights: Any = "pretrained"
+    if name not in BUNDLED:
+        weights = tmp_path / "weights.pth"
+        torch.save(hookviz.load_model(name, "random").network.state_dict(), weights)
+    architectures.outline.cache_clear()
+    before = generators()
+    hookviz.load_model(name, weights)
+    assert generators() == before

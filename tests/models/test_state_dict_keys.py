@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 import safetensors.torch
 import torch
+from torchvision import models
 
 from hookviz.models import architectures, catalog
 from hookviz.models.checkpoints.reading import read_state_dict
+from hookviz.models.state_dict_keys import match
 from hookviz.weights_digest import weights_digest
 from tests.models.state_dicts import (
     State,
@@ -98,3 +100,13 @@ def test_the_older_spelling_of_densenets_files_is_read(prefix: str) -> None:
     assert f"{prefix}features.denseblock1.denselayer1.norm.1.weight" in old
     loaded = put_in("densenet121", old).state_dict()
     assert all(torch.equal(loaded[key], state[key]) for key in state)
+
+
+@pytest.mark.parametrize("name", models.list_models(models.detection))
+def test_a_detectors_own_weights_fit_it_with_any_number_of_classes(name: str) -> None:
+    # RetinaNet and SSD have a row of their last layer for each class at each anchor.
+    classes = architectures.spec_classes(name)
+    for count in (classes, 7):
+        matched = match(name, architectures.outline(name, count))
+        assert not matched.faults
+        assert matched.classes == count
