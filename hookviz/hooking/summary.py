@@ -14,6 +14,7 @@ from hookviz.hooking import hooks
 from hookviz.hooking.failing_call import failing_call, first_line
 from hookviz.hooking.hooks import tensors_in
 from hookviz.hooking.modules import as_written, compiled_parts, module_named, network_of
+from hookviz.hooking.own_network import buffers_put_back
 from hookviz.hooking.selection import select
 from hookviz.types import Model
 from hookviz.wording import byte_size, times
@@ -31,8 +32,8 @@ def summary(
     A line has the layer's name and class, how long the call took (on a GPU until it was done), the
     bytes of what it put out in memory that it was not given, and the shapes of the tensors that
     went in and came out, batch included. It is an ordinary pass without gradients, of any batch,
-    in the mode that the network is in; in training mode batch norms move their averages. Compiled
-    parts run as they were written, so that their layers are printed too.
+    in the mode that the network is in; buffers that it writes, such as averages of batch norms, are
+    put back. Compiled parts run as they were written, so that their layers are printed too.
 
     Args:
         network: as of `observe`.
@@ -78,6 +79,7 @@ def summary(
     with (
         as_written if is_compiled else nullcontext(),
         torch.no_grad(),
+        buffers_put_back(network),
         hooks.before(network, lines.layers, lines.begin),
         hooks.observe(network, lines.layers, lines.end),
     ):

@@ -88,6 +88,14 @@ def test_a_pass_that_fails_says_where_and_runs_once() -> None:
     assert hook_count(network) == 0
 
 
+def test_in_training_mode_batch_norms_keep_their_averages() -> None:
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)).train()
+    before = {name: buffer.clone() for name, buffer in network.named_buffers()}
+    printed(network, random_input(0))
+    assert all(torch.equal(buffer, before[name]) for name, buffer in network.named_buffers())
+    assert network.training
+
+
 def test_compiled_parts_are_printed_layer_by_layer() -> None:
     inner = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
     part: Any = torch.compile(inner, backend="eager")
