@@ -1,11 +1,14 @@
-"""Send changed pictures and made-up pickles through the wall, and find what comes back wrong.
+"""Send changed pictures, made-up pickles and labels through the wall, and find what is wrong.
 
     python -m scripts.fuzz_wall --minutes 20
 
-What comes back is an image, a checkpoint's tensors or an error of ours. A finding is anything else:
-another exception, a reader that takes longer than it may, a server of processes that ended, memory
-that stays here. Files are small ones of every format with bits turned and chunks doubled, moved,
-stretched or cut, and pickles of torch's own instructions in any order.
+What comes back is an image, a checkpoint's tensors, labels or an error of ours. A finding is
+anything else: another exception, a reader that takes longer than it may, a server of processes that
+ended, memory that stays here.
+
+Files are small ones of every format with bits turned and chunks doubled, moved, stretched or cut,
+safetensors changed so too, pickles of torch's own instructions in any order, and labels of what
+such files are written with.
 """
 
 import argparse
@@ -16,17 +19,24 @@ import sys
 import time
 import traceback
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+
+import torch
+from safetensors.torch import save
 
 from hookviz.errors import HookVizError
 from hookviz.images import reading
 from hookviz.models.checkpoints.reading import read_state_dict
+from hookviz.models.labels import read_labels
 from hookviz.reader import wall
 from scripts.fuzz_seeds import repaired, seeds
 from tests.hostile_checkpoints import HOSTILE, called, number, old_format, saved, text
 
 _LONGEST = 60.0  # seconds of one file: the deadline of its reader, and some
 _MOST_MB = 300  # that this process may grow by
+_LONGEST_LABEL = 200  # letters
+_SAFETENSORS = save({"weight": torch.ones(2, 3), "bias": torch.ones(2, dtype=torch.float16)})
 _CALLS = (
     *("collections.OrderedDict", "torch.Size", "torch._utils._rebuild_tensor_v2"),
     *("torch._utils._rebuild_parameter", "torch.FloatStorage", "builtins.set", "os.system"),
@@ -74,19 +84,35 @@ def pickled(choice: random.Random) -> bytes:
     return choice.choice((saved, old_format))(body)
 
 
-def judge(data: bytes, *, is_picture: bool) -> str:
-    """Read a file through the wall; return what became of it.
+def labelled(choice: random.Random) -> bytes:
+    """Return a file of labels in text or JSON, or of neither."""
+    words = (
+        *("cat", "barn owl", "喵", "n02123045 ", "id2label", "name", "\ud800", "\\ud800", "\0"),
+        *("[", "]", "{", "}", '"', "'", ":", ",", "\n", "\r", "\t", " ", "\ufeff", "\u2028"),
+        *("0", "1", "-1", "1e999", "1e15", "9" * 400, "true", "null", "NaN", '{"0": "cat"', '["'),
+    )
+    body = "".join(
+        choice.choice(words) * choice.choice((1, 1, 1, 2, 100, 20_000))
+        for _ in range(choice.randrange(1, 30))
+    )
+    return body.encode(choice.choice(("utf-8", "utf-16")), "surrogatepass")
+
+
+def judge(data: bytes, name: str) -> str:
+    """Read a picture, a checkpoint or labels through the wall; return what became of it.
 
     Raises:
         Exception: what should not have come back.
     """
     started, server = time.monotonic(), wall.server_number()
     try:
-        if is_picture:
-            image = reading.decode(data, "fuzz.img")
+        if name.endswith(".img"):
+            image = reading.decode(data, name)
             assert image.pixels.shape == (image.height, image.width, 3)
+        elif name.endswith(".pth"):
+            read_state_dict(data, name)
         else:
-            read_state_dict(data, "fuzz.pth")
+            assert all(len(label) <= _LONGEST_LABEL for label in read_labels(data, name))
     except HookVizError as error:
         outcome = "ended its reader" if "crash" in str(error) else "refused"
     else:
@@ -96,18 +122,26 @@ def judge(data: bytes, *, is_picture: bool) -> str:
     return outcome
 
 
+def made_up(choice: random.Random, known: Sequence[bytes]) -> tuple[bytes, str]:
+    """Return a file, and a name that says its kind."""
+    draw = choice.random()
+    if draw < 0.6:
+        data = changed(choice.choice(known), choice)
+        return (repaired(data) if choice.random() < 0.5 else data), "fuzz.img"
+    if draw < 0.75:
+        return labelled(choice), choice.choice(("fuzz.txt", "fuzz.json"))
+    return (changed(_SAFETENSORS, choice) if draw < 0.8 else pickled(choice)), "fuzz.pth"
+
+
 def hunt(seconds: float, seed: int, folder: Path) -> int:
     """Judge files for that long, and print how they fared; return how many were findings."""
     choice, known = random.Random(seed), [*seeds().values()]  # noqa: S311 - nobody's secret
     counts, until = Counter[str](), time.monotonic() + seconds
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     while time.monotonic() < until:
-        is_picture = choice.random() < 0.7
-        data = changed(choice.choice(known), choice) if is_picture else pickled(choice)
-        if is_picture and choice.random() < 0.5:
-            data = repaired(data)
+        data, name = made_up(choice, known)
         try:
-            counts[judge(data, is_picture=is_picture)] += 1
+            counts[judge(data, name)] += 1
         except Exception:  # noqa: BLE001 - which is what is hunted for
             counts["finding"] += 1
             folder.mkdir(parents=True, exist_ok=True)
