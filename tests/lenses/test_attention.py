@@ -103,5 +103,5 @@ def test_what_is_not_there_is_told(model: Model, tiny: Model) -> None:
         hookviz.run_lens(SLUG, model, image, query=16, rollout=False)
     with pytest.raises(hookviz.SettingError, match=r"no head 4 in .*: it has 4, 0 to 3"):
         hookviz.run_lens(SLUG, model, image, head=4, rollout=False)
-    with pytest.raises(hookviz.ModelError, match=r"Tiny computes no attention.*vit_b_16"):
+    with pytest.raises(hookviz.ModelError, match=r"Tiny computes no attention.*ShapesViT"):
         hookviz.run_lens(SLUG, tiny, image)

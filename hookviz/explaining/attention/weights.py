@@ -184,7 +184,7 @@ def no_attention_error(model: Model) -> ModelError:
     return ModelError(
         say(
             "{model} computes no attention: no softmax of queries times keys weighs values in "
-            "it.{script} A transformer does, such as torchvision's vit_b_16.",
+            "it.{script} A transformer does, such as ShapesViT, which comes with HookViz.",
             model=model.title,
             script=_script_in(model.network),
         )

@@ -137,7 +137,7 @@ def test_a_compiled_network_is_looked_at_as_the_one_that_it_was_made_of() -> Non
 
 
 def test_what_attends_nowhere_is_told(tiny: Model, noise: Tensor) -> None:
-    with pytest.raises(hookviz.ModelError, match=r"Tiny computes no attention.*vit_b_16"):
+    with pytest.raises(hookviz.ModelError, match=r"Tiny computes no attention.*ShapesViT"):
         hookviz.attention(tiny, noise)
     model, image = as_model(seeded(vit)), random_input(0)
     with pytest.raises(
@@ -192,7 +192,7 @@ def test_a_layer_that_attends_twice_is_listed_once() -> None:
 
 def test_nothing_is_listed_of_a_network_without_attention(tiny: Model) -> None:
     assert attending_layers(tiny, (3, 16, 16)) == ()
-    assert "vit_b_16" in str(no_attention_error(tiny))
+    assert "ShapesViT" in str(no_attention_error(tiny))
 
 
 def test_rollout_is_that_of_abnar_and_zuidema() -> None:

@@ -28,5 +28,5 @@ def test_it_is_one_of_those_that_attend() -> None:
 
 def test_a_network_without_attention_says_which_have_some(tiny: Model) -> None:
     assert AttendingLayer().choices(subject_of(tiny)) == ()
-    with pytest.raises(hookviz.ModelError, match=r"computes no attention.*vit_b_16"):
+    with pytest.raises(hookviz.ModelError, match=r"computes no attention.*ShapesViT"):
         AttendingLayer().resolve(None, subject_of(tiny))
