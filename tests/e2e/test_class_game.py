@@ -117,6 +117,7 @@ def test_phones_guess_a_channel_by_four_names_and_have_points(screen: Screen, se
     teacher.get_by_role("button", name="Reveal").click()
     expect(first.locator(".points")).to_contain_text("of 2")
     points = first.locator(".points").inner_text()
+    expect(teacher.locator(".map img")).to_be_visible()  # each screen hears of it on its own line
     before, (_, layer, channel) = channel, right_of(teacher)
     assert channel != before
     first.reload()
