@@ -13,6 +13,7 @@ import pytest
 from hookviz.errors import HookVizError, ModelError
 from hookviz.machine.memory import is_short_of_memory
 from hookviz.serving import out_of_memory
+from scripts.explorer_client import exploring
 from scripts.servers import serve
 from scripts.visitor import arrive
 from tests.loops import in_a_loop_of_its_own
@@ -111,10 +112,10 @@ def test_a_server_at_its_limit_says_so_and_goes_on_serving() -> None:
             limit = address_space(pid) + (300 << 20)  # VGG-16 takes 553 MB
             resource.prlimit(pid, resource.RLIMIT_AS, (limit, limit))
             await visitor.run()
-            for layer in ("stage1.first.conv", "stage2.first.conv"):
-                other.forget_grid()
-                await other.choose("Layer", layer)
-                assert other.grid
+            async with exploring(other) as explorer:
+                for layer in ("stage1.first.conv", "stage2.first.conv"):
+                    await explorer.choose_layer(layer)
+                    assert explorer.tiles
             assert other.problems == []
             return visitor.problems
 
