@@ -22,7 +22,6 @@ from websockets.asyncio.client import ClientConnection, connect
 PATIENCE = 60.0
 """Seconds after which a click has failed."""
 
-_EVENTS = "$$STREAMLIT_INTERNAL_KEY_{}__events"  # where Streamlit looks for a component's events
 _TOKEN = "_streamlit_xsrf"  # noqa: S105 - a cookie's name
 _KEPT_RUNS = 2  # for which a browser keeps messages that the server then need not send again
 
@@ -35,7 +34,6 @@ class Visitor:
         cookies: what the server and the proxy before it have set, by name.
         widgets: a widget's id by its label.
         options: what a select box offers, by its label.
-        grid: the PNG of the last grid, empty where none was sent since `forget_grid`.
         problems: every error that the page showed, in the order of their coming.
         query: what the link says.
         sent: the kinds of elements that came, components of ours by name.
@@ -59,7 +57,6 @@ class Visitor:
         self._kept: dict[str, tuple[int, ForwardMsg]] = {}  # messages by hash, with their last run
         self.widgets: dict[str, str] = {}
         self.options: dict[str, list[str]] = {}
-        self.grid = b""
         self.problems: list[str] = []
         self.sent: list[str] = []
         self.texts: list[str] = []
@@ -120,20 +117,6 @@ class Visitor:
         state = WidgetState(id=self._widget(label), trigger_value=True)
         await self.run(state, part=self._parts[label])
 
-    async def pick_channel(self, channel: int, cell: tuple[int, int]) -> None:
-        """Click a cell of a channel's tile in the grid."""
-        await self._click("hookviz_mosaic", "picked", {"channel": channel, "cell": list(cell)})
-
-    async def follow_upstream(self, input_channel: int) -> None:
-        """Click one of the inputs in the sum of the picked channel's cell."""
-        await self._click("hookviz_why", "upstream", input_channel)
-
-    async def _click(self, component: str, event: str, value: object) -> None:
-        """Report a click as a component of ours does: the part of the page that it is in runs."""
-        state = WidgetState(id=_EVENTS.format(self._widget(component)))
-        state.json_trigger_value = json.dumps([{"event": event, "value": value}])
-        await self.run(state, part=self._parts[component])
-
     async def upload(self, image: bytes) -> None:
         """Change to uploads, and upload an image."""
         name = self._widget("Image")
@@ -180,10 +163,6 @@ class Visitor:
         """Send a message that no page sends."""
         await self._socket.send(message.SerializeToString())
 
-    def forget_grid(self) -> None:
-        """Forget the grid, so that the next one can be told from it."""
-        self.grid = b""
-
     def _widget(self, label: str) -> str:
         if label not in self.widgets:
             raise LookupError(f"the page has no {label!r}")
@@ -218,9 +197,7 @@ class Visitor:
             component = element.bidi_component
             kind = component.component_name.rpartition(".")[2]
             self.widgets[kind], self._parts[kind] = component.id, answer.delta.fragment_id
-            if kind == "hookviz_mosaic":
-                _, self.grid = unpacked(component.bytes)
-            elif kind in ("hookviz_follower", "hookviz_explorer"):
+            if kind in ("hookviz_follower", "hookviz_explorer"):
                 self.facts[kind], _ = unpacked(component.bytes)
         self.sent.append(kind)
 
