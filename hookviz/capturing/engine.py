@@ -29,7 +29,7 @@ from hookviz.capturing.storage import HOST, Storage
 from hookviz.capturing.wanted_layers import wanted_layers
 from hookviz.hooking.device import with_numbers
 from hookviz.hooking.network_state import unchanged
-from hookviz.hooking.selection import Layers
+from hookviz.hooking.selection import Layers, several
 from hookviz.language.saying import sentences
 from hookviz.models.derived_models import with_edits
 from hookviz.types import Activation, Capture, Model, ModelInput, Progress
@@ -184,6 +184,7 @@ def capture(
         )
     model_input = _prepared(model, image, size=size, whole=whole, detach=detach)
     cache = cache if storage == HOST else None
+    layers = None if layers is None else several(layers)  # an iterator is gone through once
     is_plain = cache is None and progress is None and detach and not inputs
     look = first_look(model, layers) if is_plain else None
     with unchanged(model.network):

@@ -120,16 +120,20 @@ def run(
 def first_look(model: Model, layers: Layers) -> FirstLook | None:
     """Return what a pass that traces a network is to record, where one is made for `layers`.
 
-    None where the names of the layers are not known before a pass, or the pass has to be another
-    one: of the catalog's networks it has no data, and none is traced with edits.
+    None where that pass is another one than is asked for: of the catalog's networks it has no data,
+    and none is traced with edits.
     """
     if is_shared(model.network) or model.edits:
         return None
-    if layers is None:
-        return FirstLook(conv_names(model.network))
-    with suppress(HookVizError):  # which is told by the trace, that knows the functions too
-        return FirstLook(frozenset(select(model, layers)))
-    return None
+
+    def choose() -> frozenset[str]:
+        if layers is None:
+            return conv_names(model.network)
+        with suppress(HookVizError):  # which is told by the trace, that knows the functions too
+            return frozenset(select(model, layers))
+        return frozenset()
+
+    return FirstLook(choose)
 
 
 def recording_of(

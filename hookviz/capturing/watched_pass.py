@@ -7,7 +7,8 @@ names that `hookviz.hooking.function_calls` gives them.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -103,24 +104,29 @@ class WatchedPass:
     functions: tuple[FunctionCall, ...] = ()
 
 
-@dataclass(eq=False, slots=True)
 class FirstLook:
     """What a pass that is watched records beside, so that a first look takes no other pass.
 
     Attributes:
-        layers: whose outputs it records.
-        recorder: has copies of them.
         output: what the network put out.
         has_run: whether there was a pass.
     """
 
-    layers: frozenset[str]
-    recorder: Recorder = field(init=False)
-    output: Any = None
-    has_run: bool = False
+    def __init__(self, choose: Callable[[], frozenset[str]]) -> None:
+        """Record the layers that `choose` names, which is asked where there is a pass."""
+        self._choose = choose
+        self.output: Any = None
+        self.has_run = False
 
-    def __post_init__(self) -> None:
-        self.recorder = Recorder(self.layers)
+    @cached_property
+    def layers(self) -> frozenset[str]:
+        """Layers whose outputs are recorded."""
+        return self._choose()
+
+    @cached_property
+    def recorder(self) -> Recorder:
+        """Recorder of copies of them."""
+        return Recorder(self.layers)
 
     def has(self, layers: Iterable[str]) -> bool:
         """Return whether it recorded all of these, if they ran."""
@@ -145,6 +151,7 @@ def watch(
     recorder, outputs, passed_on = Recorder(), Outputs(), set[int]()
     layouts, reads = Layouts(), _ValueReads()
     functions: list[FunctionCall] = []
+    kept = frozenset[str]() if look is None else look.layers
     # Scripts call operators that no dispatch mode can pass on: of those nobody knows.
     reads.found = any(isinstance(each, ScriptModule) for each in modules.values())
     layouts.take(images, Layout(FIRST), is_sure=True)
@@ -159,7 +166,7 @@ def watch(
         with not_followed():
             if notes_writes:
                 recorder.see(call)
-            if look is not None and call.layer in look.layers:
+            if look is not None and call.layer in kept:
                 look.recorder.see(call)
             seen.append(returned_call(call, modules[call.layer], layouts))
             if outputs.passes_on(call.output):

@@ -180,6 +180,19 @@ def test_a_capture_of_what_layers_tell_makes_no_pass_of_another_shape() -> None:
     assert network.passes == [(1, 3, 16, 16)], "the pass that traces it is the one that records"
 
 
+def test_an_iterator_of_layers_is_gone_through_once_and_a_predicate_asked_no_more_later() -> None:
+    network, asked = seeded(_Mixes), list[str]()
+
+    def is_conv(name: str, module: nn.Module) -> bool:
+        asked.append(name)
+        return isinstance(module, nn.Conv2d)
+
+    image = torch.zeros(1, 3, 16, 16)
+    assert list(hookviz.capture(network, image, iter(["conv", "act"]))) == ["conv", "act"]
+    assert list(hookviz.capture(network, image, is_conv)) == ["conv", "last"]
+    assert asked == ["conv", "act", "mix", "last"]
+
+
 def test_a_trace_keeps_no_network_in_memory() -> None:
     model = as_model(seeded(_Mixes))
     told, left = (layer_trace(model, (3, side, side)) for side in (16, 24))
