@@ -46,16 +46,17 @@ class RateLimiter:
 
 
 class GuessLimiter:
-    """Bounds wrong codes a minute, of a session and of an address; nobody waits for others.
+    """Bounds wrong codes a minute: ten of a session, three where its address has had sixty.
 
-    A new session at the same address is no new try: a room of pupils behind one address mistypes
-    less than the address's limit.
+    So the right code of a pupil passes, whatever a stranger at the school's address types. Whoever
+    guesses by new sessions pays for three codes with a page.
     """
 
     def __init__(
         self,
         of_session: int = 10,
         of_address: int = 60,
+        at_least: int = 3,
         *,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -64,16 +65,24 @@ class GuessLimiter:
         Args:
             of_session: the most wrong codes of one session in any minute.
             of_address: the most of all sessions at one address.
+            at_least: those that a session has where its address has no more.
             now: the time in seconds.
         """
         self._sessions = RateLimiter(of_session, now=now)
+        self._first = RateLimiter(min(at_least, of_session), now=now)
         self._addresses = RateLimiter(of_address, now=now)
 
     def is_exceeded(self, session: str, address: str) -> bool:
         """Return whether a session at an address has to wait before it may try a code."""
-        return self._sessions.is_exceeded(session) or self._addresses.is_exceeded(address)
+        return self._sessions.is_exceeded(session) or (
+            self._addresses.is_exceeded(address) and self._first.is_exceeded(session)
+        )
 
     def count(self, session: str, address: str) -> None:
         """Count one wrong code of a session at an address."""
-        self._sessions.count(session)
-        self._addresses.count(address)
+        for limiter, name in (
+            (self._sessions, session),
+            (self._first, session),
+            (self._addresses, address),
+        ):
+            limiter.count(name)

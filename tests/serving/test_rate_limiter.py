@@ -13,14 +13,17 @@ def test_events_are_bounded_of_each_name_alone() -> None:
     assert not limiter.is_exceeded("a")
 
 
-def test_guesses_hold_up_their_session_and_their_address_and_nobody_else() -> None:
-    limiter = GuessLimiter(of_session=2, of_address=3)
-    for session in ("a", "a", "b"):
+def test_guesses_hold_up_their_session_and_no_right_code_of_another() -> None:
+    limiter = GuessLimiter(of_session=3, of_address=4, at_least=2)
+    for session in ("a", "a", "a", "b"):
         assert not limiter.is_exceeded(session, "here")
         limiter.count(session, "here")
     assert limiter.is_exceeded("a", "elsewhere")
+    for _ in range(2):  # the address has had its guesses
+        assert not limiter.is_exceeded("new", "here")
+        limiter.count("new", "here")
     assert limiter.is_exceeded("new", "here")
-    assert not limiter.is_exceeded("b", "elsewhere")
+    assert not limiter.is_exceeded("new", "elsewhere")
 
 
 def test_the_window_slides() -> None:
