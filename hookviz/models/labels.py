@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MOST_LABELS = 4_000_000  # bytes of a file of labels; ImageNet-21K's takes 0.5 MB
 _MOST_READ = 8 * _MOST_LABELS  # bytes that they are read as: 1e15 becomes eighteen signs
-_MEMORY, _SECONDS = 512 * 1024 * 1024, 10  # that a file of that size may take behind the wall
+_SECONDS = 10  # that a file of that size may take behind the wall
 
 
 def read_labels(source: Path | bytes, name: str = "") -> tuple[str, ...]:
@@ -42,7 +42,8 @@ def read_labels(source: Path | bytes, name: str = "") -> tuple[str, ...]:
         return _read(_bytes(path_of(source), name), name)
     if not wall.is_up():
         return _read(source, name)
-    answer = wall.read("labels", source, {"name": name}, memory=_MEMORY, seconds=_SECONDS)
+    memory = wall.memory_for_text(min(len(source), _MOST_LABELS))
+    answer = wall.read("labels", source, {"name": name}, memory=memory, seconds=_SECONDS)
     lines = answer.arrays.get("lines")
     if lines is None or lines.dtype != "uint8" or lines.size > _MOST_READ:
         raise WeightsError(wall.crashed(name))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _DEADLINE = 3  # times the processor time: others compute as well
 _PROCESSORS = ("x86_64", "aarch64")  # whose system calls `confinement` knows
-_TRIAL_BYTES = 64 * 1024 * 1024
+_BASE_BYTES = 64 * 1024 * 1024
 _MEGABYTE = 1024 * 1024
 _KILLED, _OUT_OF_TIME = -9, -24  # by SIGKILL and SIGXCPU, which Windows lacks
 _LONGEST, _LONGEST_LINE, _MOST_LINES = 1000, 300, 10
@@ -56,6 +56,7 @@ JOBS: dict[str, Job] = {
     "frames": Job("hookviz.images.confined:read_frames", ImageError),
     "labels": Job("hookviz.models.labels:read_behind", WeightsError),
     "pickles": Job("hookviz.models.checkpoints.guards:follow_pickles", WeightsError),
+    "safetensors": Job("hookviz.models.checkpoints.guards:follow_header", WeightsError),
 }
 
 
@@ -170,6 +171,14 @@ def read(
     return Answer((ended.header or {})["facts"], ended.arrays)
 
 
+def memory_for_text(size: int) -> int:
+    """Return the bytes of memory in which a text or a description of `size` bytes is read.
+
+    A hundred bytes for each of its own: Python's smallest list or number takes fifty.
+    """
+    return _BASE_BYTES + 100 * size
+
+
 def server_number() -> int | None:
     """Return the number of the server's process; None where the wall is down."""
     server = _state.server
@@ -197,7 +206,7 @@ def _tried(server: "ServerProcess") -> "ServerProcess | None":
     from hookviz.reader.server_process import ServerGoneError  # noqa: PLC0415 - on Linux alone
 
     try:
-        code = server.read(_request("nothing", {}, _TRIAL_BYTES, 10), b"").code
+        code = server.read(_request("nothing", {}, _BASE_BYTES, 10), b"").code
     except ServerGoneError:
         code = -1
     if code == 0:

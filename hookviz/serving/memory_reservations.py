@@ -207,16 +207,18 @@ def own_pass_need(model: Model, side: int | None = None) -> MemoryNeed | None:
     return pass_need(model, shape if side is None else (*shape[:-2], side, side))
 
 
-def loading_need(parameters: int, *, random: bool) -> MemoryNeed:
+def loading_need(parameters: int, *, random: bool, reader: int = 0) -> MemoryNeed:
     """Return what loading a network takes.
 
     Args:
         parameters: how many numbers it learns.
         random: whether its weights are random ones, and not read.
+        reader: bytes that a process may take which looks through a file first; it ends before the
+            weights are read, and is ended itself where there is no memory.
     """
     each = _FLOAT_BYTES * (_RANDOM if random else _READ)
     nbytes = int(parameters * each)
-    return MemoryNeed(nbytes, nbytes, partial(_smaller_model, each))
+    return MemoryNeed(max(nbytes, reader), nbytes, partial(_smaller_model, each))
 
 
 def _smaller_input(shape: tuple[int, ...], least: int, room: int) -> str:

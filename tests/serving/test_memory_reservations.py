@@ -246,5 +246,7 @@ def test_loading_needs_the_weights_and_more_where_they_are_read() -> None:
     assert loading_need(100_000_000, random=True).nbytes == pytest.approx(416e6)
     need = loading_need(100_000_000, random=False)
     assert need.nbytes == need.least == 800e6
+    with_reader = loading_need(1_000_000, random=False, reader=464_000_000)
+    assert (with_reader.nbytes, with_reader.least) == (464e6, 8e6)
     assert need.smaller(400_000_000) == "A model of at most 50 million parameters fits."
     assert need.smaller(-1) == "Try again in a moment."

@@ -7,11 +7,12 @@ and what kind of file it is by its first bytes, a zip's entries or its name.
 import io
 import re
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from mmap import mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from hookviz import shallow_json
 from hookviz.errors import WeightsError, shorten
 from hookviz.language.saying import joined, mark, say
 from hookviz.models.checkpoints.pickle_check import (
@@ -93,7 +94,8 @@ _ZIP_TAIL = 70_000  # bytes in which the records at a zip's end lie, with its co
 MOST_DESCRIPTION = 4_000_000
 """Bytes that may describe the tensors of a file; 1,000 tensors take 0.1 MB."""
 
-_MEMORY, _SECONDS = 512 * 1024 * 1024, 20  # that following pickles of that length may take
+_MOST_TENSORS = 20_000  # of a safetensors file; the largest diffusion models have 2,000
+_SECONDS = 20  # that a description of that length may take behind the wall
 
 TOO_MANY = mark("it describes more tensors than any network has")
 
@@ -275,11 +277,46 @@ def check_pickles(stream: BinaryIO, count: int, name: str) -> None:
     Raises:
         WeightsError: reading them would do harm, or they are damaged.
     """
-    data, options = stream.read(MOST_DESCRIPTION + 1), {"name": name, "count": count}
-    if not wall.is_up():
-        follow_pickles(data, options)
-        return
-    wall.read("pickles", data, options, memory=_MEMORY, seconds=_SECONDS)
+    data = stream.read(MOST_DESCRIPTION + 1)
+    _follow("pickles", follow_pickles, data, {"name": name, "count": count})
+
+
+def check_header(header: bytes, name: str) -> None:
+    """Refuse a header of safetensors that is no JSON, or has more tensors than any network.
+
+    The library makes a tensor of each, which takes seconds for what fits into 4 MB.
+
+    Raises:
+        WeightsError: reading the file would do harm, or it is damaged.
+    """
+    _follow("safetensors", follow_header, header, {"name": name})
+
+
+def _follow(
+    job: str,
+    follow: Callable[[bytes, Mapping[str, Any]], object],
+    data: bytes,
+    options: Mapping[str, Any],
+) -> None:
+    if wall.is_up():
+        memory = wall.memory_for_text(len(data))
+        wall.read(job, data, options, memory=memory, seconds=_SECONDS)
+    else:
+        follow(data, options)
+
+
+def follow_header(
+    data: "mmap | bytes", options: Mapping[str, Any], _answer: "AnswerWriter | None" = None
+) -> Mapping[str, Any]:
+    """Check a header as `check_header` says; the job that is run behind the wall."""
+    name = options["name"]
+    try:
+        tensors = shallow_json.parse(bytes(data))
+    except ValueError as error:
+        raise damaged(name, error) from error
+    if len(tensors) > _MOST_TENSORS:
+        raise unreadable(name, say(TOO_MANY))
+    return {}
 
 
 def follow_pickles(

@@ -17,6 +17,7 @@ from hookviz.models.checkpoints.guards import (
     MOST_DESCRIPTION,
     TOO_MANY,
     check_archive,
+    check_header,
     check_pickles,
     damaged,
     kind_of,
@@ -106,6 +107,9 @@ def _from_safetensors(stream: BinaryIO, length: int, size: int, name: str) -> Ma
         )
     if length > MOST_DESCRIPTION:
         raise unreadable(name, say(TOO_MANY))
+    stream.seek(8)
+    check_header(stream.read(length), name)
+    stream.seek(0)
     try:
         state_dict: Mapping[str, Tensor] = load_safetensors(stream.read())
     except Exception as error:  # whatever a damaged file makes the library raise

@@ -28,6 +28,8 @@ from hookviz.images.samples import Sample
 from hookviz.language.saying import say
 from hookviz.machine.memory import MEGABYTE
 from hookviz.models import loading, user_models
+from hookviz.models.checkpoints.guards import MOST_DESCRIPTION
+from hookviz.reader import wall
 from hookviz.serving import capacity, out_of_memory
 from hookviz.serving.memory_reservations import MemoryNeed, loading_need
 from hookviz.serving.time_limit import TimeLimit
@@ -130,7 +132,11 @@ def _use_whole(
     label = say("Loading {model}", model=spec.title)
     # A checkpoint may unpack to twice its bytes, whatever network it is said to be of.
     in_file = choice.checkpoint.size // 2 if choice.checkpoint is not None else 0
-    need = loading_need(max(spec.parameters, in_file), random=choice.weights == "random")
+    need = loading_need(
+        max(spec.parameters, in_file),
+        random=choice.weights == "random",
+        reader=wall.memory_for_text(min(2 * in_file, MOST_DESCRIPTION)) if in_file else 0,
+    )
 
     def wait(_position: int) -> None:
         on_wait()

@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 import hookviz
+from hookviz.models.checkpoints import guards
 from hookviz.models.checkpoints.guards import check_archive
 from hookviz.models.checkpoints.reading import read_state_dict
 from hookviz.reader import wall
@@ -37,10 +38,17 @@ def test_a_pickle_of_very_many_things_is_refused_before_it_is_built() -> None:
 
 
 def test_a_header_of_very_many_tensors_is_refused_before_the_library_reads_it() -> None:
+    for count in (20_001, 70_000):  # the second has more than 4 MB
+        with pytest.raises(hookviz.WeightsError, match="more tensors than any network"):
+            read_state_dict(empty_tensors(count))
+    assert len(read_state_dict(empty_tensors(20_000))) == 20_000
+
+
+def empty_tensors(count: int) -> bytes:
+    """Return a file of safetensors that has so many without values."""
     empty = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
-    header = json.dumps({f"t{number}": empty for number in range(70_000)}).encode()
-    with pytest.raises(hookviz.WeightsError, match="more tensors than any network"):
-        read_state_dict(len(header).to_bytes(8, "little") + header)
+    header = json.dumps({f"t{number}": empty for number in range(count)}).encode()
+    return len(header).to_bytes(8, "little") + header
 
 
 def test_a_zip_of_very_many_entries_is_refused_before_they_are_listed() -> None:
@@ -63,6 +71,21 @@ def test_pickles_are_followed_behind_the_wall() -> None:
     try:
         assert set(read_state_dict(saved({"weight": torch.ones(2)}))) == {"weight"}
         assert time_of_refusal(refused) < here / 2
+    finally:
+        wall.take_down()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a wall is of Linux")
+def test_headers_are_read_behind_the_wall(monkeypatch: pytest.MonkeyPatch) -> None:
+    wall.put_up()
+    try:
+        monkeypatch.setattr(guards, "follow_header", None)  # of this process
+        assert set(read_state_dict(safetensors.torch.save({"weight": torch.ones(2)}))) == {"weight"}
+        with pytest.raises(hookviz.WeightsError, match=r"a\.st.*more tensors than any network"):
+            read_state_dict(empty_tensors(20_001), "a.st")
+        nested = b'{"a":' + b"[" * 4000
+        with pytest.raises(hookviz.WeightsError, match=r"a\.st.*64 brackets in one another"):
+            read_state_dict(len(nested).to_bytes(8, "little") + nested, "a.st")
     finally:
         wall.take_down()
 
