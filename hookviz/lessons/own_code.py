@@ -42,6 +42,7 @@ _START = 120.0  # seconds that torch and the network may take to be there
 _LOOK = 0.05  # seconds between two looks
 _LONGEST = 20_000  # letters of lines
 _PROGRAM = Path(__file__).with_name("own_code_process.py")
+_MARK = "HOOKVIZ_LINES"  # in the environment of all that lines start: the name of their folder
 _MOST_BYTES = 64 * MEGABYTE  # of a file that comes back
 
 
@@ -130,6 +131,7 @@ class OwnRun:
         with subprocess.Popen(  # noqa: S603 - our own program, and no shell
             command,
             cwd=folder,
+            env={**os.environ, _MARK: folder.name},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -138,7 +140,7 @@ class OwnRun:
             try:
                 ended = self._watch(process, folder)
             finally:
-                _end(process)
+                _end(process, folder)
         return _read(folder, ended, process.returncode)
 
     def _watch(self, process: "subprocess.Popen[bytes]", folder: Path) -> str:
@@ -157,13 +159,21 @@ class OwnRun:
         return ""
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End the process and all that it started; on Windows the process alone."""
+def _end(process: "subprocess.Popen[bytes]", folder: Path) -> None:
+    """End the process and all that it started; on Windows the process alone.
+
+    What has left the process's group is found on Linux by the mark in its environment.
+    """
     if sys.platform == "win32":
         process.kill()
         return
     with suppress(ProcessLookupError, PermissionError):  # macOS says the latter of zombies
         os.killpg(process.pid, signal.SIGKILL)
+    mark = f"{_MARK}={folder.name}".encode()
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # it has gone, or is another user's
+            if mark in environment.read_bytes().split(b"\0"):
+                os.kill(int(environment.parent.name), signal.SIGKILL)
 
 
 def _read(folder: Path, ended: str, status: int) -> OwnResult:

@@ -17,6 +17,9 @@ PLAIN = "value = 3\n"
 """Without torch, which takes seconds to come."""
 
 
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="found by /proc")
+
+
 def nothing(_folder: Path) -> None:
     """No files."""
 
@@ -134,8 +137,13 @@ def test_the_lines_find_no_hookviz_of_ours_and_nothing_of_the_programs() -> None
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends the process alone")
-def test_what_the_lines_started_ends_with_them() -> None:
-    lines = "import subprocess\nchild = subprocess.Popen(['sleep', '300'])\nnumber = child.pid\n"
+@pytest.mark.parametrize("apart", [False, pytest.param(True, marks=on_linux)])
+def test_what_the_lines_started_ends_with_them(apart: bool) -> None:
+    lines = (
+        "import subprocess\n"
+        f"child = subprocess.Popen(['sleep', '300'], start_new_session={apart})\n"
+        "number = child.pid\n"
+    )
     number = int(result(lines).facts["number"])
     for _ in range(100):
         if not is_running(number):
