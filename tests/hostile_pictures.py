@@ -17,6 +17,7 @@ def pictures() -> dict[str, bytes]:
         "a PNG of a million chunks": many_chunks(),
         "a GIF of junk": junk_gif(),
         "a JPEG of a hundred scans": many_scans(),
+        "a PNG of 40 million numbers of 16 bits": deep(),
     }
 
 
@@ -49,6 +50,19 @@ def endless_profile() -> bytes:
     buffer = BytesIO()
     Image.new("RGB", (64, 64), (9, 99, 199)).save(buffer, "PNG", icc_profile=bytes(header) + body)
     return buffer.getvalue()
+
+
+def deep(side: int = 6_300) -> bytes:
+    """A gray PNG of 16 bits, all zeros: 0.4 MB whose levels take a gigabyte to be found."""
+    squeezer = zlib.compressobj(1)
+    row = bytes(1 + 2 * side)
+    rows = b"".join(squeezer.compress(row) for _ in range(side)) + squeezer.flush()
+    header = struct.pack(">IIBBBBB", side, side, 16, 0, 0, 0, 0)
+    chunks = (b"IHDR", header), (b"IDAT", rows), (b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in chunks
+    )
 
 
 def many_strips(strips: int = 6_000_000) -> bytes:

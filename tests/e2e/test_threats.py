@@ -1,6 +1,7 @@
 """Rows of docs/threats.md on a real server: what strangers send, and what a page shows of it."""
 
 import http.client
+import json
 import re
 import socket
 import time
@@ -253,6 +254,12 @@ def test_an_upload_without_the_visitors_own_token_is_refused(server: str) -> Non
         assert asked(server, "DELETE", path)[0] == 403
     _, _, headers = asked(server, "OPTIONS", path, Origin=EVIL)
     assert headers["Access-Control-Allow-Origin"] != EVIL
+
+
+def test_no_page_around_ours_may_send_it_messages(server: str) -> None:
+    status, body, _ = asked(server, "GET", "/_stcore/host-config", Origin=EVIL)
+    assert status == 200
+    assert json.loads(body)["allowedOrigins"] == []
 
 
 @pytest.mark.promise
