@@ -169,6 +169,19 @@ def is_callback_at_history_step() -> bool:
     return is_from_history() and context is not None and not context.has_script_started
 
 
+def write_bound_parameter(name: str, value: str) -> None:
+    """Write into the address a word that a widget has there, which `st.query_params` refuses.
+
+    The widget takes it over in the next run: `st.session_state` is asked then, not the address.
+    """
+    context = get_script_run_ctx()
+    if context is None:
+        return
+    with context.session_state.query_params() as parameters:
+        parameters._set_item_internal(name, value)
+        parameters._send_query_param_msg()
+
+
 def registered_widgets() -> list[Any]:
     """Return the two sets by which Streamlit refuses a widget that comes twice in one run.
 

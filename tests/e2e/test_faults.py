@@ -4,6 +4,7 @@ import asyncio
 import base64
 import os
 import re
+import resource
 import socket
 import struct
 import subprocess
@@ -64,6 +65,28 @@ def served() -> Iterator[Served]:
     with serve({"HOOKVIZ_METRICS_PORT": str(port)}, COMMAND) as server:
         yield Served(server, f"http://127.0.0.1:{port}/metrics")
         assert server.errors() == []
+
+
+@pytest.mark.by_day
+def test_a_server_out_of_open_files_says_so_without_a_path_and_goes_on() -> None:
+    with serve() as server:
+        in_a_loop_of_its_own(without_files(server))
+
+
+async def without_files(server: Server) -> None:
+    """Choose a picture and a network that nobody has opened yet, without and with files."""
+    limit = resource.prlimit(server.pid(), resource.RLIMIT_NOFILE)
+    async with arrive(server, {"model": "ShapesNet"}) as tab:
+        await tab.run()
+        assert tab.problems == []
+        resource.prlimit(server.pid(), resource.RLIMIT_NOFILE, (3, limit[1]))
+        await tab.go_to(model="ShapesViT (drawings)", image=samples()[1].name)
+        resource.prlimit(server.pid(), resource.RLIMIT_NOFILE, limit)
+        (problem,) = tab.problems
+        assert "Too many open files" in problem
+        assert "/" not in problem.replace("\\", "")
+        await tab.run()
+        assert len(tab.problems) == 1
 
 
 def grid_of(model: hookviz.Model, layer: str, sample: Sample | None = None) -> bytes:

@@ -133,3 +133,17 @@ def test_back_leads_through_the_sessions_own_images(page: Page, server: str) -> 
     assert wait_for_grid(page) == shown[1]
     page.go_forward()
     assert wait_for_grid(page, shown[1]) == shown[2]  # it comes back as well
+
+
+def test_back_to_a_link_that_names_the_model_as_python_does(page: Page, server: str) -> None:
+    page.goto(f"{server}/?model=shapesvit")
+    page.wait_for_url(re.compile("model=ShapesViT"))  # the page writes its own name for it
+    at_rest(page)
+    choose(page, "Model of this family", "ShapesNet")
+    at_rest(page)
+    for _ in range(2):
+        page.go_back()
+        at_rest(page)
+    model = page.get_by_role("combobox", name="Model of this family")
+    expect(model).to_have_value("ShapesViT (drawings)")
+    expect(page.get_by_test_id("stAlert")).to_have_count(0)

@@ -11,6 +11,7 @@ import torch
 
 import hookviz
 from hookviz.capturing import engine
+from hookviz.errors import HookVizError
 from hookviz.machine.memory import MEGABYTE
 from hookviz.models.catalog import find_model
 from hookviz.serving import capacity, turns
@@ -64,13 +65,21 @@ def run_in_group(group: Path, names: Sequence[str], **environment: str) -> tuple
 
 
 def _visit(number: int, name: str) -> None:
+    try:
+        _capture(number, name)
+    except HookVizError as error:
+        sys.stdout.write(f"{name} refused: {error}\n")
+    else:
+        sys.stdout.write(f"{name} captured\n")
+
+
+def _capture(number: int, name: str) -> None:
     with resources.use_model(ModelChoice(find_model(name), "random")) as model:
         given = hookviz.prepare(model, torch.zeros(1, 3, 1024, 1024))
         cache = capacity.activation_budget().cache(settings().session_mb * MEGABYTE)
         first = hookviz.list_layers(model)[0].name
         with turns.turn(str(number), model.title, need=pass_need(model, given)):
             engine.capture(model, given, first, cache=cache)
-    sys.stdout.write(name + "\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Memory that is reserved before it is taken, and estimates against real networks."""
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ import pytest
 
 import hookviz
 from hookviz.machine.memory import MEGABYTE, Memory
+from hookviz.models.catalog import list_models
 from hookviz.serving.memory_reservations import (
     MemoryNeed,
     MemoryReservations,
@@ -189,7 +191,24 @@ def test_visitors_whose_passes_do_not_fit_together_end_no_server() -> None:
     except OSError as error:
         pytest.skip(f"no control group can be made here: {error}")
     assert status == 0
-    assert sorted(answered.split()) == sorted(names)
+    assert sorted(answered.splitlines()) == sorted(f"{name} captured" for name in names)
+
+
+@pytest.mark.sweep("a minute; by day three networks show it")
+def test_the_twelve_largest_networks_at_once_end_no_server_of_4_gb() -> None:
+    specs = [spec for spec in list_models() if not spec.name.startswith("vit_")]  # of one size
+    names = [spec.name for spec in sorted(specs, key=lambda spec: -spec.parameters)[:12]]
+    try:
+        group = memory_crowd.memory_group(f"hookviz-{os.getpid()}", 4096 * MEGABYTE)
+        with group as folder:
+            status, answered = memory_crowd.run_in_group(folder, names, **os.environ)
+            kills = (folder / "memory.oom_control").read_text().split()[-1]
+    except OSError as error:
+        pytest.skip(f"no control group can be made here: {error}")
+    assert (status, kills) == (0, "0")
+    assert sorted(line.split()[0] for line in answered.splitlines()) == sorted(names)
+    assert re.search("^regnet_y_128gf refused: .* more than the", answered, re.MULTILINE)
+    assert re.search("^regnet_y_32gf captured$", answered, re.MULTILINE)
 
 
 def test_a_pass_needs_five_of_its_largest_output_and_what_is_recorded() -> None:

@@ -12,6 +12,7 @@ from hookviz.types import ModelSpec
 from hookviz.ui.linked_choice import linked_choice
 from hookviz.ui.sidebar.weights_upload import pick_own_weights, remember_shown
 from hookviz.ui.state import ALL_FAMILIES, ON_DISK, WEIGHTS, ModelChoice, warn_about_link
+from hookviz.ui.streamlit_internals import write_bound_parameter
 
 
 def pick_model() -> ModelChoice:
@@ -24,7 +25,9 @@ def pick_model() -> ModelChoice:
     asked = st.query_params.get("model", "")
     named = titles_by_name.get(asked.lower())
     if named and asked not in titles_by_name.values():  # as Python calls it
-        st.query_params["model"] = named
+        if "model" in st.session_state:  # Back to such a link
+            st.session_state["model"] = named
+        write_bound_parameter("model", named)
         st.rerun()
     chosen = st.session_state.get("model", st.query_params.get("model"))
     listed = {spec.title: spec for spec in specs if _belongs(spec, family, chosen)}
