@@ -10,7 +10,6 @@ import os
 import platform
 import sys
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -73,8 +72,8 @@ class Answer:
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False)
 
 
-def _unnamed() -> str:
-    return ""
+def _nobody() -> tuple[str, str]:
+    return "", ""
 
 
 @dataclass(slots=True)
@@ -83,45 +82,48 @@ class _State:
 
     users: int = 0
     server: "ServerProcess | None" = None
-    asker: Callable[[], str] = _unnamed
+    asker: Callable[[], tuple[str, str]] = _nobody
 
 
 _state, _lock = _State(), threading.Lock()
 
 
 class _Readers:
-    """Readers that work at once, at most half of them for one asker; whoever comes then waits."""
+    """Readers that work at once: half of them for an address at most, and one for a session."""
 
     def __init__(self, most: int) -> None:
         self._most, self._changed = most, threading.Condition()
-        self._busy = Counter[str]()
+        self._busy: list[tuple[str, str]] = []  # address and session of each
 
     @contextmanager
-    def one(self, asker: str) -> Iterator[None]:
+    def one(self, address: str, session: str) -> Iterator[None]:
         """Wait for a reader, and have it for the block."""
         with self._changed:
-            self._changed.wait_for(lambda: self._has_one_for(asker))
-            self._busy[asker] += 1
+            self._changed.wait_for(lambda: self._has_one_for(address, session))
+            self._busy.append((address, session))
         try:
             yield
         finally:
             with self._changed:
-                self._busy[asker] -= 1
-                self._busy += Counter()  # drops those with none
+                self._busy.remove((address, session))
                 self._changed.notify_all()
 
-    def _has_one_for(self, asker: str) -> bool:
-        return self._busy.total() < self._most and self._busy[asker] < self._most // 2
+    def _has_one_for(self, address: str, session: str) -> bool:
+        if session and (address, session) in self._busy:
+            return False
+        of_address = sum(each == address for each, _ in self._busy)
+        return len(self._busy) < self._most and of_address < self._most // 2
 
 
 _readers = _Readers(8)
 
 
-def put_up(asker: Callable[[], str] | None = None) -> None:
+def put_up(asker: Callable[[], tuple[str, str]] | None = None) -> None:
     """Put the wall up, for the whole process; as often as it is put up it has to be taken down.
 
-    Where the system lacks the means, files go on to be read in this process. `asker` returns for
-    whom a file is read, such as an address, which has half of the readers at most.
+    Where the system lacks the means, files go on to be read in this process. `asker` returns the
+    address and the session for which a file is read: one has half of the readers at most, the
+    other one of them.
     """
     with _lock:
         _state.users += 1
@@ -163,7 +165,7 @@ def read(
     """
     request = _request(job, options, memory, seconds)
     kind, name = JOBS[job].error, str(options.get("name", "file"))
-    with _readers.one(_state.asker()):
+    with _readers.one(*_state.asker()):
         ended = _ended(request, data)
     if ended is None:
         raise kind(say("{file} can't be read at the moment. Try again.", file=quoted(name)))

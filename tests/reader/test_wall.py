@@ -57,26 +57,35 @@ def test_the_end_of_a_reader_is_a_sentence(up: None, job: str, said: str) -> Non
         read(job)
 
 
-def test_nobody_has_more_than_half_of_the_readers(up: None) -> None:
+@pytest.mark.parametrize(
+    ("hung", "other"),
+    [  # addresses and sessions of files that hang, and of one that is read meanwhile
+        ([("here", "")] * 8, ("there", "")),
+        ([("here", "one")] * 5, ("here", "other")),
+    ],
+)
+def test_readers_are_left_for_other_addresses_and_sessions(
+    up: None, hung: list[tuple[str, str]], other: tuple[str, str]
+) -> None:
     asking = threading.local()
 
-    def read_for(asker: str, job: str) -> float:
-        asking.name = asker
+    def read_for(asker: tuple[str, str], job: str) -> float:
+        asking.asker = asker
         begun = time.monotonic()
         with contextlib.suppress(ImageError):
             read(job)
         return time.monotonic() - begun
 
-    wall.put_up(lambda: getattr(asking, "name", ""))
+    wall.put_up(lambda: getattr(asking, "asker", ("", "")))
     try:
         with ThreadPoolExecutor(9) as pool:
-            hung = [pool.submit(read_for, "one", "hang") for _ in range(8)]
+            hanging = [pool.submit(read_for, asker, "hang") for asker in hung]
             time.sleep(0.3)
-            other = pool.submit(read_for, "other", "escape").result()
-            assert not any(each.done() for each in hung)
-        assert other < min(each.result() for each in hung)
+            seconds = pool.submit(read_for, other, "escape").result()
+            assert not any(each.done() for each in hanging)
+        assert seconds < min(each.result() for each in hanging)
     finally:
-        wall.put_up(lambda: "")
+        wall.put_up(lambda: ("", ""))
         wall.take_down()
         wall.take_down()
 

@@ -34,7 +34,7 @@ from hookviz.ui.serving import (
     live_route,
     resources,
 )
-from hookviz.ui.serving.visitors import asking_address
+from hookviz.ui.serving.visitors import asker
 from hookviz.ui.state import ModelChoice
 from hookviz.ui.streamlit_internals import (
     expect_a_server,
@@ -194,7 +194,7 @@ async def guest_lifespan(_app: Any) -> AsyncIterator[None]:
     _limit_hosts()
     with ExitStack() as open_ports:
         open_ports.callback(wall.take_down)
-        put_up = asyncio.to_thread(wall.put_up, asking_address)
+        put_up = asyncio.to_thread(wall.put_up, asker)
         await asyncio.gather(put_up, asyncio.to_thread(warm_up))
         metrics = capacity.metrics()
         if metrics is not None:

@@ -43,9 +43,10 @@ def page_address() -> str:
     return _address(st.context.ip_address or "127.0.0.1", ",".join(forwarded))
 
 
-def asking_address() -> str:
-    """Return the `page_address` of the session whose run this thread carries out, or nothing."""
-    return "" if session_id() is None else page_address()
+def asker() -> tuple[str, str]:
+    """Return the `page_address` and the id of the session whose run this is; else empty ones."""
+    session = session_id()
+    return ("", "") if session is None else (page_address(), session)
 
 
 def _address(peer: str, forwarded: str) -> str:
