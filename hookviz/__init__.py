@@ -53,9 +53,15 @@ if TYPE_CHECKING:
         WeightsError,
     )
     from hookviz.explaining.attention.weights import Attention, attention
+    from hookviz.explaining.attribution.gradients import TargetGradient
     from hookviz.explaining.features.linear_probe import LinearProbe, linear_probe
+    from hookviz.explaining.layers.channel_maps import ChannelMaps
+    from hookviz.explaining.layers.conv_kernels import ConvKernels
     from hookviz.explaining.layers.layer_health import NetworkHealth, OutputHealth
+    from hookviz.explaining.layers.recomputation import LayerCheck, Verification
+    from hookviz.explaining.layers.region_selectivity import RegionSelectivity
     from hookviz.explaining.layers.weight_gradients import WeightGradients
+    from hookviz.explaining.network_map.followed_pass import BlockCall, ExecutionTrace, LayerStep
     from hookviz.explaining.network_map.mapped_network import NetworkMap, map_network
     from hookviz.explaining.patching.part_changes import ChannelEffects
     from hookviz.explaining.patching.patch import Patching, PatchRow, patch
@@ -81,7 +87,17 @@ if TYPE_CHECKING:
     from hookviz.lenses.contract.lens import Lens, LensResult
     from hookviz.lenses.contract.running import list_lenses, run_lens
     from hookviz.lenses.contract.streaming import stream_lens
-    from hookviz.measurements import ablate_channels, gradient_flow, network_health
+    from hookviz.measurements import (
+        ablate_channels,
+        channel_maps,
+        conv_kernels,
+        gradient_flow,
+        layer_gradient,
+        network_health,
+        region_selectivity,
+        trace_execution,
+        verify,
+    )
     from hookviz.models.catalog import list_models
     from hookviz.models.checkpoints.writing import save_weights
     from hookviz.models.derived_models import edited
@@ -127,19 +143,23 @@ __all__ = [
     "BadTensor",
     "BadTensorError",
     "BatchActivation",
+    "BlockCall",
     "Call",
     "Capture",
     "CaptureBatch",
     "ChannelAnswer",
     "ChannelComparison",
     "ChannelEffects",
+    "ChannelMaps",
     "ChannelMatches",
     "ClassMaps",
     "CompactedModel",
     "Comparison",
+    "ConvKernels",
     "Crop",
     "Dream",
     "EngineError",
+    "ExecutionTrace",
     "Explorer",
     "FeatureIndex",
     "Features",
@@ -151,10 +171,12 @@ __all__ = [
     "ImageError",
     "InputImage",
     "Inversion",
+    "LayerCheck",
     "LayerComparison",
     "LayerGradients",
     "LayerInfo",
     "LayerStatistics",
+    "LayerStep",
     "Lens",
     "LensResult",
     "LinearProbe",
@@ -172,12 +194,14 @@ __all__ = [
     "Patching",
     "PictureChange",
     "Preprocess",
+    "RegionSelectivity",
     "SettingError",
     "Similarity",
     "StoredActivations",
     "StoredLayer",
     "Synthesis",
     "SynthesisMethod",
+    "TargetGradient",
     "TopActivation",
     "TrainingFinding",
     "TrainingLog",
@@ -185,15 +209,18 @@ __all__ = [
     "UnknownLayerError",
     "UnknownModelError",
     "UnknownNameError",
+    "Verification",
     "WeightGradients",
     "WeightsError",
     "__version__",
     "ablate_channels",
     "attention",
     "capture",
+    "channel_maps",
     "class_maps",
     "clip_gradients",
     "compare",
+    "conv_kernels",
     "dream",
     "edit",
     "edit_inputs",
@@ -206,6 +233,7 @@ __all__ = [
     "gradient_flow",
     "integrated_gradients",
     "invert",
+    "layer_gradient",
     "lightning_callback",
     "linear_probe",
     "list_layers",
@@ -227,6 +255,7 @@ __all__ = [
     "read_atlas",
     "read_image",
     "record",
+    "region_selectivity",
     "remove_pruned_channels",
     "replace_parameters",
     "run_lens",
@@ -240,6 +269,8 @@ __all__ = [
     "stream",
     "stream_lens",
     "summary",
+    "trace_execution",
+    "verify",
     "watch",
     "wrap",
 ]
@@ -266,6 +297,12 @@ _HOMES = {
     "drawing.heatmap": ("Heatmap",),
     "drawing.paper_figure": ("figure",),
     "explaining.attention.weights": ("Attention", "attention"),
+    "explaining.attribution.gradients": ("TargetGradient",),
+    "explaining.layers.channel_maps": ("ChannelMaps",),
+    "explaining.layers.conv_kernels": ("ConvKernels",),
+    "explaining.layers.recomputation": ("LayerCheck", "Verification"),
+    "explaining.layers.region_selectivity": ("RegionSelectivity",),
+    "explaining.network_map.followed_pass": ("BlockCall", "ExecutionTrace", "LayerStep"),
     "explaining.features.linear_probe": ("LinearProbe", "linear_probe"),
     "explaining.network_map.mapped_network": ("NetworkMap", "map_network"),
     "explaining.patching.patch": ("PatchRow", "Patching", "patch"),
@@ -290,7 +327,10 @@ _HOMES = {
     "lenses.contract.lens": ("Lens", "LensResult"),
     "lenses.contract.running": ("list_lenses", "run_lens"),
     "lenses.contract.streaming": ("stream_lens",),
-    "measurements": ("ablate_channels", "gradient_flow", "network_health"),
+    "measurements": (
+        *("ablate_channels", "channel_maps", "conv_kernels", "gradient_flow", "layer_gradient"),
+        *("network_health", "region_selectivity", "trace_execution", "verify"),
+    ),
     "models.catalog": ("list_models",),
     "models.checkpoints.writing": ("save_weights",),
     "models.derived_models": ("edited",),

@@ -234,12 +234,25 @@ MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
     "ablate_channels": [lambda model: hookviz.ablate_channels(model, random_input(0, 8))],
     "network_health": [lambda model: hookviz.network_health(model, random_input(0, 8))],
     "gradient_flow": [lambda model: hookviz.gradient_flow(model, random_input(0, 8))],
+    "channel_maps": [
+        lambda model: hookviz.channel_maps(
+            model, random_input(0, 8), images=[random_input(1, 8)], layer="first"
+        )
+    ],
+    "conv_kernels": [lambda model: hookviz.conv_kernels(model, random_input(0, 8))],
+    "layer_gradient": [lambda model: hookviz.layer_gradient(model, random_input(0, 8))],
+    "region_selectivity": [
+        lambda model: hookviz.region_selectivity(
+            model, random_input(0, 8), region="rect:0,0,0.5,1", layer="first"
+        )
+    ],
+    "trace_execution": [lambda model: hookviz.trace_execution(model, random_input(0, 8))],
+    "verify": [lambda model: hookviz.verify(model, random_input(0, 8))],
     "smallest_change": [lambda model: hookviz.smallest_change(model, PICTURE, steps=1, most=1)],
     "dream": [lambda model: hookviz.dream(model, random_input(0, 8), layer="first", steps=2)],
     "invert": [lambda model: hookviz.invert(model, random_input(0, 8), layer="first", steps=2)],
     "run_lens": [
         lambda model: hookviz.run_lens("grad-cam", model, random_input(0, 8)),
-        lambda model: hookviz.run_lens("verify", model, random_input(0, 8)),
     ],
     "make_atlas": [make_atlas],
     "maximize": [

@@ -210,6 +210,18 @@ CALLS: dict[str, Callee] = {
     ),
     "network_health": Callee(lambda net, _: hookviz.network_health(net, IMAGE).outputs),
     "gradient_flow": Callee(lambda net, _: hookviz.gradient_flow(net, IMAGE).norms),
+    "channel_maps": Callee(
+        lambda net, _: hookviz.channel_maps(net, IMAGE, images=[IMAGE + 1], layer="conv2").maps
+    ),
+    "conv_kernels": Callee(lambda net, _: hookviz.conv_kernels(net, layer="conv2").kernels),
+    "layer_gradient": Callee(
+        lambda net, _: hookviz.layer_gradient(net, IMAGE, layer="conv2").gradient
+    ),
+    "region_selectivity": Callee(
+        lambda net, _: hookviz.region_selectivity(net, IMAGE, region="rect:0,0,0.5,1").score
+    ),
+    "trace_execution": Callee(lambda net, _: hookviz.trace_execution(net, IMAGE).edges),
+    "verify": Callee(lambda net, _: hookviz.verify(net, IMAGE).checks),
     "smallest_change": Callee(
         lambda net, _: hookviz.smallest_change(net, picture(), target=1, steps=2).picture
     ),

@@ -136,6 +136,18 @@ def chart_figure(chart: Chart, *, ink: str = "#1a1a1a", width: float = 9.0) -> "
     return figure
 
 
+def titled_figure(chart: Chart) -> "Figure":
+    """Draw the chart on white, with its title.
+
+    Raises:
+        SettingError: as `chart_figure` does.
+    """
+    figure = chart_figure(chart)
+    figure.set_facecolor("white")
+    figure.suptitle(chart.title, fontsize=10, wrap=True)
+    return figure
+
+
 @dataclass(frozen=True, slots=True)
 class Axis:
     """An axis of numbers, which lie between its ends, 0…1, and the ticks along it."""

@@ -1,10 +1,8 @@
 """Show one channel of a layer on many images: what its detector answers to elsewhere."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hookviz.capturing import engine
 from hookviz.capturing.batch_images import named
@@ -12,11 +10,18 @@ from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import TENSORS_IN, batches, constants, file_of, in_order
 from hookviz.codegen.wording import as_maps
-from hookviz.drawing.colormaps import COLORMAPS
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ImageMap, MapsPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, SettingError
+from hookviz.explaining.layers.channel_maps import (
+    ChannelMaps,
+    Map,
+    finite_of,
+    highest_cell,
+    highest_of,
+    mean_of,
+)
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Subject
 from hookviz.lenses.contract.more_images import left_out, over_images
@@ -24,7 +29,6 @@ from hookviz.lenses.contract.parameters import ChannelChoice, LayerChoice, MoreI
 from hookviz.types import TOKENS, InputImage, ModelInput, Progress
 from hookviz.wording import number, times
 
-Map = NDArray[np.float32]
 _HEAD = (
     mark("image"),
     mark("highest"),
@@ -52,49 +56,38 @@ def run(subject: Subject, *, layer: str, channel: int, images: tuple[Any, ...]) 
         HookVizError: the layer puts out no maps of rows and columns, or the image looked at can't
             be put through; others that can't are told of.
     """
+    result = channel_maps_of(subject, layer, channel, images)
+    maps = (
+        {"maps": np.stack(result.maps)}
+        if result.has_one_size
+        else {f"map_{index}": values for index, values in enumerate(result.maps)}
+    )
+    names = np.array(result.names)
+    values = {"names": names, "highest": result.highest, "mean": result.mean, "place": result.cells}
+    return (*_panels(result), *left_out(result.left_out)), values | maps
+
+
+def channel_maps_of(
+    subject: Subject, layer: str, channel: int, images: tuple[Any, ...]
+) -> ChannelMaps:
+    """Return the channel's maps, of the subject's image first, then by their highest value.
+
+    Raises:
+        SettingError: the layer has no such channel.
+        HookVizError: the layer puts out no maps of rows and columns, or the subject's image can't
+            be put through.
+    """
 
     def compute(model_input: ModelInput, image: Any, _: Progress) -> tuple[ModelInput, str, Map]:
         digest = image.digest if isinstance(image, InputImage) else ""
         return model_input, digest, _map(subject, model_input, layer, channel)
 
     by_name, reasons = over_images(subject, images, compute)
-    maps = [_ChannelMap(name, *result) for name, result in by_name.items()]
-    tops = {each.name: np.nan_to_num(highest_of(each.values), nan=-np.inf) for each in maps}
-    maps[1:] = sorted(maps[1:], key=lambda each: -tops[each.name])
-    return (*_panels(maps, layer, channel), *left_out(reasons)), _values(maps)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _ChannelMap:
-    """Map of one image, ``(H, W)``; `digest` is that of the image, if it was one."""
-
-    name: str
-    model_input: ModelInput
-    digest: str
-    values: Map
-
-
-def finite_of(values: Map) -> Map:
-    """Return the finite values, ``(n,)``."""
-    return values[np.isfinite(values)]
-
-
-def highest_of(values: Map) -> float:
-    """Return the highest finite value; NaN without any."""
-    return float(finite_of(values).max(initial=-np.inf)) if finite_of(values).size else np.nan
-
-
-def mean_of(values: Map) -> float:
-    """Return the mean of the finite values; NaN without any."""
-    finite = finite_of(values)
-    return float(finite.mean(dtype=np.float64)) if finite.size else np.nan
-
-
-def place_of(values: Map) -> tuple[int, int]:
-    """Return row and column of the highest finite value, the first of equal ones."""
-    whole = np.where(np.isfinite(values), values, -np.inf)
-    row, column = divmod(int(whole.argmax()), values.shape[1])
-    return row, column
+    first, *others = by_name
+    tops = {name: np.nan_to_num(highest_of(by_name[name][2]), nan=-np.inf) for name in others}
+    names = (first, *sorted(others, key=lambda name: -tops[name]))
+    inputs, digests, maps = zip(*(by_name[name] for name in names), strict=True)
+    return ChannelMaps(layer, channel, names, maps, inputs, digests, reasons)
 
 
 def _map(subject: Subject, model_input: ModelInput, layer: str, channel: int) -> Map:
@@ -132,39 +125,24 @@ def _map(subject: Subject, model_input: ModelInput, layer: str, channel: int) ->
     return chosen
 
 
-def _values(maps: list[_ChannelMap]) -> dict[str, NDArray[Any]]:
-    arrays = [each.values for each in maps]
-    same_size = len({array.shape for array in arrays}) == 1
-    numbered = {f"map_{index}": array for index, array in enumerate(arrays)}
-    return {
-        "names": np.array([each.name for each in maps]),
-        "highest": np.array(list(map(highest_of, arrays)), np.float32),
-        "mean": np.array(list(map(mean_of, arrays))),
-        "place": np.array(list(map(place_of, arrays))),
-        **({"maps": np.stack(arrays)} if same_size else numbered),
-    }
-
-
-def _panels(maps: list[_ChannelMap], layer: str, channel: int) -> tuple[Panel, ...]:
-    finite = np.concatenate([finite_of(each.values) for each in maps])
-    low, high = float(finite.min(initial=0)), float(finite.max(initial=0))
-    signed = low < 0
-    colours = COLORMAPS["RdBu_r" if signed else "viridis"]
-    if signed:
-        high = max(-low, high)
-        low = -high
-    middle = say(", {colour} is zero", colour=say(colours.middle)) if signed else ""
+def _panels(result: ChannelMaps) -> tuple[Panel, ...]:
+    layer, channel = result.layer, result.channel
+    colours, (low, high) = result.colormap, result.limits
+    middle = say(", {colour} is zero", colour=say(colours.middle)) if low < 0 else ""
     panel = MapsPanel(
-        say("Channel {channel} of {layer}", channel=channel, layer=layer),
+        result.title,
         tuple(
             ImageMap(
-                each.name,
-                say("highest {highest}", highest=number(highest_of(each.values))),
-                input_picture(each.model_input),
-                coloured(each.values, colours.name, low=low, high=high),
-                each.digest,
+                name,
+                say("highest {highest}", highest=number(float(highest))),
+                input_picture(model_input),
+                coloured(values, colours.name, low=low, high=high),
+                digest,
             )
-            for each in maps
+            for name, highest, model_input, values, digest in zip(
+                *(result.names, result.highest, result.inputs, result.maps, result.digests),
+                strict=True,
+            )
         ),
         say(
             "{low_colour} is {low_value}{zero} and {high_colour} is {high_value} in all of them. "
@@ -178,22 +156,21 @@ def _panels(maps: list[_ChannelMap], layer: str, channel: int) -> tuple[Panel, .
         layer=layer,
         channel=channel,
     )
-    table = TablePanel(say("In numbers"), _HEAD, tuple(map(_row, maps)))
-    return TextPanel(_says(maps, layer, channel)), panel, table
+    table = TablePanel(say("In numbers"), _HEAD, tuple(map(_row, result.names, result.maps)))
+    return TextPanel(_says(result)), panel, table
 
 
-def _says(maps: list[_ChannelMap], layer: str, channel: int) -> str:
-    here, others = maps[0], maps[1:]
+def _says(result: ChannelMaps) -> str:
+    here, *others = result.highest.tolist()
     says = say(
         "Channel {channel} of {layer} reaches {highest} on this image",
-        channel=channel,
-        layer=layer,
-        highest=number(highest_of(here.values)),
+        channel=result.channel,
+        layer=result.layer,
+        highest=number(here),
     )
     if not others:
         return say("{finding}. Add more images to see what else it answers to.", finding=says)
-    best = others[0]
-    more = sum(highest_of(each.values) > highest_of(here.values) for each in others)
+    more = sum(highest > here for highest in others)
     return say_count(
         "{finding}, and {best_value} on {best_image!r}, the highest of {image_count} others; "
         "{higher_count} of them has more than this one.",
@@ -201,20 +178,20 @@ def _says(maps: list[_ChannelMap], layer: str, channel: int) -> str:
         "{higher_count} of them have more than this one.",
         more,
         finding=says,
-        best_value=number(highest_of(best.values)),
-        best_image=best.name,
+        best_value=number(others[0]),
+        best_image=result.names[1],
         image_count=len(others),
         higher_count=more or say("none"),
     )
 
 
-def _row(row: _ChannelMap) -> tuple[str | int, ...]:
+def _row(name: str, values: Map) -> tuple[str | int, ...]:
     return (
-        row.name,
-        number(highest_of(row.values)),
-        *place_of(row.values),
-        number(mean_of(row.values)),
-        number(100 * float(np.mean(row.values == 0))),
+        name,
+        number(highest_of(values)),
+        *highest_cell(values),
+        number(mean_of(values)),
+        number(100 * float(np.mean(values == 0))),
     )
 
 
@@ -224,13 +201,13 @@ def script(facts: LensFacts) -> LensCode:
         constants(facts, layer="", channel="from 0"),
         TENSORS_IN,
         _MAP_OF.format(maps=as_maps(facts.layout), axes=3 if facts.layout.order == TOKENS else 4),
-        source_of(finite_of, highest_of, mean_of, place_of),
+        source_of(finite_of, highest_of, mean_of, highest_cell),
         batches(file_of(name) for name in named(facts.chosen["images"])),
         _MAPS,
     )
     values = {"names": "np.array(names)", "highest": "np.array(highest, np.float32)"}
     values |= {"mean": "[mean_of(each) for each in maps]"}
-    values |= {"place": "[place_of(each) for each in maps]"}
+    values |= {"place": "[highest_cell(each) for each in maps]"}
     numbered = [name for name in facts.values if name.startswith("map_")]
     each = {name: f"maps[{name.removeprefix('map_')}]" for name in numbered}
     return lines, values | (each or {"maps": "np.stack(maps)"})

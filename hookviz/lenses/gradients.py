@@ -5,14 +5,18 @@ import numpy as np
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import constants, forward, in_order, target
 from hookviz.codegen.wording import as_maps
-from hookviz.drawing.grid import grid_of_any
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TextPanel
 from hookviz.explaining.attribution.gradients import last_layer_with_gradient, layer_gradient
 from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ChannelChoice, ClassChoice, LayerChoice
-from hookviz.lenses.contract.target_choice import call_notes, cell_choice, chosen_cell
+from hookviz.lenses.contract.target_choice import (
+    call_notes,
+    cell_choice,
+    chosen_cell,
+    chosen_target,
+)
 from hookviz.wording import number
 
 _CHART = 24  # channels that the chart shows
@@ -41,20 +45,17 @@ def run(
         SettingError: there is no such channel or cell, or of row and column one is left out.
         ModelError: no layer is chosen and the network puts out no class scores.
     """
-    if of is None and target is None:
-        subject.scored  # noqa: B018 - says that there are no scores
-    cell = chosen_cell(row, column)
-    quantity = AttributionTarget(target, of, channel, cell) if of else AttributionTarget(target)
+    chosen_cell(row, column)  # one alone is refused, of a class too
+    quantity = chosen_target(
+        subject, target=target, layer=of, channel=channel, row=row, column=column
+    )
     result = layer_gradient(subject.model, subject.model_input, layer, quantity, subject.progress)
-    gradient = result.gradient
-    largest = np.abs(gradient).reshape(len(gradient), -1).max(1)
-    norm = float(np.sqrt(np.square(gradient, dtype=np.float64).sum()))
-    what = quantity.describe(subject.model)
+    norm, largest = result.norm, result.max_per_channel
     about = say(
         "How {quantity} ({quantity_value} here) would change with every value of {layer}: red "
         "would raise it, blue would lower it. The gradient's norm is {norm}, its "
         "largest number {largest}, in channel {channel}.",
-        quantity=what,
+        quantity=result.target,
         quantity_value=number(result.value),
         layer=layer,
         norm=number(norm),
@@ -65,11 +66,7 @@ def run(
     panels: tuple[Panel, ...] = (
         TextPanel(about),
         *(TextPanel(note, "note") for note in _notes(subject, layer, quantity, norm)),
-        GridPanel(
-            say("The gradient, channel by channel"),
-            grid_of_any(gradient, scale="symmetric", title=say("gradient at {layer}", layer=layer)),
-            layer=layer,
-        ),
+        GridPanel(say("The gradient, channel by channel"), result.grid(), layer=layer),
         ChartPanel(
             say("Largest |gradient| of each channel"),
             tuple(map(str, first)),
@@ -84,7 +81,7 @@ def run(
         ),
     )
     return panels, {
-        "gradient": gradient,
+        "gradient": result.gradient,
         "value": np.array(result.value),
         "norm": np.array(norm),
         "max_per_channel": largest,

@@ -1,6 +1,5 @@
 """Show a conv layer's weights: its kernels as pictures, their norms, and near-duplicates."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,10 @@ from hookviz.codegen.lens_parts import constants, in_order
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.layout import lay_out, mosaic
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TablePanel, TextPanel
-from hookviz.errors import SettingError
 from hookviz.explaining.layers.conv_kernels import (
+    ConvKernels,
     Kernels,
-    conv_kernels,
+    compare_kernels,
     near_duplicates,
     outputs_first,
 )
@@ -40,68 +39,24 @@ def run(
         SettingError: no kernel of the layer has that many input channels.
     """
     info = next(conv for conv in subject.convs if conv.name == layer)
-    kernels = conv_kernels(subject.model, info)
-    inputs = kernels.shape[1]
-    if show == "one input" and channel >= inputs:
-        raise SettingError(
-            say_count(
-                "channel={channel}: a kernel of {layer} has {input_count} input channel, 0 to "
-                "{last}.",
-                "channel={channel}: a kernel of {layer} has {input_count} input channels, 0 to "
-                "{last}.",
-                inputs,
-                channel=channel,
-                layer=layer,
-                input_count=inputs,
-                last=inputs - 1,
-            )
-        )
-    flat = kernels.reshape(len(kernels), -1).astype(np.float64)
-    norms = np.linalg.norm(flat, axis=1)
-    pairs, cosines, count = near_duplicates(flat, norms, threshold, subject.progress)
-    shown, grid = _grid(kernels, show, channel)
-    panels: list[Panel] = [TextPanel(_says(info, kernels)), grid]
-    if inputs == 3 and info.groups == 1:
+    compared = compare_kernels(subject.model, info, threshold, subject.progress)
+    kernels, norms = compared.kernels, compared.norms
+    input_channel = channel if show == "one input" else None
+    shown, grid = compared.tiles(input_channel), compared.grid(input_channel)
+    panels: list[Panel] = [TextPanel(_says(info, kernels)), GridPanel(grid.title, grid)]
+    if kernels.shape[1] == 3 and info.groups == 1:
         panels.insert(1, _in_colour(kernels))
     panels.append(_chart(norms, sort))
-    if count and len(shown) == len(kernels):
-        panels.append(_side_by_side(shown, pairs, grid.grid.limits.scale))
-    values = {
+    if compared.duplicate_count and len(shown) == len(kernels):
+        panels.append(_side_by_side(shown, compared.pairs, grid.limits.scale))
+    values: dict[str, NDArray[Any]] = {
         "kernels": kernels,
         "shown": shown,
         "norms": norms,
-        "pairs": pairs,
-        "cosines": cosines,
+        "pairs": compared.pairs,
+        "cosines": compared.cosines,
     }
-    return (*panels, _pairs(values, count, threshold, info)), values
-
-
-def _grid(kernels: Kernels, show: str, channel: int) -> tuple[NDArray[np.float32], GridPanel]:
-    """Return what is drawn, ``(maps, rows, columns)``, and its panel."""
-    outputs, inputs, tall, wide = kernels.shape
-    if tall * wide == 1 and inputs > 1:
-        matrix = kernels.reshape(1, outputs, inputs)
-        row, column = "output", "input"
-        if outputs > inputs:  # the longer side lies across
-            matrix, row, column = np.ascontiguousarray(matrix.swapaxes(1, 2)), column, row
-        title = say(
-            "Weights as a matrix: a row per {row} channel, a column per {column} channel",
-            row=row,
-            column=column,
-        )
-        return matrix, GridPanel(title, make_grid(matrix, scale="symmetric", title=title))
-    if show == "norm over inputs":
-        norms = np.linalg.norm(kernels.astype(float), axis=1).astype(np.float32)
-        title = say("Norm over the input channels at each tap, a tile per output channel")
-        return norms, GridPanel(title, make_grid(norms, title=title))
-    slices = np.ascontiguousarray(kernels[:, channel])
-    where = (
-        say("for input channel {channel}", channel=channel)
-        if inputs > 1
-        else say("for its one input channel")
-    )
-    title = say("Kernels {inputs}, a tile per output channel", inputs=where)
-    return slices, GridPanel(title, make_grid(slices, scale="symmetric", title=title))
+    return (*panels, _pairs(compared, threshold, info)), values
 
 
 def _in_colour(kernels: Kernels) -> ImagePanel:
@@ -150,10 +105,9 @@ def _side_by_side(shown: Kernels, pairs: NDArray[np.int64], scale: str) -> GridP
     )
 
 
-def _pairs(
-    values: Mapping[str, NDArray[Any]], count: int, threshold: float, info: LayerInfo
-) -> TablePanel | TextPanel:
-    pairs, cosines, norms = values["pairs"], values["cosines"], values["norms"]
+def _pairs(compared: ConvKernels, threshold: float, info: LayerInfo) -> TablePanel | TextPanel:
+    pairs, cosines, norms = compared.pairs, compared.cosines, compared.norms
+    count = compared.duplicate_count
     if not len(pairs):
         return TextPanel(say("No two kernels of this layer have a shape to compare."), "note")
     if not count:

@@ -1,8 +1,7 @@
 """Show which channels of a layer answer to a region of the picture more than to the rest."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +10,14 @@ from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, constants, in_order
 from hookviz.codegen.wording import as_maps
-from hookviz.drawing.grid import make_grid, with_channels
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError
 from hookviz.explaining.layers.layer_description import field_text
+from hookviz.explaining.layers.region_selectivity import (
+    RegionSelectivity,
+    highest_first,
+    inside_and_outside,
+)
 from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Subject
@@ -29,8 +32,7 @@ from hookviz.lenses.contract.regions import (
 )
 from hookviz.wording import number, percent, times
 
-Floats = NDArray[np.float64]
-Values = Mapping[str, NDArray[Any]]
+_VALUES = ("inside", "outside", "deviation", "score", "weights", "ranking")
 _MOST, _LEAST = 12, 4  # channels that are shown: of the highest scores, and of the lowest
 _HEAD = (
     mark("channel"),
@@ -68,6 +70,27 @@ def run(subject: Subject, *, layer: str, region: Region) -> LensOutput:
         HookVizError: all of the picture is marked; or the layer's maps, or the input, have no rows
             and columns to mark.
     """
+    result = selectivity_on(subject, layer, region)
+    values = {name: getattr(result, name) for name in _VALUES}
+    if not len(result.ranking):
+        says = say(
+            "No channel of {layer} has finite values both inside and outside of the region.",
+            layer=layer,
+        )
+        return (TextPanel(says, "bad"),), values
+    ranking = result.ranking
+    channels = [int(channel) for channel in (*ranking[:_MOST], *ranking[_MOST:][-_LEAST:])]
+    first = TextPanel(_says(result, channels[0]))
+    return (first, *_panels(subject, result, channels)), values
+
+
+def selectivity_on(subject: Subject, layer: str, region: Region) -> RegionSelectivity:
+    """Return how much more each channel of a layer answers inside of a region than outside.
+
+    Raises:
+        HookVizError: all of the picture is marked; or the layer's maps, or the input, have no rows
+            and columns to mark.
+    """
     maps = _maps(subject, layer)
     if region.area >= 1:
         raise HookVizError(
@@ -77,26 +100,7 @@ def run(subject: Subject, *, layer: str, region: Region) -> LensOutput:
             )
         )
     weights = region.cover(*maps.shape[1:])
-    inside, outside, deviation, score = inside_and_outside(maps, weights)
-    ranking = highest_first(score)
-    values = {
-        "inside": inside,
-        "outside": outside,
-        "deviation": deviation,
-        "score": score,
-        "weights": weights,
-        "ranking": ranking,
-    }
-    if not len(ranking):
-        says = say(
-            "No channel of {layer} has finite values both inside and outside of the region.",
-            layer=layer,
-        )
-        return (TextPanel(says, "bad"),), values
-    shown = [*ranking[:_MOST], *ranking[_MOST:][-_LEAST:]]
-    channels = [int(channel) for channel in shown]
-    first = TextPanel(_says(layer, maps, values, channels[0]))
-    return (first, *_panels(subject, layer, maps, values, channels)), values
+    return RegionSelectivity(layer, maps, weights, *inside_and_outside(maps, weights))
 
 
 def _maps(subject: Subject, layer: str) -> NDArray[np.float32]:
@@ -133,54 +137,22 @@ def _larger(subject: Subject) -> str:
     return say(" {layer!r} puts out larger ones.", layer=names[-1]) if names else ""
 
 
-def inside_and_outside(maps: NDArray[np.float32], weights: Floats) -> Floats:
-    """Return each channel's mean inside, mean outside, deviation and score, ``(4, C)``.
-
-    The score is the difference of the means in the channel's deviations. A channel without finite
-    values on either side has NaN.
-    """
-    numbers = np.full((4, len(maps)), np.nan)
-    for channel, values in enumerate(maps):  # one by one, so that the float64 copies stay small
-        finite = np.isfinite(values)
-        inner, wide = weights[finite], values[finite].astype(np.float64)
-        if inner.sum() > 0 and (1 - inner).sum() > 0:
-            inside, outside = np.average(wide, weights=inner), np.average(wide, weights=1 - inner)
-            varies = wide.min() < wide.max()  # the mean of equal numbers may be off by a rounding
-            deviation = wide.std() if varies else 0.0
-            score = (inside - outside) / deviation if deviation > 0 else 0.0
-            numbers[:, channel] = inside, outside, deviation, score
-    return numbers
-
-
-def highest_first(score: Floats) -> NDArray[np.intp]:
-    """Return the channels that have a score, the highest first, equal ones by number."""
-    order = np.argsort(-score, kind="stable")
-    return order[np.isfinite(score[order])]
-
-
-def _ratio(maps: NDArray[np.float32], values: Values, channel: int) -> float:
+def _ratio(result: RegionSelectivity, channel: int) -> float:
     """Return inside / outside; NaN where a value of the channel is below 0, or none above."""
-    inside, outside = values["inside"][channel], values["outside"][channel]
-    if maps[channel][np.isfinite(maps[channel])].min() < 0 or not inside > 0:
+    inside, outside, values = result.inside[channel], result.outside[channel], result.maps[channel]
+    if values[np.isfinite(values)].min() < 0 or not inside > 0:
         return np.nan
     return float(inside / outside) if outside > 0 else np.inf
 
 
-def _panels(
-    subject: Subject,
-    layer: str,
-    maps: NDArray[np.float32],
-    values: Values,
-    shown: Sequence[int],
-) -> tuple[Panel, ...]:
-    scale = "symmetric" if np.nanmin(maps) < 0 else "layer"
-    grid = with_channels(make_grid(maps, scale=scale, title=layer), maps, shown)
+def _panels(subject: Subject, result: RegionSelectivity, shown: Sequence[int]) -> tuple[Panel, ...]:
+    layer = result.layer
     fields = receptive_fields(subject.model, subject.model_input)
     sees = field_text(fields.get(str(subject.trace.map_outputs[layer][0])))
     chart = ChartPanel(
         say("Channels that answer more inside than outside"),
         tuple(map(str, shown)),
-        {say("inside − outside"): values["score"][shown]},
+        {say("inside − outside"): result.score[shown]},
         unit=say("inside − outside, in the channel's own deviations"),
         caption=say("The {count} highest", count=min(_MOST, len(shown)))
         + (
@@ -190,21 +162,24 @@ def _panels(
         )
         + say(
             " of {count:,}. A cell counts where it lies, although it {field}.",
-            count=len(maps),
+            count=len(result.maps),
             field=sees,
         ),
         layer=layer,
     )
     maps_panel = GridPanel(
-        say("What these channels put out"), grid, say("In the same order."), layer=layer
+        say("What these channels put out"),
+        result.grid(shown),
+        say("In the same order."),
+        layer=layer,
     )
-    rows = tuple(_row(maps, values, channel) for channel in shown)
+    rows = tuple(_row(result, channel) for channel in shown)
     return chart, maps_panel, TablePanel(say("In numbers"), _HEAD, rows)
 
 
-def _says(layer: str, maps: NDArray[np.float32], values: Values, first: int) -> str:
+def _says(result: RegionSelectivity, first: int) -> str:
     """Say which channel answers most, and how much of the picture is marked."""
-    weights, score = values["weights"], values["score"]
+    layer, weights, score = result.layer, result.weights, result.score
     marked = say(
         "{share} of the picture is marked, which is ", share=percent(float(weights.mean()))
     )
@@ -226,7 +201,7 @@ def _says(layer: str, maps: NDArray[np.float32], values: Values, first: int) -> 
             layer=layer,
             region=marked,
         )
-    ratio = _ratio(maps, values, first)
+    ratio = _ratio(result, first)
     more = say(", {ratio} times as much", ratio=number(ratio)) if np.isfinite(ratio) else ""
     more = say(", and nothing at all outside") if np.isinf(ratio) else more
     return say(
@@ -234,20 +209,20 @@ def _says(layer: str, maps: NDArray[np.float32], values: Values, first: int) -> 
         "{outside_mean} outside, {deviations} of its deviations more{ratio}. {region}",
         channel=first,
         layer=layer,
-        inside_mean=number(values["inside"][first]),
-        outside_mean=number(values["outside"][first]),
+        inside_mean=number(result.inside[first]),
+        outside_mean=number(result.outside[first]),
         deviations=number(score[first]),
         ratio=more,
         region=marked,
     )
 
 
-def _row(maps: NDArray[np.float32], values: Values, channel: int) -> tuple[str | int, ...]:
-    ratio = _ratio(maps, values, channel)
-    inside, outside = values["inside"][channel], values["outside"][channel]
+def _row(result: RegionSelectivity, channel: int) -> tuple[str | int, ...]:
+    ratio = _ratio(result, channel)
+    inside, outside = result.inside[channel], result.outside[channel]
     return (
         channel,
-        *map(number, (inside - outside, values["score"][channel], inside, outside)),
+        *map(number, (inside - outside, result.score[channel], inside, outside)),
         "–" if np.isnan(ratio) else number(ratio),
     )
 
@@ -267,8 +242,7 @@ def script(facts: LensFacts) -> LensCode:
         functions,
         _COMPARE.format(marks=marks.__name__, maps=as_maps(facts.layout)),
     )
-    names = ("inside", "outside", "deviation", "score", "weights", "ranking")
-    return lines, {name: name for name in names}
+    return lines, {name: name for name in _VALUES}
 
 
 _COMPARE = """

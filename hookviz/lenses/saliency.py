@@ -22,7 +22,7 @@ from hookviz.drawing.panels import (
     TextPanel,
     overlay_panel,
 )
-from hookviz.explaining.attribution.gradients import Gradient, Numbers, input_gradient
+from hookviz.explaining.attribution.gradients import Numbers, TargetGradient, input_gradient
 from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
@@ -104,7 +104,7 @@ def run(
 
 def pixel_map(
     subject: Subject, quantity: AttributionTarget, method: str, samples: int, noise: float
-) -> tuple[Gradient, Numbers, Numbers]:
+) -> tuple[TargetGradient, Numbers, Numbers]:
     """Return a method's gradient, its attribution ``(C, H, W)`` and map ``(H, W)``; see `run`."""
     if method == "SmoothGrad":
         result = _smooth(subject, quantity, samples, noise)
@@ -149,11 +149,13 @@ def _on_image(
     )
 
 
-def _smooth(subject: Subject, quantity: AttributionTarget, samples: int, noise: float) -> Gradient:
+def _smooth(
+    subject: Subject, quantity: AttributionTarget, samples: int, noise: float
+) -> TargetGradient:
     """Return the mean of the gradients at noisy copies of the input, with q of the input itself."""
     reporter = ProgressReporter(subject.progress, samples + 1)
 
-    def result_at(image: Tensor) -> Gradient:
+    def result_at(image: Tensor) -> TargetGradient:
         result = input_gradient(
             subject.model, subject.model_input, quantity, image=image, progress=reporter.within
         )
@@ -185,7 +187,7 @@ def smooth_gradient(
 
 
 def _notes(
-    subject: Subject, method: str, quantity: AttributionTarget, result: Gradient
+    subject: Subject, method: str, quantity: AttributionTarget, result: TargetGradient
 ) -> list[str]:
     notes = call_notes(subject, quantity.layer)
     if method == "guided backpropagation":

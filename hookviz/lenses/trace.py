@@ -3,7 +3,6 @@
 How tensors are followed is in `hookviz.explaining.network_map.followed_pass`.
 """
 
-import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -55,22 +54,15 @@ def run(subject: Subject) -> LensOutput:
         HookVizError: it runs no layer.
     """
     flow = trace_execution(subject.model, subject.model_input, subject.progress)
-    steps = flow.steps
-    seconds = np.array([statistics.median(step.seconds or [np.nan]) for step in steps])
-    nbytes = np.array([step.nbytes for step in steps])
-    edges = [(source, to) for to, step in enumerate(steps, 1) for source in sorted(step.sources)]
+    steps, seconds, nbytes = flow.steps, flow.seconds, flow.nbytes
     panels: tuple[Panel, ...] = (
         TextPanel(_says(subject.model.title, steps, seconds)),
         _tree(flow, seconds, nbytes),
-        _chart(say("Time of each call"), steps, seconds * 1e3, "ms"),
-        _chart(say("Memory of each call's output"), steps, nbytes / 1e6, "MB"),
-        _arcs(steps, edges),
+        _chart(say("Time of each call"), flow, seconds * 1e3, "ms"),
+        _chart(say("Memory of each call's output"), flow, nbytes / 1e6, "MB"),
+        _arcs(flow),
     )
-    return panels, {
-        "edges": np.array(edges, np.int64).reshape(-1, 2),
-        "bytes": nbytes,
-        "seconds": seconds,
-    }
+    return panels, {"edges": flow.edges, "bytes": nbytes, "seconds": seconds}
 
 
 def _says(title: str, steps: Sequence[LayerStep], seconds: np.ndarray[Any, Any]) -> str:
@@ -100,12 +92,8 @@ def _says(title: str, steps: Sequence[LayerStep], seconds: np.ndarray[Any, Any])
     )
 
 
-def _chart(
-    title: str, steps: Sequence[LayerStep], values: np.ndarray[Any, Any], unit: str
-) -> ChartPanel:
-    return ChartPanel(
-        title, tuple(step.address.in_words for step in steps), {unit: values}, unit=unit
-    )
+def _chart(title: str, flow: ExecutionTrace, values: np.ndarray[Any, Any], unit: str) -> ChartPanel:
+    return ChartPanel(title, flow.labels, {unit: values}, unit=unit)
 
 
 def _tree(
@@ -173,10 +161,11 @@ def _written(sources: frozenset[int]) -> str:
     return joined(names) or "–"
 
 
-def _arcs(steps: Sequence[LayerStep], edges: Sequence[tuple[int, int]]) -> ImagePanel:
+def _arcs(flow: ExecutionTrace) -> ImagePanel:
     """Draw the data flow: the calls in a row, with an arc for each connection that skips others."""
-    names = ["image", *(f"{step.address.in_words}  {call}" for call, step in enumerate(steps, 1))]
-    joins = {to for to, step in enumerate(steps, 1) if len(step.sources) > 1}
+    edges: list[tuple[int, int]] = [(source, to) for source, to in flow.edges.tolist()]
+    names = ["image", *(f"{label}  {call}" for call, label in enumerate(flow.labels, 1))]
+    joins = {to for to, step in enumerate(flow.steps, 1) if len(step.sources) > 1}
     skips = sum(to - source > 1 for source, to in edges)
     return ImagePanel(
         say("The way of the data"),
@@ -188,7 +177,7 @@ def _arcs(steps: Sequence[LayerStep], edges: Sequence[tuple[int, int]]) -> Image
                 "{call_count} calls in a row, and {arc_count} arcs between calls that do not "
                 "follow one another.",
                 skips,
-                call_count=len(steps),
+                call_count=len(flow.steps),
                 arc_count=skips,
             )
         ),

@@ -17,7 +17,12 @@ from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import TENSORS_IN, in_order, layers
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError
-from hookviz.explaining.layers.recomputation import LayerCheck, distance_of, recompute
+from hookviz.explaining.layers.recomputation import (
+    LayerCheck,
+    Verification,
+    distance_of,
+    recompute,
+)
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import RIGHT, Lens, LensOutput, Subject
@@ -47,32 +52,25 @@ def run(subject: Subject) -> LensOutput:
         ModelError: the network can't take this input.
         HookVizError: no layer puts out numbers that can be checked.
     """
-    checks = _checks(subject)
-    listed = tuple(checks.values())
-    if not any(check.compared for check in listed):
-        raise HookVizError(
-            say(
-                "No layer of {model} can be checked: none puts out numbers again when it is "
-                "called again. shapesnet can be checked.",
-                model=subject.model.title,
-            )
-        )
-    relative = np.array([check.relative for check in listed])
-    rows = tuple(_row(name, check) for name, check in checks.items())
-    panels = [
-        _verdict(checks, too_large=_is_too_large(subject)),
-        *_unchecked(checks),
-        *_chart(checks),
-    ]
+    result = verification_of(subject)
+    rows = tuple(_row(name, check) for name, check in result.checks.items())
+    listed = result.checks.values()
+    panels = [_verdict(result), *_unchecked(result.checks), *_chart(result)]
     return (*panels, TablePanel(say("Every layer"), _HEAD, rows)), {
-        "difference": np.array([check.difference for check in listed]),
-        "relative": relative,
+        "difference": result.difference,
+        "relative": result.relative,
         "compared": np.array([check.compared for check in listed]),
         "agrees": np.array([check.agrees for check in listed]),
     }
 
 
-def _checks(subject: Subject) -> Mapping[str, LayerCheck]:
+def verification_of(subject: Subject) -> Verification:
+    """Recompute every layer without parts, and every convolution and linear layer.
+
+    Raises:
+        ModelError: the network can't take this input.
+        HookVizError: no layer puts out numbers that can be checked.
+    """
     network = subject.model.network
     leaves = {info.name for info in subject.trace.layers}
     layers = {
@@ -85,7 +83,16 @@ def _checks(subject: Subject) -> Mapping[str, LayerCheck]:
         lambda share: subject.progress(_RECORDING + (1 - _RECORDING) * share),
         sum(layers.values()),
     )
-    return recompute(subject.model, subject.model_input, layers, record, reporter)
+    checks = recompute(subject.model, subject.model_input, layers, record, reporter)
+    if not any(check.compared for check in checks.values()):
+        raise HookVizError(
+            say(
+                "No layer of {model} can be checked: none puts out numbers again when it is "
+                "called again. shapesnet can be checked.",
+                model=subject.model.title,
+            )
+        )
+    return Verification(checks, is_record_checked=not _is_too_large(subject))
 
 
 def _record(subject: Subject) -> Mapping[str, Tensor]:
@@ -109,9 +116,8 @@ def _is_too_large(subject: Subject) -> bool:
     return sum(subject.trace.nbytes[info.name] for info in subject.convs) > _MOST_BYTES
 
 
-def _verdict(checks: Mapping[str, LayerCheck], *, too_large: bool) -> TextPanel:
-    checked = {name: check for name, check in checks.items() if check.verdict != "not checked"}
-    wrong = {name: check for name, check in checked.items() if not check.agrees}
+def _verdict(result: Verification) -> TextPanel:
+    checked, wrong = result.checked, result.wrong
     exact = sum(check.verdict == "exact" for check in checked.values())
     count = say(
         "{exact_count:,} of {checked_count:,} layers agree exactly",
@@ -146,7 +152,7 @@ def _verdict(checks: Mapping[str, LayerCheck], *, too_large: bool) -> TextPanel:
         " {count:,} numbers were computed a second time from the recorded inputs.",
         count=numbers,
     )
-    if too_large:
+    if not result.is_record_checked:
         says += say(" What is shown of the conv layers was too much to be held against it, too.")
     elif shown:
         says += say_count(
@@ -154,7 +160,7 @@ def _verdict(checks: Mapping[str, LayerCheck], *, too_large: bool) -> TextPanel:
             " What is shown of {count:,} conv layers is the same.",
             shown,
         )
-    return TextPanel(says, "note" if too_large else "good")
+    return TextPanel(says, "good" if result.is_record_checked else "note")
 
 
 def _unchecked(checks: Mapping[str, LayerCheck]) -> tuple[Panel, ...]:
@@ -178,22 +184,15 @@ def _unchecked(checks: Mapping[str, LayerCheck]) -> tuple[Panel, ...]:
     )
 
 
-def _chart(checks: Mapping[str, LayerCheck]) -> tuple[Panel, ...]:
-    sums = {name: check.relative for name, check in checks.items() if check.relative > 0}
-    if not sums:
+def _chart(result: Verification) -> tuple[Panel, ...]:
+    chart = result.chart
+    if not chart.labels:
         return ()
-    return (
-        ChartPanel(
-            say("How many digits are right"),
-            tuple(sums),
-            {say("digits"): -np.log10(list(sums.values()))},
-            unit=say("decimal digits"),
-            caption=say(
-                "Conv and linear layers against the same sums in double precision, at the "
-                "place where they are furthest apart. Single precision keeps about 7 digits."
-            ),
-        ),
+    caption = say(
+        "Conv and linear layers against the same sums in double precision, at the "
+        "place where they are furthest apart. Single precision keeps about 7 digits."
     )
+    return (ChartPanel(chart.title, chart.labels, chart.series, unit=chart.unit, caption=caption),)
 
 
 def _row(name: str, check: LayerCheck) -> tuple[str | int | float, ...]:

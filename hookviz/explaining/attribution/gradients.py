@@ -9,7 +9,7 @@ can't write over it.
 from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from hookviz.capturing.last_maps import last_maps
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.capturing.unsupported_outputs import check_can_intervene, meta_output_error
+from hookviz.drawing.grid import Grid, grid_of_any
 from hookviz.errors import HookVizError, ModelError, UnknownLayerError
 from hookviz.explaining.attribution.target import (
     AttributionTarget,
@@ -40,6 +41,9 @@ from hookviz.hooking.plain_tensors import kind_of
 from hookviz.hooking.torch_functions import EveryFunction, function_name
 from hookviz.language.saying import say
 from hookviz.types import ActivationKey, Model, ModelInput, Progress, ignore
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Numbers = NDArray[np.floating[Any]]
 
@@ -89,6 +93,11 @@ class GradientPass:
     def value(self) -> float:
         """The target of the first input."""
         return float(self.values[0])
+
+    @property
+    def target_in_words(self) -> str:
+        """What the target is, in words."""
+        return self._target.describe(self._model)
 
     def run(self, images: Tensor) -> Mapping[str, Tensor | None]:
         """Return the gradients by layer, of the shape of its output; None where there is none.
@@ -220,20 +229,44 @@ class _GuidedReLU(EveryFunction):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Gradient:
+class TargetGradient:
     """Gradient of a target with respect to one output of a layer, or to the input.
 
     Attributes:
-        output: those values, ``(C, H, W)``.
-        gradient: ∂target/∂output, ``(C, H, W)``.
+        layer: the layer's name, with its call as ``relu#1``; empty for the input.
+        target: what was differentiated, in words.
+        output: those values, ``(C, H, W)``; of sound, a volume or a clip with its other axes.
+        gradient: ∂target/∂output, of the same shape.
         value: the target.
         guided: at how many ReLUs negative gradients were cut.
     """
 
+    layer: str
+    target: str
     output: Numbers = field(repr=False)
     gradient: Numbers = field(repr=False)
     value: float
-    guided: int
+    guided: int = 0
+
+    @property
+    def norm(self) -> float:
+        """√Σ g² over all values."""
+        return float(np.sqrt(np.square(self.gradient, dtype=np.float64).sum()))
+
+    @property
+    def max_per_channel(self) -> Numbers:
+        """Largest |g| of each channel, ``(C,)``."""
+        largest: Numbers = np.abs(self.gradient).reshape(len(self.gradient), -1).max(1)
+        return largest
+
+    def grid(self) -> Grid:
+        """Draw the gradient channel by channel, with zero in the middle of the colours."""
+        title = say("gradient at {layer}", layer=self.layer or say("the input"))
+        return grid_of_any(self.gradient, scale="symmetric", title=title)
+
+    def figure(self) -> "Figure":
+        """Draw the `grid` as a page for print."""
+        return self.grid().figure()
 
 
 def layer_gradient(
@@ -242,7 +275,7 @@ def layer_gradient(
     layer: str,
     target: AttributionTarget,
     progress: Progress = ignore,
-) -> Gradient:
+) -> TargetGradient:
     """Differentiate a target with respect to what a layer puts out in a call, the first by default.
 
     Args:
@@ -269,7 +302,7 @@ def layer_gradient(
     output, gradient = (
         take(model, model_input, layer, each) for each in (run.layer_outputs[layer], gradient)
     )
-    return _gradient(run, output, gradient)
+    return _gradient(run, layer, output, gradient)
 
 
 def _check_has_channels(model: Model, model_input: ModelInput, layer: str) -> None:
@@ -310,7 +343,7 @@ def input_gradient(
     image: Tensor | None = None,
     guided: bool = False,
     progress: Progress = ignore,
-) -> Gradient:
+) -> TargetGradient:
     """Differentiate a target with respect to the network's input.
 
     Args:
@@ -332,12 +365,13 @@ def input_gradient(
     gradient = run.run(model_input.tensor if image is None else image)[INPUT]
     if gradient is None:
         raise no_gradient_error(model, model_input, INPUT, target)
-    return _gradient(run, run.layer_outputs[INPUT][0], gradient)
+    return _gradient(run, INPUT, run.layer_outputs[INPUT][0], gradient)
 
 
-def _gradient(run: GradientPass, output: Tensor, gradient: Tensor) -> Gradient:
+def _gradient(run: GradientPass, layer: str, output: Tensor, gradient: Tensor) -> TargetGradient:
     unbatched = gradient if gradient.ndim == output.ndim else gradient.reshape(output.shape)
-    return Gradient(_numbers(output), _numbers(unbatched), run.value, run.guided_relus)
+    numbers = _numbers(output), _numbers(unbatched)
+    return TargetGradient(layer, run.target_in_words, *numbers, run.value, run.guided_relus)
 
 
 def last_layer_with_gradient(

@@ -17,13 +17,16 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
+from hookviz.drawing.charts import Chart, titled_figure
 from hookviz.errors import shorten
 from hookviz.explaining.layers.layer_call import (
     iter_double_rows,
@@ -36,6 +39,9 @@ from hookviz.hooking.own_network import buffers_put_back, generators, put_genera
 from hookviz.hooking.plain_tensors import kind_of
 from hookviz.language.saying import mark, say
 from hookviz.types import ActivationKey, Model, ModelInput
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(slots=True)
@@ -69,6 +75,57 @@ class LayerCheck:
         if not self.compared:
             return mark("not checked")
         return mark("within rounding") if self.difference else mark("exact")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Verification:
+    """Every layer of a pass against its recomputation.
+
+    Attributes:
+        checks: of each layer, by its name, in order of execution.
+        is_record_checked: whether the activations that `capture` gives were compared too; not where
+            those of the conv layers take more than 512 MiB.
+    """
+
+    checks: Mapping[str, LayerCheck] = field(repr=False)
+    is_record_checked: bool
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every layer that was checked is within rounding."""
+        return not self.wrong
+
+    @property
+    def checked(self) -> Mapping[str, LayerCheck]:
+        """The layers that could be compared or that differ, by name."""
+        return {name: each for name, each in self.checks.items() if each.verdict != "not checked"}
+
+    @property
+    def wrong(self) -> Mapping[str, LayerCheck]:
+        """The layers that differ by more than rounding, by name."""
+        return {name: each for name, each in self.checked.items() if not each.agrees}
+
+    @property
+    def difference(self) -> NDArray[np.float64]:
+        """Largest difference of each layer, ``(layers,)``."""
+        return np.array([each.difference for each in self.checks.values()])
+
+    @property
+    def relative(self) -> NDArray[np.float64]:
+        """Largest distance from the double-precision result by its largest size, ``(layers,)``."""
+        return np.array([each.relative for each in self.checks.values()])
+
+    @property
+    def chart(self) -> Chart:
+        """Decimal digits that are right, ``−log₁₀`` of `relative`, of each sum of products."""
+        sums = {name: check.relative for name, check in self.checks.items() if check.relative > 0}
+        digits = {say("digits"): -np.log10(list(sums.values()))}
+        title, unit = say("How many digits are right"), say("decimal digits")
+        return Chart(title, tuple(sums), digits, unit=unit)
+
+    def figure(self) -> "Figure":
+        """Draw how many decimal digits of each conv and linear layer are right, as bars."""
+        return titled_figure(self.chart)
 
 
 def recompute(

@@ -5,17 +5,21 @@ addition or a concatenation, comes from all that its arguments come from, and wh
 comes from what is written too.
 """
 
+import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hookviz.capturing import layers
 from hookviz.capturing.layer_trace import input_trace
+from hookviz.drawing.charts import Chart, titled_figure
 from hookviz.errors import HookVizError
 from hookviz.hooking import hooks
 from hookviz.hooking.attention_calls import memory_of
@@ -32,6 +36,9 @@ from hookviz.hooking.torch_functions import (
 from hookviz.language.saying import joined, say
 from hookviz.types import ActivationKey, Model, ModelInput, Progress, ignore
 from hookviz.wording import times
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 IMAGE = 0
 """The network's input among the numbers of calls, which start at 1."""
@@ -271,6 +278,34 @@ class ExecutionTrace:
     steps: tuple[LayerStep, ...]
     blocks: tuple[BlockCall, ...]
     output: frozenset[int] = frozenset()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Address of each step, in words."""
+        return tuple(step.address.in_words for step in self.steps)
+
+    @property
+    def edges(self) -> NDArray[np.int64]:
+        """Rows of (from, to), ``(E, 2)``: numbers of calls from 1, and 0 for the input."""
+        edges = [
+            (source, to) for to, step in enumerate(self.steps, 1) for source in sorted(step.sources)
+        ]
+        return np.array(edges, np.int64).reshape(-1, 2)
+
+    @property
+    def seconds(self) -> NDArray[np.float64]:
+        """Median time of each step over the timed passes, ``(steps,)``; NaN where it has none."""
+        return np.array([statistics.median(step.seconds or [np.nan]) for step in self.steps])
+
+    @property
+    def nbytes(self) -> NDArray[np.int64]:
+        """Bytes that each step put out, ``(steps,)``."""
+        return np.array([step.nbytes for step in self.steps])
+
+    def figure(self) -> "Figure":
+        """Draw the time of each call as bars."""
+        times = {"ms": 1e3 * self.seconds}
+        return titled_figure(Chart(say("Time of each call"), self.labels, times, unit="ms"))
 
 
 def follow_pass(
