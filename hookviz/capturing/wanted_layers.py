@@ -43,6 +43,11 @@ def wanted_layers(model: Model, seen: LayerTrace, layers: Layers) -> tuple[str, 
     return tuple(name for name in seen.recordable if name in asked)
 
 
+def layers_by_selector(model: Model, trace: LayerTrace, layers: Layers) -> list[tuple[str, ...]]:
+    """Return the layers that each selector chooses, with the errors of `wanted_layers`."""
+    return [wanted_layers(model, trace, [each]) for each in several(layers)]
+
+
 def _not_run(model: Model, seen: LayerTrace, name: str) -> HookVizError:
     """Return the error for a name that no layer that runs has."""
     if name in dict(named_modules(model.network, remove_duplicate=False)):

@@ -10,7 +10,7 @@ that alone, so the torch functions of a pass are watched, as `AttentionCalls` te
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -35,17 +35,21 @@ HeadChange = Callable[[ActivationKey, Tensor], Tensor | None]
 class HeadOutputs(AttentionCalls):
     """Passes of a network with the outputs of its attention heads read or changed."""
 
-    def __init__(self, network: nn.Module, layers: frozenset[str], change: HeadChange) -> None:
-        """Call `change` each time that something in `layers` attends; ``""`` is the network.
+    def __init__(
+        self, network: nn.Module, groups: Iterable[Sequence[str]], change: HeadChange
+    ) -> None:
+        """Call `change` each time that a layer in `groups` attends; ``""`` is the network.
 
         Args:
             network: whose passes are changed.
-            layers: names of layers that attend, or of blocks around them.
+            groups: names of layers that attend, or of blocks around them. In a group, at least one
+                layer has to attend.
             change: from the innermost layer that attends and what its heads put out, a tensor
                 ``(N, heads, queries, numbers)``, to what takes its place; None leaves it.
         """
         super().__init__(network, frozenset())  # the weights are not computed
-        self._wanted = layers
+        self._groups = [tuple(each) for each in groups]
+        self._wanted = frozenset(name for each in self._groups for name in each)
         self._change = change
         self._times = Counter[str]()
         self._found_before: list[int] = []
@@ -57,15 +61,20 @@ class HeadOutputs(AttentionCalls):
     def _leave(self, call: hooks.Call) -> None:
         super()._leave(call)
         before = self._found_before.pop() if self._found_before else 0
-        failed = call.output is None
-        if call.layer in self._wanted and not failed and len(self.found) == before:
-            raise SettingError(
-                say(
-                    "Nothing attends in {layer!r}, so it has no heads. hookviz.attention(model, "
-                    "image).weights has the layers that attend.",
-                    layer=call.layer,
+        if call.output is None:  # it failed
+            return
+        attended = {name for each in self.found[before:] for name in each.within}
+        for group in self._groups:
+            # One layer is checked after its call, several after the whole pass.
+            is_over = call.layer == (group[0] if len(group) == 1 else "")
+            if is_over and attended.isdisjoint(group):
+                raise SettingError(
+                    say(
+                        "Nothing attends in {layer!r}, so it has no heads. hookviz.attention("
+                        "model, image).weights has the layers that attend.",
+                        layer=group[0],
+                    )
                 )
-            )
 
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]

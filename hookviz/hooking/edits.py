@@ -187,8 +187,8 @@ Cell = int | tuple[int, ...]
 
 
 def zero(
-    *,
     channels: Iterable[int] | None = None,
+    *,
     cells: Iterable[Cell] | None = None,
     heads: Iterable[int] | None = None,
 ) -> Edit:
@@ -198,14 +198,15 @@ def zero(
         channels: of these alone, by number; along the axis that counts channels, the second of
             maps ``(N, C, H, W)`` and the last of tokens ``(N, T, C)``.
         cells: at these alone: ``(row, column)`` of maps, or a token's number.
-        heads: of these attention heads of the layer alone, by number.
+        heads: of these attention heads of the layer alone, by number. Of the layers that a pattern
+            chooses, those that attend are edited.
 
     Raises:
         SettingError: `channels`, `cells` or `heads` are no numbers from 0, or `heads` are given
             with one of the others.
 
     >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3))
-    >>> with hookviz.edit(network, {"0": hookviz.edits.zero(channels=[1, 2])}):
+    >>> with hookviz.edit(network, {"0": hookviz.edits.zero([1, 2])}):
     ...     network(torch.ones(1, 3, 3, 3)).flatten() == 0  # (N, C, H, W)
     tensor([False,  True,  True, False])
     """
@@ -348,7 +349,7 @@ def edited_layer(
     def change_heads(at: ActivationKey, heads: Tensor) -> Tensor:
         return edit.apply(heads, at.layer, 1)
 
-    return HeadOutputs(network, frozenset(layers), change_heads).watching()
+    return HeadOutputs(network, [layers], change_heads).watching()
 
 
 @contextmanager

@@ -78,6 +78,18 @@ def test_a_block_stands_for_what_attends_in_it_and_gradients_go_through() -> Non
         torch.testing.assert_close(network(image), without)
 
 
+def test_of_a_pattern_the_heads_of_what_attends_are_edited() -> None:
+    network, image = seeded(vit).eval(), random_input(0, SIDE)
+    attending = {f"blocks.{number}.attn": edits.zero(heads=[2]) for number in (0, 1)}
+    with hookviz.edit(network, attending):
+        expected = network(image)
+    with hookviz.edit(network, {"*": edits.zero(heads=[2])}):
+        assert torch.equal(network(image), expected)
+        network.get_submodule("patch_embed")(image)  # alone: no pass has ended
+    assert not torch.equal(network(image), expected)
+    assert hook_count(network) == 0
+
+
 def test_a_model_with_edited_heads_is_looked_at_like_any_other() -> None:
     network = seeded(vit).eval()
     model = hookviz.wrap(network, hookviz.Preprocess(resize=SIDE, crop=SIDE))
@@ -97,6 +109,7 @@ def test_a_model_with_edited_heads_is_looked_at_like_any_other() -> None:
     ("layer", "edit", "words"),
     [
         ("patch_embed", lambda: edits.zero(heads=[0]), "Nothing attends in 'patch_embed'"),
+        ("*.mlp*", lambda: edits.zero(heads=[0]), "Nothing attends in 'blocks.0.mlp'"),
         ("blocks.0", lambda: edits.zero(heads=[3]), "There is no head 3 .*: they go from 0 to 2"),
         ("blocks.0", lambda: edits.add([1.0, 2.0], heads=[0]), r"3 numbers \(one a head\)"),
         ("blocks.0", lambda: edits.zero(heads=[-1]), r"heads=\[-1\] are no numbers of heads"),

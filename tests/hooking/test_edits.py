@@ -27,7 +27,7 @@ def test_without_a_channel_the_score_is_captums() -> None:
     with torch.no_grad():
         score = network(image)[0, 2]
         for channel in range(4):
-            with hookviz.edit(network, {"conv1": edits.zero(channels=[channel])}):
+            with hookviz.edit(network, {"conv1": edits.zero([channel])}):
                 drop = score - network(image)[0, 2]
             torch.testing.assert_close(drop, theirs[0, channel, 0, 0])
 

@@ -20,7 +20,7 @@ from torch.nn import functional
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.capturing.recorded_pass import without_batch
-from hookviz.capturing.wanted_layers import wanted_layers
+from hookviz.capturing.wanted_layers import layers_by_selector
 from hookviz.errors import HookVizError, ModelError, shorten
 from hookviz.explaining.scores.scoring import class_number, scores_in
 from hookviz.hooking.attention_calls import (
@@ -37,6 +37,7 @@ from hookviz.hooking.forward_pass import (
     private_replica,
 )
 from hookviz.hooking.network_state import Findings
+from hookviz.hooking.selection import Layers
 from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.hooking.torch_functions import TensorMarks, function_name
 from hookviz.language.saying import joined, say
@@ -341,13 +342,14 @@ class Attention(Mapping[str, Tensor]):
 
 
 _MOST_NAMED = 3  # layers in a message
+_Groups = Sequence[Sequence[str]] | None
 
 
 @with_numbers
 def attention(
     model: Model | nn.Module,
     image: Any,
-    layers: str | Iterable[str] | None = None,
+    layers: Layers = None,
     *,
     target: int | str | None = None,
     size: int | None = None,
@@ -366,9 +368,9 @@ def attention(
     Args:
         model: from `load_model` or `wrap`, or a module of one's own.
         image: anything that `prepare` takes.
-        layers: a layer's name, several, or None for all that attend. A block such as ``"blocks.0"``
-            stands for what attends in it, and ``""`` for the whole network. Weights of other layers
-            are not computed.
+        layers: as `capture` takes them, or None for all that attend. A block such as ``"blocks.0"``
+            stands for what attends in it, and ``""`` for the whole network. Of a pattern, those
+            that attend are taken. Weights of other layers are not computed.
         target: number or name of a class, for whose score (before the softmax) the gradients by
             the weights are kept too; None for none, and for no backward pass.
         size: side of the input in pixels, in place of the model's own.
@@ -382,8 +384,9 @@ def attention(
     Raises:
         UnknownLayerError: the model has no layer of that name.
         ImageError: the image can't be read.
-        ModelError: the network can't take this input, nothing in it attends, or a layer asked for
-            does not; with a target, it puts out no class scores or can't be differentiated.
+        ModelError: the network can't take this input, nothing in it attends, or nothing in a layer
+            asked for, or in those of a pattern, does; with a target, it puts out no class scores or
+            can't be differentiated.
         SettingError: it has no class of that number or name.
 
     >>> from torchvision.models import VisionTransformer
@@ -396,14 +399,14 @@ def attention(
     """
     model = with_edits(model, edits)
     model_input = prepare(model, image, size=size, whole=whole)
-    asked = _asked(model, model_input, layers)
+    groups = _groups(model, model_input, layers)
     if target is not None:
-        return _with_gradients(model, model_input, asked, target)
+        return _with_gradients(model, model_input, groups, target)
     with private_replica(model) as replica:
-        calls = AttentionCalls(replica, asked)
+        calls = AttentionCalls(replica, _names(groups))
         with calls.watching():
             output = forward_pass(model, replica, model_input.tensor)
-    _check_found(model, asked, calls.found)
+    _check_found(model, groups, calls.found)
     weights = _by_address(calls.found, [call.weights for call in calls.found])
     found = read_scores(model.output, output, len(model_input.tensor), len(model.categories))
     scores = None if found is None else without_batch(found.values.float().cpu())
@@ -411,15 +414,15 @@ def attention(
 
 
 def _with_gradients(
-    model: Model, model_input: ModelInput, asked: frozenset[str] | None, target: int | str
+    model: Model, model_input: ModelInput, groups: _Groups, target: int | str
 ) -> Attention:
     """Record the weights in a pass that goes back too, from the target's score."""
     with differentiable(model) as network:
-        calls = _AttentionGradients(network, asked)
+        calls = _AttentionGradients(network, _names(groups))
         image = model_input.tensor.to(*device_and_dtype(network), copy=True).requires_grad_()
         with calls.watching():
             output = forward_pass(model, network, image)
-        _check_found(model, asked, calls.found)
+        _check_found(model, groups, calls.found)
         scores = scores_in(model, output, 1).values[0]
         number = class_number(target, model.categories, len(scores), model.title)
         gradients = calls.gradients(model, scores[number], image)
@@ -446,35 +449,37 @@ def _by_address(
     return kept
 
 
-def _asked(model: Model, model_input: ModelInput, layers: Any) -> frozenset[str] | None:
-    """Return the names of the layers asked for; None for all."""
+def _groups(model: Model, model_input: ModelInput, layers: Any) -> _Groups:
+    """Return the names of the layers that each selector chooses; None for all."""
     if layers is None:
         return None
     is_several = isinstance(layers, Iterable) and not isinstance(layers, str)
     names = list(layers) if is_several else layers
     if names == "" or (is_several and "" in names):
         return None
-    return frozenset(wanted_layers(model, input_trace(model, model_input), names))
+    return layers_by_selector(model, input_trace(model, model_input), names)
 
 
-def _check_found(
-    model: Model, asked: frozenset[str] | None, found: Iterable[AttentionCall]
-) -> None:
-    """Refuse a network in which nothing attends, and a layer in which nothing does."""
+def _names(groups: _Groups) -> frozenset[str] | None:
+    return None if groups is None else frozenset(name for group in groups for name in group)
+
+
+def _check_found(model: Model, groups: _Groups, found: Iterable[AttentionCall]) -> None:
+    """Refuse a network in which nothing attends, and a selector none of whose layers does."""
     attending = list(dict.fromkeys(call.layer for call in found))
     if not attending:
         raise no_attention_error(model)
     reached = frozenset(layer for call in found for layer in call.within)
-    missing = next((name for name in sorted(asked or ()) if name not in reached), None)
-    if missing is None:
+    silent = next((group for group in groups or () if reached.isdisjoint(group)), None)
+    if silent is None:
         return
     more = "" if len(attending) <= _MOST_NAMED else say(", …")
     raise ModelError(
         say(
             "In layer {layer!r} of {model} nothing attends.{script} These do: {layers}.",
-            layer=shorten(missing),
+            layer=shorten(silent[0]),
             model=model.title,
-            script=_script_in(model.network.get_submodule(missing)),
+            script=_script_in(model.network.get_submodule(silent[0])),
             layers=joined(map(repr, attending[:_MOST_NAMED])) + more,
         )
     )

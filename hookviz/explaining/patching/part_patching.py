@@ -5,7 +5,7 @@ Activation Patching At Industrial Scale", 2023) estimates all effects by one bac
 gradient of the target at the corrupted image's activation, times what patching changes there.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from math import prod
 
@@ -303,15 +303,15 @@ class HeadPatching:
     """
 
     def __init__(
-        self, model: Model, images: tuple[ModelInput, ModelInput], layers: Iterable[str]
+        self, model: Model, images: tuple[ModelInput, ModelInput], groups: Sequence[Sequence[str]]
     ) -> None:
-        """Run the clean image and the corrupted one, and keep what all heads in `layers` put out.
+        """Run the clean image and the corrupted one, and keep what all heads in `groups` put out.
 
         Raises:
             ModelError: nothing in the network attends, or in other shapes for either image.
-            SettingError: nothing attends in one of `layers`.
+            SettingError: nothing attends in one of `groups`.
         """
-        self._model, self._corrupted, self._layers = model, images[1].tensor, frozenset(layers)
+        self._model, self._corrupted, self._groups = model, images[1].tensor, groups
         if not attending_layers(model, tuple(images[0].tensor.shape[1:])):
             raise no_attention_error(model)
         self._clean, self.scores = self._run(images[0].tensor)
@@ -371,7 +371,7 @@ class HeadPatching:
         def keep(at: ActivationKey, heads: Tensor) -> None:
             kept[at] = heads.cpu().clone()
 
-        return kept, self._scores(images, self._layers, keep)
+        return kept, self._scores(images, self._groups, keep)
 
     def _patched_scores(self, layer: str, head: int) -> Tensor:
         def patch(at: ActivationKey, heads: Tensor) -> Tensor | None:
@@ -381,13 +381,15 @@ class HeadPatching:
             patched[:, head] = self._clean[at][:, head].to(heads.device, heads.dtype)
             return patched
 
-        return self._scores(self._corrupted, frozenset([layer]), patch)
+        return self._scores(self._corrupted, [[layer]], patch)
 
-    def _scores(self, images: Tensor, layers: frozenset[str], change: HeadChange) -> Tensor:
+    def _scores(
+        self, images: Tensor, groups: Sequence[Sequence[str]], change: HeadChange
+    ) -> Tensor:
         """Run a pass with heads read or changed; return its scores, float64 ``(classes,)``."""
         with (
             private_replica(self._model) as replica,
-            HeadOutputs(replica, layers, change).watching(),
+            HeadOutputs(replica, groups, change).watching(),
         ):
             scores = class_scores(self._model, replica, images).values
         return scores[0].cpu().double()
@@ -396,7 +398,7 @@ class HeadPatching:
         kept: dict[ActivationKey, Tensor] = {}
         with differentiable(self._model) as network:
             images = self._corrupted.to(*device_and_dtype(network), copy=True).requires_grad_()
-            with HeadOutputs(network, self._layers, kept.__setitem__).watching():
+            with HeadOutputs(network, self._groups, kept.__setitem__).watching():
                 score = class_scores(self._model, network, images).values[0, index]
             found = backward_pass(self._model, score, list(kept.values()))
         return dict(zip(kept, found, strict=True))

@@ -12,7 +12,7 @@ Attribution patching (Nanda, "Attribution Patching", 2023) estimates all shares 
 pass: the gradient of the target at the corrupted image's activation, times what the part changes.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +24,7 @@ from hookviz import markup
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.capturing.unsupported_outputs import check_can_intervene
-from hookviz.capturing.wanted_layers import wanted_layers
+from hookviz.capturing.wanted_layers import layers_by_selector, wanted_layers
 from hookviz.drawing.figures import figure_file
 from hookviz.drawing.patching_page import heads_figure, patching_figure
 from hookviz.errors import ModelError, SettingError, one_of
@@ -34,6 +34,7 @@ from hookviz.explaining.patching.part_patching import PARTS, HeadPatching, PartP
 from hookviz.explaining.scores.scoring import class_number
 from hookviz.hooking.device import with_numbers
 from hookviz.hooking.function_calls import is_function, nearest_module, no_module
+from hookviz.hooking.selection import Layers
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
 from hookviz.outputs.declaration import NUMBER, Output
@@ -146,7 +147,7 @@ def patch(
     model: Model | nn.Module,
     clean: Any,
     corrupted: Any,
-    layers: str | Iterable[str] | None = None,
+    layers: Layers = None,
     *,
     target: int | str | Callable[[Any], Tensor] | None = None,
     by: str = "layer",
@@ -163,7 +164,8 @@ def patch(
         model: from `load_model` or `wrap`, or a module of one's own.
         clean: an image that the target is high for, anything that `capture` takes.
         corrupted: one that it is low for, such as the same one with a part hidden.
-        layers: layers or blocks by name; None for the convolutions, or a transformer's blocks.
+        layers: layers or blocks as `capture` takes them; None for the convolutions, or a
+            transformer's blocks. Of a pattern with ``by="head"``, those that attend.
         target: number or name of a class, whose score it is, before any softmax; or a function of
             what the network puts out for one image; the clean image's likeliest class by default.
         by: ``"layer"``; ``"channel"``, of all cells and tokens; ``"cell"``, of all channels,
@@ -198,7 +200,7 @@ def patch_inputs(
     model: Model,
     clean: ModelInput,
     corrupted: ModelInput,
-    layers: str | Iterable[str] | None = None,
+    layers: Layers = None,
     *,
     target: int | str | None,
     by: str,
@@ -210,8 +212,8 @@ def patch_inputs(
     images, reporter = (clean, corrupted), rising(progress)
     trace = input_trace(model, clean)
     if by == "head":
-        names = wanted_layers(model, trace, layers) if layers is not None else [""]
-        run: HeadPatching | PartPatching = HeadPatching(model, images, names)
+        groups = layers_by_selector(model, trace, layers) if layers is not None else [("",)]
+        run: HeadPatching | PartPatching = HeadPatching(model, images, groups)
     else:
         run = PartPatching(model, images, _patched_layers(model, trace, layers), by)
     index = _class_of(model, target, run.scores)
@@ -227,9 +229,7 @@ def patch_inputs(
     return Patching(model.title, target_name, by, high, low, shares, estimates, note)
 
 
-def _patched_layers(
-    model: Model, trace: LayerTrace, layers: str | Iterable[str] | None
-) -> tuple[LayerInfo, ...]:
+def _patched_layers(model: Model, trace: LayerTrace, layers: Layers) -> tuple[LayerInfo, ...]:
     """Return the layers and blocks to patch, in order of execution."""
     if layers is None:
         names = {info.name for info in trace.usual}

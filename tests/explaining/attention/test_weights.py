@@ -1,5 +1,6 @@
 """`hookviz.attention`: its weights, gradients, rollout and refusals, by hand and by differences."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,7 +15,7 @@ from hookviz.explaining.attention.weights import Attention, attending_layers, no
 from hookviz.hooking import attention_calls
 from hookviz.hooking.attention_calls import multi_head_weights
 from hookviz.types import Model
-from tests.attending import Patches, assert_same, in_heads, plain_pass, vit
+from tests.attending import Patches, assert_same, in_heads, model_of, plain_pass, vit
 from tests.networks import all_hooks, as_model, random_input, seeded
 from tests.unharmed import generators, settings_of_torch, snapshot
 
@@ -104,6 +105,24 @@ def test_weights_are_computed_for_the_layers_asked_for_alone(
     assert len(computed) == 1
     every = hookviz.attention(model, image)
     assert torch.equal(found[f"{layer}.self_attention"], every[f"{layer}.self_attention"])
+
+
+def test_of_a_pattern_what_attends_is_taken() -> None:
+    model, image = model_of(vit(), 16), random_input(0, 16)
+    every = hookviz.attention(model, image)
+    assert len(every) == 3
+    for layers in ("encoder.*", re.compile(r".*encoder_layer_\d.*"), torch.nn.Module):
+        found = hookviz.attention(model, image, layers, target=0)
+        assert list(found) == list(found.gradients) == list(every)
+        for layer in every:
+            assert_same(found[layer], every[layer])
+    one = hookviz.attention(model, image, "*encoder_layer_1*")
+    assert list(one) == ["encoder.layers.encoder_layer_1.self_attention"]
+    for silent in ("*.mlp*", ["encoder.*", "*.mlp*"]):
+        with pytest.raises(
+            hookviz.ModelError, match=r"In layer '.*encoder_layer_0\.mlp.* These do: "
+        ):
+            hookviz.attention(model, image, silent)
 
 
 def test_nothing_of_the_network_and_the_process_is_changed() -> None:
