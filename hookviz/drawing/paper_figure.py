@@ -22,6 +22,7 @@ from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.grid_page import mappable
 from hookviz.drawing.scales import ticks
 from hookviz.errors import HookVizError, SettingError
+from hookviz.hooking.selection import names_matching, several
 from hookviz.language.saying import joined, say
 from hookviz.types import Capture, Pixels
 
@@ -36,7 +37,7 @@ _TALLEST, _STRIP = 3.0, 0.25  # height / width of a tile at most, and of a strip
 
 def figure(
     captures: Capture | Sequence[Capture],
-    layers: str | Sequence[str],
+    layers: str | re.Pattern[str] | Iterable[str | re.Pattern[str]],
     channels: Channels,
     *,
     width_cm: float = 8.5,
@@ -54,7 +55,9 @@ def figure(
 
     Args:
         captures: what `capture` gives, of one image or of several.
-        layers: written addresses of activations, ``(C, H, W)``, that each capture has.
+        layers: written addresses of activations, ``(C, H, W)``, that each capture has; or patterns
+            such as ``"layer3.*.conv?"`` and compiled expressions, as `capture` takes them, which
+            choose among the layers of the first capture.
         channels: their numbers, in order, for every layer; or a dict of those of each layer.
         width_cm: of the figure, 8.5 for a column and 17 for a page; its height follows.
         limits: values of the end colours; without, the lowest and the highest value drawn, and for
@@ -77,11 +80,12 @@ def figure(
     check_dpi(dpi)
     width = width_in_points(width_cm)
     rows = [captures] if isinstance(captures, Capture) else list(captures)
-    names = [layers] if isinstance(layers, str) else [*map(str, layers)]
-    if not rows or not names or not all(isinstance(each, Capture) for each in rows):
+    selectors = several(layers)
+    if not rows or not selectors or not all(isinstance(each, Capture) for each in rows):
         raise HookVizError(
             say("A figure needs one capture or more, which `capture` makes, and a layer or more.")
         )
+    names = _addresses(rows[0], selectors)
     chosen = _by_layer(channels, names)
 
     def grids_on(limits: tuple[float, float] | None) -> list[list[Grid]]:
@@ -93,6 +97,26 @@ def figure(
 
     grids = grids_on(_shared_limits(grids_on(None)) if limits is None else limits)
     return _Sheet([row.model_input.picture for row in rows], names, grids, width, dpi).draw()
+
+
+def _addresses(capture: Capture, selectors: Iterable[Any]) -> list[str]:
+    """Return the written addresses that the selectors choose, once each.
+
+    Raises:
+        UnknownLayerError: one of them chooses none.
+    """
+    by_layer: dict[str, list[str]] = {}
+    for address, activation in capture.items():
+        by_layer.setdefault(activation.address.layer, []).append(address)
+    addresses = []
+    for selector in selectors:
+        name = selector.pattern if isinstance(selector, re.Pattern) else str(selector)
+        pattern = selector if isinstance(selector, re.Pattern) else name
+        chosen = [] if name in capture else names_matching(by_layer, pattern)
+        if not chosen:
+            capture[name]
+        addresses += [each for layer in chosen for each in by_layer[layer]] or [name]
+    return list(dict.fromkeys(addresses))
 
 
 def _by_layer(channels: Channels, names: Sequence[str]) -> Mapping[str, Iterable[int]]:

@@ -133,7 +133,7 @@ def _matching(
 ) -> list[str]:
     layers = {name: module for name, module in every.items() if name}
     if isinstance(selector, str | re.Pattern):
-        names = _by_name(every, selector)
+        names = names_matching(every, selector)
         if not names and not (may_be_none and isinstance(selector, re.Pattern)):
             raise _unknown(network, every, _written(selector))
     elif isinstance(selector, nn.Module):
@@ -170,8 +170,8 @@ def _written(selector: str | re.Pattern[str]) -> str:
     return selector if isinstance(selector, str) else selector.pattern
 
 
-def _by_name(every: Mapping[str, nn.Module], selector: str | re.Pattern[str]) -> list[str]:
-    """Return the layer of a name, or those whose names a pattern or an expression fits."""
+def names_matching(every: Iterable[str], selector: str | re.Pattern[str]) -> list[str]:
+    """Return the name itself if it is there, or those that a pattern or an expression fits."""
     if isinstance(selector, re.Pattern):
         return [name for name in every if name and selector.fullmatch(name)]
     if selector in every:

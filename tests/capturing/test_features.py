@@ -127,6 +127,19 @@ def test_several_layers_have_features_each_of_one_pass(tiny: Model, tmp_path: Pa
     assert list(features(tiny, inputs, ("conv1",))) == ["conv1"]
 
 
+def test_a_pattern_of_several_layers_is_refused_by_one_that_works_and_taken_in_a_list(
+    tiny: Model,
+) -> None:
+    image = {"a": random_input(0)}
+    with pytest.raises(
+        hookviz.SettingError, match=r"'conv\*' chooses 2 layers, such as 'conv1'; in a list"
+    ):
+        features(tiny, image, "conv*")
+    assert features(tiny, image, "conv1").layer == "conv1"
+    assert features(tiny, image, "conv2*").layer == "conv2"
+    assert list(features(tiny, image, ["conv*"])) == ["conv1", "conv2"]
+
+
 def test_what_has_no_vector_of_one_layer_may_have_one_of_another(tiny: Model) -> None:
     images = {"wide": picture(0, 40, 20), "square": picture(0, 20, 20)}
     found = features(tiny, images, ["conv2", "head"], pool="flat", whole=True)

@@ -1,4 +1,5 @@
 import io
+import re
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -193,12 +194,34 @@ def test_its_words_are_those_of_the_language_spoken(tiny: hookviz.Model) -> None
 
 
 @pytest.mark.parametrize(
+    ("layers", "names"),
+    [
+        ("layer3.*", ["layer3.0", "layer3.0#1", "layer3.1"]),
+        (re.compile(r"layer[34]\.0"), ["layer3.0", "layer3.0#1", "layer4.0"]),
+        (["layer4.0", "*.0"], ["layer4.0", "layer3.0", "layer3.0#1"]),
+        (["layer3.0#1"], ["layer3.0#1"]),
+    ],
+)
+def test_layers_are_chosen_by_patterns(layers: Any, names: list[str], tiny: hookviz.Model) -> None:
+    keys = [ActivationKey("layer3.0"), ActivationKey("layer3.0", 1)]
+    keys += [ActivationKey("layer3.1"), ActivationKey("layer4.0")]
+    activations = tuple(Activation(key, torch.from_numpy(maps(4, 3, 3))) for key in keys)
+    cap = replace(capture(tiny, conv=maps(4, 3, 3)), activations=activations)
+    figure = hookviz.figure([cap, cap], layers, [1], width_cm=17)
+    assert [word for word in words(figure) if word.startswith("layer")] == names
+    same = hookviz.figure([cap, cap], names, [1], width_cm=17)
+    np.testing.assert_array_equal(rendered(figure), rendered(same))
+
+
+@pytest.mark.parametrize(
     ("changed", "error", "message"),
     [
         ({"captures": []}, HookVizError, "one capture or more"),
         ({"captures": [3]}, HookVizError, "one capture or more"),
         ({"layers": []}, HookVizError, "a layer or more"),
         ({"layers": "conv2"}, UnknownLayerError, "conv2"),
+        ({"layers": ["conv", "fc*"]}, UnknownLayerError, r"'fc\*'"),
+        ({"layers": re.compile("con")}, UnknownLayerError, "'con'"),
         ({"channels": []}, SettingError, r"from 0 to 99"),
         ({"channels": 3}, SettingError, r"channels=3 is not a list"),
         ({"channels": [100]}, SettingError, r"from 0 to 99"),
