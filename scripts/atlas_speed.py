@@ -81,7 +81,7 @@ def _draw(folder: Path, count: int) -> None:
 
 
 def _measured(model: Model, folder: Path) -> list[Speed]:
-    listed = sources(folder)
+    listed = sources(model, folder)
     network = model.network
     channels = table_by(model, listed[0].image, None)
     layers = [layer.name for layer in channels.layers]

@@ -2,10 +2,9 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from torch import nn
 
@@ -26,6 +25,7 @@ from hookviz.atlas.reading import read_atlas
 from hookviz.atlas.shard_work import ShardWork, TallyShard
 from hookviz.atlas.sources import Source, sources
 from hookviz.atlas.tally import TOP, Tally
+from hookviz.capturing.batch_images import Images
 from hookviz.deprecated import renamed_keyword
 from hookviz.engines.engine import Engine, engine_of
 from hookviz.errors import HookVizError, SettingError, shorten
@@ -73,7 +73,7 @@ Report = Callable[[AtlasProgress], object]
 @renamed_keyword("anew", "overwrite")
 def make_atlas(
     model: Model | nn.Module,
-    images: Mapping[str, Any] | Iterable[Any] | str | os.PathLike[str],
+    images: Images,
     path: str | os.PathLike[str],
     *,
     layers: str | Iterable[str] | None = None,
@@ -98,8 +98,9 @@ def make_atlas(
 
     Args:
         model: from `load_model` or `wrap`, or a module of one's own.
-        images: a folder, a pattern, or several of what `prepare` takes; by names in a mapping. In
-            a folder of folders these are classes.
+        images: a folder, a pattern, or several of what `prepare` takes, such as a dataset or a
+            loader, whose images are kept in memory; by names in a mapping. In a folder of folders
+            these are classes.
         path: a folder that is made, ``NAME.atlas``.
         layers: a layer's name, several, or None for those that the page lists first, as
             ``list_layers(model, kind="usual")`` does: the conv layers, and of a network with few of
@@ -135,7 +136,7 @@ def make_atlas(
     model = as_model(model)
     chosen = engine_of(engine)
     target = _target(path)
-    listed = sources(images)
+    listed = sources(model, images)
     table = _channel_table(model, listed, size, layers)
     plan = Plan(model, listed, table, top, batch, size, dtype, patch)
     if target.exists() and not overwrite:

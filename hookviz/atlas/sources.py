@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hookviz.capturing.batch_images import ONE_IMAGE, named
+from hookviz.capturing.batch_images import ONE_IMAGE, Images, images_of, named
 from hookviz.errors import HookVizError
 from hookviz.images.files import ImageUrl, expand, expand_url, is_url
 from hookviz.language.saying import say
 from hookviz.paths import path_of
+from hookviz.types import Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +37,17 @@ class Source:
         return None
 
 
-def sources(images: Mapping[str, Any] | Iterable[Any] | str | os.PathLike[str]) -> list[Source]:
+def sources(model: Model, images: Images) -> list[Source]:
     """List every image once: by name within a folder, else in the given order.
 
     A folder gives the images in its folders too. Those are classes: ``photos/cats/1.jpg`` of
     ``photos`` is of the class ``cats``.
 
     Args:
-        images: a folder, a pattern, a file, a URL, or several of these; or images themselves, by
-            their names where it is a mapping, in which ``cats/1.jpg`` is of the class ``cats``.
+        model: for which they are.
+        images: a folder, a pattern, a file, a URL, or several of these; or images themselves, a
+            dataset or a loader of them, or by their names where it is a mapping, in which
+            ``cats/1.jpg`` is of the class ``cats``.
 
     Raises:
         ImageError: a folder or a pattern gives no image.
@@ -55,7 +58,7 @@ def sources(images: Mapping[str, Any] | Iterable[Any] | str | os.PathLike[str]) 
     else:
         if isinstance(images, ONE_IMAGE):
             images = [images]
-        listed = list(_listed(images))
+        listed = list(_listed(images_of(model, images, expand_folders=False)))
     if not listed:
         raise HookVizError(say("There is no image to make an atlas of; give a folder, or a list."))
     return listed

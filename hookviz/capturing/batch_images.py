@@ -51,11 +51,11 @@ def is_batch(model: Model, images: Any) -> bool:
     return _items(images) is not None
 
 
-def images_of(model: Model, images: Any) -> Iterator[Any]:
+def images_of(model: Model, images: Any, *, expand_folders: bool = True) -> Iterator[Any]:
     """Yield one image after another of whatever `is_batch` says holds several.
 
     Of a dataset's and a loader's items ``(x, y)`` the first part is taken, of a loader's batches
-    every row.
+    every row. Without `expand_folders` a folder among the items is yielded itself.
     """
     if isinstance(images, str | os.PathLike):
         yield from expand([os.fspath(images)])
@@ -70,10 +70,35 @@ def images_of(model: Model, images: Any) -> Iterator[Any]:
     items = _items(images)
     for item in () if items is None else items:
         image = item[0] if isinstance(item, list | tuple) and item else item
-        if is_batch(model, image):
-            yield from images_of(model, image)
+        may_expand = expand_folders or not isinstance(image, str | os.PathLike)
+        if may_expand and is_batch(model, image):
+            yield from images_of(model, image, expand_folders=expand_folders)
         else:
             yield image
+
+
+def labelled_images(model: Model, items: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield each image of a dataset or a loader, whose items are ``(x, y)``, with its label.
+
+    Raises:
+        ImageError: an item is no pair.
+    """
+    pairs = _items(items)
+    for item in (None,) if pairs is None else pairs:
+        if not isinstance(item, list | tuple) or len(item) < 2:
+            raise ImageError(
+                say(
+                    "{item} is no image with its label; give a dataset or a loader of pairs "
+                    "(image, label), or a folder with a folder for each class.",
+                    item=shorten(repr(items if item is None else item)),
+                )
+            )
+        image, label = item[:2]
+        is_array = isinstance(image, Tensor | np.ndarray)
+        if is_batch(model, image) or (is_array and _has_rows(model, image)):
+            yield from zip(images_of(model, image), label, strict=True)
+        else:
+            yield image, label
 
 
 def _is_folder(image: Any) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 from torchvision.transforms.functional import to_tensor
 
 import hookviz
@@ -28,6 +29,24 @@ ROOT = Path(__file__).parent.parent.parent
 
 def files_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def test_an_atlas_of_a_loader_is_that_of_its_images(tiny: Model, tmp_path: Path) -> None:
+    paths = save_folder(tmp_path / "photos", 7)
+    tensors = [hookviz.prepare(tiny, path).tensor[0] for path in paths]
+    loader = DataLoader([(each, 0) for each in tensors], batch_size=3)  # type: ignore[arg-type, var-annotated]
+    ours = hookviz.make_atlas(tiny, loader, tmp_path / "loader.atlas", top=3)
+    plain = hookviz.make_atlas(tiny, tensors, tmp_path / "tensors.atlas", top=3)
+    for channel in range(4):
+        found, expected = (
+            [
+                (top.image.name, top.cell, top.value)
+                for top in atlas.top_activations("conv1", channel)
+            ]
+            for atlas in (ours, plain)
+        )
+        assert found == expected
+        assert len(found) == 3
 
 
 class Branches(nn.Module):

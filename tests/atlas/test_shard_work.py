@@ -144,7 +144,7 @@ def test_work_that_was_sent_gives_the_tally_that_it_gives_here(tiny: Model, tmp_
     for number, name in enumerate(("cats", "dogs")):
         save_folder(tmp_path / name, 6, first=6 * number)
     (tmp_path / "cats" / "002.png").write_bytes(b"no image")
-    listed = sources(tmp_path)
+    listed = sources(tiny, tmp_path)
     plan = Plan(tiny, listed, table_by(tiny, listed[0].image, None), top=3, batch=4)
     work = ShardWork(plan)
     sent = pickle.loads(pickle.dumps(work))  # noqa: S301 - ours

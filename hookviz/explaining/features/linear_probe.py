@@ -14,13 +14,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
+from hookviz.capturing.batch_images import Images, labelled_images, named
 from hookviz.capturing.feature_vectors import check_finite
 from hookviz.capturing.features import features
+from hookviz.capturing.inputs import open_source, prepare
+from hookviz.deprecated import renamed_keyword
 from hookviz.errors import HookVizError, SettingError, shorten
 from hookviz.hooking.forward_pass import ProgressReporter
-from hookviz.images import reading
 from hookviz.images.formats import SUFFIXES
 from hookviz.models.wrapping import as_model
 from hookviz.paths import path_of
@@ -81,9 +83,10 @@ class LinearProbe:
         return shares
 
 
+@renamed_keyword("folder", "images")
 def linear_probe(
     model: Model | nn.Module,
-    folder: str | os.PathLike[str],
+    images: Images,
     layer: str | None = None,
     pool: str = "mean",
     *,
@@ -92,15 +95,16 @@ def linear_probe(
     whole: bool = False,
     progress: Progress = ignore,
 ) -> LinearProbe:
-    """Measure how well a layer tells the classes of a folder apart: ``photos/cats/…``.
+    """Measure how well a layer tells classes apart: of a folder, ``photos/cats/…``, or a dataset.
 
     Logistic regression (scikit-learn's, L2 with C = 1) on standardised features, by stratified
     cross-validation: each image is answered by a classifier that has seen neither it nor a copy.
 
     Args:
         model: from `load_model` or `wrap`, or a module of one's own.
-        folder: with a folder for each class, such as ``photos/cats`` and ``photos/dogs``, whose
-            images can be in folders again.
+        images: a folder with a folder for each class, such as ``photos/cats`` and ``photos/dogs``,
+            whose images can be in folders again; or a dataset or a loader of ``(image, label)``,
+            whose images are kept in memory. Its ``classes`` name the labels.
         layer: a layer or a block; the last with maps by default.
         pool: how its output becomes a vector, as `extract_features` has it.
         folds: into how many parts the images are split.
@@ -110,6 +114,7 @@ def linear_probe(
 
     Raises:
         SettingError: `folds` is no number from 2 to 100, or `pool` means nothing.
+        ImageError: the items of a dataset or a loader are no images with labels.
         HookVizError: there are fewer than two classes, or fewer different pictures of one than
             folds; a picture is in two classes; features are not finite; scikit-learn is missing.
         UnknownLayerError: the model has no such layer.
@@ -133,21 +138,20 @@ def linear_probe(
     model = as_model(model)
     for part in ("linear_model", "model_selection", "pipeline", "preprocessing"):
         _sklearn(part)
-    listed = _class_folders(path_of(folder))
-    files = {str(file): (name, file) for name, images in listed.items() for file in images}
+    by_name = _labelled(model, images)
     reporter = ProgressReporter(progress, 2)
-    digests, failed = _digests({name: file for name, (_, file) in files.items()}, reporter)
-    _check_counts(_count(files, digests), folds)
-    readable = {name: files[name][1] for name in digests}
+    digests, failed = _digests(model, {name: each for name, (_, each) in by_name.items()}, reporter)
+    _check_counts(_count(by_name, digests), folds)
+    readable = {name: by_name[name][1] for name in digests}
     extracted = features(
         model, readable, layer, pool, size=size, whole=whole, progress=reporter.within
     )
     failed |= extracted.failed
     check_finite(extracted.names, extracted.vectors)
-    labels = [files[name][0] for name in extracted.names]
+    labels = [by_name[name][0] for name in extracted.names]
     groups = [digests[name] for name in extracted.names]
     _check_groups(extracted.names, labels, groups)
-    _check_counts(_count(files, {name: digests[name] for name in extracted.names}), folds)
+    _check_counts(_count(by_name, {name: digests[name] for name in extracted.names}), folds)
     accuracies, baselines, answers = cross_validated(extracted.vectors, labels, groups, folds)
     classes = tuple(sorted(set(labels)))
     confusion = np.zeros((len(classes), len(classes)), np.int64)
@@ -212,6 +216,31 @@ def _sklearn(part: str) -> Any:
         ) from error
 
 
+def _labelled(model: Model, images: Images) -> dict[str, tuple[str, Any]]:
+    """Return each image with its class, by its name."""
+    if isinstance(images, str | os.PathLike):
+        by_class = _class_folders(path_of(images))
+        return {str(file): (name, file) for name, files in by_class.items() for file in files}
+    pairs = list(labelled_images(model, images))
+    classes = getattr(getattr(images, "dataset", images), "classes", ())
+    labels = [_class_name(label, classes) for _, label in pairs]
+    if len(set(labels)) < 2:
+        raise HookVizError(
+            f"The images have {len(set(labels))} class{'es' * (len(set(labels)) != 1)}, and a "
+            "classifier needs two at least."
+        )
+    names = named(image for image, _ in pairs)
+    return {name: (label, each) for (name, each), label in zip(names.items(), labels, strict=True)}
+
+
+def _class_name(label: Any, classes: Sequence[str]) -> str:
+    """Return a label's name among a dataset's classes, or the label as text."""
+    value = label.item() if isinstance(label, Tensor | np.generic) else label
+    if isinstance(value, int) and 0 <= value < len(classes):
+        return str(classes[value])
+    return str(value)
+
+
 def _class_folders(folder: Path) -> dict[str, list[Path]]:
     """List the images of each class, by the name of its folder."""
     if not folder.is_dir():
@@ -236,25 +265,27 @@ def _class_folders(folder: Path) -> dict[str, list[Path]]:
 
 
 def _digests(
-    files: Mapping[str, Path], reporter: ProgressReporter
+    model: Model, images: Mapping[str, Any], reporter: ProgressReporter
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Digest each picture's pixels, and say why images can't be read."""
+    """Digest each picture's pixels, or each tensor, and say why images can't be read."""
     digests, failed = {}, {}
-    for index, (name, file) in enumerate(files.items()):
-        reporter.within(index / len(files))
+    for index, (name, image) in enumerate(images.items()):
+        reporter.within(index / len(images))
         try:
-            digests[name] = reading.read(file).digest
+            source = open_source(model, image)
+            source = prepare(model, source) if isinstance(source, Tensor) else source
+            digests[name] = source.digest
         except HookVizError as error:
             failed[name] = str(error)
     reporter.step()
     return digests, failed
 
 
-def _count(files: Mapping[str, tuple[str, Path]], digests: Mapping[str, str]) -> dict[str, int]:
+def _count(by_name: Mapping[str, tuple[str, Any]], digests: Mapping[str, str]) -> dict[str, int]:
     """Count the different pictures of each class."""
-    different: dict[str, set[str]] = {name: set() for name, _ in files.values()}
+    different: dict[str, set[str]] = {name: set() for name, _ in by_name.values()}
     for name, digest in digests.items():
-        different[files[name][0]].add(digest)
+        different[by_name[name][0]].add(digest)
     return {name: len(pictures) for name, pictures in different.items()}
 
 

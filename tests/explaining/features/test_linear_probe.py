@@ -1,9 +1,12 @@
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
+from torch.utils.data import DataLoader
 
 import hookviz
 from hookviz.explaining.features.linear_probe import cross_validated, linear_probe
@@ -74,6 +77,72 @@ def test_it_agrees_with_scikit_learns_own_cross_validation(tiny: Model, photos: 
     assert len(result.wrong) == int((answers != y).sum())
     assert result.accuracy > result.baseline
     assert result.confusion[0, 1] + result.confusion[1, 0] > 0, "these two are hard to tell apart"
+
+
+class Pictures:
+    """Map-style dataset of the pictures in a folder of classes, as torchvision has it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.classes = sorted(each.name for each in folder.iterdir() if each.is_dir())
+        self.classes.remove(".hidden")
+        self.items = [
+            (file, number)
+            for number, name in enumerate(self.classes)
+            for file in sorted((folder / name).rglob("*.png"))
+        ]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: int) -> tuple[Image.Image, int]:
+        file, number = self.items[index]
+        return Image.open(file).convert("RGB"), number
+
+
+class Tensors(Pictures):
+    """The same as inputs of a network."""
+
+    def __getitem__(self, index: int) -> Any:
+        picture, number = super().__getitem__(index)
+        return torch.from_numpy(np.array(picture.resize((16, 16)))).movedim(-1, 0) / 255, number
+
+
+def test_a_dataset_is_probed_as_its_folder(tiny: Model, photos: Path) -> None:
+    expected = linear_probe(tiny, photos, "conv2", folds=4)
+    result = linear_probe(tiny, Pictures(photos), "conv2", folds=4)
+    assert (result.classes, result.counts) == (expected.classes, expected.counts)
+    np.testing.assert_array_equal(result.accuracies, expected.accuracies)
+    np.testing.assert_array_equal(result.confusion, expected.confusion)
+    assert result.copies == expected.copies == 1
+    with pytest.warns(DeprecationWarning, match="images="):
+        found = linear_probe(tiny, folder=photos, layer="conv2", folds=4)  # type: ignore[call-arg]
+    assert found.counts == result.counts
+
+
+def test_a_loader_of_batches_is_probed_as_its_dataset(tiny: Model, photos: Path) -> None:
+    data = Tensors(photos)
+    expected = linear_probe(tiny, data, "conv2", folds=4)
+    assert expected.copies == 1
+    for batch_size in (4, 28, None):  # 29 images: the last batch of 4, and of 28, has one
+        loader: DataLoader[Any] = DataLoader(data, batch_size=batch_size)  # type: ignore[arg-type]
+        result = linear_probe(tiny, loader, "conv2", folds=4)
+        assert (result.classes, result.counts) == (("green", "lime", "red"), expected.counts)
+        np.testing.assert_array_equal(result.confusion, expected.confusion)
+
+
+def test_labels_without_names_are_classes_by_themselves(tiny: Model) -> None:
+    pictures = [(torch.rand(3, 16, 16) + number % 2, 3 + number % 2) for number in range(8)]
+    assert linear_probe(tiny, pictures, folds=2).classes == ("3", "4")
+
+
+def test_images_without_labels_are_refused(tiny: Model) -> None:
+    images = torch.rand(4, 3, 16, 16)
+    unlabelled: Any
+    for unlabelled in (images, list(images), [(image,) for image in images], 3):
+        with pytest.raises(hookviz.ImageError, match="is no image with its label; give a dataset"):
+            linear_probe(tiny, unlabelled)
+    with pytest.raises(hookviz.HookVizError, match="have 1 class, and a classifier needs two"):
+        linear_probe(tiny, [(image, 0) for image in images])
 
 
 def test_random_labels_give_chance() -> None:
