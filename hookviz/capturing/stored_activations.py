@@ -1,9 +1,6 @@
-"""Write activations of many images to a folder of safetensors files, and read them back lazily.
+"""Write activations of many images to a folder, shard by shard, and read them back lazily.
 
-The folder holds ``activations.json``, which says whose they are, and ``000000.safetensors`` and so
-on, one for every ``batch_size`` images: by written address ``(n, …)``, and in the metadata the
-names of its images, digests of them, and why others are left out. A file is there whole or not at
-all.
+How a shard is stored is in `hookviz.capturing.activation_stores`.
 """
 
 import hashlib
@@ -12,7 +9,6 @@ import os
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, groupby
 from pathlib import Path
@@ -21,19 +17,16 @@ from typing import Any
 import numpy as np
 import torch
 from PIL import Image
-from safetensors import safe_open
-from safetensors.torch import save
 from torch import Tensor
 
+from hookviz.capturing.activation_stores import Shard, Store, different_sizes, store_in
 from hookviz.capturing.image_shards import ImageShard
 from hookviz.errors import HookVizError, SettingError, UnknownNameError
 from hookviz.images.files import is_url
 from hookviz.language.saying import say
-from hookviz.paths import path_of, write_whole
+from hookviz.paths import path_of
 from hookviz.types import InputImage, Model, ModelInput
-from hookviz.wording import times
 
-ABOUT = "activations.json"
 _FORM = 1
 
 
@@ -48,29 +41,21 @@ class ShardWriter:
         """Make the folder, or go on with the one that the same call has begun.
 
         Raises:
-            SettingError: it holds another run, or its name asks for another format.
+            SettingError: it holds another run.
+            HookVizError: its name asks for Zarr, which is not installed.
         """
-        if folder.suffix == ".zarr":
-            raise SettingError(
-                say(
-                    "{folder!r} would be a folder of safetensors, not Zarr: give another name, "
-                    "such as {other!r}.",
-                    folder=str(folder),
-                    other=str(folder.with_suffix("")),
-                )
-            )
-        self._folder = folder
+        self._store = store_in(folder)
         about = {"hookviz_activations": _FORM, "model": model.name, "weights": model.weights}
         about = json.loads(json.dumps(about | {"digest": model.digest, **options}))
-        file = folder / ABOUT
-        if file.exists():
-            _check_same(folder, json.loads(file.read_text("utf-8")), about)
+        earlier = self._store.about
+        if earlier is not None:
+            _check_same(folder, earlier, about)
         elif folder.exists() and any(folder.iterdir()):
             raise SettingError(
                 say("{folder!r} holds other files; give an empty folder.", folder=str(folder))
             )
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(file, json.dumps(about, indent=1).encode())
+        self._store.begin(about)
         self.images_before = 0
         # numbers of the shards that are being captured, and digests of their images
         self._to_write = deque[tuple[int, list[str]]]()
@@ -82,11 +67,11 @@ class ShardWriter:
             SettingError: one that is written has other images.
         """
         for number, shard in enumerate(shards):
-            path, digests = self._path(number), [*map(_digest, shard.images)]
+            path, digests = self._store.path(number), [*map(_digest, shard.images)]
             if not path.exists():
                 self._to_write.append((number, digests))
                 yield shard
-            elif _Shard.read(path).is_of(shard.names, digests):
+            elif self._store.shard(path).is_of(shard.names, digests):
                 self.images_before += len(shard.names)
             else:
                 raise SettingError(
@@ -113,16 +98,12 @@ class ShardWriter:
             for address in next(iter(made.values()), {})
         }
         number, digests = self._to_write.popleft()
-        # Under one key: safetensors writes several in an order of chance.
-        about = {"images": json.dumps({"names": names, "failed": failed, "digests": digests})}
-        write_whole(self._path(number), save(tensors, about))
+        about = {"names": names, "failed": failed, "digests": digests}
+        self._store.save(number, tensors, about)
 
     def finish(self) -> "StoredActivations":
         """Return what was written."""
-        return StoredActivations(self._folder)
-
-    def _path(self, number: int) -> Path:
-        return self._folder / f"{number:06}.safetensors"
+        return StoredActivations(self._store.folder)
 
 
 def _digest(image: Any) -> str:
@@ -167,44 +148,8 @@ def _check_same(folder: Path, found: Mapping[str, Any], about: Mapping[str, Any]
 def _stacked(address: str, parts: list[Tensor]) -> Tensor:
     shapes = {tuple(part.shape) for part in parts}
     if len(shapes) > 1:
-        raise SettingError(
-            say(
-                "{address} has {shapes} for images of different sizes, which make no one tensor; "
-                'pool="mean" keeps a vector of each, and size= makes inputs of one size.',
-                address=address,
-                shapes=" and ".join(map(times, sorted(shapes))),
-            )
-        )
+        raise different_sizes(address, shapes)
     return torch.stack(parts)
-
-
-@dataclass(frozen=True, slots=True)
-class _Shard:
-    path: Path
-    all_names: tuple[str, ...]
-    digests: tuple[str, ...]
-    failed: Mapping[str, str]
-    shapes: Mapping[str, tuple[int, ...]]
-
-    @classmethod
-    def read(cls, path: Path) -> "_Shard":
-        with safe_open(path, "pt") as file:
-            about = json.loads(file.metadata()["images"])
-            shapes = {key: tuple(file.get_slice(key).get_shape()) for key in file.keys()}  # noqa: SIM118
-        names = tuple(about["names"])
-        digests = tuple(about.get("digests") or [""] * len(names))
-        return cls(path, names, digests, about["failed"], shapes)
-
-    def is_of(self, names: tuple[str, ...], digests: Iterable[str]) -> bool:
-        """Whether it is of these images, as far as their digests are known."""
-        pairs = zip(self.digests, digests, strict=False)
-        return self.all_names == names and all(
-            one == other or not (one and other) for one, other in pairs
-        )
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(name for name in self.all_names if name not in self.failed)
 
 
 class StoredActivations(Mapping[str, "StoredLayer"]):
@@ -219,22 +164,22 @@ class StoredActivations(Mapping[str, "StoredLayer"]):
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = path_of(folder)
-        if not (self.folder / ABOUT).exists():
+        self._store = store_in(self.folder)
+        if self._store.about is None:
             raise HookVizError(
                 say(
                     "{folder!r} holds no activations: there is no {file}. hookviz.stream(model, "
                     "images, layers, to=folder) writes them.",
                     folder=str(self.folder),
-                    file=ABOUT,
+                    file=self._store.about_file,
                 )
             )
-        self._shards = [_Shard.read(path) for path in sorted(self.folder.glob("*.safetensors"))]
+        self._shards = self._store.shards()
 
     @cached_property
     def about(self) -> Mapping[str, Any]:
         """Model, weights, digest and options of the run."""
-        about: Mapping[str, Any] = json.loads((self.folder / ABOUT).read_text("utf-8"))
-        return about
+        return self._store.about or {}
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -255,7 +200,7 @@ class StoredActivations(Mapping[str, "StoredLayer"]):
         shards = [shard for shard in self._shards if shard.names]
         if not shards or address not in shards[0].shapes:
             raise UnknownNameError(say("stored layer"), address, list(self))
-        return StoredLayer(address, shards)
+        return StoredLayer(address, self._store, shards)
 
     def __iter__(self) -> Iterator[str]:
         return iter(next((shard.shapes for shard in self._shards if shard.names), {}))
@@ -270,8 +215,9 @@ class StoredActivations(Mapping[str, "StoredLayer"]):
 class StoredLayer:
     """One layer's activations of many images, ``(N, …)``, of which rows are read when asked for."""
 
-    def __init__(self, address: str, shards: list[_Shard]) -> None:
+    def __init__(self, address: str, store: Store, shards: list[Shard]) -> None:
         self.address = address
+        self._store = store
         self._shards = shards
         self._ends = list(accumulate(shard.shapes[address][0] for shard in shards))
 
@@ -302,7 +248,5 @@ class StoredLayer:
         """Read rows one by one, with one look into each file for those that follow each other."""
         for number, own in groupby(rows, lambda row: bisect_right(self._ends, row)):
             begin = self._ends[number - 1] if number else 0
-            with safe_open(self._shards[number].path, "pt") as file:
-                part = file.get_slice(self.address)
-                for row in own:
-                    yield part[row - begin : row - begin + 1][0]
+            numbers = [row - begin for row in own]
+            yield from self._store.rows(self._shards[number], self.address, numbers)

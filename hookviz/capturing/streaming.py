@@ -96,7 +96,7 @@ def stream(
     each image's name with its `Capture`, or with what `then` returns, or with a `HookVizError`
     where the image can't be read or the network can't take it.
 
-    With `to` the activations go into a folder, a safetensors file for every `batch_size` images,
+    With `to` the activations go into a folder, a shard of `batch_size` images after another,
     and you get `StoredActivations`, which read them back lazily. What a killed run has written
     stays: the same call goes on behind it and leaves the same bytes. An image that fails is left
     out and told in ``failed``.
@@ -108,7 +108,8 @@ def stream(
         layers: as of `capture`.
         then: what is made of each capture where it is made, so that the activations need not come
             from a worker's machine to this one; it is sent there. Not with `to`.
-        to: a folder for the activations, which is made; safetensors are the one format.
+        to: a folder for the activations, which is made: of safetensors, or with a name such as
+            ``maps.zarr`` a Zarr group (``pip install zarr``) with an array ``(N, …)`` a layer.
         pool: ``"mean"`` or ``"flat"`` to keep one vector an image and layer; for `to`.
         dtype: as of `capture`; half of the disk holds ``torch.float16``.
         batch_size: how many images go through the network together; 1 for the very numbers of

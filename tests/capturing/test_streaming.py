@@ -197,11 +197,6 @@ def test_what_has_no_bytes_to_compare_is_left_out_in_words(
         assert list(stored.failed) == ["image 1", "image 2", "image 3"]
 
 
-def test_activations_are_not_zarr(tiny: hookviz.Model, tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match=r"safetensors, not Zarr.*maps'"):
-        hookviz.stream(tiny, [random_input(0)], "conv1", to=tmp_path / "maps.zarr")
-
-
 def test_a_folder_of_another_run_is_refused(tiny: hookviz.Model, tmp_path: Path) -> None:
     images = [random_input(seed) for seed in range(3)]
     folder = tmp_path / "maps"
