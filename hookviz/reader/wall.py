@@ -72,7 +72,7 @@ class Answer:
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False)
 
 
-def _nobody() -> tuple[str, str]:
+def _no_asker() -> tuple[str, str]:
     return "", ""
 
 
@@ -82,7 +82,7 @@ class _State:
 
     users: int = 0
     server: "ServerProcess | None" = None
-    asker: Callable[[], tuple[str, str]] = _nobody
+    asker: Callable[[], tuple[str, str]] = _no_asker
 
 
 _state, _lock = _State(), threading.Lock()
