@@ -361,8 +361,10 @@ def with_channels(grid: Grid, maps: NDArray[np.float32], channels: Sequence[int]
     listed = list(channels)
     levels = quantise(maps[listed], grid.limits.low[listed], grid.limits.high[listed])
     levels.flags.writeable = False
+    is_sorted = grid.sort != "index" or listed == sorted(listed)
     return replace(
         grid,
+        sort=grid.sort if is_sorted else CHOSEN,
         order=np.array(channels, np.intp),
         geometry=lay_out(len(channels), *maps.shape[1:]),
         levels=levels,

@@ -466,6 +466,8 @@ def test_some_channels_keep_the_whole_layers_colours_in_an_order_of_their_own() 
     for scale in ("symmetric", "layer", "channel"):
         whole = make_grid(maps, scale=scale)
         some = with_channels(whole, maps, [7, 0, 3])
+        assert some.sort == "chosen"  # and no figure calls it the layer's own order
+        assert with_channels(whole, maps, [0, 3]).sort == "index"
         assert some.order.tolist() == [7, 0, 3]
         assert some.shown == "3 of 9 shown"
         assert some.legend == whole.legend
