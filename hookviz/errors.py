@@ -2,7 +2,7 @@
 
 Every message names what was given, what is wrong with it, and the nearest thing that works, so
 the screen and the command line can show it as it stands. Of HookViz it imports
-`hookviz.language` alone, in which the messages are said.
+`hookviz.language` alone, in which the messages are said. `Cancelled` is outside the tree.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,6 +18,10 @@ class HookVizError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle class, message and attributes: the constructor may take other arguments."""
         return _again, (type(self), self.args, dict(vars(self)))
+
+
+class Cancelled(BaseException):
+    """Ends work whose caller has gone; no ``except Exception`` on its way catches it."""
 
 
 class UnknownNameError(HookVizError):

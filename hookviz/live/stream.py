@@ -21,7 +21,7 @@ from hookviz.drawing.palette import palette_png
 from hookviz.drawing.scales import quantise
 from hookviz.drawing.statistics import strongest_cells
 from hookviz.drawing.tile_facts import json_numbers, tile_facts
-from hookviz.errors import HookVizError
+from hookviz.errors import Cancelled, HookVizError
 from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
 from hookviz.language.saying import say
 from hookviz.language.speaking import speaking
@@ -161,10 +161,6 @@ class StreamClosed(Exception):  # noqa: N818 - it is no error that a stream has 
         self.code, self.words = code, words
 
 
-class _Ended(BaseException):
-    """Ends a wait or a pass that nobody wants any more; no handler of errors catches it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Frame:
     """Frame as it came: its number, its file, and when, by `time.perf_counter`."""
@@ -256,18 +252,18 @@ class Stream:
                 drawn = draw(frame.data, model, subject, held=held, timer=timer, check=go_on)
                 self._passed = drawn.passed  # so that the next frame finds it
                 return answer(frame.number, drawn, model, options, timer)
-        except _Ended:
+        except Cancelled:
             return None
         except HookVizError as error:
             return json.dumps({"refused": str(error)})
 
     def _check_open(self, _progress: float) -> None:
         if self.ended:
-            raise _Ended
+            raise Cancelled
 
     def _take(self) -> Frame:
         with self._lock:
             frame, self._newest = self._newest, None
         if frame is None:
-            raise _Ended
+            raise Cancelled
         return frame

@@ -18,7 +18,7 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from hookviz.errors import HookVizError, shorten
+from hookviz.errors import Cancelled, HookVizError, shorten
 from hookviz.explorer.answering import answer
 from hookviz.explorer.client_files import DARK, LIGHT
 from hookviz.explorer.question import Answer, Question
@@ -45,10 +45,6 @@ Send = Callable[[Mapping[str, Any], list[bytes] | None], None]
 """Sends a message to the client, with the bytes of its files."""
 
 _COLOURS = {"light": LIGHT, "dark": DARK}
-
-
-class _NobodyWaitsError(BaseException):
-    """Ends an answer that nobody waits for any more; no handler of errors on its way catches it."""
 
 
 @dataclass(eq=False, slots=True)
@@ -78,7 +74,7 @@ class Asked:
     def check(self) -> None:
         """Raise where nobody waits any more."""
         if self.is_over:
-            raise _NobodyWaitsError
+            raise Cancelled
 
 
 class Answers:
@@ -150,7 +146,7 @@ class Answers:
                 facts, data = answer(subject, asked.view, asked.question, about.report)
                 self._say(asked, "answer", facts, data)
                 self._answered(asked)
-            except _NobodyWaitsError:
+            except Cancelled:
                 return
             except HookVizError as error:
                 self._say(asked, "refused", {"says": str(error)})
