@@ -5,11 +5,10 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from hookviz.capturing.cache import ByteCache
-from hookviz.capturing.layer_trace import LayerTrace
 from hookviz.language.saying import say
+from hookviz.lenses.contract.lens import Subject
 from hookviz.lessons.lesson_error import did_you_mean
-from hookviz.types import InputImage, Model, ModelInput
+from hookviz.types import InputImage
 
 Fact = str | int | float
 """What the text of a step can name in braces; a number may have a format: ``{mean:.2f}``."""
@@ -30,24 +29,16 @@ class DottedFacts(dict[str, Fact]):
 
 
 @dataclass(frozen=True, eq=False)
-class LessonScene:
-    """The model and the input that all live parts of a lesson look at.
+class LessonScene(Subject):
+    """The model and the input that all live parts of a lesson look at, as lenses do.
 
     Attributes:
-        model: the model, which is shared and read-only.
-        model_input: what the network gets, with its picture and crop.
-        image: the image that it was made from.
-        trace: what a pass over this input runs.
-        cache: the session's cache, if any.
+        image: the image that the input was made from.
         size: the side of the input that was asked for; None for the model's own.
         whole: whether the input is the whole image.
     """
 
-    model: Model
-    model_input: ModelInput
     image: InputImage
-    trace: LayerTrace
-    cache: ByteCache | None = field(default=None, repr=False)
     size: int | None = None
     whole: bool = False
 

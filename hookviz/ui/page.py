@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from hookviz.capturing.layer_trace import LayerTrace, input_trace
+from hookviz.capturing.layer_trace import input_trace
 from hookviz.drawing.grid import make_grid
 from hookviz.errors import HookVizError
 from hookviz.explorer.layers import captured, resolve
@@ -145,8 +145,8 @@ def _show_lesson(lesson: Lesson, shown: Shown, choice: ModelChoice, model: Model
     """Draw a lesson in place of the network."""
     with st.sidebar:
         size, whole = pick_input(model)
-    model_input, trace = _read(shown, model, size=size, whole=whole)
-    scene = LessonScene(model, model_input, shown.image, trace, resources.session_cache())
+    model_input = _read(shown, model, size=size, whole=whole)
+    scene = LessonScene(model, model_input, shown.image, resources.session_cache())
     show_lesson(lesson, scene, SceneChoices(shown, choice, size, whole))
 
 
@@ -161,7 +161,7 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
         if live:
             say_no_lens()
         lens = None if live else pick_lens()
-    model_input, _ = _read(shown, model, size=size, whole=whole)
+    model_input = _read(shown, model, size=size, whole=whole)
     shared = resources.sample_cache(choice)
     drop_held_scale()
     scene = ExplorerScene(*(shown, choice, model_input, size, whole, shared))
@@ -257,14 +257,12 @@ def _show_through(lens: Lens, scene: ExplorerScene, model: Model, header: DeltaG
         show_menus(*code, share_menu(shown))
 
 
-def _read(
-    shown: Shown, model: Model, *, size: int | None, whole: bool
-) -> tuple[ModelInput, LayerTrace]:
-    """Return what the network is given, and the trace of its layers."""
+def _read(shown: Shown, model: Model, *, size: int | None, whole: bool) -> ModelInput:
+    """Return what the network is given, once its layers are traced."""
     key = (model.digest, shown.image.digest, size, whole)
     is_known = st.session_state.get("_read") == key  # a spinner starts a thread
     with nullcontext() if is_known else st.spinner(say("Reading the network…")):
         model_input = resources.prepare(model, shown.image, size=size, whole=whole)
-        trace = input_trace(model, model_input)
+        input_trace(model, model_input)
     st.session_state["_read"] = key
-    return model_input, trace
+    return model_input

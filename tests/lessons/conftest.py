@@ -2,7 +2,6 @@ import pytest
 
 import hookviz
 from hookviz.capturing import inputs
-from hookviz.capturing.layer_trace import input_trace
 from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.lessons.part import LessonScene
@@ -12,7 +11,7 @@ def scene_of(model: hookviz.Model, sample: str = "cat") -> LessonScene:
     """A model and a sample image as a lesson's parts get them."""
     image = reading.read(next(each.path for each in samples() if each.name == sample))
     model_input = inputs.prepare(model, image)
-    return LessonScene(model, model_input, image, input_trace(model, model_input))
+    return LessonScene(model, model_input, image)
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,6 @@ from types import MappingProxyType
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
@@ -44,9 +43,8 @@ class SceneChoices:
         with resources.use_model(self.choice) as model:
             image = self.shown.image
             model_input = resources.prepare(model, image, size=self.size, whole=self.whole)
-            trace = input_trace(model, model_input)
             cache = resources.session_cache()
-            yield LessonScene(model, model_input, image, trace, cache, self.size, self.whole)
+            yield LessonScene(model, model_input, image, cache, size=self.size, whole=self.whole)
 
 
 def facts_of(

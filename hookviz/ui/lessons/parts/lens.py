@@ -13,7 +13,7 @@ from hookviz.drawing.panels import FilePanel, Panel
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
-from hookviz.lenses.contract.lens import Lens, LensResult, Subject
+from hookviz.lenses.contract.lens import Lens, LensResult
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice
 from hookviz.lenses.contract.running import check_names, find_lens, look
 from hookviz.lessons.layers import layer_of
@@ -27,11 +27,6 @@ from hookviz.ui.state import plain
 
 _KINDS = ("text", "image", "pictures", "grid", "maps", "chart", "table", "tree")
 """The panels that can be shown, by the first word of their class's name."""
-
-
-def _subject_of(scene: LessonScene) -> Subject:
-    """Return the lesson's scene as lenses take it."""
-    return Subject(scene.model, scene.model_input, scene.image, scene.cache)
 
 
 def _split_names(text: str) -> tuple[str, ...]:
@@ -62,9 +57,9 @@ def resolve_all(scene: LessonScene, options: Options) -> dict[str, Any]:
     Raises:
         HookVizError: a value means nothing to the lens, or not for this network.
     """
-    chosen, subject = _lens_settings(scene, options), _subject_of(scene)
+    chosen = _lens_settings(scene, options)
     return {
-        parameter.name: parameter.resolve(chosen.get(parameter.name), subject)
+        parameter.name: parameter.resolve(chosen.get(parameter.name), scene)
         for parameter in find_lens(options["lens"]).parameters
     }
 
@@ -75,14 +70,14 @@ def _settings(text: str) -> dict[str, Any]:
 
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
-    lens, subject = find_lens(options["lens"]), _subject_of(scene)
+    lens = find_lens(options["lens"])
     chosen = resolve_all(scene, options)
     facts: dict[str, Fact] = {
         name: value for name, value in chosen.items() if isinstance(value, str | int | float)
     }
     for parameter in lens.parameters:
         if isinstance(parameter, ClassChoice) and chosen[parameter.name] is not None:
-            facts[parameter.name] = subject.label(chosen[parameter.name])
+            facts[parameter.name] = scene.label(chosen[parameter.name])
     return {"lens": lens.title, "question": lens.question, **facts}
 
 
@@ -185,7 +180,7 @@ def _picked(lens: Lens, scene: LessonScene, names: tuple[str, ...]) -> dict[str,
     if not names:
         return {}
     offered = replace(lens, parameters=tuple(p for p in lens.parameters if p.name in names))
-    subject = replace(_subject_of(scene), cache=resources.session_cache())
+    subject = replace(scene, cache=resources.session_cache())
     layer = scene.trace.layers[0]  # which no parameter is chosen by: none of these is at the side
     picked = pick_parameters(offered, subject, layer)
     return {name: value for name, value in picked.items() if value is not None}
@@ -207,7 +202,7 @@ def _result(lens: Lens, scene: LessonScene, chosen: dict[str, Any]) -> LensResul
             spinner,
         ):
             progress = held.limit.within(lambda _share: None)
-            subject = replace(_subject_of(scene), cache=cache, progress=progress)
+            subject = replace(scene, cache=cache, progress=progress)
             result = look(lens, subject, chosen)
         cache.put(key, result, len(result.npz()) + 1_000_000)
         place.empty()

@@ -97,7 +97,7 @@ def test_a_model_with_steps_of_its_own_says_what_it_cant() -> None:
     model = hookviz.wrap(seeded(Tiny), lambda image: torch.zeros(3, 16, 16), output="logits")
     scene = star()
     made = hookviz.capture(model, torch.zeros(3, 16, 16)).model_input
-    own = LessonScene(model, made, scene.image, scene.trace)
+    own = LessonScene(model, made, scene.image)
     with pytest.raises(HookVizError, match="function of its own"):
         PART.facts(own, with_defaults(PART, change="turn"))
 
