@@ -267,9 +267,7 @@ class CaptureWork:
     def _made(self, model_input: ModelInput, cap: Capture | None) -> Any:
         if cap is None:
             cap = capture(
-                *(self.model, model_input, self.layers),
-                logits=self.logits,
-                dtype=self.storage.dtype,
+                self.model, model_input, self.layers, logits=self.logits, dtype=self.storage.dtype
             )
         return cap if self.then is None else self.then(cap)
 

@@ -212,7 +212,7 @@ def _prepared(side: Side, image: Any) -> ModelInput:
 def _means_of(side: Side, image: Any, progress: Progress) -> Means:
     """Return the means of one model's channels for an image, ``(C,)`` by written address."""
     capture = capturing.capture(
-        *(side.model, _prepared(side, image), side.layers), logits=False, progress=progress
+        side.model, _prepared(side, image), side.layers, logits=False, progress=progress
     )
     means = {}
     for address, activation in capture.items():

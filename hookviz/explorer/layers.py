@@ -159,7 +159,7 @@ def kept_capture(
         return None
     try:
         return engine.capture(
-            *(model, model_input, layers), logits=logits, cache=cache, progress=_run_nothing
+            model, model_input, layers, logits=logits, cache=cache, progress=_run_nothing
         )
     except _NotKeptError:  # it gave way to another session's in between
         return None

@@ -217,7 +217,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         with_maps = {layer.name for layer in about.trace.shown}
         first = next((part.layer for part in capture.activations if part.layer in with_maps), None)
         widget._begin(
-            *(about, about.model_input, model.network), is_copied=is_copied, view=View(layer=first)
+            about, about.model_input, model.network, is_copied=is_copied, view=View(layer=first)
         )
         return widget
 

@@ -164,7 +164,7 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
     model_input = _read(shown, model, size=size, whole=whole)
     shared = resources.sample_cache(choice)
     drop_held_scale()
-    scene = ExplorerScene(*(shown, choice, model_input, size, whole, shared))
+    scene = ExplorerScene(shown, choice, model_input, size, whole, shared)
     if lens is not None:
         _show_through(lens, scene, model, header)
     elif live:
@@ -221,7 +221,7 @@ def _show_live(scene: ExplorerScene, model: Model) -> None:
     look = look_of(view_in_link(), colours(), looked.layer.output_shape[0])
     teaches = membership.taught() is not None
     show_stream(
-        *(model, scene.choice, looked, look), size=scene.size, whole=scene.whole, teaches=teaches
+        model, scene.choice, looked, look, size=scene.size, whole=scene.whole, teaches=teaches
     )
 
 

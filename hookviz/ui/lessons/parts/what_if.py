@@ -369,7 +369,7 @@ def _silence(scene: LessonScene, options: Options, key: str) -> Scores:
     said = say_count(
         "{count} of {channels} channels of {layer} is off. A click switches one off or on.",
         "{count} of {channels} channels of {layer} are off. A click switches one off or on.",
-        *(len(silent),),
+        len(silent),
         channels=channels,
         layer=layer.name,
     )
@@ -406,9 +406,7 @@ def _repaint(scene: LessonScene, options: Options, key: str) -> ModelInput:
             target = _pick_target(scene, options, key)
             chosen = _amount(change, amount, key)
             steps = slide(
-                say("Steps"),
-                *(STEPS.low, STEPS.high, key, "steps"),
-                first=steps_of(options),
+                say("Steps"), STEPS.low, STEPS.high, key, "steps", first=steps_of(options)
             )
         first = target_of(scene, options["target"])
         start |= {"target": _written(first), "steps": str(steps_of(options))}
@@ -431,10 +429,7 @@ def _amount(change: str, amount: SliderRange, key: str) -> int:
         _FOOL: say("Most change (of 255)"),
     }
     return slide(
-        labels[change],
-        *(amount.low, amount.high, key, "amount"),
-        first=amount.start,
-        step=amount.step,
+        labels[change], amount.low, amount.high, key, "amount", first=amount.start, step=amount.step
     )
 
 
