@@ -140,11 +140,19 @@ class Findings(Generic[Finding]):
 
 @dataclass(eq=False, slots=True)
 class KnownOfNetwork(Generic[Finding]):
-    """Findings about a network in one state."""
+    """Findings about a network in one state.
+
+    Attributes:
+        most: how many there are at most.
+        findings: by their keys.
+        lock: of the findings.
+        one_at_a_time: for those who find what others may be about to find.
+    """
 
     most: int
     findings: dict[Hashable, Finding] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    one_at_a_time: threading.RLock = field(default_factory=threading.RLock)
 
     def get(self, key: Hashable) -> Finding | None:
         """Return the finding, or None where there is none."""

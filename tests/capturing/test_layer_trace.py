@@ -13,6 +13,7 @@ import hookviz
 from hookviz.capturing.inputs import own_shape
 from hookviz.capturing.layer_trace import layer_trace, steps_after
 from hookviz.hooking.forward_pass import private_replica
+from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.types import FIRST, LAST, ActivationKey, Layout, Model
 from tests.networks import Tiny, as_model, seeded
 
@@ -223,6 +224,20 @@ def test_two_threads_may_look_at_once() -> None:
             looks.wait(timeout=20)
             assert len(trace.maps) == 4
         assert [each.result(timeout=20) for each in found] == [4, 4]
+
+
+def test_many_who_look_at_once_wait_for_one_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, passes = hookviz.load_model("shapesnet"), []
+
+    def counted(*args: Any) -> Any:
+        passes.append(args)
+        return pass_without_data(*args)
+
+    monkeypatch.setattr("hookviz.capturing.layer_trace.pass_without_data", counted)
+    with ThreadPoolExecutor(8) as pool:
+        traces = list(pool.map(lambda _: layer_trace(model, (3, 96, 96)), range(8)))
+    assert len(passes) == 1
+    assert all(trace is traces[0] for trace in traces)
 
 
 def test_examples_of_one_network_are_traced_apart() -> None:
