@@ -63,6 +63,13 @@ def test_three_of_many_bands_are_shown(behind: bool, planes: str, count: int) ->
         hookviz.read_image(data, bands=(14, 1, 1))
 
 
+def test_the_first_of_two_bands_is_shown_and_said(behind: bool) -> None:
+    values = np.random.default_rng(1).integers(0, 256, (30, 40, 2), dtype=np.uint8)
+    image = hookviz.read_image(of_bands(values, "separate"))
+    np.testing.assert_array_equal(image.pixels, values[..., [0, 0, 0]])
+    assert image.note.startswith("Bands 1, 1, 1 of 2")
+
+
 @pytest.mark.parametrize("kind", ["u2", "i2", "f4", "f8"])
 def test_deep_bands_are_shown_in_one_window(behind: bool, kind: str) -> None:
     values = np.random.default_rng(1).integers(0, 9000, (30, 40, 6)).astype(kind)
