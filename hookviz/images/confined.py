@@ -24,7 +24,6 @@ if TYPE_CHECKING:  # on Linux alone
 SMALL = 2_000_000
 """Pixels of an image that is decoded in milliseconds and some megabytes."""
 
-_BASE = 64 * 1024 * 1024  # bytes that any file may take
 _HEAD_SECONDS, _FRAMES_SECONDS = 3, 30
 _PIXELS_A_SECOND = 4_000_000  # of a slow kind on a slow machine
 
@@ -139,7 +138,8 @@ def _read(
             )
         )
     options = {**options, "name": shorten(options["name"])}
-    return wall.read(job, data, options, memory=_BASE + 2 * len(data) + memory, seconds=seconds)
+    memory += wall.BASE_BYTES + 2 * len(data)
+    return wall.read(job, data, options, memory=memory, seconds=seconds)
 
 
 def _head(facts: Mapping[str, Any], name: str, most: int) -> Head:

@@ -27,11 +27,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _DEADLINE = 3  # times the processor time: others compute as well
 _PROCESSORS = ("x86_64", "aarch64")  # whose system calls `confinement` knows
-_BASE_BYTES = 64 * 1024 * 1024
 _MEGABYTE = 1024 * 1024
 _KILLED, _OUT_OF_TIME = -9, -24  # by SIGKILL and SIGXCPU, which Windows lacks
 _LONGEST, _LONGEST_LINE, _MOST_LINES = 1000, 300, 10
 _ERRORS = {kind.__name__: kind for kind in (HookVizError, ImageError, ModelError, WeightsError)}
+
+
+BASE_BYTES = 64 * 1024 * 1024
+"""Bytes of memory that any file may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +181,7 @@ def memory_for_text(size: int) -> int:
 
     A hundred bytes for each of its own: Python's smallest list or number takes fifty.
     """
-    return _BASE_BYTES + 100 * size
+    return BASE_BYTES + 100 * size
 
 
 def server_number() -> int | None:
@@ -208,7 +211,7 @@ def _tried(server: "ServerProcess") -> "ServerProcess | None":
     from hookviz.reader.server_process import ServerGoneError  # noqa: PLC0415 - on Linux alone
 
     try:
-        code = server.read(_request("nothing", {}, _BASE_BYTES, 10), b"").code
+        code = server.read(_request("nothing", {}, BASE_BYTES, 10), b"").code
     except ServerGoneError:
         code = -1
     if code == 0:

@@ -29,12 +29,17 @@ class RateLimiter:
         self._lock = threading.Lock()
         self._by_name: OrderedDict[str, deque[float]] = OrderedDict()
 
-    def is_exceeded(self, name: str = "") -> bool:
-        """Return whether `name` has to wait until older events are out of the window."""
-        since = self._now() - self._seconds
+    def is_exceeded(self, name: str = "", limit: int | None = None) -> bool:
+        """Return whether `name` has to wait until older events are out of the window.
+
+        Args:
+            name: whose events are counted.
+            limit: fewer than the limiter's own, for this question.
+        """
+        since, limit = self._now() - self._seconds, limit or self._limit
         with self._lock:
             own = self._by_name.get(name)
-            return own is not None and len(own) == own.maxlen and own[0] > since
+            return own is not None and len(own) >= limit and own[-limit] > since
 
     def count(self, name: str = "") -> None:
         """Count one event of `name`, now."""
@@ -69,20 +74,17 @@ class GuessLimiter:
             now: the time in seconds.
         """
         self._sessions = RateLimiter(of_session, now=now)
-        self._first = RateLimiter(min(at_least, of_session), now=now)
         self._addresses = RateLimiter(of_address, now=now)
+        self._at_least = at_least
 
     def is_exceeded(self, session: str, address: str) -> bool:
         """Return whether a session at an address has to wait before it may try a code."""
         return self._sessions.is_exceeded(session) or (
-            self._addresses.is_exceeded(address) and self._first.is_exceeded(session)
+            self._addresses.is_exceeded(address)
+            and self._sessions.is_exceeded(session, self._at_least)
         )
 
     def count(self, session: str, address: str) -> None:
         """Count one wrong code of a session at an address."""
-        for limiter, name in (
-            (self._sessions, session),
-            (self._first, session),
-            (self._addresses, address),
-        ):
-            limiter.count(name)
+        self._sessions.count(session)
+        self._addresses.count(address)

@@ -3,8 +3,7 @@
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -23,26 +22,7 @@ from hookviz.ui.state import ModelChoice
 LARGE = ("regnet_y_32gf", "vgg19", "wide_resnet101_2", "efficientnet_v2_l")
 """Networks that ended a server of 4 GB, with `HOOKVIZ_MODELS_MB` of 2500 and four runs."""
 
-_GROUPS = Path("/sys/fs/cgroup/memory")
 _INTO_GROUP = 'echo $$ > "$0"/cgroup.procs && exec "$@"'
-
-
-@contextmanager
-def memory_group(name: str, nbytes: int) -> Iterator[Path]:
-    """Make a control group (version 1) with that bound on memory, for the block.
-
-    Raises:
-        OSError: there can't be one.
-    """
-    group = _GROUPS / name
-    if not (_GROUPS / "memory.limit_in_bytes").exists():
-        raise OSError("this machine has no control groups of version 1")
-    group.mkdir()
-    try:
-        (group / "memory.limit_in_bytes").write_text(str(nbytes), "ascii")
-        yield group
-    finally:
-        group.rmdir()
 
 
 def run_in_group(group: Path, names: Sequence[str], **environment: str) -> tuple[int, str]:

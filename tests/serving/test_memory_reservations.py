@@ -22,6 +22,7 @@ from hookviz.serving.memory_reservations import (
 )
 from hookviz.serving.time_limit import TooLongError
 from hookviz.settings import settings
+from scripts.siege import kills, memory_group
 from tests.pictures import picture
 from tests.serving import memory_crowd
 
@@ -185,8 +186,7 @@ def test_visitors_whose_passes_do_not_fit_together_end_no_server() -> None:
     names = ["squeezenet1_1", "resnet18", "resnet50"]
     bounds = {"HOOKVIZ_RUNS": "3", "HOOKVIZ_SESSION_MB": "64"}
     try:
-        group = memory_crowd.memory_group(f"hookviz-{os.getpid()}", 1100 * MEGABYTE)
-        with group as folder:
+        with memory_group(1100 * MEGABYTE) as folder:
             status, answered = memory_crowd.run_in_group(folder, names, **os.environ, **bounds)
     except OSError as error:
         pytest.skip(f"no control group can be made here: {error}")
@@ -199,13 +199,12 @@ def test_the_twelve_largest_networks_at_once_end_no_server_of_4_gb() -> None:
     specs = [spec for spec in list_models() if not spec.name.startswith("vit_")]  # of one size
     names = [spec.name for spec in sorted(specs, key=lambda spec: -spec.parameters)[:12]]
     try:
-        group = memory_crowd.memory_group(f"hookviz-{os.getpid()}", 4096 * MEGABYTE)
-        with group as folder:
+        with memory_group(4096 * MEGABYTE) as folder:
             status, answered = memory_crowd.run_in_group(folder, names, **os.environ)
-            kills = (folder / "memory.oom_control").read_text().split()[-1]
+            killed = kills(folder)
     except OSError as error:
         pytest.skip(f"no control group can be made here: {error}")
-    assert (status, kills) == (0, "0")
+    assert (status, killed) == (0, 0)
     assert sorted(line.split()[0] for line in answered.splitlines()) == sorted(names)
     assert re.search("^regnet_y_128gf refused: .* more than the", answered, re.MULTILINE)
     assert re.search("^regnet_y_32gf captured$", answered, re.MULTILINE)
