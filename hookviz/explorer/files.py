@@ -8,7 +8,7 @@ from hookviz.errors import one_of
 from hookviz.explaining.network_map.mapped_network import map_network
 from hookviz.explorer.drawn import drawn
 from hookviz.explorer.question import Answer, Report, asked_number
-from hookviz.explorer.subject import Subject
+from hookviz.explorer.subject import Subject, between_layers
 from hookviz.explorer.view import View
 from hookviz.language.saying import say
 
@@ -69,6 +69,6 @@ def answer_file(subject: Subject, view: View, facts: Mapping[str, Any], _report:
 def _map(subject: Subject, kind: _Kind) -> Answer:
     model = subject.model
     with subject.take_turn(model.title, "file", "") as run:
-        drawn = map_network(model, subject.model_input, progress=run.limit.within())
+        drawn = map_network(model, subject.model_input, progress=between_layers(run, model))
         data = drawn.figure_bytes(kind.ending)
     return Answer({"name": f"{model.name}-map.{kind.ending}", "mime": kind.mime}, data)

@@ -24,7 +24,7 @@ from hookviz.explorer.layers import Looked, Steps, kept_capture, maps, resolve, 
 from hookviz.explorer.look import sorts, tops
 from hookviz.explorer.pair import pinned_pair
 from hookviz.explorer.question import Answer, Report
-from hookviz.explorer.subject import Subject
+from hookviz.explorer.subject import Subject, between_layers
 from hookviz.explorer.view import AUTOMATIC, View
 from hookviz.language.naming import class_label
 from hookviz.language.saying import say
@@ -277,7 +277,12 @@ def _previews(subject: Subject, *, of_all: bool) -> Previews | None:
     if capture is None:
         with subject.take_turn(model.title, "previews", "") as run:
             capture = engine.capture(
-                model, model_input, names, logits=False, cache=cache, progress=run.limit.within()
+                model,
+                model_input,
+                names,
+                logits=False,
+                cache=cache,
+                progress=between_layers(run, model),
             )
     first = [str(trace.shown_outputs[name][0]) for name in names]
     small = np.stack([_small(capture[address].values.numpy()) for address in first])

@@ -13,7 +13,7 @@ from hookviz.capturing import engine
 from hookviz.capturing.layer_trace import LayerTrace, steps_after
 from hookviz.drawing.dimensions import middle_maps
 from hookviz.errors import HookVizError, nearest_names, shorten
-from hookviz.explorer.subject import Subject
+from hookviz.explorer.subject import Subject, between_layers
 from hookviz.explorer.view import View
 from hookviz.language.saying import joined, say
 from hookviz.types import Activation, ActivationKey, Capture, LayerInfo, Model
@@ -143,7 +143,7 @@ def capture_layer(subject: Subject, layer: str) -> Capture:
         if shared is not None:  # who had the turn before may have run it
             shared.hand_over(cache, key)
         capture = engine.capture(
-            model, model_input, layer, cache=cache, progress=run.limit.within()
+            model, model_input, layer, cache=cache, progress=between_layers(run, model)
         )
         if shared is not None and capture.forward_passes:
             cache.hand_over(shared, key)

@@ -15,6 +15,7 @@ from hookviz.explaining.receptive_fields.receptive_field import (
     are_fields_known,
     receptive_fields,
 )
+from hookviz.hooking.network_state import is_shared
 from hookviz.types import Capture, InputImage, LayerInfo, Model, ModelInput, Progress, ignore
 
 
@@ -54,6 +55,15 @@ class _Unlimited:
 
     def yielding(self, progress: Progress = ignore) -> Progress:
         return progress
+
+
+def between_layers(run: Run, model: Model) -> Progress:
+    """Return what a pass calls after each layer: it lets others compute meanwhile.
+
+    A network outside the catalog is locked during a pass, and another run may wait for that lock:
+    its passes are only bounded in time.
+    """
+    return run.yielding() if is_shared(model.network) else run.limit.within()
 
 
 TakeTurn = Callable[[str, str, str], AbstractContextManager[Run]]

@@ -36,7 +36,7 @@ from hookviz.explaining.network_map.strongest_maps import (
 from hookviz.explorer.head import classes_of
 from hookviz.explorer.layers import call_words, capture_layer, resolve
 from hookviz.explorer.question import Answer, NotThereError, Report, is_below, written
-from hookviz.explorer.subject import Subject
+from hookviz.explorer.subject import Subject, between_layers
 from hookviz.explorer.view import View
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import say
@@ -81,7 +81,7 @@ def answer_whole(
 def _network(subject: Subject) -> Answer:
     model, model_input = subject.model, subject.model_input
     with subject.take_turn(model.title, "whole", "") as run:
-        reporter = ProgressReporter(run.limit.within(), 2)
+        reporter = ProgressReporter(between_layers(run, model), 2)
         trace = follow_pass(model, model_input, ProgressReporter(reporter.within), joins=True)
         reporter.step()
         found = strongest_maps(
@@ -205,7 +205,7 @@ def answer_why(subject: Subject, view: View, facts: Mapping[str, Any], _report: 
 def _reasons(subject: Subject, index: int, label: str) -> Answer:
     model, model_input = subject.model, subject.model_input
     with subject.take_turn(model.title, "why", "") as run:
-        reporter = ProgressReporter(run.limit.within(), 2)
+        reporter = ProgressReporter(between_layers(run, model), 2)
         paths = class_paths(model, model_input, index, ways=3, progress=reporter.within)
         reporter.step()
         shares = _shares(paths)

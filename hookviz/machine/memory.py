@@ -48,15 +48,14 @@ class Memory:
         machine = _available()
         return left if machine is None else min(left, machine)
 
-    def make_room(self, give_back: Callable[[int], int], needed: int = 0) -> bool:
-        """Evict what is kept until so much is free beside the reserve, and return whether it is.
+    def make_room(self, give_back: Callable[[int], int], needed: int) -> bool:
+        """Evict cached values until `needed` bytes are free, and return whether they are.
 
         Args:
-            give_back: drops kept values of at least that many bytes, where there are any, and tells
-                how many bytes went.
-            needed: bytes beside the reserve.
+            give_back: drops cached values of at least that many bytes, where there are any, and
+                returns how many bytes went.
+            needed: the bytes.
         """
-        needed += self.reserve
         if self.free() < needed:
             return_to_system()  # what lies free counts as used until it has gone
         while (short := needed - self.free()) > 0:

@@ -115,16 +115,21 @@ def queue() -> FairQueue:
 @cache
 def reservations() -> MemoryReservations:
     """Return the line in which every run and every loading waits for memory."""
-    return MemoryReservations(own_memory(), _give_back)
+    return MemoryReservations(own_memory(), _give_back, _droppable)
 
 
 def _give_back(nbytes: int) -> int:
     """Drop old activations, then models that nobody uses; return how many bytes went."""
     went = activation_budget().give_back(nbytes)
     if not went:
-        went = model_pool().evict_unused()
-        gc.collect()  # of which a network's modules are
+        went = model_pool().evict_unused(nbytes)
+        gc.collect()  # a network's modules refer to each other
     return went
+
+
+def _droppable() -> int:
+    """Return the bytes that `_give_back` could drop now."""
+    return activation_budget().used + model_pool().unused
 
 
 @cache

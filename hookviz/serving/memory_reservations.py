@@ -4,10 +4,13 @@
    takes five times the largest output, for its copies in other layouts and what torch computes in,
    beside what is recorded.
 2. Whoever needs memory waits in line, without a slot in the queue of runs.
-3. The first in line goes on once its bytes are free beside all that others hold; what is kept
-   gives way for it. A byte that its holder has taken already counts twice, on the safe side.
+3. The first in line goes on once its bytes are free beside all that others hold. What is kept
+   gives way for it as soon as that is enough, and not before. A byte that its holder has taken
+   already counts twice, on the safe side.
 4. Where nobody holds anything it may use the reserve too. What does not fit then never will, and
    is refused.
+5. What needs little reserves nothing. It keeps the reserve free, and `_MARGIN` of it while somebody
+   holds memory: the holder may be using the reserve.
 """
 
 import threading
@@ -31,6 +34,7 @@ from hookviz.wording import memory_size
 SMALL = 16 * MEGABYTE
 """Bytes below which nothing is reserved: the reserve has room for it."""
 
+_MARGIN = 4 * SMALL
 _TICK = 0.4  # seconds between two looks at the memory, and two calls of `OnPosition`
 _COPIES = 5  # of the largest output, at most
 _RANDOM, _READ = 1.04, 2  # times the parameters' bytes; what is read is in memory twice
@@ -64,14 +68,17 @@ class MemoryReservations:
     for that: it may have a slot that those who could give memory back wait for.
     """
 
-    def __init__(self, memory: Memory, give_back: Callable[[int], int]) -> None:
+    def __init__(
+        self, memory: Memory, give_back: Callable[[int], int], droppable: Callable[[], int]
+    ) -> None:
         """Start with nothing reserved.
 
         Args:
             memory: of this process.
             give_back: drops kept values, as in `Memory.make_room`.
+            droppable: returns the bytes that `give_back` could drop.
         """
-        self._memory, self._give_back = memory, give_back
+        self._memory, self._give_back, self._droppable = memory, give_back, droppable
         self._lock = threading.Lock()
         self._line: list[threading.Condition] = []  # in the order of arrival
         self._held: dict[int, int] = {}  # bytes by thread
@@ -101,7 +108,8 @@ class MemoryReservations:
         before = self._held.get(thread, 0)
         if need is None or need.nbytes <= max(before, SMALL):
             with self._lock:
-                self._memory.make_room(self._give_back)  # what is kept leaves the reserve free
+                reserve = self._memory.reserve
+                self._make_room(min(_MARGIN, reserve) if self._held else reserve)
             yield
             return
         if before:
@@ -150,9 +158,12 @@ class MemoryReservations:
         """
         before = self._held.get(thread, 0)
         held = sum(self._held.values())
-        is_free = self._memory.make_room(self._give_back, held + need.nbytes - before)
-        if not is_free:
-            if held > before and not before:
+        needed = self._memory.reserve + held + need.nbytes - before
+        may_wait = held > before and not before
+        if may_wait and self._memory.free() + self._droppable() < needed:
+            return False
+        if not self._make_room(needed):
+            if may_wait:
                 return False
             room = self._memory.free() - held + before
             if need.least > room:
@@ -168,6 +179,9 @@ class MemoryReservations:
                 )
         self._held[thread] = need.nbytes
         return True
+
+    def _make_room(self, nbytes: int) -> bool:
+        return self._memory.make_room(self._give_back, nbytes)
 
     def _wake(self) -> None:
         if self._line:

@@ -85,11 +85,26 @@ class ModelPool:
                 entry.users -= 1
                 self._changed.notify_all()
 
-    def evict_unused(self) -> int:
-        """Drop every model that nobody uses now, and return the bytes that went."""
+    @property
+    def unused(self) -> int:
+        """Bytes of the models that nobody uses now."""
+        with self._changed:
+            return self._used() - _bytes(each for each in self._entries.values() if each.users)
+
+    def evict_unused(self, nbytes: int | None = None) -> int:
+        """Drop models that nobody uses now, the least recently used first.
+
+        Args:
+            nbytes: bytes that should go; None for all such models.
+
+        Returns:
+            The bytes that went.
+        """
         with self._changed:
             before = self._used()
-            for key in [key for key, entry in self._entries.items() if not entry.users]:
+            for key in self._unused():
+                if nbytes is not None and before - self._used() >= nbytes:
+                    break
                 del self._entries[key]
             return before - self._used()
 
@@ -154,10 +169,13 @@ class ModelPool:
         return size > self.limit or in_use + size <= self.limit
 
     def _make_room(self, size: int) -> None:
-        for key in [key for key, entry in self._entries.items() if not entry.users]:
+        for key in self._unused():
             if self._used() + size <= self.limit:
                 break
             del self._entries[key]
+
+    def _unused(self) -> list[Hashable]:
+        return [key for key, entry in self._entries.items() if not entry.users]
 
     def _used(self) -> int:
         return _bytes(self._entries.values())

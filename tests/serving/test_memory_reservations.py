@@ -41,7 +41,7 @@ def nothing_goes(_nbytes: int) -> int:
 
 @pytest.fixture
 def line() -> MemoryReservations:
-    return MemoryReservations(Memory(ROOM, lambda: 0), nothing_goes)
+    return MemoryReservations(Memory(ROOM, lambda: 0), nothing_goes, lambda: 0)
 
 
 class Visitor(threading.Thread):
@@ -160,10 +160,34 @@ def test_what_is_kept_goes_before_anybody_waits() -> None:
     def give_back(_nbytes: int) -> int:
         return kept.pop() if kept else 0
 
-    line = MemoryReservations(Memory(ROOM, lambda: sum(kept)), give_back)
+    line = MemoryReservations(Memory(ROOM, lambda: sum(kept)), give_back, lambda: sum(kept))
     with line.hold("It", need(250)):
         assert kept
     with line.hold("It", need(350)):
+        assert not kept
+
+
+def test_what_is_kept_stays_while_dropping_it_would_not_be_enough() -> None:
+    kept = [200 * MEGABYTE]
+    line = MemoryReservations(
+        Memory(ROOM, lambda: sum(kept)), lambda _nbytes: kept.pop(), lambda: sum(kept)
+    )
+    with visitors(line, 500, 600) as (_first, second):
+        until(lambda: len(second.positions) >= 2)
+        assert kept
+        second.leaves.set()
+
+
+def test_what_is_small_leaves_what_is_kept_to_the_reserve_of_others() -> None:
+    kept: list[int] = []
+    line = MemoryReservations(
+        Memory(ROOM, lambda: 675 * MEGABYTE + sum(kept)), lambda _nbytes: kept.pop(), lambda: 0
+    )
+    with visitors(line, 20):
+        kept.append(30 * MEGABYTE)  # 95 are free
+        with line.hold("It", None):
+            assert kept
+    with line.hold("It", None):
         assert not kept
 
 

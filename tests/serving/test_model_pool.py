@@ -41,6 +41,19 @@ def test_the_least_recently_used_goes_first() -> None:
         assert loaded == ["b"]
 
 
+def test_of_those_that_rest_as_many_go_as_asked_for() -> None:
+    pool = ModelPool(10 * SIZE)
+    for key in ("a", "b", "c", "d"):
+        with pool.use(key, key, SIZE, sized):
+            pass
+    with pool.use("a", "a", SIZE, never):
+        assert pool.unused == 3 * SIZE
+        assert pool.evict_unused(SIZE + 1) == 2 * SIZE
+    with pool.use("d", "d", SIZE, never):
+        assert pool.evict_unused() == SIZE
+    assert pool.used == SIZE
+
+
 def test_what_two_have_in_common_counts_once_and_goes_with_the_last() -> None:
     pool = ModelPool(2 * SIZE + SIZE // 2)
     with pool.use("whole", "Whole", SIZE, sized) as whole:

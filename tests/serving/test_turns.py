@@ -1,5 +1,6 @@
 """A session's turn, whoever waits for it; tests/ui/serving/test_queue_wait.py has it on a page."""
 
+import copy
 import io
 import json
 import logging
@@ -7,16 +8,21 @@ import queue
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 import torch
 
+import hookviz
 from hookviz.errors import HookVizError
+from hookviz.explorer.layers import capture_layer
 from hookviz.serving import capacity, logs, turns
 from hookviz.serving.fair_queue import FairQueue
 from hookviz.serving.time_limit import TooLongError
 from hookviz.serving.turns import RunSlot, WatchedRun
 from hookviz.settings import settings
+from hookviz.types import ignore
+from tests.explorer.subjects import subject_of
 from tests.live.turns import held_up
 from tests.serving.test_fair_queue import Gone, asking, until
 
@@ -277,6 +283,36 @@ def test_progress_lets_others_in_and_the_wait_is_not_counted() -> None:
     assert order == ["ahead", "person", "maker"]
     assert shares == [0.1, 1.0, 0.5]
     assert slot.limit.deadline > time.monotonic()
+
+
+@pytest.mark.parametrize("is_own", [False, True])
+def test_a_pass_lets_others_in_between_layers_unless_its_network_is_locked(is_own: bool) -> None:
+    model = hookviz.load_model("shapesnet")
+    if is_own:
+        model = hookviz.wrap(copy.deepcopy(model.network))
+    fair_queue, order = FairQueue(1), list[str]()
+
+    def person() -> None:
+        with fair_queue.turn("person"):
+            order.append("person")
+
+    other = threading.Thread(target=person)
+
+    def slow_layer() -> None:
+        if not other.ident:
+            other.start()
+            until(lambda: fair_queue.waiting == 1)
+        time.sleep(turns.YIELD_INTERVAL / 4)
+
+    @contextmanager
+    def take_turn(label: str, _kind: str, _layer: str) -> Iterator[WatchedRun]:
+        with fair_queue.turn("maker"):
+            yield WatchedRun(RunSlot(fair_queue, "maker", label), slow_layer, ignore, ignore)
+            order.append("maker")
+
+    capture_layer(subject_of(model, take_turn=take_turn), list(hookviz.list_layers(model))[-1].name)
+    other.join(20)
+    assert order == (["maker", "person"] if is_own else ["person", "maker"])
 
 
 class GoneError(BaseException):
