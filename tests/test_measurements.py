@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 from matplotlib.text import Text
 from PIL import Image
 from torch import nn
@@ -269,6 +270,9 @@ def test_measurements_are_drawn_as_figures(shapes: hookviz.Model) -> None:
         hookviz.trace_execution(shapes, STAR),
         hookviz.verify(shapes, STAR),
         hookviz.channel_maps(shapes, STAR, images=[samples()[0].path], channel=3),
+        hookviz.network_health(shapes, STAR),
+        hookviz.gradient_flow(shapes, STAR),
+        hookviz.ablate_channels(shapes, STAR, layer=LAYER),
     )
     for result in results:
         figure = result.figure()
@@ -277,6 +281,25 @@ def test_measurements_are_drawn_as_figures(shapes: hookviz.Model) -> None:
         file = io.BytesIO()
         figure.savefig(file, format="png", dpi=50)
         assert len(np.unique(np.asarray(Image.open(file)))) > 10, type(result)
+
+
+def test_figures_have_the_numbers_of_the_results(shapes: hookviz.Model) -> None:
+    def lines(figure: Figure) -> list[list[float]]:
+        return [line.get_ydata().tolist() for line in figure.axes[0].lines]  # type: ignore[union-attr]
+
+    gradients, health = hookviz.gradient_flow(shapes, STAR), hookviz.network_health(shapes, STAR)
+    assert lines(gradients.figure())[:2] == [gradients.norms.tolist(), gradients.strengths.tolist()]
+    figure = health.figure()
+    assert lines(figure)[0] == [output.largest for output in health.outputs]
+    figure.canvas.draw()
+    title = figure.texts[0].get_window_extent()
+    assert not title.overlaps(figure.legends[0].get_window_extent())
+    effects = hookviz.ablate_channels(shapes, STAR, layer=LAYER)
+    axes = effects.figure(top=3).axes[0]
+    falls = [bar.get_height() for bar in axes.patches]  # type: ignore[attr-defined]
+    order = np.argsort(-np.abs(effects.score_changes))[:3]
+    assert falls == pytest.approx((-effects.score_changes[order]).tolist())
+    assert [text.get_text() for text in axes.get_xticklabels()] == list(map(str, order.tolist()))
 
 
 def test_lenses_show_the_numbers_of_the_functions(shapes: hookviz.Model) -> None:

@@ -72,8 +72,12 @@ class Chart:
         )
 
 
-def chart_figure(chart: Chart, *, ink: str = "#1a1a1a", width: float = 9.0) -> "Figure":
+def chart_figure(
+    chart: Chart, *, ink: str = "#1a1a1a", width: float = 9.0, is_titled: bool = False
+) -> "Figure":
     """Draw the chart without a background, its text and axes in `ink`.
+
+    The legend stands above the axes; where there will be a title, below them.
 
     Raises:
         SettingError: the chart's kind is neither bars nor lines, or a series has another length
@@ -127,7 +131,7 @@ def chart_figure(chart: Chart, *, ink: str = "#1a1a1a", width: float = 9.0) -> "
     axes.set_axisbelow(True)
     if len(chart.series) > 1:
         figure.legend(
-            loc="outside upper center",  # and not over the lines
+            loc="outside lower center" if is_titled else "outside upper center",
             ncols=len(chart.series),
             labelcolor=ink,
             frameon=False,
@@ -142,7 +146,7 @@ def titled_figure(chart: Chart) -> "Figure":
     Raises:
         SettingError: as `chart_figure` does.
     """
-    figure = chart_figure(chart)
+    figure = chart_figure(chart, is_titled=True)
     figure.set_facecolor("white")
     figure.suptitle(chart.title, fontsize=10, wrap=True)
     return figure

@@ -5,6 +5,7 @@ Everything is of one pass over one image, so "dead" means dead on this image.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,11 +13,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
+from hookviz.drawing.charts import Chart, titled_figure
 from hookviz.hooking import hooks
 from hookviz.hooking.channel_axes import ChannelAxes
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.hooking.layer_warnings import numbers
+from hookviz.language.saying import say
 from hookviz.types import ActivationKey, Model, ModelInput, Progress, ignore
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 EXPLODING = 1e4
 """Times the largest |x| of the network's input (1 at least)."""
@@ -90,6 +96,16 @@ class NetworkHealth:
     def first_bad(self) -> OutputHealth | None:
         """The first output that holds NaN or infinities."""
         return next((output for output in self.outputs if output.bad), None)
+
+    def figure(self) -> "Figure":
+        """Draw the largest |x| of each output, in order of execution, beside `limit`."""
+        labels = tuple(output.address.in_words for output in self.outputs)
+        sizes = {
+            say("max |x|"): np.array([output.largest for output in self.outputs]),
+            say("explodes above"): np.full(len(labels), self.limit),
+        }
+        title, unit = say("Largest activation"), say("max |x|")
+        return titled_figure(Chart(title, labels, sizes, kind="lines", unit=unit, log=True))
 
 
 def network_health(

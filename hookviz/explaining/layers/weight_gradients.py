@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -16,12 +17,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hookviz.capturing.layer_trace import input_trace
+from hookviz.drawing.charts import Chart, titled_figure
 from hookviz.errors import ModelError
 from hookviz.explaining.scores.scoring import class_scores
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, backward_pass, differentiable
 from hookviz.language.saying import mark, say
 from hookviz.types import Model, ModelInput, Progress, ignore
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
 VANISHING, EXPLODING = 1e-4, 1e4
@@ -66,6 +71,20 @@ class WeightGradients:
         with np.errstate(divide="ignore", invalid="ignore"):
             strengths: Floats = self.norms / self.weight_norms
         return strengths
+
+    def figure(self) -> "Figure":
+        """Draw `norms` and `strengths` of each layer, from the input to the loss."""
+        series = {"‖g‖": self.norms, "‖g‖ / ‖w‖": self.strengths}
+        return titled_figure(
+            Chart(
+                say("Gradient of each layer's weights"),
+                tuple(self.by_layer),
+                series,
+                kind="lines",
+                unit=say("size of the gradient"),
+                log=True,
+            )
+        )
 
     def clipped(self, clipping: str, limit: float) -> list[Tensor]:
         """Clip each layer's gradient, over all parameters, biases and norms included.

@@ -264,7 +264,7 @@ def _ordinary(tensors: Sequence[Tensor]) -> list[Tensor]:
     return [tensor for tensor in map(plain, tensors) if tensor is not None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ExecutionTrace:
     """Layer and block calls of one pass.
 
@@ -278,6 +278,10 @@ class ExecutionTrace:
     steps: tuple[LayerStep, ...]
     blocks: tuple[BlockCall, ...]
     output: frozenset[int] = frozenset()
+
+    def __repr__(self) -> str:
+        """Return how many calls there are, since the calls themselves fill pages."""
+        return f"<ExecutionTrace: {len(self.steps)} layer calls, {len(self.blocks)} block calls>"
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
+from hookviz.drawing.charts import Chart, titled_figure
 from hookviz.errors import ModelError
 from hookviz.explaining.attribution.batched_passes import (
     agree_within,
@@ -55,6 +56,9 @@ from hookviz.types import (
     ignore,
 )
 from hookviz.wording import number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _IN_PLACE = frozenset(("add_", "sub_", "mul_", "div_"))
 """What torch calls for ``a += b`` and its like, whose result takes the name of `a`."""
@@ -328,6 +332,18 @@ class ChannelEffects:
     rounding: float
     flips: int
     how: str = ""
+
+    def figure(self, top: int = 16) -> "Figure":
+        """Draw by how much the score falls without each of the `top` channels that move it most."""
+        listed = np.argsort(-np.abs(self.score_changes), kind="stable")[:top]
+        return titled_figure(
+            Chart(
+                say("What each channel alone adds to the score of {label}", label=self.label),
+                tuple(map(str, listed.tolist())),
+                {say("fall of the score"): -self.score_changes[listed]},
+                unit=say("fall of the score without it"),
+            )
+        )
 
 
 class ChannelAblation(PartChanges):
