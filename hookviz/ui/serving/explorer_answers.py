@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from hookviz.drawing.dimensions import middle_maps
-from hookviz.errors import HookVizError, UnknownNameError
+from hookviz.errors import Cancelled, HookVizError, UnknownNameError
 from hookviz.explorer.answering import QUESTIONS, answer
 from hookviz.explorer.layers import capture_layer
 from hookviz.explorer.question import (
@@ -58,6 +58,7 @@ _OWN_PLACE = {
     "own_picture",
     "lens",
 }  # questions that take long, beside which the others are answered
+_WITHOUT_NUMBERS = {"fields"}  # kinds of turns whose passes compute shapes alone
 _WITH_GRADIENTS = {"why", "preview"}  # kinds of turns that may keep all outputs
 
 TakeTurnFor = Callable[[Model, ModelInput, str, str, str], AbstractContextManager[Run]]
@@ -70,10 +71,6 @@ LENS_MAX_S = 2.0
 
 class _MustComputeError(BaseException):
     """Ends an answer out of what is kept; no handler of errors on its way catches it."""
-
-
-class _NobodyWaitsError(BaseException):
-    """Ends an answer that nobody waits for any more, likewise."""
 
 
 class ExplorerAnswer:
@@ -158,7 +155,7 @@ class ExplorerAnswer:
                     last = shows_another()
         except _MustComputeError:
             return None
-        except _NobodyWaitsError:
+        except Cancelled:
             outcome = "stopped"
             last = self._end()
         except HookVizError as error:
@@ -185,7 +182,7 @@ class ExplorerAnswer:
 
     def _check(self) -> None:
         if self.is_gone or self._offer.is_over or shutdown().has_begun:
-            raise _NobodyWaitsError
+            raise Cancelled
 
     def _report(self, partial: Answer) -> None:
         if not self._computes:
@@ -211,6 +208,9 @@ class ExplorerAnswer:
                 return
             self._tell_sometimes("progress", {"share": share, "says": running})
 
+        need = None
+        if kind not in _WITHOUT_NUMBERS:
+            need = pass_need(model, model_input, keeps_all=kind in _WITH_GRADIENTS)
         with turns.turn(
             self._offer.owner,
             label,
@@ -218,7 +218,7 @@ class ExplorerAnswer:
             model=spec.name,
             layer=layer,
             owner=self._owner,
-            need=pass_need(model, model_input, keeps_all=kind in _WITH_GRADIENTS),
+            need=need,
             on_position=on_position,
         ) as slot:
             yield WatchedRun(slot, self._check, report, on_position)
