@@ -160,7 +160,7 @@ def saliency(
     subject, chosen = resolve_subject("saliency", model, image, settings, options)
     quantity = target_of(subject, chosen)
     _, parts, shown = gradients.pixel_map(
-        *(subject, quantity, name, chosen["samples"], chosen["noise"])
+        subject, quantity, name, chosen["samples"], chosen["noise"]
     )
     what = quantity.describe(subject.model)
     title = say("{method} of {quantity}", method=say(name), quantity=what)

@@ -69,7 +69,9 @@ def smallest_change(
     arguments = {**options, "target": target}
     subject, chosen = resolve_subject("toaster", model, image, settings, arguments)
     return adversarial.smallest_change(
-        *(subject.model, subject.model_input, chosen["target"]),
+        subject.model,
+        subject.model_input,
+        chosen["target"],
         steps=chosen["steps"],
         most=chosen["most"],
         sure=chosen["sure"] / 100,

@@ -174,7 +174,9 @@ def folders(setup: Setup) -> Iterator[Row]:
         for what, layers in (("one layer", convs[-1:]), ("all convs", convs)):
             contestants[f"atlas, {what}"] = partial(
                 hookviz.make_atlas,
-                *(model, photos, Path(folder) / f"{len(layers)}.atlas"),
+                model,
+                photos,
+                Path(folder) / f"{len(layers)}.atlas",
                 layers=layers,
                 overwrite=True,
             )

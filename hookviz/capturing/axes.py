@@ -320,7 +320,10 @@ class _Reading:
             elif call.is_along_last:
                 keeping.add(place)
         return proven(
-            *(model, shape, shapes, known),
+            model,
+            shape,
+            shapes,
+            known,
             wanted=frozenset(wanted),
             first=frozenset(first),
             keeping=frozenset(keeping),

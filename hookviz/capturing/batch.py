@@ -228,7 +228,10 @@ class _Passes:
         """Run a pass over the inputs, which takes the progress from `begun` to `done`."""
         self.count += 1
         return run(
-            *(self._model, replace(self._batch, tensor=images), self._seen, self._wanted),
+            self._model,
+            replace(self._batch, tensor=images),
+            self._seen,
+            self._wanted,
             stop_early=not self._logits,
             progress=partial(self._tell, begun, done) if self._told else None,
             inputs=self._inputs,

@@ -175,7 +175,9 @@ def capture(
         model_inputs = (_prepared(model, each, **options) for each in images_of(model, image))
         is_one_pass = isinstance(image, Tensor | np.ndarray)
         return capture_images(
-            *(model, model_inputs, layers),
+            model,
+            model_inputs,
+            layers,
             inputs=inputs,
             logits=logits,
             progress=progress,
@@ -199,7 +201,10 @@ def capture(
         passes = 0
         if look is not None and look.has(wanted):
             recording = recording_of(
-                *(model, model_input, seen, wanted),
+                model,
+                model_input,
+                seen,
+                wanted,
                 output=look.output,
                 records=look.recorder.records,
                 storage=storage,
@@ -209,7 +214,10 @@ def capture(
             record = entries.worth_keeping(seen, wanted) if entries and not inputs else wanted
             early = not logits
             recording = run(
-                *(model, model_input, seen, record),
+                model,
+                model_input,
+                seen,
+                record,
                 stop_early=early,
                 progress=progress,
                 inputs=inputs,

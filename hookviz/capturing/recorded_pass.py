@@ -100,7 +100,9 @@ def run(
     if not seen.is_static:  # the end may come later than the trace says
         stop_early = False
     watch = _Watch(
-        *(seen, names, copies),
+        seen,
+        names,
+        copies,
         stop_early=stop_early,
         progress=progress,
         inputs=inputs,
@@ -108,7 +110,10 @@ def run(
     )
     output = _forward(model, model_input, watch)
     return recording_of(
-        *(model, model_input, seen, needed or names),
+        model,
+        model_input,
+        seen,
+        needed or names,
         output=output,
         records=watch.recorder.records,
         given=watch.inputs.records,

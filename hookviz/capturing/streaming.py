@@ -252,7 +252,9 @@ class CaptureWork:
             return
         try:
             yield from capture_images(
-                *(self.model, inputs, self.layers),
+                self.model,
+                inputs,
+                self.layers,
                 inputs=False,
                 logits=self.logits,
                 progress=None,

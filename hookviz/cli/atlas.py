@@ -24,7 +24,8 @@ _INTERVAL = 0.5  # seconds between two lines of progress, at least
 @click.argument("image", nargs=-1, required=True)
 @model_options
 @click.option(
-    *("--layers", "--layer"),
+    "--layers",
+    "--layer",
     help="Names with commas between, or conv, maps, as `hookviz layers --kind` lists them; by "
     "default the conv layers, and blocks where a network has few of those.",
 )

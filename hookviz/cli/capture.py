@@ -39,7 +39,8 @@ _HEAD = ("layer", "shape", "minimum", "maximum", "mean", "deviation", "zeros")
 @click.argument("image", nargs=-1, required=True)
 @model_options
 @click.option(
-    *("--layers", "--layer"),
+    "--layers",
+    "--layer",
     help="Names with commas between, or maps, or all, as `hookviz layers --kind` lists them; "
     "convolutions by default.",
 )

@@ -161,7 +161,11 @@ def _script(
     """Write what the lens did as a script without HookViz."""
     model_input = prepare(model, image, size=size, whole=whole)
     facts = lens_facts_of(
-        *(model, image.name, result.lens, result.chosen, result.values),
+        model,
+        image.name,
+        result.lens,
+        result.chosen,
+        result.values,
         shape=tuple(model_input.tensor.shape[1:]),
         size=size,
         whole=whole,

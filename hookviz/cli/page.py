@@ -18,7 +18,8 @@ from hookviz.wording import byte_size
 @click.argument("image")
 @model_options
 @click.option(
-    *("--layers", "--layer"),
+    "--layers",
+    "--layer",
     help="Names with commas between, or maps, as `hookviz layers --kind` lists them; "
     "convolutions by default.",
 )

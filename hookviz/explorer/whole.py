@@ -85,7 +85,8 @@ def _network(subject: Subject) -> Answer:
         trace = follow_pass(model, model_input, ProgressReporter(reporter.within), joins=True)
         reporter.step()
         found = strongest_maps(
-            *(model, model_input),
+            model,
+            model_input,
             count=CHANNELS,
             size=small_size(model_input),
             progress=reporter.within,
@@ -195,7 +196,9 @@ def answer_why(subject: Subject, view: View, facts: Mapping[str, Any], _report: 
             )
         )
     answer: Answer = subject.cached(
-        *("why", given, subject.colours.diverging),
+        "why",
+        given,
+        subject.colours.diverging,
         compute=lambda: _reasons(subject, given, capture.label(given)),
         size=lambda kept: len(kept.data) + 300 * len(subject.trace.sequence),
     )
@@ -210,7 +213,8 @@ def _reasons(subject: Subject, index: int, label: str) -> Answer:
         reporter.step()
         shares = _shares(paths)
         found = strongest_maps(
-            *(model, model_input),
+            model,
+            model_input,
             count=CHANNELS,
             size=small_size(model_input),
             rank=lambda at, maps: _of(shares, at, len(maps)),

@@ -140,7 +140,11 @@ def _panels(result: ChannelMaps) -> tuple[Panel, ...]:
                 digest,
             )
             for name, highest, model_input, values, digest in zip(
-                *(result.names, result.highest, result.inputs, result.maps, result.digests),
+                result.names,
+                result.highest,
+                result.inputs,
+                result.maps,
+                result.digests,
                 strict=True,
             )
         ),

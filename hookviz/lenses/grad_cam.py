@@ -237,7 +237,9 @@ def run(
     panels += [
         overlay_panel(
             say("Smooth"),
-            *(subject.model_input, subject.image, smooth),
+            subject.model_input,
+            subject.image,
+            smooth,
             alt=say("{title}, smooth, on the image", title=words),
             caption=say("The same numbers, linear between the cells."),
         ),
@@ -297,7 +299,9 @@ def _on_image(
     height, width = positive.shape
     return overlay_panel(
         title,
-        *(subject.model_input, subject.image, coloured(positive, low=0.0, high=top_colour)),
+        subject.model_input,
+        subject.image,
+        coloured(positive, low=0.0, high=top_colour),
         alt=say("{title}, cell by cell, on the image", title=words),
         caption=say(
             "{height}×{width} cells, each where it looks. Black is 0, pale yellow {top_colour}.",

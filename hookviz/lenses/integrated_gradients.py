@@ -131,7 +131,9 @@ def _on_image(
     return (
         overlay_panel(
             say("On the image"),
-            *(subject.model_input, subject.image, colours),
+            subject.model_input,
+            subject.image,
+            colours,
             opacity=0.75,
             alt=say("{title}, on the image", title=words),
         ),

@@ -165,7 +165,8 @@ def _on_image(
     return (
         overlay_panel(
             say("On the image"),
-            *(subject.model_input, subject.image),
+            subject.model_input,
+            subject.image,
             coloured(result.map, "RdBu_r", low=-end, high=end),
             alt=say("{title}, on the image", title=words),
             caption=say(
@@ -177,7 +178,8 @@ def _on_image(
         ImagePanel(
             say("Where it is needed most"),
             on_image(
-                *(subject.model_input, subject.image),
+                subject.model_input,
+                subject.image,
                 (rows.start, columns.start, rows.stop, columns.stop),
             ),
             alt=say(

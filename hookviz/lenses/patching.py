@@ -60,7 +60,9 @@ def run(
         layers = None
     found = patch_inputs(
         subject.model,
-        *(other, subject.model_input, layers),
+        other,
+        subject.model_input,
+        layers,
         target=target,
         by=_BY[by],
         progress=subject.progress,

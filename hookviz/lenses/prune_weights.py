@@ -121,7 +121,9 @@ def run(
     among = subject.convs if where == _CONVS else subject.trace.convs_and_linears
     names = tuple(each.name for each in among if where != _HERE or each.name == layer)
     plan = plan_pruning(
-        *(subject.model, names, method),
+        subject.model,
+        names,
+        method,
         seed=seed,
         shape=subject.shape,
         model_input=subject.model_input,
@@ -132,7 +134,10 @@ def run(
     begun = _PROGRESS_FOR_MEASURING if plan.effects else 0.0
     ends = begun + (1 - begun) * (_SMALLER if plan.norms is not None else 1)
     passes = PruningPasses(
-        *(subject.model, subject.model_input, plan, len(shares) + 1),
+        subject.model,
+        subject.model_input,
+        plan,
+        len(shares) + 1,
         progress=lambda share: subject.progress(begun + (ends - begun) * share),
     )
     values = passes.over_shares(shares, first, subject.answer.reading)

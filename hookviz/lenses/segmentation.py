@@ -55,12 +55,16 @@ def run(subject: Subject, *, number: int) -> LensOutput:
         TextPanel(_about(labels, shares, won)),
         overlay_panel(
             say("The likeliest class of each pixel"),
-            *(subject.model_input, subject.image, colours[winners]),
+            subject.model_input,
+            subject.image,
+            colours[winners],
             alt=say("The image, coloured by the likeliest class of each pixel"),
         ),
         overlay_panel(
             labels[chosen],
-            *(subject.model_input, subject.image, coloured(probability, low=0.0, high=1.0)),
+            subject.model_input,
+            subject.image,
+            coloured(probability, low=0.0, high=1.0),
             alt=say("How likely each pixel is of the class {label}", label=labels[chosen]),
             caption=say("Black is 0 %, pale yellow 100 %."),
         ),

@@ -191,7 +191,9 @@ class ExplorerWidget(anywidget.AnyWidget):
         lasting, is_copied = _lasting(own)
         about = of_image(lasting, image)
         self._begin(
-            *(about, _stays(about, image), own.network),
+            about,
+            _stays(about, image),
+            own.network,
             is_copied=is_copied,
             of_image=of_image,
             options=options,

@@ -44,7 +44,8 @@ def linked_choice(
         update_link(**{key: None if chosen == first else chosen})
 
     chosen = widget(
-        *(label, list(shown)),
+        label,
+        list(shown),
         key=key,
         format_func=lambda name: shown.get(name, name),
         on_change=note,

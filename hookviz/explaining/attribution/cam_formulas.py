@@ -98,7 +98,10 @@ def score_cam(
         return masked_by(activation[channels[start:stop]], model_input.tensor)
 
     batches = iter_target_values(
-        *(model, model_input, AttributionTarget(target), masked),
+        model,
+        model_input,
+        AttributionTarget(target),
+        masked,
         count=len(channels),
         progress=progress,
     )

@@ -117,7 +117,10 @@ def integrated_gradients(
     total = torch.zeros(image.shape[1:], dtype=torch.float64)
     ends = steps / (steps + 1)  # the share of the time before the values at both ends
     batches = iter_target_gradients(
-        *(model, model_input, target, on_path),
+        model,
+        model_input,
+        target,
+        on_path,
         count=steps,
         progress=lambda share: progress(share * ends),
     )
@@ -126,7 +129,10 @@ def integrated_gradients(
         total += torch.einsum("n,n...->...", shares, batch.gradients.double())
     both = torch.cat([image, baseline])
     values = iter_target_values(
-        *(model, model_input, target, lambda start, stop: both[start:stop]),
+        model,
+        model_input,
+        target,
+        lambda start, stop: both[start:stop],
         count=2,
         progress=lambda share: progress(ends + share * (1 - ends)),
     )

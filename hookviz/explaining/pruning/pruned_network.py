@@ -106,7 +106,9 @@ def prune(
             )
         model_input = inputs.prepare(model, image)
     plan = plan_pruning(
-        *(model, names, method),
+        model,
+        names,
+        method,
         seed=seed,
         shape=own_shape(model),
         model_input=model_input,

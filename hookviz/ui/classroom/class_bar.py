@@ -62,7 +62,9 @@ def _teacher_bar(
         on_next: called for the next channel of a game.
     """
     mount(
-        *("teacher", "hv-teacher", facts),
+        "teacher",
+        "hv-teacher",
+        facts,
         files={"js": "class_teacher.js", "css": "class_bar.css"},
         over=lambda sent: on_over(str(sent)),
         taken=lambda sent: on_taken(str(sent)),

@@ -181,7 +181,10 @@ def _play(
         cache = resources.sample_cache(choice) if choice is not None else None
         with turn(say("The channel's map"), model=model.name, layer=channel.layer):
             riddle = make_riddle(
-                *(channel, names, model, atlas),
+                channel,
+                names,
+                model,
+                atlas,
                 today=(image, model_input),
                 colours=colours(),
                 cache=cache,

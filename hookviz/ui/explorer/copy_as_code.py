@@ -61,7 +61,9 @@ def _write(scene: ExplorerScene) -> str:
     with resources.use_model(scene.choice) as model:
         return picture_script(
             picture_facts_of(
-                *(model, _file_name(scene.shown), drawn.own),
+                model,
+                _file_name(scene.shown),
+                drawn.own,
                 size=scene.size,
                 whole=scene.whole,
                 channel=channel,
@@ -74,7 +76,11 @@ def lens_code_menu(result: LensResult, scene: ExplorerScene, model: Model) -> Me
     if scene.choice.mask is not None:
         return _no_script()
     facts = lens_facts_of(
-        *(model, _file_name(scene.shown), result.lens, result.chosen, result.values),
+        model,
+        _file_name(scene.shown),
+        result.lens,
+        result.chosen,
+        result.values,
         shape=tuple(scene.model_input.tensor.shape[1:]),
         size=scene.size,
         whole=scene.whole,

@@ -71,7 +71,9 @@ def pick_part(part: str, subject: Subject) -> dict[str, Any]:
 def _pick_region(subject: Subject) -> dict[str, Any]:
     boxes = _surest(subject.answer.boxes)
     text = pick_region(
-        *(REGION_CHOICE, REGION, subject),
+        REGION_CHOICE,
+        REGION,
+        subject,
         start=NOTHING,
         draw=lambda picture: _with_boxes(picture, boxes, subject),
         boxes=boxes[:, :4].tolist(),

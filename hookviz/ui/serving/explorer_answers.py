@@ -148,7 +148,7 @@ class ExplorerAnswer:
                 if model.digest == self._scene.model_digest:
                     subject = subject_of(self._scene, model, take_turn)
                     facts, data = answer(
-                        *(subject, self._view, self._question, self._report), _OF_PAGE
+                        subject, self._view, self._question, self._report, _OF_PAGE
                     )
                     last, outcome = message("answer", facts, data), "answered"
                 else:  # another one by the same name
@@ -340,7 +340,10 @@ def _computed(lens: Lens, asked: Subject) -> SmallAnswer:
                 raise _TooDearError
 
         subject = LensSubject(
-            *(asked.model, asked.model_input, asked.image, asked.cache),
+            asked.model,
+            asked.model_input,
+            asked.image,
+            asked.cache,
             progress=run.yielding(progress),
         )
         try:

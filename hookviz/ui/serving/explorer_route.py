@@ -125,7 +125,10 @@ class ExplorerQuestions:
         offer.on_link(asked.link)
         loop, outbox = asyncio.get_running_loop(), Outbox()
         answering = ExplorerAnswer(
-            *(offer, scene, asked.view, asked.question),
+            offer,
+            scene,
+            asked.view,
+            asked.question,
             language=language_of(request),
             tell=outbox.put,
         )

@@ -346,7 +346,10 @@ def _silence(scene: LessonScene, options: Options, key: str) -> Scores:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         count = slide(
             say("Channels switched off"),
-            *(amount.low, amount.high, key, "count"),
+            amount.low,
+            amount.high,
+            key,
+            "count",
             first=amount.start,
             then=clear,
         )
