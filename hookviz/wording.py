@@ -22,8 +22,10 @@ def times(shape: Sequence[int]) -> str:
 
 def number(value: float) -> str:
     """Write `value` to 3 significant digits: ``−1.32``, ``12,300``, ``4.1×10⁻⁵``."""
+    if isnan(value):
+        return "NaN"
     if not isfinite(value):
-        return "NaN" if isnan(value) else ("∞" if value > 0 else "−∞")
+        return "∞" if value > 0 else "−∞"
     if value == 0:
         return "0"
     mantissa, exponent = f"{abs(value):.2e}".split("e")

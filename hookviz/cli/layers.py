@@ -81,7 +81,9 @@ def _as_data(layer: LayerInfo, multiply_adds: int, field: ReceptiveField | None)
 
 
 def _row(layer: LayerInfo, multiply_adds: int, field: ReceptiveField | None) -> tuple[str, ...]:
-    seen = "–" if field is None else "all" if field.size is None else times(field.size)
+    extent = "–"
+    if field is not None:
+        extent = "all" if field.size is None else times(field.size)
     return (
         str(layer.index + 1),
         layer.name,
@@ -90,7 +92,7 @@ def _row(layer: LayerInfo, multiply_adds: int, field: ReceptiveField | None) -> 
         times(layer.stride),
         f"{times(layer.input_shape)} → {times(layer.output_shape)}",
         layout_text(layer),
-        seen,
+        extent,
         f"{layer.parameters:,}",
         f"{multiply_adds:,}",
         str(layer.calls),

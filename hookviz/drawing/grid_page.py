@@ -170,10 +170,11 @@ class _Page:
             self._text(
                 self.left - self.points(3), middle, label, 6, ha="right", va="center_baseline"
             )
+        counted = say("channel") if by_index else say("rank")
         every = max(1, round(geometry.columns / 8))
         for column in range(0, geometry.columns, every):
             x = self.left + column * geometry.pitch[1]
-            label = f"+{column}" if column else (say("channel") if by_index else say("rank"))
+            label = f"+{column}" if column else counted
             self._text(x, top - self.points(2), label, 6, va="bottom")
 
     def _bar(self, top: int) -> None:
@@ -182,7 +183,7 @@ class _Page:
         axes = self._axes(self.left, top, wide, high)
         axes.imshow(ramp, interpolation="nearest", aspect="auto")
         for fraction, label in self.grid.ticks:
-            side = "left" if fraction == 0 else "right" if fraction == 1 else "center"
+            side = {0.0: "left", 1.0: "right"}.get(fraction, "center")
             x = self.left + fraction * wide
             self._text(x, top + high + self.points(2), label, 7, ha=side)
         x = self.left + wide + self.inches(0.2)

@@ -45,7 +45,9 @@ def json_facts(value: Any) -> Any:
         return tuple(json_facts(each) for each in value)
     if not isinstance(value, float) or math.isfinite(value):
         return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
 
 
 def largest(values: NDArray[Any]) -> float:

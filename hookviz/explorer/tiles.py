@@ -84,10 +84,10 @@ def answer_tiles(
     grid, pair = _tiles(shown)
     patches, notes = _patches(subject, view, shown), []
     orders = None if _is_ordered(patches, shown) else _orders(shown, grid)
+    sprite = pair.sprite if pair else grid.sprite
     if patches is not None:
-        grid = patches.grid
+        grid, sprite = patches.grid, patches.sheet.png
         notes = [patches.note] if patches.note else []
-    sprite = patches.sheet.png if patches else pair.sprite if pair else grid.sprite
     facts = tile_facts(grid, _says(subject, grid), sprite) | {
         "legend": explained(_of_patches(subject, grid.title) if patches else grid.legend),
         "orders": orders,

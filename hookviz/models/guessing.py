@@ -227,7 +227,9 @@ class _Probe:
 
         with hooks.before(self._network, self._linears, see):
             output = self._output((count, side, side))
-        return wrong[0] if wrong else 0 if output is not None else -inf
+        if wrong:
+            return wrong[0]
+        return -inf if output is None else 0
 
     def _extents(self, sides: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
         """List inputs' sizes without batch and channels, likeliest first."""

@@ -287,8 +287,8 @@ def _kind(tensor: Tensor) -> str | None:
     wide = torch.float32 if tensor.dtype in (torch.float16, torch.bfloat16) else None
     if bool(torch.isfinite(tensor.sum(dtype=wide))) or bool(torch.isfinite(tensor).all()):
         return None
-    nan, inf = bool(torch.isnan(tensor).any()), bool(torch.isinf(tensor).any())
-    return "nan and inf" if nan and inf else "nan" if nan else "inf"
+    kinds = {"nan": torch.isnan(tensor), "inf": torch.isinf(tensor)}
+    return " and ".join(kind for kind, where in kinds.items() if bool(where.any()))
 
 
 def _part(path: tuple[str, ...]) -> str:

@@ -216,7 +216,9 @@ def _cards(
     for each in placed.inside:
         part, left, top = each.part, corner[0] + each.left, corner[1] + each.top
         name = str(part.address)
-        kind = "join" if part.is_join else "block" if part.parts else "layer"
+        kind = "block" if part.parts else "layer"
+        if part.is_join:
+            kind = "join"
         function = part.address.layer
         yield Card(
             id=f"{kind}-{name}",

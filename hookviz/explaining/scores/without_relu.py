@@ -94,4 +94,6 @@ def _kind(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, 
     if not isinstance(least, int | float) or least != 0:
         return ""
     highest = args[2] if len(args) > 2 else kwargs.get("max", kwargs.get("max_val"))
-    return "ReLU" if highest is None else "ReLU6" if highest == 6 else ""
+    if highest is None:
+        return "ReLU"
+    return "ReLU6" if highest == 6 else ""

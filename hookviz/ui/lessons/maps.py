@@ -71,8 +71,11 @@ def number_table(
     for row, line in enumerate(values):
         cells = ""
         for column, value in enumerate(line):
-            is_gone = gone is not None and bool(gone[row, column])
-            kind = "taken" if row * len(line) + column == taken else "gone" if is_gone else ""
+            kind = ""
+            if row * len(line) + column == taken:
+                kind = "taken"
+            elif gone is not None and gone[row, column]:
+                kind = "gone"
             cells += f'<td class="{kind}">{number(float(value))}</td>'
         rows.append(f"<tr>{cells}</tr>")
     caption = f"<caption>{escape(title)}</caption>"

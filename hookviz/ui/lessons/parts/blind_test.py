@@ -220,13 +220,14 @@ def _row_html(test: BlindTest, answers: str, grids: dict[bool, Grid]) -> str:
     tiles = []
     for at, shown in enumerate(test.maps):
         url = _url(grids[shown.trained], shown.channel, _SMALL)
-        known = at < len(answers)
-        right = known and shown.trained == (answers[at] == _TRAINED)
-        word = say("trained") if shown.trained else say("random")
-        sign = ("✓" if right else "✗") if known else ""
-        below = f"{sign} {word}" if known else str(at + 1)
-        state = ("right" if right else "wrong") if known else "asked" * (at == len(answers))
-        alt = _verdict(test, answers, at) if known else say("Map {number}", number=at + 1)
+        if at < len(answers):
+            word = say("trained") if shown.trained else say("random")
+            right = shown.trained == (answers[at] == _TRAINED)
+            state, sign = ("right", "✓") if right else ("wrong", "✗")
+            below, alt = f"{sign} {word}", _verdict(test, answers, at)
+        else:
+            state = "asked" if at == len(answers) else ""
+            below, alt = str(at + 1), say("Map {number}", number=at + 1)
         tiles.append(
             f'<li class="{state}"><img src="{url}" alt="{escape(alt)}">'
             f'<span aria-hidden="true">{escape(below)}</span></li>'

@@ -140,7 +140,9 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     if came.bars:
         _show_bars(came.bars, key)
     _show_outcome(came.printed, came.pictures, key)
-    above = "chart" if came.bars else "pictures" if came.pictures else "lines"
+    above = "pictures" if came.pictures else "lines"
+    if came.bars:
+        above = "chart"
     _show_code(script, code, tuple(choices), above)
     with st.container(horizontal=True, vertical_alignment="center"):
         if script.needs_scene and can_run_apart(scene) and may_run_code():
