@@ -1,9 +1,13 @@
 """Let each test of the page be a person of their own, as AppTest's are not by themselves."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from streamlit.runtime import caching
+
+from hookviz.settings import settings
+from scripts.servers import free_port
 
 APP_TEST_SESSION = "test session id"  # of every AppTest, in `local_script_runner.py`
 
@@ -17,3 +21,13 @@ def end_session() -> Iterator[None]:
     """
     yield
     caching.clear_session_resource_cache(APP_TEST_SESSION)
+
+
+@pytest.fixture
+def no_weights_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No weights are on this machine, and none can be fetched."""
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    monkeypatch.setenv("HOOKVIZ_WEIGHTS_URL", f"http://127.0.0.1:{free_port()}")
+    settings.cache_clear()
+    yield
+    settings.cache_clear()

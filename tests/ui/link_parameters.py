@@ -12,7 +12,6 @@ def in_code() -> set[str]:
 
 
 def bound() -> set[str]:
-    """Those that a widget binds."""
     return _named_by(call for call in _calls() if any(each.arg == "bind" for each in call.keywords))
 
 

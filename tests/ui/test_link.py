@@ -1,5 +1,3 @@
-"""What the session writes into the link, where a click comes with the link before."""
-
 from functools import partial
 
 import pytest
@@ -45,40 +43,27 @@ def test_a_click_with_the_link_before_undoes_nothing(page: AppTest) -> None:
     assert click(page, "star", channel="5", layer="conv1") == whole
     assert click(page, "none", channel="3") == {"layer": "conv1", "sample": "star"}
     assert click(page, "star", **whole) == {"layer": "conv1", "sample": "star"}
-
-
-def test_a_value_that_was_never_there_is_meant(page: AppTest) -> None:
-    click(page, "five", channel="3")
-    assert click(page, "star", channel="9", layer="conv2", model="ShapesNet") == {
-        "channel": "9",
-        "layer": "conv2",
-        "model": "ShapesNet",
-        "sample": "star",
-    }
-
-
-def test_after_a_while_an_earlier_value_is_meant(
-    page: AppTest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    click(page, "five", channel="3")
-    monkeypatch.setattr("hookviz.ui.link._LATEST", 0.0)
-    assert click(page, "star", channel="3") == {"channel": "3", "sample": "star"}
-
-
-def test_what_the_explorer_shows_is_meant_whatever_was_written_before(
-    page: AppTest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hookviz.ui.link._ON_ITS_WAY", 0.0)
-    click(page, "five", channel="3")
-    page.session_state["seen"]("?channel=3&layer=conv2")
-    link = {"channel": "3", "layer": "conv2"}
-    assert click(page, "star", **link) == {**link, "sample": "star"}
+    strange = {"channel": "9", "layer": "conv2", "model": "ShapesNet"}  # which was never there
+    assert click(page, "star", **strange) == {**strange, "sample": "star"}
 
 
 def test_what_a_widget_may_bind_is_not_held(page: AppTest) -> None:
     assert not HELD & bound()
     assert click(page, "three steps", channel="3") == {"channel": "3", "dream-steps": "3"}
     assert click(page, "star", channel="3") == {"channel": "3", "sample": "star"}
+
+
+def test_an_earlier_value_is_meant_after_a_while_and_where_the_explorer_shows_it(
+    page: AppTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = {"channel": "3", "layer": "conv2"}
+    monkeypatch.setattr("hookviz.ui.link._ON_ITS_WAY", 0.0)
+    click(page, "five", channel="3")
+    page.session_state["seen"]("?channel=3&layer=conv2")
+    assert click(page, "star", **link) == {**link, "sample": "star"}
+    click(page, "five", **link)
+    monkeypatch.setattr("hookviz.ui.link._LATEST", 0.0)
+    assert click(page, "star", **link) == {**link, "sample": "star"}
 
 
 NAMED = """

@@ -1,10 +1,5 @@
-"""The page as Streamlit runs it, without a browser."""
-
-import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -16,65 +11,41 @@ from hookviz.models.bundled import BUNDLED
 from hookviz.models.fetching import downloads
 from hookviz.models.fetching.attempt_errors import RetryLimits
 from hookviz.settings import settings
-from scripts.servers import free_port
 from tests.networks import Tiny, seeded
 from tests.repositories import cached, vit
+from tests.ui.pages import click, drawn, labels, opened, texts
 from tests.ui.questions import asked, words
 
-SCRIPT = Path(hookviz.__file__).parent / "ui" / "main.py"
-
-
-@pytest.fixture(autouse=True)
-def no_weights_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
-    monkeypatch.setenv("HOOKVIZ_WEIGHTS_URL", f"http://127.0.0.1:{free_port()}")
-    settings.cache_clear()
-    yield
-    settings.cache_clear()
-
-
-def opened(**query: str) -> AppTest:
-    page = AppTest.from_file(str(SCRIPT), default_timeout=60)
-    for name, value in query.items():
-        page.query_params[name] = value
-    page.run()
-    assert not page.exception
-    return page
-
-
-def texts(elements: Any) -> str:
-    """As a person reads them, without the marks around the glossary's words."""
-    written = "\n".join(element.value for element in elements).replace("\\", "")
-    return re.sub(r"</?span[^>]*>", "", written)
+pytestmark = pytest.mark.usefixtures("no_weights_anywhere")
 
 
 def test_the_first_page_shows_a_model_that_knows_photographs_on_a_sample() -> None:
     page = opened()
     assert page.selectbox(key="model").value == "SqueezeNet (photographs)"
-    assert not page.error
-    assert not page.warning
+    assert not [*page.error, *page.warning]
     assert asked(page, "layers")["layer"] == "features.0"
     assert len(asked(page, "tiles")["order"]) == 64
     facts = "conv layer 1 of 26 · 3×3 convolution · stride 2 · 3 → 64 channels of 111×111"
     assert facts in words(asked(page, "field")["facts"])
-    assert not [button.label for button in page.button if "knows" in button.label]
+    assert "knows" not in "".join(labels(page))
+    assert "knows" not in "".join(labels(opened(sample="star", weights="random")))
 
 
-def test_the_bundled_model_that_knows_such_images_is_one_click_away() -> None:
-    page = opened(sample="star")
-    click(page, "ShapesNet knows drawings")
-    assert page.selectbox(key="model").value == "ShapesNet"
-    assert not [button.label for button in page.button if "knows" in button.label]
-    page = opened(model="ShapesNet")
-    click(page, "SqueezeNet knows photographs")
-    assert page.selectbox(key="model").value == "SqueezeNet (photographs)"
-    assert not page.error
-    assert not page.warning
-
-
-def test_what_has_not_learned_from_either_offers_nothing() -> None:
-    page = opened(sample="star", weights="random")
-    assert not [button.label for button in page.button if "knows" in button.label]
+@pytest.mark.parametrize(
+    ("link", "button", "model"),
+    [
+        ({"sample": "star"}, "ShapesNet knows drawings", "ShapesNet"),
+        ({"model": "ShapesNet"}, "SqueezeNet knows photographs", "SqueezeNet (photographs)"),
+    ],
+)
+def test_the_bundled_model_that_knows_such_images_is_one_click_away(
+    link: dict[str, str], button: str, model: str
+) -> None:
+    page = opened(**link)
+    click(page, button)
+    assert page.selectbox(key="model").value == model
+    assert "knows" not in "".join(labels(page))
+    assert not [*page.error, *page.warning]
 
 
 def test_the_page_records_what_its_explorer_asks_for() -> None:
@@ -95,10 +66,7 @@ def test_a_link_to_any_layer_with_maps_lists_them_all_by_itself() -> None:
     why = asked(page, "cell", channel=3, row=0, column=0)
     assert "Sequential is a block of 10 layers" in why["info"]
     assert not why["canWalk"]
-
-
-def test_what_puts_out_no_maps_says_so_and_shows_the_layer_before() -> None:
-    page = opened(model="ResNet-18", weights="random", layer="fc")
+    page.query_params["layer"] = "fc"
     layers = asked(page, "layers")
     assert layers["layer"] == "layer4.1.conv2"
     assert "fc puts out 1000 numbers, no maps" in layers["warning"]
@@ -120,9 +88,9 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(downloads.start.__kwdefaults__, "limits", RetryLimits(backoff=0.01))
 
 
-def refused(**query: str) -> AppTest:
+def refused() -> AppTest:
     """A page whose download has failed, which takes a few looks at it."""
-    page = opened(**query)
+    page = opened(model="ResNet-18", family="ResNet")
     click(page, "Download 47 MB")
     for _ in range(300):
         if page.error:
@@ -132,18 +100,16 @@ def refused(**query: str) -> AppTest:
     return pytest.fail("the download never failed")
 
 
-def click(page: AppTest, label: str) -> None:
-    next(button for button in page.button if button.label == label).click().run()
-
-
-def test_no_download_begins_unasked(tmp_path: Path) -> None:
+def test_no_download_begins_unasked_and_a_checkpoint_is_asked_for(tmp_path: Path) -> None:
     page = opened(model="ResNet-18")
     assert "The pretrained weights of ResNet-18 (47 MB) are not on this" in texts(page.info)
-    assert "Download 47 MB" in [button.label for button in page.button]
+    assert "Download 47 MB" in labels(page)
     page.run()
     assert not page.session_state["downloads"]
     assert not list(tmp_path.rglob("*"))
     assert not page.error
+    page = opened(model="SqueezeNet 1.1", weights="yours")
+    assert "Upload weights for SqueezeNet 1.1" in texts(page.info)
 
 
 def test_models_that_are_here_are_listed_first_and_marked(tmp_path: Path) -> None:
@@ -166,27 +132,22 @@ def test_models_that_are_here_are_listed_first_and_marked(tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("impatient")
 def test_a_failed_download_is_tried_again_only_when_asked_and_offers_what_works() -> None:
-    page = refused(model="ResNet-18", family="ResNet")
+    page = refused()
     assert "The pretrained weights of ResNet-18 (47 MB) are not on this" in texts(page.error)
     page.run()
     assert page.error
     click(page, "Try again")
     assert not page.error
-    page = refused(model="ResNet-18", family="ResNet")
-    click(page, "ResNet-18 with random weights")
-    assert not page.error
-    assert "random weights" in texts(page.markdown)
-    assert len(asked(page, "tiles")["order"]) == 64
-    page = refused(model="ResNet-18", family="ResNet")
-    click(page, "ShapesNet")
-    assert page.selectbox(key="model").value == "ShapesNet"
-    assert not page.error
-    assert len(asked(page, "tiles")["order"]) == 32
-
-
-def test_a_checkpoint_is_asked_for() -> None:
-    page = opened(model="SqueezeNet 1.1", weights="yours")
-    assert "Upload weights for SqueezeNet 1.1" in texts(page.info)
+    for button, shown, channels in (
+        ("ResNet-18 with random weights", "ResNet-18", 64),
+        ("ShapesNet", "ShapesNet", 32),
+    ):
+        page = refused()
+        click(page, button)
+        assert not page.error
+        assert page.selectbox(key="model").value == shown
+        assert ("random weights" in texts(page.markdown)) == ("random" in button)
+        assert len(asked(page, "tiles")["order"]) == channels
 
 
 def test_own_models_are_listed_first() -> None:
@@ -244,7 +205,7 @@ def test_input_size_and_whole_image_change_the_layers() -> None:
     page.selectbox(key="size").select("256 px").run()
     assert "32 channels of 128×128" in words(asked(page, "field")["facts"])
     page.toggle(key="whole").set_value(True).run()
-    assert "256 of 451×300 pixels" in "".join(str(element.proto) for element in page.get("html"))
+    assert "256 of 451×300 pixels" in drawn(page)
     assert not page.exception
 
 

@@ -1,11 +1,8 @@
-"""The session's last images, as the page keeps them."""
-
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from typing import Any
 from urllib.parse import urlencode
 
-import numpy as np
 import pytest
 import streamlit as st
 from PIL import Image
@@ -18,24 +15,10 @@ from hookviz.serving.kept_photographs import kept_photographs
 from hookviz.ui import link
 from hookviz.ui import recent_images as recent
 from hookviz.ui.streamlit_internals import XSRF_COOKIE_NAME
-from scripts.servers import ROOT
 from tests.pictures import encoded, picture
 from tests.ui.conftest import APP_TEST_SESSION
+from tests.ui.pages import drawn, give, opened
 from tests.ui.questions import asked
-
-
-def opened(**query: str) -> AppTest:
-    page = AppTest.from_file(str(ROOT / "hookviz" / "ui" / "main.py"), default_timeout=60)
-    for name, value in query.items():
-        page.query_params[name] = value
-    page.run()
-    return page
-
-
-def give(page: AppTest, name: str, content: bytes) -> None:
-    uploader: Any = page.get("file_uploader")[0]
-    uploader.set_value([(name, content, "image/png")]).run()
-    assert not page.exception
 
 
 def names(page: AppTest) -> list[str]:
@@ -44,17 +27,13 @@ def names(page: AppTest) -> list[str]:
     return [kept.thumbnail.title for kept in page.session_state[recent._KEY]]
 
 
-def shown(page: AppTest) -> str:
-    return "".join(str(element.proto) for element in page.get("html"))
-
-
 def test_the_last_images_are_kept_and_one_is_gone_back_to() -> None:
     page = opened(model="ShapesNet", image="Upload", upload="unknown")
     assert "somebody's own photograph" in page.info[0].value
-    assert "of 451×300 pixels" in shown(page)  # the same network, layer and channel on a sample
+    assert "of 451×300 pixels" in drawn(page)  # the same network, layer and channel on a sample
     for number in range(recent.MOST + 2):
         give(page, f"{number}.png", encoded(picture(number, 40 + number, 30)))
-        assert f"of {40 + number}×30 pixels" in shown(page)
+        assert f"of {40 + number}×30 pixels" in drawn(page)
         assert not page.info
     assert names(page) == [f"{n}.png" for n in range(recent.MOST + 1, 1, -1)]
     kept = page.session_state[recent._KEY]
@@ -62,7 +41,7 @@ def test_the_last_images_are_kept_and_one_is_gone_back_to() -> None:
     page.query_params["upload"] = kept[-1].thumbnail.name
     del page.session_state[link._WRITTEN]  # as where the browser's Back brings the link
     page.run()
-    assert "of 42×30 pixels" in shown(page)
+    assert "of 42×30 pixels" in drawn(page)
     give(page, "again.png", encoded(picture(4, 44, 30)))  # known by its pixels: no second tile
     assert names(page)[:2] == ["again.png", f"{recent.MOST + 1}.png"]
     assert len(names(page)) == recent.MOST
@@ -74,14 +53,14 @@ def test_a_page_of_a_stack_is_chosen_and_said() -> None:
     first.save(stack, "TIFF", save_all=True, append_images=[second])
     page = opened(model="ShapesNet", image="Upload")
     give(page, "stack.tif", stack.getvalue())
-    assert "of 40×30 pixels" in shown(page)
+    assert "of 40×30 pixels" in drawn(page)
     assert any("Page 1 of 2" in str(each.value) for each in page.caption)
     page.number_input[0].set_value(2).run()
     assert not page.exception
-    assert "of 47×30 pixels" in shown(page)
+    assert "of 47×30 pixels" in drawn(page)
     assert any("Page 2 of 2" in str(each.value) for each in page.caption)
     page.run()
-    assert "of 47×30 pixels" in shown(page)
+    assert "of 47×30 pixels" in drawn(page)
 
 
 MINE, YOURS = b"my browser's own" * 2, b"your browser's one"
@@ -116,17 +95,22 @@ def test_the_same_browser_has_its_photograph_back_and_no_other(
     for token in (YOURS, None):
         come_with(token)
         page = opened(**link)
-        assert "of 451×300 pixels" in shown(page)
+        assert "of 451×300 pixels" in drawn(page)
         assert "somebody's own photograph" in page.info[0].value
         assert not names(page)
     for _ in range(2):  # and loaded once more
         come_with(MINE)
         page = opened(**link)
-        assert "of 70×30 pixels" in shown(page)
+        assert "of 70×30 pixels" in drawn(page)
         assert not page.info
         assert names(page) == ["mine.png"]
         assert page.query_params["upload"] == link["upload"]
         caching.clear_session_resource_cache(APP_TEST_SESSION)
+    kept_photographs.cache_clear()
+    for token in (None, b"guessed"):  # by which the browser can not be told
+        come_with(token)
+        assert opened(**{**link, "upload": given()}).info
+    assert kept_photographs().used == 0
 
 
 def test_a_photograph_that_is_pinned_comes_back_too(
@@ -140,16 +124,6 @@ def test_a_photograph_that_is_pinned_comes_back_too(
     caching.clear_session_resource_cache(APP_TEST_SESSION)
     come_with(YOURS)
     assert "somebody's own photograph" in str(asked(opened(**link), "tiles"))
-
-
-def test_where_the_browser_can_not_be_told_nothing_is_kept(
-    come_with: Callable[[bytes | None], None],
-) -> None:
-    for token in (None, b"guessed"):
-        come_with(token)
-        page = opened(model="ShapesNet", image="Upload", upload=given())
-        assert "somebody's own photograph" in page.info[0].value
-    assert kept_photographs().used == 0
 
 
 def test_who_logs_in_after_somebody_in_the_same_browser_gets_nothing_of_theirs(
@@ -174,31 +148,33 @@ def test_a_broken_file_leaves_the_image_before() -> None:
         assert "broken.png" in page.sidebar.error[0].value.replace("\\", "")
         assert len(page.error) == 1  # at the uploader, and nowhere else
         assert len(asked(page, "tiles")["order"]) == 32
-    assert "of 451×300 pixels" in shown(page)  # the sample
+    assert "of 451×300 pixels" in drawn(page)  # the sample
     give(page, "sound.png", encoded(picture(3, 50, 40)))
     assert not page.error
     give(page, "broken.png", b"\x89PNG\r\n\x1a\n")
     assert page.sidebar.error
     page.run()
     assert page.sidebar.error  # as long as the file is there
-    assert "of 50×40 pixels" in shown(page)
+    assert "of 50×40 pixels" in drawn(page)
     assert names(page) == ["sound.png"]
     uploader: Any = page.get("file_uploader")[0]
     uploader.set_value([]).run()
     assert not page.error
-    assert "of 50×40 pixels" in shown(page)
+    assert "of 50×40 pixels" in drawn(page)
 
 
-def test_files_are_bounded_in_bytes_and_the_last_one_is_always_kept(monkeypatch: Any) -> None:
-    state: dict[str, Any] = {}
-    monkeypatch.setattr(st, "session_state", state)
-    image = [hookviz.read_image(encoded(picture(number))) for number in range(4)]
-    assert all(isinstance(each.pixels, np.ndarray) for each in image)
+def test_files_are_bounded_in_bytes_and_the_last_one_is_always_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(st, "session_state", {})
     third = recent.MOST_BYTES // 3
-    for number in range(3):
-        assert recent.remember(str(number), bytes(third), image[number]) == str(number)
-    assert [kept.thumbnail.name for kept in recent.recent_images()] == ["2", "1", "0"]
-    recent.remember("3", bytes(2 * third), image[3])
-    assert [kept.thumbnail.name for kept in recent.recent_images()] == ["3", "2"]
-    recent.remember("4", bytes(recent.MOST_BYTES + 1), image[0])
-    assert [kept.thumbnail.name for kept in recent.recent_images()] == ["4"]
+    for number, size, kept in (
+        (0, third, "0"),
+        (1, third, "10"),
+        (2, third, "210"),
+        (3, 2 * third, "32"),
+        (4, recent.MOST_BYTES + 1, "4"),
+    ):
+        image = hookviz.read_image(encoded(picture(number)))
+        assert recent.remember(str(number), bytes(size), image) == str(number)
+        assert [each.thumbnail.name for each in recent.recent_images()] == [*kept]

@@ -5,22 +5,15 @@ it and the other tests of `tests/ui` are green on a newer one, both may name tha
 """
 
 import ast
-import asyncio
 import inspect
 import re
-import socket
-import threading
-import time
 import tomllib
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 import streamlit
-import uvicorn
 from packaging.requirements import Requirement
 from starlette.types import Receive, Scope, Send
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -29,6 +22,7 @@ from websockets.exceptions import ConnectionClosedError
 from websockets.sync.client import connect
 
 from hookviz.ui import streamlit_internals
+from tests.ui.serving.asgi import served
 
 LAST_GREEN = "1.67.0"
 
@@ -71,7 +65,6 @@ CHOICES = {"arrow_value", "bool_value", "bytes_value", "double_array_value", "do
 
 
 def changed(what: str) -> str:
-    """The sentence with which a test of this file fails."""
     return (
         f"Streamlit {streamlit.__version__} is not as {LAST_GREEN} was: {what}. "
         "hookviz/ui/streamlit_internals.py leans on it."
@@ -80,7 +73,6 @@ def changed(what: str) -> str:
 
 @cache
 def frontend() -> str:
-    """All of Streamlit's own JavaScript, as text."""
     folder = Path(streamlit.__file__).parent / "static" / "static" / "js"
     return "\n".join(file.read_text("utf-8") for file in sorted(folder.glob("*.js")))
 
@@ -136,33 +128,28 @@ def test_what_is_imported_is_there(module: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("owner", "name"),
+    ("owner", "names"),
     [
+        ("runtime.Runtime", "get_app_session is_active_session state uploaded_file_mgr"),
         ("runtime.Runtime", "does_script_run_without_error"),
-        ("runtime.Runtime", "get_app_session"),
-        ("runtime.Runtime", "is_active_session"),
-        ("runtime.Runtime", "state"),
-        ("runtime.Runtime", "uploaded_file_mgr"),
-        ("app_session.AppSession", "_client_state"),
-        ("app_session.AppSession", "flush_browser_queue"),
-        ("app_session.AppSession", "request_rerun"),
+        ("app_session.AppSession", "_client_state flush_browser_queue request_rerun"),
         ("forward_msg_queue.ForwardMsgQueue", "_delta_index_map"),
-        ("memory_uploaded_file_manager.MemoryUploadedFileManager", "file_storage"),
-        ("memory_uploaded_file_manager.MemoryUploadedFileManager", "get_files"),
-        ("memory_uploaded_file_manager.MemoryUploadedFileManager", "remove_file"),
-        ("scriptrunner.ScriptRunContext", "has_script_started"),
-        ("scriptrunner.ScriptRunContext", "is_history_navigation"),
-        ("scriptrunner.ScriptRunContext", "session_id"),
-        ("scriptrunner.ScriptRunContext", "shared"),
-        ("scriptrunner.ScriptRunContext", "uploaded_file_mgr"),
-        ("scriptrunner_utils.shared_run_state.SharedRunState", "widget_ids_this_run"),
-        ("scriptrunner_utils.shared_run_state.SharedRunState", "widget_user_keys_this_run"),
-        ("scriptrunner_utils.thread_safe_set.ThreadSafeSet", "check_and_add"),
-        ("scriptrunner_utils.thread_safe_set.ThreadSafeSet", "clear"),
-        ("scriptrunner_utils.thread_safe_set.ThreadSafeSet", "snapshot"),
+        (
+            "memory_uploaded_file_manager.MemoryUploadedFileManager",
+            "file_storage get_files remove_file",
+        ),
+        (
+            "scriptrunner.ScriptRunContext",
+            "has_script_started is_history_navigation session_id shared uploaded_file_mgr",
+        ),
+        (
+            "scriptrunner_utils.shared_run_state.SharedRunState",
+            "widget_ids_this_run widget_user_keys_this_run",
+        ),
+        ("scriptrunner_utils.thread_safe_set.ThreadSafeSet", "check_and_add clear snapshot"),
     ],
 )
-def test_what_is_used_of_an_object_is_there(owner: str, name: str) -> None:
+def test_what_is_used_of_an_object_is_there(owner: str, names: str) -> None:
     """Defined by its class, declared as a field, or set on itself."""
     module, _, kind = f"streamlit.runtime.{owner}".rpartition(".")
     try:
@@ -170,9 +157,11 @@ def test_what_is_used_of_an_object_is_there(owner: str, name: str) -> None:
     except ImportError:
         found = None
     assert found is not None, changed(f"there is no {module}.{kind}")
-    is_set = re.search(rf"\bself\.{name}\b *[:=]", inspect.getsource(found))
-    is_there = hasattr(found, name) or name in inspect.get_annotations(found) or is_set
-    assert is_there, changed(f"{kind} has no {name}")
+    source, fields = inspect.getsource(found), inspect.get_annotations(found)
+    for name in names.split():
+        is_set = re.search(rf"\bself\.{name}\b *[:=]", source)
+        is_there = hasattr(found, name) or name in fields or is_set
+        assert is_there, changed(f"{kind} has no {name}")
 
 
 def test_messages_have_the_fields_that_are_read_and_no_kind_that_nobody_has_looked_at() -> None:
@@ -201,10 +190,13 @@ def test_messages_have_the_fields_that_are_read_and_no_kind_that_nobody_has_look
     assert connections._OPERATIONS < OPERATIONS
 
 
-def test_what_a_run_put_out_is_sent_though_a_fragments_run_begins(
+def test_what_a_run_put_out_is_sent_though_another_run_begins(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Streamlit's own queue drops the fragment's element of a run that it says ended well."""
+    """Streamlit's own queue drops the fragment's element of a run that it says ended well.
+
+    And the address for a file, so that what a visitor chose is never sent.
+    """
     monkeypatch.setattr(ForwardMsgQueue, "clear", streamlit_internals._clear_queue)
     waiting = [ForwardMsg() for _ in range(3)]
     for text, message in zip(("before", "newer"), waiting[::2], strict=True):
@@ -212,41 +204,29 @@ def test_what_a_run_put_out_is_sent_though_a_fragments_run_begins(
         message.delta.fragment_id = "live"
         message.delta.new_element.text.body = text
     waiting[1].script_finished = ForwardMsg.ScriptFinishedStatus.FINISHED_SUCCESSFULLY
-
-    def sent() -> list[ForwardMsg]:
-        queue = ForwardMsgQueue()
-        for message in waiting[:2]:
-            queue.enqueue(message)
-        queue.clear(retain_lifecycle_msgs=True, fragment_ids_this_run=["live"])
-        queue.enqueue(waiting[2])
-        return queue.flush()
-
-    assert sent() == waiting[1:], changed("nothing is dropped any more: send_runs_whole can go")
-    streamlit_internals.send_runs_whole()
-    assert sent() == waiting
-
-
-def test_a_browser_gets_the_address_for_a_file_though_a_run_begins(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Streamlit's own queue drops it, and the file that a visitor chose is never sent."""
-    monkeypatch.setattr(ForwardMsgQueue, "clear", streamlit_internals._clear_queue)
     address, element = ForwardMsg(), ForwardMsg()
     address.file_urls_response.response_id = "asked"
     element.delta.new_element.text.body = "of the run before"
 
-    def left() -> list[ForwardMsg]:
+    def sent(
+        before: list[ForwardMsg], part: list[str] | None, *later: ForwardMsg
+    ) -> list[ForwardMsg]:
         queue = ForwardMsgQueue()
-        queue.enqueue(element)
-        queue.enqueue(address)
-        queue.clear(retain_lifecycle_msgs=True)
-        sent = queue.flush()
+        for message in before:
+            queue.enqueue(message)
+        queue.clear(retain_lifecycle_msgs=True, fragment_ids_this_run=part)
+        for message in later:
+            queue.enqueue(message)
+        found = queue.flush()
         assert queue.is_empty(), "what was sent is not sent again"
-        return sent
+        return found
 
-    assert not left(), changed("it keeps the address by itself")
+    of_part = sent(waiting[:2], ["live"], waiting[2])
+    assert of_part == waiting[1:], changed("nothing is dropped any more: send_runs_whole can go")
+    assert not sent([element, address], None), changed("it keeps the address by itself")
     streamlit_internals.send_runs_whole()
-    assert left() == [address]
+    assert sent(waiting[:2], ["live"], waiting[2]) == waiting
+    assert sent([element, address], None) == [address]
 
 
 def test_the_elements_that_style_and_scripts_find_are_listed_and_are_in_the_page() -> None:
@@ -269,8 +249,12 @@ def test_the_elements_that_style_and_scripts_find_are_listed_and_are_in_the_page
     assert not gone, changed(f"its page has no {', '.join(sorted(gone))}")
 
 
-def test_the_page_has_the_methods_by_which_it_is_told_of_a_link() -> None:
-    from hookviz.ui.streamlit_internals import LINK_METHODS  # noqa: PLC0415
+def test_the_page_has_the_methods_by_which_it_is_told_of_a_link_and_the_servers_paths() -> None:
+    from hookviz.ui.streamlit_internals import (  # noqa: PLC0415
+        LINK_METHODS,
+        PAGE_SOCKET,
+        UPLOAD_PATH,
+    )
 
     ours = (PACKAGE / "ui" / "history.js").read_text("utf-8")
     for method in LINK_METHODS:
@@ -278,11 +262,6 @@ def test_the_page_has_the_methods_by_which_it_is_told_of_a_link() -> None:
         assert f"this.{method}=" in frontend(), changed(f"its page has no {method}")
     react = "__reactFiber$"
     assert react in frontend(), changed(f"its page has no {react}, by which they are found")
-
-
-def test_the_paths_of_the_page_are_the_servers() -> None:
-    from hookviz.ui.streamlit_internals import PAGE_SOCKET, UPLOAD_PATH  # noqa: PLC0415
-
     folder = Path(streamlit.__file__).parent / "web" / "server" / "starlette"
     server = "\n".join(file.read_text("utf-8") for file in folder.glob("*.py"))
     for path in (PAGE_SOCKET, UPLOAD_PATH):
@@ -304,22 +283,6 @@ def test_a_connection_is_aborted_with_what_waits_in_it() -> None:
         assert ended.value.rcvd is None, "it was closed in good order, which may take for ever"
 
 
-@contextmanager
-def served(app: object) -> Iterator[int]:
-    config = uvicorn.Config(app, log_level="critical", lifespan="off", ws="auto")  # type: ignore[arg-type]
-    server = uvicorn.Server(config)
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])))
-        thread.start()
-        try:
-            while not server.started and thread.is_alive():
-                time.sleep(0.01)
-            yield int(listener.getsockname()[1])
-        finally:
-            server.should_exit = True
-            thread.join(10)
-
-
 def test_nobody_looks_for_an_interactive_interpreter_in_a_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -327,14 +290,8 @@ def test_nobody_looks_for_an_interactive_interpreter_in_a_server(
 
     from hookviz.ui.streamlit_internals import expect_a_server  # noqa: PLC0415
 
-    asked: list[str] = []
-
-    def is_repl() -> bool:
-        asked.append("is_repl")
-        return False
-
-    monkeypatch.setattr(env_util, "is_repl", is_repl)
+    looks = changed("it looks at the stack before the first element")
+    monkeypatch.setattr(env_util, "is_repl", lambda: pytest.fail(looks))
     monkeypatch.setattr(delta_generator, "_use_warning_has_been_displayed", False)
     expect_a_server()
     delta_generator._maybe_print_use_warning()
-    assert not asked, changed("it looks at the stack before the first element")

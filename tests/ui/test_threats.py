@@ -1,12 +1,9 @@
 """Rows of docs/threats.md: what links and names can do to the page, as Streamlit runs it."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from streamlit.testing.v1 import AppTest
 
 import hookviz
 from hookviz.explorer.view import choices
@@ -14,10 +11,10 @@ from hookviz.lenses.contract import parameters, running
 from hookviz.lenses.contract.lens import Lens, Subject
 from hookviz.models import labels, user_models
 from hookviz.settings import settings
-from scripts.servers import ROOT, free_port
 from tests.every_way import EVERY_WAY
 from tests.networks import Tiny, random_input, seeded
 from tests.pictures import encoded, picture
+from tests.ui.pages import opened
 from tests.ui.questions import asked
 
 # ── parameters that a link can carry ───────────────────────────────────────────────────────────
@@ -39,36 +36,19 @@ VIEW = (*(each.word for each in choices().values()), "lens")
 _TURNS = 5  # so that each parameter meets two pieces alone
 
 
-@pytest.fixture
-def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
-    monkeypatch.setenv("HOOKVIZ_WEIGHTS_URL", f"http://127.0.0.1:{free_port()}")
-    settings.cache_clear()
-    yield
-    settings.cache_clear()
-
-
-def shown(**query: str) -> AppTest:
-    """The page behind a link, which no exception ended."""
-    page = AppTest.from_file(str(ROOT / "hookviz" / "ui" / "main.py"), default_timeout=60)
-    for key, value in query.items():
-        page.query_params[key] = value
-    page.run()
-    assert not page.exception, (query, page.exception)
-    return page
-
-
 @pytest.mark.parametrize("place", range(len(RUBBISH)))
-def test_rubbish_in_every_parameter_of_the_view_leaves_a_page(offline: None, place: int) -> None:
+def test_rubbish_in_every_parameter_of_the_view_leaves_a_page(
+    no_weights_anywhere: None, place: int
+) -> None:
     """Each piece in all parameters at once; and in some of them alone, by turns."""
     value = RUBBISH[place]
     for name in VIEW if EVERY_WAY else VIEW[place % _TURNS :: _TURNS]:
-        page = shown(**{"model": "ShapesNet", name: value})  # which is the quickest
+        page = opened(**{"model": "ShapesNet", name: value})  # which is the quickest
         is_read = name != "model" and len(value) < _LONGEST_LINK
         model = "ShapesNet" if is_read else "SqueezeNet (photographs)"
         assert page.selectbox(key="model").value == model
         assert all(len(element.value) < 1000 for element in (*page.warning, *page.error))
-    page = shown(**dict.fromkeys(VIEW, value))
+    page = opened(**dict.fromkeys(VIEW, value))
     assert asked(page, "layers")["layer"] == "features.0"
     assert asked(page, "tiles")["order"] == list(range(64))
 
@@ -102,13 +82,13 @@ def rubbish_by_lens() -> dict[str, list[str]]:
     ids=rubbish_by_lens(),
 )
 def test_rubbish_in_every_parameter_of_a_lens_leaves_a_page(
-    offline: None, slug: str, values: list[str]
+    no_weights_anywhere: None, slug: str, values: list[str]
 ) -> None:
     lens = running.find_lens(slug)
     names = [f"{slug}-{parameter.name}" for parameter in lens.parameters]
     for every in values:
         value = every[: _LONGEST_LINK // max(1, len(names))]
-        page = shown(model="ShapesNet", lens=slug, **dict.fromkeys(names, value))
+        page = opened(model="ShapesNet", lens=slug, **dict.fromkeys(names, value))
         assert page.header[0].value == lens.question
 
 
@@ -165,12 +145,12 @@ def hostile_model() -> hookviz.Model:
 
 @pytest.mark.filterwarnings("ignore:Glyph")  # a chart's font lacks some letters
 @pytest.mark.parametrize("lens", running.list_lenses(), ids=lambda lens: lens.slug)
-def test_no_name_ends_a_lens(offline: None, lens: Lens) -> None:
+def test_no_name_ends_a_lens(no_weights_anywhere: None, lens: Lens) -> None:
     """On the page, where tables, charts, captions and alternative texts are made of names."""
     model = hostile_model()
     user_models.add(model)
     try:
-        shown(lens=lens.slug)
+        opened(lens=lens.slug)
     finally:
         user_models.remove(model)
 
@@ -181,12 +161,14 @@ def test_half_a_letter_in_a_label_becomes_a_whole_one() -> None:
     assert found == ("a?b", "c")
 
 
-def test_more_images_are_bounded_together(offline: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_images_are_bounded_together(
+    no_weights_anywhere: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each is decoded and all are kept at once, so the limit of pixels is for all of them."""
     monkeypatch.setenv("HOOKVIZ_MAX_PIXELS", "300000")
     settings.cache_clear()
     embedding = running.find_lens("embedding")
-    page = shown(lens=embedding.slug)
+    page = opened(lens=embedding.slug)
     files = [(f"{n}.png", encoded(picture(n, 300, 200)), "image/png") for n in range(6)]
     chosen: Any = page.get("file_uploader")[0]
     chosen.set_value(files[:5]).run()

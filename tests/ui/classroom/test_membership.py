@@ -1,5 +1,3 @@
-"""What a page is told of a class that its session is in no more, as Streamlit runs it."""
-
 from collections.abc import Iterator
 
 import pytest
@@ -39,24 +37,22 @@ def farewell(step: str, **link: str) -> str:
     return str(page.markdown[0].value)
 
 
+ENDED = (
+    "membership.stop_teaching('ended'); st.query_params[membership.TEACH] = 'K7MP3X'; "
+    "membership.stop_teaching(why)"
+)
+
+
 @pytest.mark.parametrize(
-    ("step", "name"),
+    ("step", "name", "why"),
     [
-        ("membership.stop_teaching(why)", membership.TEACH),
-        ("membership.take_up('a-secret')", membership.TEACH),
-        ("membership.leave(why)", membership.FOLLOW),
+        ("membership.stop_teaching(why)", membership.TEACH, "unknown"),
+        ("membership.take_up('a-secret')", membership.TEACH, "unknown"),
+        ("membership.leave(why)", membership.FOLLOW, "unknown"),
+        (ENDED, membership.TEACH, "taught"),  # a link that comes after the end of its class
     ],
 )
-def test_a_page_of_a_server_that_was_started_again_is_told_that_its_class_is_gone(
-    step: str, name: str
-) -> None:
-    assert farewell(step, **{name: "K7MP3X"}) == "unknown"
-    assert farewell(step) == "nothing"
-
-
-def test_a_link_that_comes_after_the_end_of_its_class_does_not_say_that_it_was_unknown() -> None:
-    step = (
-        "membership.stop_teaching('ended'); st.query_params[membership.TEACH] = 'K7MP3X'; "
-        "membership.stop_teaching(why)"
-    )
-    assert farewell(step, **{membership.TEACH: "K7MP3X"}) == "taught"
+def test_a_page_is_told_that_its_class_is_gone_and_why(step: str, name: str, why: str) -> None:
+    assert farewell(step, **{name: "K7MP3X"}) == why
+    if step != ENDED:
+        assert farewell(step) == "nothing"

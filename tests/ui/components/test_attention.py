@@ -47,6 +47,8 @@ def test_all_heads_and_their_mean_are_sent_to_three_digits() -> None:
     np.testing.assert_allclose(weights[1:, 0], of.weights[0], rtol=5e-4, atol=1e-7)
     np.testing.assert_allclose(weights[0, 0], of.weights[0].mean(0), rtol=5e-4, atol=1e-7)
     assert len(facts["ramp"]) > 200
+    others = [sent(panel())[0], sent(panel(2, 6))[0]]
+    assert len({each["key"] for each in (facts, *others)}) == 3
     assert facts["queries"] == of.queries.tolist()
 
 
@@ -67,10 +69,3 @@ def test_above_that_what_one_patch_asks_is_sent(query: int) -> None:
     assert facts["names"] == ["mean", "head 0", "head 1", "head 2"]
     assert facts["queries"] == [[query]]
     np.testing.assert_allclose(weights[1:, 0, 0], of.weights[0, :, query + 1], rtol=5e-4, atol=1e-7)
-
-
-def test_another_patch_or_head_is_another_picture() -> None:
-    keys = {
-        attention_facts(each, "inferno")[0]["key"] for each in (panel(), panel(1), panel(None, 6))
-    }
-    assert len(keys) == 3

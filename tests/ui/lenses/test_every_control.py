@@ -3,33 +3,21 @@
 One control of each kind is used in a browser too, in tests/e2e/test_lenses.py.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from hookviz.lenses.contract import parameters, regions, running
 from hookviz.lenses.contract.attending_layer import AttendingLayer
 from hookviz.lenses.contract.lens import Lens
-from hookviz.settings import settings
 from hookviz.ui.lenses.lens_choice import layers_at_side
 from hookviz.ui.state import TARGET
-from scripts.servers import free_port
 from tests.pictures import encoded, picture
-from tests.ui.test_page import opened, texts
+from tests.ui.pages import opened, texts
+
+pytestmark = pytest.mark.usefixtures("no_weights_anywhere")
 
 FEW = {"toaster": "8", "maximize": "8", "dream": "8", "inversion": "8", "integrated-gradients": "8"}
 """Steps that are passes there and back; a few will do."""
-
-
-@pytest.fixture(autouse=True)
-def no_weights_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
-    monkeypatch.setenv("HOOKVIZ_WEIGHTS_URL", f"http://127.0.0.1:{free_port()}")
-    settings.cache_clear()
-    yield
-    settings.cache_clear()
 
 
 def use(page: AppTest, key: str, parameter: parameters.Parameter) -> None:

@@ -1,5 +1,3 @@
-"""What is shown of a lens while it runs, and one place drawn again in one run of the page."""
-
 import numpy as np
 from streamlit.testing.v1 import AppTest
 
@@ -73,8 +71,5 @@ def test_a_place_is_drawn_again_with_its_controls_and_stays_in_place() -> None:
         page.button(key="own").click().run()  # Streamlit still knows the one that is there
         assert page.session_state["clicks"] == 1
         assert not page.exception
-
-
-def test_what_stands_elsewhere_can_t_be_drawn_there_too() -> None:
     page = AppTest.from_string(AGAIN.replace("CLEAR", "True") + TWICE).run()
-    assert len(page.exception) == 1
+    assert len(page.exception) == 1  # of what stands elsewhere too

@@ -1,5 +1,3 @@
-"""Which channels and images a lens leads to, as Streamlit runs the page without a browser."""
-
 import pytest
 
 import hookviz
@@ -7,26 +5,24 @@ from hookviz.capturing.inputs import own_shape
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.images import reading
 from hookviz.images.samples import samples
-from hookviz.lenses.contract import running
 from hookviz.ui import recent_images
 from hookviz.ui.lenses.leads import _shown_at, lead_to_channel, lead_to_image
 from tests.pictures import picture
 
 
-def test_a_conv_layer_and_what_followed_it_are_in_the_explorer() -> None:
+def test_a_conv_layer_what_followed_it_and_blocks_are_in_the_explorer() -> None:
     model = hookviz.load_model("squeezenet")
     trace = layer_trace(model, own_shape(model))
-    assert _shown_at(trace, "features.3.squeeze") == ("features.3.squeeze", None)
-    assert _shown_at(trace, "features.3.squeeze_activation") == ("features.3.squeeze", "ReLU")
-    assert _shown_at(trace, "features.2") == ("features.0", "MaxPool2d")
-
-
-def test_what_joins_several_layers_and_blocks_stand_for_themselves() -> None:
-    model = hookviz.load_model("squeezenet")
-    trace = layer_trace(model, own_shape(model))
-    assert _shown_at(trace, "classifier.0") == ("classifier.0", None)
-    assert _shown_at(trace, "features.3") == ("features.3", None)
-    assert lead_to_channel(trace, "features.3") is not None
+    for layer, shown, after in (
+        ("features.3.squeeze", "features.3.squeeze", None),
+        ("features.3.squeeze_activation", "features.3.squeeze", "ReLU"),
+        ("features.2", "features.0", "MaxPool2d"),
+        ("classifier.0", "classifier.0", None),  # after what joins several layers
+        ("features.3", "features.3", None),
+    ):
+        assert _shown_at(trace, layer) == (shown, after)
+        assert lead_to_channel(trace, layer) is not None
+    assert lead_to_channel(trace, "nonsense") is None
 
 
 def test_a_channel_that_is_led_to_counts_more_than_those_named_before(
@@ -36,17 +32,12 @@ def test_a_channel_that_is_led_to_counts_more_than_those_named_before(
     monkeypatch.setattr("streamlit.session_state", {})
     monkeypatch.setattr("streamlit.query_params", link)
     model = hookviz.load_model("shapesnet")
-    lead = lead_to_channel(layer_trace(model, own_shape(model)), "stem.first.conv")
+    trace = layer_trace(model, own_shape(model))
+    assert lead_to_channel(trace, "head") is None  # which puts out no maps
+    lead = lead_to_channel(trace, "stem.first.conv")
     assert lead is not None
     lead(7, None, (3, 3))
     assert link == {"channel": "7", "ablate-mode": "scale"}
-
-
-def test_what_puts_out_no_maps_is_not() -> None:
-    model = hookviz.load_model("shapesnet")
-    trace = layer_trace(model, own_shape(model))
-    assert lead_to_channel(trace, "head") is None
-    assert lead_to_channel(trace, "nonsense") is None
 
 
 def test_samples_and_what_is_looked_at_are_led_to_and_others_are_not() -> None:
@@ -72,7 +63,3 @@ def test_a_sample_and_a_recent_image_are_chosen(monkeypatch: pytest.MonkeyPatch)
     to_star()
     assert "image" not in link
     assert link["sample"] == samples()[1].name
-
-
-def test_the_lens_that_the_inspector_leads_to_is_there() -> None:
-    assert running.find_lens("across-images").title == "One channel across images"

@@ -1,10 +1,8 @@
-"""Which lens and which layer, as Streamlit runs the page without a browser."""
-
 import pytest
 
 from hookviz.ui.lenses.lens_choice import ALL
+from tests.ui.pages import opened, texts
 from tests.ui.questions import asked
-from tests.ui.test_page import opened, texts
 
 GRAD_CAM = "grad-cam"
 
@@ -39,25 +37,27 @@ def test_a_lens_begins_at_the_layer_that_it_is_made_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lens", "layer", "says"),
+    ("model", "lens", "layer", "shown", "says"),
     [
-        (GRAD_CAM, "layer4", "layer4 speaks for it"),
-        ("embedding", "avgpool", "512 numbers, the mean of each channel"),
+        ("ResNet-18", GRAD_CAM, "layer4", "layer4", "layer4 speaks for it"),
+        ("ResNet-18", "embedding", "avgpool", "avgpool", "512 numbers, the mean of each channel"),
+        ("ResNet-18", "kernels", "layer2", "layer2.1.conv2", ""),  # its last conv layer
+        (
+            *("GoogLeNet", "embedding", "conv1.relu() after bn", "conv1.bn"),
+            "can't look at conv1.relu() after bn, and looks at conv1.bn before it.",
+        ),
     ],
 )
-def test_a_block_can_be_asked_about(lens: str, layer: str, says: str) -> None:
-    page = opened(model="ResNet-18", weights="random", lens=lens, layer=layer)
-    assert asked(page, "layers")["layer"] == layer
-    assert says in texts(page.markdown)
+def test_a_lens_looks_at_a_block_or_at_what_it_can_look_at_in_it(
+    model: str, lens: str, layer: str, shown: str, says: str
+) -> None:
+    page = opened(model=model, weights="random", lens=lens, layer=layer)
+    assert asked(page, "layers")["layer"] == shown
+    assert says in texts(page.markdown) + texts(page.caption)
     assert not page.warning
-    page.button(key="hv-view-channels").click().run()
-    assert asked(page, "layers")["layer"] == layer
-
-
-def test_a_lens_that_needs_a_conv_layer_begins_at_the_last_one_in_the_block() -> None:
-    page = opened(model="ResNet-18", weights="random", lens="kernels", layer="layer2")
-    assert asked(page, "layers")["layer"] == "layer2.1.conv2"
-    assert not page.warning
+    if shown == layer:
+        page.button(key="hv-view-channels").click().run()
+        assert asked(page, "layers")["layer"] == layer
 
 
 def test_back_at_the_channels_the_layer_and_the_list_of_before_are_there() -> None:
@@ -75,14 +75,6 @@ def test_back_at_the_channels_the_layer_and_the_list_of_before_are_there() -> No
     layers = asked(page, "layers")
     assert (layers["layer"], layers["listed"]) == ("stage3.relu_out", "maps")
     assert chosen.keys() <= page.query_params.keys()
-    assert not page.warning
-
-
-def test_of_a_function_it_is_said_which_layer_a_lens_looks_at() -> None:
-    function, shown = "conv1.relu() after bn", "conv1.bn"
-    page = opened(model="GoogLeNet", weights="random", lens="embedding", layer=function)
-    assert asked(page, "layers")["layer"] == shown
-    assert f"can't look at {function}, and looks at {shown} before it." in texts(page.caption)
     assert not page.warning
 
 

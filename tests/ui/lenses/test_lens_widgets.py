@@ -1,5 +1,3 @@
-"""The widgets of a lens, as Streamlit runs the page without a browser."""
-
 from dataclasses import replace
 
 import hookviz
@@ -12,7 +10,7 @@ from hookviz.ui.lenses.lens_widgets import _class_names
 from hookviz.ui.recent_images import RecentImage
 from tests.pictures import encoded, picture
 from tests.ui.lenses.test_lens_choice import GRAD_CAM
-from tests.ui.test_page import opened, texts
+from tests.ui.pages import opened, texts
 
 ABLATION = "ablate"
 
@@ -49,8 +47,8 @@ def test_the_samples_and_the_sessions_images_are_compared_at_once() -> None:
     assert "Add more images" in texts(page.info)
 
 
-def test_the_likeliest_classes_come_first_with_their_probabilities() -> None:
-    page = opened(lens=GRAD_CAM)
+def test_the_likeliest_classes_come_first_and_the_chosen_one_keeps_its_probability() -> None:
+    page = opened(lens=GRAD_CAM, target="tabby")
     options = page.selectbox(key="target").options
     model = hookviz.load_model("squeezenet")
     capture = hookviz.capture(model, samples()[0].path)
@@ -62,33 +60,22 @@ def test_the_likeliest_classes_come_first_with_their_probabilities() -> None:
     assert options[5].startswith("tench")
     assert not [option for option in options[5:] if "%" in option]
     assert len(set(options)) == 1000
-
-
-def test_the_chosen_class_keeps_its_probability_on_an_image_where_it_is_unlikely() -> None:
-    page = opened(lens=GRAD_CAM, target="tabby")
-    shown = next(each for each in page.selectbox(key="target").options if each.startswith("tabby"))
-    assert shown.endswith(" %")
     page.query_params["sample"] = "coffee"
     page.run()
     options = page.selectbox(key="target").options
     assert page.selectbox(key="target").value == "tabby"
-    told = [each for each in options if each.endswith(" %")]
-    assert len(told) == 6, "the five likeliest, and the chosen one"
-    assert told[5].startswith("tabby · ")
-    page.selectbox(key="target").select(told[0]).run()
+    likely = [each for each in options if each.endswith(" %")]
+    assert len(likely) == 6, "the five likeliest, and the chosen one"
+    assert likely[5].startswith("tabby · ")
+    page.selectbox(key="target").select(likely[0]).run()
     assert len([each for each in page.selectbox(key="target").options if "%" in each]) == 5
 
 
 def test_of_two_classes_of_one_name_either_can_be_chosen(tiny: hookviz.Model) -> None:
     model = replace(tiny, categories=("crane", "owl", "crane", "kite", "wren"))
     names = _class_names(Subject(model, prepare(model, picture()), None))
-    assert {name: number for name, (number, _) in names.items()} == {
-        "crane (0)": 0,
-        "owl": 1,
-        "crane (2)": 2,
-        "kite": 3,
-        "wren": 4,
-    }
+    numbers = {number: name for name, (number, _) in names.items()}
+    assert numbers == {0: "crane (0)", 1: "owl", 2: "crane (2)", 3: "kite", 4: "wren"}
 
 
 def test_a_class_has_one_name_in_links_whatever_language_it_is_listed_in() -> None:
@@ -101,9 +88,6 @@ def test_a_class_has_one_name_in_links_whatever_language_it_is_listed_in() -> No
         assert list(chinese) == list(english)
         assert chinese["circle"][1].startswith("圆形 · circle")
         assert english["circle"][1].startswith("circle")
-
-
-def test_a_link_in_chinese_chooses_the_class_that_it_names_in_english() -> None:
     page = opened(model="ShapesNet", lens=GRAD_CAM, lang="zh-CN", **{"grad-cam-target": "star"})
     assert texts(page.markdown).startswith("星形")
     assert page.selectbox(key="target").value == "star"

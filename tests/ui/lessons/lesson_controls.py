@@ -6,20 +6,15 @@ tells it another one, is found.
 
 import ast
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
-from pathlib import Path
-from types import ModuleType
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hookviz.lessons.part import Options
-from hookviz.ui.lessons.catalog import part_module
 
 Change = Callable[[str, Options], Mapping[str, str]]
 
 
 def same(option: str) -> Change:
-    """The option becomes what the link says of the control."""
     return lambda kept, _options: {option: kept}
 
 
@@ -63,26 +58,6 @@ TOLD: Mapping[str, Mapping[str, Change]] = {
 }
 """Of each part the controls that its text tells of, and what each makes of the options."""
 
-SILENT: Mapping[str, set[str]] = {
-    "attention": {"channel", "token"},
-    "channels": {"channel", "cell"},
-    "dead-channels": {"channel"},
-    "depth": {"cell"},
-    "gradient-flow": {"scale"},
-    "guided": {"weights"},
-    "kernel": {"cell", "channel", "was"},
-    "name-channel": {"round"},
-    "no-cause": {"channel"},
-    "own-pooling": {"cell"},
-    "pixels": {"shade"},
-    "scales": {"scale"},
-    "training": {"kernel"},
-    "untrained": {"channel", "chart"},
-    "vote": {"cell"},
-    "what-if": {"channel", "flipped", "maps", "order"},
-}
-"""Controls of what no text tells: other channels and cells, colours and charts."""
-
 KERNEL = '[[[0.0,1.0,0.0],[1.0,-3.5,1.0],[0.0,1.0,2.0]],2,1,""]'
 IN_LINK: Mapping[tuple[str, str], Sequence[str]] = {
     ("attention", "cell"): ("0,1", "3,2"),
@@ -122,34 +97,3 @@ def changed(part: str, name: str, kept: str, options: Options) -> Options:
         return options  # no score can be dragged there
     told = TOLD.get(part, {}).get(name)
     return {**options, **(told(kept, options) if told else {})}
-
-
-def declared(part: str) -> set[str]:
-    """Names under which a part's code keeps in the link what is moved in it."""
-    return set(_names_in(part_module(part)))
-
-
-_OF_CHANNEL = {"pick_channel": "channel", "picked_channel": "channel", "picked_cell": "cell"}
-
-
-def _names_in(module: ModuleType) -> Iterator[str]:
-    """Find the word behind ``key`` in all that picks, slides and chooses."""
-    for call in ast.walk(ast.parse(Path(str(module.__file__)).read_text("utf-8"))):
-        if not isinstance(call, ast.Call):
-            continue
-        nested = (each.value.elts if _is_starred(each) else [each] for each in call.args)  # type: ignore[attr-defined]
-        given = [each for group in nested for each in group]
-        called = [each.id for each in (call.func, *given) if isinstance(each, ast.Name)]
-        if not {"pick", "picked", "choose", "slide", "_choose", *_OF_CHANNEL} & set(called[:2]):
-            continue
-        yield from (_OF_CHANNEL[name] for name in called[:2] if name in _OF_CHANNEL)
-        for at, word in pairwise(given):
-            if isinstance(at, ast.Name) and at.id == "key":
-                if isinstance(word, ast.Constant):
-                    yield str(word.value)
-                elif isinstance(word, ast.Name) and hasattr(module, word.id):
-                    yield str(getattr(module, word.id))
-
-
-def _is_starred(each: ast.expr) -> bool:
-    return isinstance(each, ast.Starred) and isinstance(each.value, ast.Tuple)

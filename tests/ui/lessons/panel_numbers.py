@@ -15,7 +15,6 @@ TEXT = '<div class="hv-lesson-text">'
 
 
 def without_marks(html: str) -> str:
-    """What a piece of HTML says."""
     return re.sub(r"<style>.*?</style>|<[^>]+>", " ", html, flags=re.DOTALL)
 
 
@@ -32,7 +31,6 @@ class Panel:
         return without_marks(self.raw())
 
     def raw(self) -> str:
-        """The same with its marks."""
         pieces: Any = self.page.get("html")
         return "\n".join(each.value for each in pieces if not each.value.startswith(TEXT))
 

@@ -1,30 +1,15 @@
-"""The ways from a lesson to the explorer and back, by parts that lead to each kind of place."""
-
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from hookviz.lessons.lesson import Lesson, Question
+from hookviz.lessons.lesson import Lesson
 from hookviz.ui.lessons.catalog import lessons
-from hookviz.ui.lessons.choosing import open_in_explorer, question_key
-from tests.ui.test_page import SCRIPT
+from hookviz.ui.lessons.choosing import open_in_explorer
+from tests.ui.pages import opened
 
 NETWORK = {"family", "model", "weights", "size", "whole", "silenced"}
-
-
-def opened(query: dict[str, str], lesson: Lesson | None = None) -> AppTest:
-    """The page of a link, all of whose lesson's questions have an answer."""
-    page = AppTest.from_file(str(SCRIPT), default_timeout=60)
-    page.query_params.update(query)
-    for step in lesson.steps if lesson else ():
-        for block in step.blocks:
-            if isinstance(block, Question):
-                page.session_state[question_key(lesson, block)] = 0  # type: ignore[arg-type]
-    page.run()
-    assert not page.exception
-    return page
 
 
 LEADING = {"image", "channels", "what-if", "from-maps-to-a-class"}
@@ -57,7 +42,7 @@ def test_what_a_live_part_shows_opens_in_the_explorer_as_its_link_does(
 
     monkeypatch.setattr("hookviz.ui.lessons.live_part.open_in_explorer", noted)
     for number in range(1, len(lesson.steps) + 1):
-        page = opened({"lesson": lesson.slug, "step": str(number), "model": "ShapesNet"}, lesson)
+        page = opened(lesson, lesson=lesson.slug, step=str(number), model="ShapesNet")
         before = dict(page.query_params)
         for key in [
             key for key in (str(button.key) for button in page.button) if key.startswith("open ")
@@ -68,7 +53,7 @@ def test_what_a_live_part_shows_opens_in_the_explorer_as_its_link_does(
             outside: dict[str, str] = {
                 name: before[name] for name in ("model", "sample") if name in before
             }
-            by_link = opened({**outside, **asked})
+            by_link = opened(**{**outside, **asked})
             assert choices(page) == choices(by_link), (lesson.slug, number, asked)
             assert page.query_params == by_link.query_params
             page.button(key="hv-to-lesson").click().run()

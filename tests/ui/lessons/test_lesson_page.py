@@ -5,24 +5,14 @@ from collections.abc import Iterator
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block
 
-from hookviz.lessons.lesson import Question
 from hookviz.ui.lessons.catalog import lessons
-from hookviz.ui.lessons.choosing import question_key
-from tests.ui.test_page import SCRIPT, texts
+from tests.ui.pages import opened, texts
 
 
 def answered(name: str, step: int = 1, **query: str) -> AppTest:
     """A step of a lesson, all of whose questions have an answer."""
     lesson = next(each for each in lessons() if each.slug == name)
-    page = AppTest.from_file(str(SCRIPT), default_timeout=120)
-    for key, value in {"lesson": name, "step": str(step), **query}.items():
-        page.query_params[key] = value
-    for block in lesson.steps[step - 1].blocks:
-        if isinstance(block, Question):
-            page.session_state[question_key(lesson, block)] = 0
-    page.run()
-    assert not page.exception
-    return page
+    return opened(lesson, lesson=name, step=str(step), **query)
 
 
 def test_what_random_weights_cannot_show_is_dots_and_said() -> None:
@@ -39,13 +29,8 @@ def test_what_random_weights_cannot_show_is_dots_and_said() -> None:
     assert "are random already" in texts(page.warning)
 
 
-def at_attention(**query: str) -> AppTest:
-    """The step of *From patches to attention* that asks what a patch attends to."""
-    return answered("from-patches-to-attention", 3, **query)
-
-
 def test_the_lesson_on_attention_opens_with_the_transformer_and_its_weights() -> None:
-    page = at_attention()
+    page = answered("from-patches-to-attention", 3)
     assert page.selectbox(key="model").value == "ShapesViT (drawings)"
     assert "There are 65 tokens" in texts(page.get("html"))
     assert "What each head of blocks.0.attn weighs" in texts(page.caption)
@@ -53,10 +38,7 @@ def test_the_lesson_on_attention_opens_with_the_transformer_and_its_weights() ->
     chosen.set_value("last").run()
     assert not page.exception
     assert "What each head of blocks.3.attn weighs" in texts(page.caption)
-
-
-def test_a_network_without_attention_says_so() -> None:
-    page = at_attention(model="ShapesNet")
+    page = answered("from-patches-to-attention", 3, model="ShapesNet")
     assert "There are – tokens" in texts(page.get("html"))
     assert "In ShapesNet no patches attend to each other" in texts(page.info)
 

@@ -87,13 +87,12 @@ def test_what_no_part_can_have_moved_is_left_out(moves: dict[str, str]) -> None:
     assert page.text[0].value == "('first', 2, (0, 0), 7)"
 
 
-def test_a_slider_stays_within_its_ends() -> None:
-    assert opened(count="400").slider[0].value == 9
+def test_a_slider_stays_within_its_ends_and_the_oldest_is_left_out_where_there_is_too_much() -> (
+    None
+):
     assert opened(count="-4").slider[0].value == 0
-
-
-def test_the_oldest_is_left_out_where_there_is_too_much() -> None:
-    page = opened(place="last", count="3", before="y" * 90)
+    page = opened(place="last", count="400", before="y" * 90)
+    assert page.slider[0].value == 9
     page.button[1].click().run()
     assert [*moved(page)][-1] == f"{PART} many"
     assert f"{PART} before" not in moved(page)

@@ -1,5 +1,3 @@
-"""Which samples are looked at, and what the network says of them."""
-
 import pytest
 import torch
 

@@ -23,11 +23,7 @@ def done_at_once(
 ) -> dict[str, str]:
     """Do all that before another run of the page, and return what the link has of the part then.
 
-    Args:
-        monkeypatch: puts a button in the component's place.
-        step: a lesson, and one of its steps.
-        component: its module, and the name that it is called by there.
-        acts: each gets what the component was given when it was drawn.
+    A button stands for the component, and each act gets what that was drawn with.
     """
 
     def draw(*given: Any, key: str, **_looks: Any) -> None:

@@ -1,5 +1,3 @@
-"""A script as HTML is the script, letter by letter, and nothing of it is HTML."""
-
 import re
 from html import unescape
 
@@ -20,13 +18,10 @@ def test_without_its_marks_it_is_the_script(name: str) -> None:
     assert all(f"<mark>{each}</mark>" in code for each in names)
 
 
-def test_what_looks_like_html_is_text() -> None:
+def test_what_looks_like_html_is_text_and_what_is_folded_is_below_a_line_that_opens_it() -> None:
     html = script_html('print("<b>&amp;")  # <script>\n', (), "code")
     assert "&lt;b&gt;&amp;amp;" in html
     assert "<script>" not in html
-
-
-def test_what_is_folded_is_the_code_below_a_line_that_opens_it() -> None:
     html = folded_html("a = 1\nb = 2\n", "<Set-up>")
     assert html.startswith('<details class="hv-script-folded"><summary>&lt;Set-up&gt; <span>(2)<')
     assert "a = 1\nb = 2" in html

@@ -14,22 +14,20 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 import hookviz
 from hookviz.capturing.cache import Budget
 from hookviz.lessons import prose, small_network
 from hookviz.lessons.layers import layer_of
-from hookviz.lessons.lesson import Lesson, Live, Question, Text
+from hookviz.lessons.lesson import Lesson, Live, Text
 from hookviz.lessons.maps import maps_of, strongest_first
 from hookviz.lessons.part import Fact, LessonScene, Options
 from hookviz.ui.lessons.catalog import lessons, parts
-from hookviz.ui.lessons.choosing import question_key
 from hookviz.ui.lessons.picks import MOVED
 from tests.lessons.conftest import scene_of
-from tests.ui.lessons.lesson_controls import IN_LINK, SILENT, TOLD, changed, declared
+from tests.ui.lessons.lesson_controls import IN_LINK, changed
 from tests.ui.lessons.panel_numbers import SHOWN, TEXT, Panel, without_marks
-from tests.ui.test_page import SCRIPT
+from tests.ui.pages import opened, ran, texts
 
 MODELS = {
     "ShapesNet": "shapesnet",
@@ -51,12 +49,6 @@ def nobody_trained_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(small_network, "_kept", OrderedDict())
 
 
-def test_every_control_is_declared() -> None:
-    for part in parts():
-        if part != "hook-code":  # whose controls are the constants of its scripts
-            assert declared(part) == {*TOLD.get(part, {}), *SILENT.get(part, ())}, part
-
-
 @cache
 def scene_for(model: str, sample: str) -> LessonScene:
     scene = scene_of(hookviz.load_model(MODELS[model]), sample)
@@ -74,20 +66,14 @@ class OpenStep:
     def __init__(self, lesson: Lesson, number: int) -> None:
         self.lesson, self.step = lesson, lesson.steps[number - 1]
         self.stem = f"{lesson.slug}-{number}-"
-        self.page = AppTest.from_file(str(SCRIPT), default_timeout=300)
-        self.page.query_params["lesson"] = lesson.slug
-        self.page.query_params["step"] = str(number)
-        for each in self.step.blocks:
-            if isinstance(each, Question):
-                self.page.session_state[question_key(lesson, each)] = 0
-        self.run()
+        self.page = opened(lesson, lesson=lesson.slug, step=str(number))
+        assert not self.page.error, texts(self.page.error)
         self.model = str(self.page.selectbox(key="model").value)
         self.sample = lesson.defaults.get("sample", "cat")
 
     def run(self) -> None:
-        self.page.run()
-        assert not self.page.exception
-        assert not self.page.error, [each.value for each in self.page.error]
+        ran(self.page)
+        assert not self.page.error, texts(self.page.error)
 
     @property
     def scene(self) -> LessonScene:
@@ -99,7 +85,6 @@ class OpenStep:
                 yield f"{self.stem}{position}", block
 
     def named(self) -> set[str]:
-        """The facts that the step's text names outside of its questions."""
         words = " ".join(each.words for each in self.step.blocks if isinstance(each, Text))
         return set(re.findall(r"\{(\w+)", words))
 
@@ -150,7 +135,6 @@ class OpenStep:
                 )
 
     def widgets(self) -> dict[str, Any]:
-        """The controls of the step's parts by their keys."""
         page = self.page
         kinds: tuple[Any, ...] = (
             page.button_group,
@@ -206,7 +190,6 @@ class OpenStep:
                     self.hold(f"{key} {name} to {text}")
 
     def _second(self) -> int:
-        """The second strongest channel of the first layer, which is what the link says then."""
         layer = layer_of(self.scene, "first").name
         return strongest_first(maps_of(self.scene, layer), 2)[1]
 

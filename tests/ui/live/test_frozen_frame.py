@@ -1,5 +1,3 @@
-"""A frame out of the stream, as a browser hands it over and as the page takes it."""
-
 import base64
 from typing import Any
 
@@ -10,8 +8,8 @@ from hookviz.live.frames import MOST_BYTES
 from hookviz.ui import recent_images
 from hookviz.ui.live import frozen_frame
 from hookviz.ui.live.frozen_frame import FrozenFrame, read_frame
-from scripts.servers import ROOT
 from tests.pictures import encoded, picture
+from tests.ui.pages import labels, opened, ran
 
 FILE = encoded(picture(1, 60, 40))
 
@@ -21,66 +19,46 @@ def sent(**changes: Any) -> dict[str, Any]:
     return told | {"cell": [1, 2, 64, 64]} | changes
 
 
-def test_what_the_browser_hands_over_is_read() -> None:
-    assert read_frame(sent()) == FrozenFrame("Frame 12:03:07", FILE, 5, (1, 2, 64, 64))
-    assert read_frame(sent(channel=None, cell=None)) == FrozenFrame(
-        "Frame 12:03:07", FILE, None, None
-    )
+NAME, CELL = "Frame 12:03:07", (1, 2, 64, 64)
 
 
 @pytest.mark.parametrize(
-    "message",
+    ("changes", "frame"),
     [
-        None,
-        "words",
-        ["file"],
-        {},
-        sent(file=None),
-        sent(file="no base64!"),
-        sent(file="ä"),
-        sent(file=base64.b64encode(bytes(MOST_BYTES + 10)).decode()),
+        ({}, FrozenFrame(NAME, FILE, 5, CELL)),
+        ({"channel": None, "cell": None}, FrozenFrame(NAME, FILE, None, None)),
+        ({"at": "<b>12:03</b>"}, FrozenFrame("Frame", FILE, 5, CELL)),
+        ({"at": 7}, FrozenFrame("Frame", FILE, 5, CELL)),
+        ({"channel": -1}, FrozenFrame(NAME, FILE, None, CELL)),
+        ({"channel": True}, FrozenFrame(NAME, FILE, None, CELL)),
+        ({"channel": 1 << 40}, FrozenFrame(NAME, FILE, None, CELL)),
+        ({"cell": [1, 2]}, FrozenFrame(NAME, FILE, 5, None)),
+        ({"cell": [1, 2, 3, "4"]}, FrozenFrame(NAME, FILE, 5, None)),
     ],
 )
-def test_what_is_no_frame_is_none(message: Any) -> None:
-    assert read_frame(message) is None
-
-
-@pytest.mark.parametrize(
-    ("changes", "name", "channel", "cell"),
-    [
-        ({"at": "<b>12:03</b>"}, "Frame", 5, (1, 2, 64, 64)),
-        ({"at": 7}, "Frame", 5, (1, 2, 64, 64)),
-        ({"channel": -1}, "Frame 12:03:07", None, (1, 2, 64, 64)),
-        ({"channel": True}, "Frame 12:03:07", None, (1, 2, 64, 64)),
-        ({"channel": 1 << 40}, "Frame 12:03:07", None, (1, 2, 64, 64)),
-        ({"cell": [1, 2]}, "Frame 12:03:07", 5, None),
-        ({"cell": [1, 2, 3, "4"]}, "Frame 12:03:07", 5, None),
-    ],
-)
-def test_what_makes_no_sense_beside_a_frame_is_left_out(
-    changes: dict[str, Any], name: str, channel: int | None, cell: tuple[int, ...] | None
+def test_a_frame_is_read_without_what_makes_no_sense_beside_it(
+    changes: dict[str, Any], frame: FrozenFrame
 ) -> None:
-    frame = read_frame(sent(**changes))
-    assert frame is not None
-    assert (frame.name, frame.channel, frame.cell) == (name, channel, cell)
+    assert read_frame(sent(**changes)) == frame
 
 
-def opened() -> AppTest:
-    page = AppTest.from_file(str(ROOT / "hookviz" / "ui" / "main.py"), default_timeout=60)
-    page.query_params["model"] = "ShapesNet"
-    return page.run()
+def test_what_is_no_frame_is_none() -> None:
+    too_large = base64.b64encode(bytes(MOST_BYTES + 10)).decode()
+    for file in (None, "no base64!", "ä", too_large):
+        assert read_frame(sent(file=file)) is None
+    nothing: tuple[Any, ...] = (None, "words", ["file"], {})
+    assert [read_frame(message) for message in nothing] == [None] * 4
 
 
 def freeze(page: AppTest, data: bytes) -> None:
     page.session_state[frozen_frame._ARRIVED] = FrozenFrame("Frame 12:03:07", data, None, None)
     page.query_params["image"] = "Upload"
-    page.run()
-    assert not page.exception
+    ran(page)
 
 
 def test_a_frame_is_a_recent_image_and_leads_back_to_the_stream() -> None:
-    page = opened()
-    assert "Back to live" not in [button.label for button in page.button]
+    page = opened(model="ShapesNet")
+    assert "Back to live" not in labels(page)
     freeze(page, FILE)
     kept = page.session_state[recent_images._KEY]
     assert [(each.thumbnail.title, each.data) for each in kept] == [("Frame 12:03:07", FILE)]
@@ -91,12 +69,12 @@ def test_a_frame_is_a_recent_image_and_leads_back_to_the_stream() -> None:
     page.button(key="hv-go-on").click().run()
     assert page.query_params["image"] == "Live"
     assert not {"upload", "held"} & page.query_params.keys()  # it was that frame's
-    assert "Back to live" not in [button.label for button in page.button]
+    assert "Back to live" not in labels(page)
 
 
 def test_a_frame_that_is_no_picture_is_refused_in_words() -> None:
-    page = opened()
+    page = opened(model="ShapesNet")
     freeze(page, FILE[:60])
     assert "Frame 12:03:07" in page.error[0].value.replace("\\", "")
     assert recent_images._KEY not in page.session_state
-    assert "Back to live" not in [button.label for button in page.button]
+    assert "Back to live" not in labels(page)

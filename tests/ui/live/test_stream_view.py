@@ -1,6 +1,3 @@
-"""What the page offers a stream, and when it takes that back."""
-
-import numpy as np
 import pytest
 import torch
 from streamlit.testing.v1 import AppTest
@@ -11,8 +8,8 @@ from hookviz.live.stream_options import Subject
 from hookviz.live.streams import streams
 from hookviz.models.catalog import find_model
 from hookviz.ui.live.stream_view import frame_geometry
-from scripts.servers import ROOT
 from tests.pictures import encoded, picture
+from tests.ui.pages import opened, ran
 
 
 def offered(page: AppTest) -> Subject | None:
@@ -21,11 +18,7 @@ def offered(page: AppTest) -> Subject | None:
 
 
 def test_the_stream_is_of_what_is_chosen_and_ends_with_another_source() -> None:
-    page = AppTest.from_file(str(ROOT / "hookviz" / "ui" / "main.py"), default_timeout=60)
-    for name, value in {"model": "ShapesNet", "image": "Live", "sort": "max", "top": "16"}.items():
-        page.query_params[name] = value
-    page.run()
-    assert not page.exception
+    page = opened(model="ShapesNet", image="Live", sort="max", top="16")
     subject = offered(page)
     assert subject is not None
     assert (subject.step, subject.look.sort, subject.look.top) == ("stem.first.conv", "max", 16)
@@ -34,28 +27,19 @@ def test_the_stream_is_of_what_is_chosen_and_ends_with_another_source() -> None:
         assert model.name == "shapesnet"
     assert "freeze a frame" in "".join(caption.value for caption in page.caption)
     page.query_params["layer"] = "stage1.first.conv"
-    page.run()
+    ran(page)
     subject = offered(page)
     assert subject is not None
     assert subject.step == "stage1.first.conv"
     page.query_params["image"] = "Samples"
-    page.run()
-    assert not page.exception
+    ran(page)
     assert offered(page) is None
 
 
 def test_it_says_that_a_large_networks_numbers_are_rounded() -> None:
     said = {}
     for model in ("squeezenet1_1", "shapesnet"):
-        page = AppTest.from_file(str(ROOT / "hookviz" / "ui" / "main.py"), default_timeout=60)
-        for name, value in {
-            "model": find_model(model).title,
-            "weights": "random",
-            "image": "Live",
-        }.items():
-            page.query_params[name] = value
-        page.run()
-        assert not page.exception
+        page = opened(model=find_model(model).title, weights="random", image="Live")
         assert offered(page) is not None
         said[model] = "".join(caption.value for caption in page.sidebar.caption)
     assert "2 in 100,000" in said["squeezenet1_1"]
@@ -69,6 +53,8 @@ def test_it_says_that_a_large_networks_numbers_are_rounded() -> None:
 def test_the_part_that_is_framed_is_what_the_network_sees(
     name: str, size: int | None, whole: bool
 ) -> None:
+    of_its_own = hookviz.wrap(nn.Conv2d(3, 4, 3), preprocess=lambda _: torch.zeros(3, 16, 16))
+    assert frame_geometry(of_its_own, size=None, whole=False) == (256, None)  # an unknown part
     model = hookviz.load_model(name, weights="random")
     side, seen = frame_geometry(model, size=size, whole=whole)
     frame = encoded(picture(1, side * 4 // 3, side))  # as the browser shrinks it
@@ -82,11 +68,3 @@ def test_the_part_that_is_framed_is_what_the_network_sees(
     else:
         assert crop.bottom - crop.top == pytest.approx(seen * side, abs=1)
         assert (crop.left + crop.right) / 2 == pytest.approx(side * 4 // 3 / 2, abs=1)
-
-
-def test_a_network_with_a_function_of_its_own_sees_an_unknown_part() -> None:
-    def whole(picture: object) -> torch.Tensor:
-        return torch.from_numpy(np.array(picture)).permute(2, 0, 1).float()
-
-    model = hookviz.wrap(nn.Conv2d(3, 4, 3), preprocess=whole)
-    assert frame_geometry(model, size=None, whole=False) == (256, None)

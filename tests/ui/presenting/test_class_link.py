@@ -1,28 +1,15 @@
-"""The link for the class: how short it is, and what its QR code says."""
-
 import re
-from collections.abc import Iterator
-from urllib.parse import unquote
+from urllib.parse import unquote, urlencode
 from xml.etree import ElementTree
 
-import pytest
 import zxingcpp
 from PIL import Image, ImageDraw
 
 from hookviz.serving.short_links import short_links
-from hookviz.settings import settings
 from hookviz.ui.presenting.class_link import link_for, link_into_class
 
 BASE = "https://hookviz.example.org/lab/?model=x#y"
 LONG = {"model": "ShapesNet", "layer": "stage1.first.conv", "channel": "3", "scale": "symmetric"}
-
-
-@pytest.fixture(autouse=True)
-def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    settings.cache_clear()
-    yield
-    monkeypatch.undo()
-    settings.cache_clear()
 
 
 PART = re.compile(r"([Mm])([-\d.]+) ([-\d.]+)|h([\d.]+)")
@@ -51,26 +38,19 @@ def decoded(picture: str) -> str:
     return str(code.text)
 
 
-def test_a_short_link_is_the_link_itself() -> None:
+def test_a_short_link_is_the_link_itself_and_a_long_one_has_a_code_beside_the_page() -> None:
     made = link_for(BASE, {"channel": "3", "sort": "index"}, "ann")
     assert made.link == "https://hookviz.example.org/lab/?channel=3"
     assert not made.is_code
     assert decoded(made.picture) == made.link
-
-
-def test_a_long_link_has_a_code_beside_the_page() -> None:
     made = link_for(BASE, LONG, "ann")
     start, _, code = made.link.rpartition("/")
     assert start == "https://hookviz.example.org/lab/hookviz/go"
     assert made.is_code
-    assert short_links().query_of(code) == (
-        "model=ShapesNet&layer=stage1.first.conv&channel=3&scale=symmetric"
-    )
+    assert short_links().query_of(code) == urlencode(LONG)
     assert decoded(made.picture) == made.link
     assert link_for(BASE, LONG, "ann") == made
-
-
-def test_the_link_into_a_class_is_shown_as_it_is() -> None:
-    made = link_into_class("https://hookviz.example.org/lab/?follow=ABCDEF")
-    assert decoded(made.picture) == made.link == "https://hookviz.example.org/lab/?follow=ABCDEF"
-    assert not made.is_code
+    into_class = link_into_class("https://hookviz.example.org/lab/?follow=ABCDEF")
+    assert into_class.link == "https://hookviz.example.org/lab/?follow=ABCDEF"
+    assert decoded(into_class.picture) == into_class.link
+    assert not into_class.is_code

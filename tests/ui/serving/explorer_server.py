@@ -13,8 +13,6 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
-import uvicorn
-from starlette.applications import Starlette
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
 from hookviz.capturing import inputs
@@ -34,8 +32,6 @@ from tests.pictures import encoded, picture
 
 @dataclass(frozen=True)
 class Heard:
-    """One message of an answer."""
-
     kind: str
     facts: dict[str, Any]
     data: bytes
@@ -52,7 +48,6 @@ class Reply:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The answer's."""
         assert (self.status, self.messages[-1].kind) == (200, "answer"), self
         return self.messages[-1].facts
 
@@ -66,7 +61,6 @@ class Reply:
 
     @property
     def data(self) -> bytes:
-        """The answer's file."""
         return self.messages[-1].data
 
 
@@ -97,11 +91,9 @@ class Asking:
         return json.dumps(asked).encode()
 
     def ask(self, name: str, view: Any = None, **facts: Any) -> Reply:
-        """The reply to a question."""
         return self.send(self.body(name, view, **facts))
 
     def send(self, body: bytes, method: str = "POST", **headers: str) -> Reply:
-        """The reply to whatever is sent."""
         line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             line.request(method, self.path(), body, self.headers() | headers)
@@ -110,7 +102,6 @@ class Asking:
             line.close()
 
     def path(self, language: str = "en") -> str:
-        """The path with its parameters."""
         return f"{explorer_route.PATH}?{urlencode({'token': self.token, 'lang': language})}"
 
     def headers(self) -> dict[str, str]:
@@ -121,13 +112,17 @@ class Asking:
             "Accept-Encoding": "gzip",
         }
 
+    def request(self, body: bytes, length: int | None = None) -> bytes:
+        """The bytes of a request with that body, and the length that it is said to have."""
+        head = f"POST {self.path()} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n"
+        head += "".join(f"{name}: {value}\r\n" for name, value in self.headers().items())
+        return f"{head}Content-Length: {length or len(body)}\r\n\r\n".encode() + body
+
     @contextmanager
-    def line(self, body: bytes) -> Iterator[socket.socket]:
+    def line(self, body: bytes, length: int | None = None) -> Iterator[socket.socket]:
         """A bare connection on which a question was sent, to be cut off or not to be read."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as line:
-            head = f"POST {self.path()} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n"
-            head += "".join(f"{name}: {value}\r\n" for name, value in self.headers().items())
-            line.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            line.sendall(self.request(body, length))
             yield line
 
     def __or__(self, other: dict[str, str]) -> "Asking":
@@ -135,29 +130,12 @@ class Asking:
 
 
 def read(answer: http.client.HTTPResponse) -> Reply:
-    """The reply in an answer."""
     body = answer.read()
     headers = {name.lower(): value for name, value in answer.getheaders()}
     if answer.status == 200:
         return Reply(200, headers, tuple(heard(body)))
     says = json.loads(body)["says"] if "json" in headers["content-type"] else body.decode()
     return Reply(answer.status, headers, says=says)
-
-
-@contextmanager
-def serving() -> Iterator[int]:
-    """A server of the route alone, and its port."""
-    listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
-    app = Starlette(routes=[explorer_route.route()])
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
-    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
-    thread.start()
-    try:
-        yield int(listener.getsockname()[1])
-    finally:
-        server.should_exit = True
-        thread.join(30)
-        assert not thread.is_alive()
 
 
 CHOICE = ModelChoice(catalog.find_model("shapesnet"), "pretrained")

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.applications import Starlette
@@ -21,40 +22,27 @@ from hookviz.ui.serving import early_server
 from hookviz.ui.serving.early_server import EarlyFiles, Front, with_routes
 from scripts.servers import free_port
 from tests.loops import in_a_loop_of_its_own
+from tests.ui.serving.asgi import sent_by, talk
 
 APP = Path(__file__).parents[3] / "app.py"
 PAGE = "<html><head><title>…</title></head><body></head></body></html>"
 
 
-async def asked(server: early_server.WaitForPage, path: str) -> str:
-    """Return which application answered a request for `path`."""
-    said: list[str] = []
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: Message) -> None:
-        said.append(message["type"])
-
-    scope = {"type": "http", "method": "GET", "path": path, "headers": []}
-    await server(scope, receive, send)
-    return " ".join(said)
+HTTP: dict[str, Any] = {"type": "http", "method": "GET", "headers": []}
+REQUEST: Message = {"type": "http.request", "body": b"", "more_body": False}
 
 
 async def plain(_scope: Scope, _receive: Receive, send: Send) -> None:
     await send({"type": "served"})
 
 
-@pytest.mark.parametrize("path", ["/", "/_stcore/health", "/static/js/index.js"])
-def test_files_are_served_before_the_page_is_loaded(path: str) -> None:
-    assert in_a_loop_of_its_own(asked(early_server.WaitForPage(plain), path)) == "served"
-
-
-def test_what_needs_the_page_waits_for_it() -> None:
+def test_files_are_served_before_the_page_is_loaded_and_what_needs_it_waits() -> None:
     async def wait() -> None:
         server = early_server.WaitForPage(plain)
+        for path in ("/", "/_stcore/health", "/static/js/index.js"):
+            assert await talk(server, HTTP | {"path": path}, REQUEST) == [{"type": "served"}]
         for path in ("/hookviz/explorer", "/go/abcd", "/health/deep"):
-            request = asyncio.create_task(asked(server, path))
+            request = asyncio.create_task(talk(server, HTTP | {"path": path}, REQUEST))
             await asyncio.sleep(0)
             assert not request.done(), path
             request.cancel()
@@ -96,21 +84,18 @@ def client() -> TestClient:
     return TestClient(Starlette(middleware=[Middleware(Front), Middleware(lambda _: app)]))
 
 
-@pytest.mark.parametrize("method", ["GET", "POST", "HEAD", "OPTIONS", "PUT"])
 @pytest.mark.parametrize("path", ["/_stcore/metrics", "/base/_stcore/metrics/", "/_stcore/agent/a"])
-def test_what_the_machine_alone_is_to_see_is_not_there(
-    client: TestClient, method: str, path: str
+def test_what_the_machine_alone_is_to_see_is_not_there(client: TestClient, path: str) -> None:
+    for method in ("GET", "POST", "HEAD", "OPTIONS", "PUT"):
+        assert client.request(method, path).status_code == 404
+
+
+def test_the_deep_health_is_no_visitors_and_a_wrong_method_is_told_the_right_one(
+    client: TestClient,
 ) -> None:
-    assert client.request(method, path).status_code == 404
-
-
-@pytest.mark.parametrize("path", ["/health/deep", "/base/health/deep/"])
-def test_the_deep_health_is_no_visitors(client: TestClient, path: str) -> None:
-    assert client.get(path).text == "here"
-    assert client.get(path, headers={"X-Forwarded-For": "192.0.2.1"}).status_code == 404
-
-
-def test_a_wrong_method_is_told_the_right_one(client: TestClient) -> None:
+    for path in ("/health/deep", "/base/health/deep/"):
+        assert client.get(path).text == "here"
+        assert client.get(path, headers={"X-Forwarded-For": "192.0.2.1"}).status_code == 404
     answer = client.get("/ours")
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
     assert client.post("/ours").text == "here"
@@ -127,21 +112,8 @@ def test_every_answer_has_the_headers_of_safety(client: TestClient, path: str) -
 
 
 def answered(response: Response, path: str = "/") -> tuple[Message, bytes]:
-    """Return what is sent of a response: the beginning, and the body."""
-    sent: list[Message] = []
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await response(scope, receive, send)
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    scope = {"type": "http", "method": "GET", "path": path, "headers": []}
-    in_a_loop_of_its_own(EarlyFiles(app)(scope, receive, send))
-    return sent[0], b"".join(message["body"] for message in sent[1:])
+    start, *rest = sent_by(EarlyFiles(response), HTTP | {"path": path}, REQUEST)
+    return start, b"".join(message["body"] for message in rest)
 
 
 def test_the_page_has_the_links_at_the_end_of_its_head_and_its_length_says_so() -> None:

@@ -1,8 +1,7 @@
-"""One answer without a server, out of what is kept or computed; small answers of lenses."""
-
 import threading
 import time
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -57,13 +56,10 @@ def test_a_network_that_the_process_let_go_of_is_loaded_in_a_thread_that_may_tak
     own.compute()
     assert [each.kind for each in told] == ["progress", "answer"]
     assert told[0].facts["says"] == "Loading ShapesNet"
-    assert answering(shown, "layers")[0].from_cache() is not None
-
-
-def test_another_network_by_the_same_name_is_told_from_the_one_that_the_page_shows() -> None:
-    own, told = answering(replace(scene(9), model_digest="of before"), "layers")
-    own.compute()
+    other, told = answering(replace(shown, model_digest="of before"), "layers")
+    other.compute()  # of another network by the same name
     assert (told[-1].kind, told[-1].facts["status"]) == ("refused", 409)
+    assert answering(shown, "layers")[0].from_cache() is not None
 
 
 def test_who_waits_is_told_in_their_language_and_not_all_the_time(
@@ -83,39 +79,31 @@ def test_who_waits_is_told_in_their_language_and_not_all_the_time(
     assert told[-1].kind == "answer"
 
 
-def test_nothing_is_told_to_who_has_gone() -> None:
+def test_nothing_is_said_to_who_has_gone_and_a_visitors_words_are_not_counted() -> None:
     own, told = answering(scene(11), "tiles")
     own.is_gone = True
     own.compute()
     assert told == []
     assert capacity.queue().running == 0
-
-
-def test_questions_have_their_own_names_alone_where_they_are_counted() -> None:
-    assert answering(scene(), "tiles")[0].known_name == "tiles"
+    assert own.known_name == "tiles"
     assert answering(scene(), "a visitor's words")[0].known_name == ""
 
 
-def test_a_small_answer_takes_one_turn_and_is_kept() -> None:
-    taken = Turns()
-    subject = subject_of(hookviz.load_model("shapesnet"), take_turn=taken)
-    facts, picture = answer_lens(subject, View(), {"lens": "kernels"}, ignore_report)
+def test_a_small_answer_of_a_lens_takes_one_turn_and_is_of_a_sample_where_it_takes_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turns_taken = Turns()
+    subject = subject_of(hookviz.load_model("shapesnet"), take_turn=turns_taken)
+
+    def small(lens: str) -> tuple[Any, bytes]:
+        return answer_lens(subject, View(), {"lens": lens}, ignore_report)
+
+    facts, picture = small("kernels")
     assert picture or facts["rows"]
     assert not facts["ofSample"]
-    assert answer_lens(subject, View(), {"lens": "kernels"}, ignore_report) == (facts, picture)
-    assert len(taken.taken) == 1
-
-
-def test_what_takes_too_long_is_shown_of_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert small("kernels") == (facts, picture)
+    assert len(turns_taken.taken) == 1
     monkeypatch.setattr(explorer_answers, "LENS_MAX_S", -1.0)
-    facts, _ = answer_lens(
-        subject_of(hookviz.load_model("shapesnet")), View(), {"lens": "occlusion"}, ignore_report
-    )
-    assert facts["ofSample"]
-
-
-def test_no_lens_of_that_name_is_said() -> None:
+    assert small("occlusion")[0]["ofSample"]
     with pytest.raises(NotThereError, match="fly"):
-        answer_lens(
-            subject_of(hookviz.load_model("shapesnet")), View(), {"lens": "fly"}, ignore_report
-        )
+        small("fly")

@@ -1,12 +1,9 @@
-"""Messages as they are packed, and on their way from a thread."""
-
 import asyncio
 import math
 import threading
 
 import pytest
 
-from hookviz.language.speaking import speaking
 from hookviz.ui.serving import explorer_messages
 from hookviz.ui.serving.explorer_messages import Message, Outbox, call_from_thread, message
 from tests.loops import in_a_loop_of_its_own
@@ -25,12 +22,9 @@ def test_messages_are_read_again_one_after_the_other() -> None:
         Heard("refused", {}, b""),
     ]
     assert [each.is_last for each in sent] == [False, True, True]
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_what_a_browser_could_not_read_is_not_sent(value: float) -> None:
-    with pytest.raises(ValueError, match="JSON compliant"):
-        message("answer", {"value": value})
+    for value in (math.nan, math.inf):  # which a browser could not read
+        with pytest.raises(ValueError, match="JSON compliant"):
+            message("answer", {"value": value})
 
 
 def test_of_what_is_told_on_the_way_the_newest_is_sent_and_the_last_always() -> None:
@@ -52,6 +46,8 @@ def test_of_what_is_told_on_the_way_the_newest_is_sent_and_the_last_always() -> 
         await asyncio.sleep(0.05)
         return [first, await outbox.take()]
 
+    ends = explorer_messages.server_ends()
+    assert (ends.is_last, ends.facts["status"]) == (True, 503)
     first, last = in_a_loop_of_its_own(watch())
     assert (first.facts, last.kind) == ({"share": 0.3}, "answer")
 
@@ -60,10 +56,3 @@ def test_a_loop_that_has_ended_calls_nothing() -> None:
     loop = asyncio.new_event_loop()
     loop.close()
     call_from_thread(loop, lambda: pytest.fail("it was called"))
-
-
-def test_refusals_are_said_in_the_language_that_is_spoken() -> None:
-    with speaking("en"):
-        gone, ends = explorer_messages.session_is_over(), explorer_messages.server_ends()
-    assert (gone.facts["status"], ends.facts["status"]) == (410, 503)
-    assert "session is over" in gone.facts["says"]

@@ -57,12 +57,6 @@ def passed(*sent: bytes, burst: int, rate: float, last: Message = GONE) -> list[
     return in_a_loop_of_its_own(run())
 
 
-def test_a_burst_passes_as_it_is() -> None:
-    sent = [request(str(number), clicked="next") for number in range(20)]
-    got = passed(*sent, burst=20, rate=0.001)
-    assert [message.get("bytes") for message in got] == [*sent, None]
-
-
 def test_a_thousand_at_once_become_few_and_nothing_chosen_or_clicked_is_lost() -> None:
     sent = [request(str(number), clicked=f"button {number % 3}") for number in range(1000)]
     counted: list[bool] = []
@@ -87,7 +81,9 @@ def test_a_thousand_at_once_become_few_and_nothing_chosen_or_clicked_is_lost() -
     assert len(counted) >= 995 - len(got)
 
 
-def test_what_can_not_be_put_together_keeps_its_order() -> None:
+def test_a_burst_passes_as_it_is_and_what_can_not_be_put_together_keeps_its_order() -> None:
+    burst = [request(str(number), clicked="next") for number in range(20)]
+    assert passed(*burst, burst=20, rate=0.001) == [*map(as_message, burst), GONE]
     sent = [request("a"), STOP, request("b"), request("c", fragment="x"), request("d")]
     got = passed(*sent, burst=1, rate=100.0, last=as_message(b""))
     assert [message["bytes"] for message in got] == [*sent, b""]
@@ -124,32 +120,27 @@ async def never(_message: Message) -> None:
     await asyncio.Event().wait()
 
 
-def ended_by(send: Send, *, is_lost: bool, seconds: float) -> list[str]:
-    """What becomes of the connection of a message that is sent so."""
-    seen: list[str] = []
+@pytest.mark.parametrize(
+    ("send", "is_lost", "seconds", "said"),
+    [
+        (at_once, False, 60, ""),
+        (never, False, 0.05, "read nothing for 0.05 s"),
+        (at_once, True, 0.05, "reads too slowly"),
+    ],
+)
+def test_who_reads_is_left_alone_and_who_does_not_is_cut_off(
+    caplog: pytest.LogCaptureFixture, send: Send, is_lost: bool, seconds: float, said: str
+) -> None:
+    ended: list[str] = []
 
     async def run() -> None:
+        timed = send_with_timeout(send, lambda: ended.append("ended"), lambda: is_lost, seconds)
         try:
-            timed = send_with_timeout(send, lambda: seen.append("ended"), lambda: is_lost, seconds)
             await timed(MESSAGE)
         except OSError:  # which Streamlit takes for a lost line
-            seen.append("raised")
+            ended.append("raised")
 
-    in_a_loop_of_its_own(run())
-    return seen
-
-
-def test_who_reads_is_left_alone() -> None:
-    assert ended_by(at_once, is_lost=False, seconds=60) == []
-
-
-@pytest.mark.parametrize(
-    ("send", "is_lost", "said"),
-    [(never, False, "read nothing for 0.05 s"), (at_once, True, "reads too slowly")],
-)
-def test_who_does_not_is_cut_off(
-    caplog: pytest.LogCaptureFixture, send: Send, is_lost: bool, said: str
-) -> None:
     with caplog.at_level(logging.WARNING):
-        assert ended_by(send, is_lost=is_lost, seconds=0.05) == ["ended", "raised"]
+        in_a_loop_of_its_own(run())
+    assert ended == (["ended", "raised"] if said else [])
     assert said in caplog.text

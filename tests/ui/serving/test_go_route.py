@@ -1,15 +1,11 @@
-"""Where short codes lead, asked over HTTP."""
-
-from collections.abc import Iterator
-
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 from hookviz.serving.short_links import short_links
-from hookviz.settings import settings
-from hookviz.ui.serving import go_route
+from hookviz.settings import read_settings
+from hookviz.ui.serving import go_route, visitors
 
 
 @pytest.fixture
@@ -29,15 +25,7 @@ def test_a_code_leads_to_the_page_and_its_view(client: TestClient) -> None:
 
 @pytest.mark.parametrize(
     "code",
-    [
-        "zzzzz",
-        "%2e%2e",
-        "https:%2f%2fevil.example",
-        "%3Cscript%3E",
-        "a" * 5000,
-        "%00",
-        "%0d%0aX: 1",
-    ],
+    ["zzzzz", "%2e%2e", "https:%2f%2fevil.example", "%3Cscript%3E", "a" * 5000, "%0d%0aX: 1"],
 )
 def test_what_is_no_code_leads_nowhere_and_is_not_repeated(client: TestClient, code: str) -> None:
     answer = client.get(f"{go_route.PATH}/{code}")
@@ -47,27 +35,18 @@ def test_what_is_no_code_leads_nowhere_and_is_not_repeated(client: TestClient, c
     assert "<script" not in answer.text
 
 
-def test_an_unknown_code_says_what_to_do(client: TestClient) -> None:
+def test_an_unknown_code_says_what_to_do_and_only_reading_is_answered(client: TestClient) -> None:
     answer = client.get(f"{go_route.PATH}/zzzzz", headers={"accept-language": "xx;q=0.5,, ;"})
     assert "Whoever showed it can show a new one." in answer.text
     assert 'href="../../"' in answer.text
-
-
-def test_only_reading_is_answered(client: TestClient) -> None:
     assert client.post(f"{go_route.PATH}/zzzzz").status_code == 405
 
 
-@pytest.fixture
-def door(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("HOOKVIZ_CLASS_CODE", "chalk & board")
-    settings.cache_clear()
-    yield
-    monkeypatch.undo()
-    settings.cache_clear()
-
-
-@pytest.mark.usefixtures("door")
-def test_before_a_door_a_code_opens_nothing(client: TestClient) -> None:
+def test_before_a_door_a_code_opens_nothing(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    door = read_settings({"HOOKVIZ_CLASS_CODE": "chalk & board"})
+    monkeypatch.setattr(visitors, "settings", lambda: door)
     code = short_links().code_for("model=ShapesNet&channel=3", "ann")
     for typed in (code, "zzzzz"):
         assert client.get(f"{go_route.PATH}/{typed}").headers["location"] == f"../../?go={typed}"

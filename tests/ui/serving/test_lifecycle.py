@@ -5,8 +5,6 @@ import json
 import logging
 import signal
 from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -54,16 +52,17 @@ def test_warming_up_loads_the_model_to_start_with_and_keeps_what_its_sample_gave
         assert torch.equal(kept[str(looked.step)].values, passed[str(looked.step)].values)
 
 
+BROKEN = """
+from hookviz.ui.serving import lifecycle
+assert lifecycle.on_script_error(ZeroDivisionError("secret detail"))
+"""
+
+
 def test_an_error_of_ours_is_logged_and_shown_without_its_traceback(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    script = tmp_path / "broken.py"
-    script.write_text(
-        "from hookviz.ui.serving import lifecycle\n"
-        "assert lifecycle.on_script_error(ZeroDivisionError('secret detail'))\n"
-    )
     with caplog.at_level(logging.ERROR, logger="hookviz"):
-        page = AppTest.from_file(str(script)).run()
+        page = AppTest.from_string(BROKEN).run()
     assert "Something went wrong on our side" in page.error[0].value
     assert "secret" not in page.error[0].value
     assert caplog.records[0].exc_info is not None
@@ -94,14 +93,6 @@ def test_a_server_opens_as_many_files_as_it_may() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def body(answer: Any) -> dict[str, str]:
-    return dict(json.loads(answer.body))
-
-
-def test_the_engine_is_really_asked() -> None:
-    assert in_a_loop_of_its_own(lifecycle.check_engine()) == "ok"
-
-
 def test_asking_often_checks_once_and_never_twice_at_a_time() -> None:
     now, most, count = 0, 0, 0
 
@@ -112,6 +103,8 @@ def test_asking_often_checks_once_and_never_twice_at_a_time() -> None:
         await asyncio.sleep(0.02)
         now -= 1
         return "ok"
+
+    assert in_a_loop_of_its_own(lifecycle.check_engine()) == "ok"
 
     async def crowd(fresh: float) -> list[int]:
         here = Health({"engine": check}, fresh)
@@ -125,25 +118,21 @@ def test_asking_often_checks_once_and_never_twice_at_a_time() -> None:
     assert (most, count) == (1, 6)
 
 
-def test_what_fails_is_503_without_its_details() -> None:
+def test_what_fails_or_hangs_is_503_without_its_details(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "_CHECK_TIMEOUT_S", 0.05)
+
     async def broken() -> str:
         raise ZeroDivisionError("secret path")
-
-    async def fine() -> str:
-        return "busy"
-
-    answer = in_a_loop_of_its_own(Health({"script": broken, "engine": fine}).answer())
-    assert answer.status_code == 503
-    assert body(answer) == {"status": "failed", "script": "error", "engine": "busy"}
-    assert answer.headers["cache-control"] == "no-store"
-
-
-def test_a_check_that_hangs_has_an_end(monkeypatch: Any) -> None:
-    monkeypatch.setattr(lifecycle, "_CHECK_TIMEOUT_S", 0.05)
 
     async def hangs() -> str:
         await asyncio.sleep(60)
         return "ok"
 
-    answer = in_a_loop_of_its_own(Health({"script": hangs}).answer())
-    assert (answer.status_code, body(answer)["script"]) == (503, "timeout")
+    answer = in_a_loop_of_its_own(Health({"script": broken, "page": hangs}).answer())
+    assert answer.status_code == 503
+    assert json.loads(bytes(answer.body)) == {
+        "status": "failed",
+        "script": "error",
+        "page": "timeout",
+    }
+    assert answer.headers["cache-control"] == "no-store"

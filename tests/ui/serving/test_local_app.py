@@ -36,28 +36,20 @@ def test_the_app_looks_at_a_copy_that_no_training_changes() -> None:
         assert app.model is of_catalog
 
 
-class Locked(Tiny):
-    def __init__(self) -> None:
-        super().__init__()
-        self.lock = threading.Lock()
-
-
 def test_a_network_that_cant_be_copied_is_shown_itself_and_a_warning_says_so() -> None:
-    network = seeded(Locked)
-    said = pytest.warns(UserWarning, match=r"Locked can't be copied: .* shows the network itself")
+    network = seeded(Tiny)
+    network.lock = threading.Lock()  # type: ignore[assignment]
+    said = pytest.warns(UserWarning, match=r"Tiny can't be copied: .* shows the network itself")
     with said, hookviz.explore(network, open_browser=False) as app:
         assert app.model.network is network
 
 
-def test_a_port_that_cannot_be_had_is_named() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+def test_what_is_no_module_and_a_port_that_can_not_be_had_are_refused() -> None:
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        port = busy.getsockname()[1]
         with pytest.raises(HookVizError, match=f"{port}"):
             hookviz.explore(seeded(Tiny), port=port, open_browser=False)
     assert "Tiny" not in user_models.models()
-
-
-def test_what_is_no_module_is_refused() -> None:
     with pytest.raises(hookviz.ModelError, match="not int"):
         hookviz.explore(3, open_browser=False)  # type: ignore[call-overload]

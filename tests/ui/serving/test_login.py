@@ -1,5 +1,3 @@
-"""Who comes in, as Streamlit runs it."""
-
 from collections.abc import Iterator
 
 import pytest
@@ -64,14 +62,9 @@ def test_the_code_is_asked_once_a_session(monkeypatch: pytest.MonkeyPatch) -> No
     _on_session_end(name)
     assert not visitors._admitted
     assert inside(page.run())
-    assert not inside(AppTest.from_string(SCRIPT).run())  # another session
-
-
-def test_a_link_can_not_carry_a_person_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOOKVIZ_CLASS_CODE", CODE)
-    page = AppTest.from_string(SCRIPT)
-    page.query_params["_came_in"] = "True"
-    assert not inside(page.run())
+    other = AppTest.from_string(SCRIPT)
+    other.query_params["_came_in"] = "True"  # no link can carry a person in
+    assert not inside(other.run())
 
 
 def test_a_right_code_comes_in_whatever_others_guess_at_its_address(
@@ -79,18 +72,13 @@ def test_a_right_code_comes_in_whatever_others_guess_at_its_address(
 ) -> None:
     monkeypatch.setenv("HOOKVIZ_CLASS_CODE", CODE)
     monkeypatch.setattr(login, "_WRONG_A_MINUTE", 3)
-    come_from(monkeypatch, "203.0.113.1")
+    monkeypatch.setattr(type(st.context), "ip_address", "203.0.113.1")
     page = answered("0")
     for guess in ("1", "2"):
         assert "not the code" in answered(guess, page).error[0].value
     assert "Too many" in answered(CODE, page).error[0].value
     assert not inside(page)
     assert inside(answered(CODE))  # another session
-
-
-def come_from(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
-    """Have pages be opened from this address."""
-    monkeypatch.setattr(type(st.context), "ip_address", address)
 
 
 def test_a_login_that_nobody_set_up_lets_nobody_in(monkeypatch: pytest.MonkeyPatch) -> None:

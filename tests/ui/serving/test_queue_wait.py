@@ -1,9 +1,6 @@
-"""A page's turn, as Streamlit runs it."""
-
 import io
 import json
 import logging
-import threading
 import time
 from collections.abc import Iterator
 
@@ -43,14 +40,10 @@ def fresh() -> Iterator[None]:
     logger.setLevel(level)
 
 
-def page(script: str = RUN) -> AppTest:
-    return AppTest.from_string(script, default_timeout=30)
-
-
 def test_a_turn_that_is_free_is_had_at_once_and_written_down() -> None:
     stream = io.StringIO()
     logs.set_up("json", stream)
-    done = page().run()
+    done = AppTest.from_string(RUN, default_timeout=30).run()
     done.run()
     assert [element.value for element in done.markdown] == ["computed", "half: 0.5"]
     assert not done.info
@@ -61,26 +54,11 @@ def test_a_turn_that_is_free_is_had_at_once_and_written_down() -> None:
     assert first["request"] != second["request"]
 
 
-def test_who_waits_sees_their_place_and_then_the_line_is_gone() -> None:
+def test_who_waits_and_goes_is_in_the_queue_no_more() -> None:
     fair_queue: FairQueue = capacity.queue()
     fair_queue.runs = 1
-    places: list[int] = []
-    ended = threading.Event()
-
-    def ahead() -> None:
-        with fair_queue.turn("ahead", places.append):
-            ended.wait(20)
-
-    others = threading.Thread(target=ahead)
-    with fair_queue.turn("first"):
-        others.start()
-        while not places:
-            time.sleep(0.01)
-        waiting = AppTest.from_string(RUN, default_timeout=2)
-        with pytest.raises(RuntimeError, match="timed out"):
-            waiting.run()
-    ended.set()
-    others.join(20)
+    with fair_queue.turn("first"), pytest.raises(RuntimeError, match="timed out"):
+        AppTest.from_string(RUN, default_timeout=2).run()
     deadline = time.monotonic() + 20
     while (fair_queue.running or fair_queue.waiting) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -92,7 +70,7 @@ def test_a_run_over_its_time_is_ended_and_says_what_takes_less(
 ) -> None:
     monkeypatch.setenv("HOOKVIZ_RUN_SECONDS", "1")
     slow = RUN.replace('st.write("computed")', "import time; time.sleep(1.1)")
-    done = page(slow).run()
+    done = AppTest.from_string(slow, default_timeout=30).run()
     assert "ResNet-18 took longer than the 1 seconds" in done.error[0].value
     assert "HOOKVIZ_RUN_SECONDS" in done.error[0].value
     assert not done.markdown
@@ -103,7 +81,7 @@ def test_the_end_is_told_each_time_that_the_page_goes(monkeypatch: pytest.Monkey
     """Streamlit keeps the session for a while, and the page may come back to it and go again."""
     ended: list[str] = []
     monkeypatch.setattr(explorer_sessions(), "withdraw", ended.append)
-    here = page("from hookviz.ui.serving.queue_wait import session; session()")
+    here = AppTest.from_string("from hookviz.ui.serving.queue_wait import session; session()")
     for _ in range(2):
         here.run()
         caching.clear_session_resource_cache(APP_TEST_SESSION)
@@ -112,10 +90,13 @@ def test_the_end_is_told_each_time_that_the_page_goes(monkeypatch: pytest.Monkey
 
 
 def test_runs_are_measured_where_it_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    capacity.metrics.cache_clear()
+    assert capacity.metrics() is None
     monkeypatch.setenv("HOOKVIZ_METRICS_PORT", "9")
+    settings.cache_clear()
     capacity.metrics.cache_clear()
     try:
-        page().run()
+        AppTest.from_string(RUN).run()
         metrics = capacity.metrics()
         assert metrics is not None
         labels = {"kind": "capture", "outcome": "done"}
@@ -124,8 +105,3 @@ def test_runs_are_measured_where_it_was_asked_for(monkeypatch: pytest.MonkeyPatc
         assert registry.get_sample_value("hookviz_model_limit_bytes") == capacity.model_pool().limit
     finally:
         capacity.metrics.cache_clear()
-
-
-def test_nothing_is_counted_unless_it_was_asked_for() -> None:
-    capacity.metrics.cache_clear()
-    assert capacity.metrics() is None

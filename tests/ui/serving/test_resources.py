@@ -1,9 +1,5 @@
-"""What sessions share: models, samples, and what a class computes at once."""
-
-import logging
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -16,7 +12,7 @@ from torch import Tensor
 
 from hookviz.capturing.cache import Budget
 from hookviz.explaining.patching.channel_mask import ChannelMask
-from hookviz.models import catalog, shapesnet
+from hookviz.models import catalog
 from hookviz.serving import capacity
 from hookviz.serving.time_limit import TimeLimit, TooLongError
 from hookviz.ui.serving import resources
@@ -72,25 +68,6 @@ def test_silent_channels_are_a_model_of_their_own_that_costs_what_is_copied() ->
         assert capacity.model_pool().used == used + 2 * copied
 
 
-def test_uploaded_weights_are_used_in_a_thread_without_a_session(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """As a stream of frames does it; Streamlit would warn of each use of what a session keeps."""
-    record = UploadedFileRec(
-        "an id", "mine.safetensors", "application/octet-stream", shapesnet.WEIGHTS_FILE.read_bytes()
-    )
-    choice = ModelChoice(catalog.find_model("shapesnet"), "yours", UploadedFile(record, FileURLs()))
-
-    def use() -> str:
-        with resources.use_model(choice) as model:
-            return model.weights
-
-    with caplog.at_level(logging.WARNING), ThreadPoolExecutor(1) as pool:
-        assert pool.submit(use).result() == "mine.safetensors"
-        assert pool.submit(use).result() == "mine.safetensors"
-    assert caplog.text == ""
-
-
 def asks() -> None:
     import streamlit as st  # noqa: PLC0415 - AppTest runs the source alone
 
@@ -100,60 +77,33 @@ def asks() -> None:
 
     file = st.session_state.get("file")
     choice = ModelChoice(catalog.find_model("shapesnet"), "yours" if file else "random", file)
-    st.text(str(resources.sample_cache(choice) is not None))
+    st.text(f"{resources.sample_cache(choice) is not None}")
+    st.text(f"{resources.class_cache() is not None}")
+
+
+OWN_WEIGHTS = UploadedFile(UploadedFileRec("an id", "mine.safetensors", "", b""), FileURLs())
 
 
 @pytest.mark.parametrize(
-    ("image", "has_file", "is_shared"),
+    ("link", "state", "by_all", "in_class"),
     [
-        (None, False, True),
-        ("Samples", False, True),
-        ("Samples", True, False),
-        ("Upload", False, False),
-        ("Camera", False, False),
-        ("Live", False, False),
+        ({}, {}, True, False),
+        ({"follow": "K7MP3X"}, {}, True, True),
+        ({"class": "K7MP3X"}, {"image": "Samples"}, True, True),
+        ({}, {"image": "Samples", "file": OWN_WEIGHTS}, False, False),
+        ({"follow": "K7MP3X"}, {"image": "Upload"}, False, False),
+        ({"class": "K7MP3X"}, {"image": "Camera"}, False, False),
+        ({"class": "K7MP3X"}, {"image": "Live"}, False, False),
     ],
 )
-def test_nobodys_own_image_or_weights_are_shared(
-    image: str | None, has_file: bool, is_shared: bool
+def test_samples_alone_are_shared_by_all_and_by_screens_in_a_class(
+    link: dict[str, str], state: dict[str, Any], by_all: bool, in_class: bool
 ) -> None:
     app = AppTest.from_function(asks)
-    if image:
-        app.session_state["image"] = image
-    if has_file:
-        record = UploadedFileRec("an id", "mine.safetensors", "", b"")
-        app.session_state["file"] = UploadedFile(record, FileURLs())
-    assert app.run().text[0].value == str(is_shared)
-
-
-def asks_in_class() -> None:
-    import streamlit as st  # noqa: PLC0415 - AppTest runs the source alone
-
-    from hookviz.ui.serving import resources  # noqa: PLC0415
-
-    st.text(str(resources.class_cache() is not None))
-
-
-@pytest.mark.parametrize(
-    ("link", "image", "shared"),
-    [
-        ({}, None, False),
-        ({"follow": "K7MP3X"}, None, True),
-        ({"class": "K7MP3X"}, "Samples", True),
-        ({"follow": "K7MP3X"}, "Upload", False),
-        ({"class": "K7MP3X"}, "Camera", False),
-        ({"class": "K7MP3X"}, "Live", False),
-    ],
-)
-def test_samples_alone_are_shared_and_by_screens_in_a_class(
-    link: dict[str, str], image: str | None, shared: bool
-) -> None:
-    app = AppTest.from_function(asks_in_class)
-    for name, value in link.items():
-        app.query_params[name] = value
-    if image:
-        app.session_state["image"] = image
-    assert app.run().text[0].value == str(shared)
+    app.query_params.update(link)
+    for name, value in state.items():
+        app.session_state[name] = value
+    assert [each.value for each in app.run().text] == [str(by_all), str(in_class)]
 
 
 class Quiet:

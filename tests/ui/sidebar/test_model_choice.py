@@ -1,5 +1,3 @@
-"""Which models are offered, and when."""
-
 import re
 
 import pytest
@@ -23,7 +21,6 @@ def _families() -> None:
 
 @pytest.fixture
 def page() -> AppTest:
-    """The choice of a model in a server that has not listed timm's models yet."""
     timm_models.specs.cache_clear()
     return AppTest.from_function(_families)
 
@@ -46,10 +43,9 @@ def test_a_link_to_one_of_timm_s_models_does(page: AppTest) -> None:
 @pytest.mark.parametrize("asked", ["resnet50", "ResNet-50"])
 def test_a_link_names_a_model_as_python_does_or_as_the_page(page: AppTest, asked: str) -> None:
     page.query_params["model"] = asked
-    page.run()
-    assert page.markdown[0].value == "chosen resnet50"
-    assert not page.warning
-    assert page.run().markdown[0].value == "chosen resnet50"
+    for _ in range(2):
+        assert page.run().markdown[0].value == "chosen resnet50"
+        assert not page.warning
 
 
 @pytest.mark.parametrize("weights", ["pretrained", "random", "yours"])

@@ -1,45 +1,14 @@
-"""What is said of weights of one's own, as Streamlit runs the page without a browser."""
-
 import io
 from typing import Any
 
-import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
 from hookviz.models import loading
+from tests.ui.pages import give, opened, texts
 from tests.ui.questions import asked
-from tests.ui.test_page import opened, texts
 
 REFUSED, UNTIL_THEN = "refused: this is still with", "Shown until then: ShapesNet with"
-
-
-@pytest.fixture(scope="module")
-def network() -> torch.nn.Module:
-    return loading.load_model("shapesnet", "random").network
-
-
-@pytest.fixture(scope="module")
-def mine(network: torch.nn.Module) -> bytes:
-    """Weights of another scale than any that come with the network."""
-    buffer = io.BytesIO()
-    torch.save({name: 0.5 * value for name, value in network.state_dict().items()}, buffer)
-    return buffer.getvalue()
-
-
-@pytest.fixture
-def page() -> AppTest:
-    """The page that has shown random weights, and asks for one's own now."""
-    page = opened(model="ShapesNet", weights="random")
-    page.query_params["weights"] = "yours"
-    page.run()
-    return page
-
-
-def give(page: AppTest, name: str, content: bytes) -> None:
-    uploader: Any = page.get("file_uploader")[0]
-    uploader.set_value([(name, content, "application/octet-stream")]).run()
-    assert not page.exception
 
 
 def said(page: AppTest) -> tuple[str, str]:
@@ -52,23 +21,21 @@ def numbers(page: AppTest) -> Any:
     return asked(page, "tiles")["stats"]
 
 
-def test_refused_weights_are_said_at_the_side_and_at_the_channels_with_what_is_shown(
-    page: AppTest,
-) -> None:
-    before = numbers(page)
+def test_weights_are_said_at_the_side_and_at_the_channels_with_what_is_shown() -> None:
+    network = loading.load_model("shapesnet", "random").network
+    mine = io.BytesIO()  # weights of another scale than any that come with the network
+    torch.save({name: 0.5 * value for name, value in network.state_dict().items()}, mine)
+    page = opened(model="ShapesNet", weights="random")
+    page.query_params["weights"] = "yours"
+    page.run()
+    random = numbers(page)
     give(page, "broken.pth", b"no checkpoint at all")
     assert "broken.pth" in texts(page.sidebar.error)
     at_side, at_channels = said(page)
     assert f"{UNTIL_THEN} random weights." in at_side
     assert f"{REFUSED} random weights" in at_channels
-    assert numbers(page) == before
-
-
-def test_accepted_weights_are_said_with_how_many_tensors_they_are(
-    page: AppTest, network: torch.nn.Module, mine: bytes
-) -> None:
-    random = numbers(page)
-    give(page, "mine.pth", mine)
+    assert numbers(page) == random
+    give(page, "mine.pth", mine.getvalue())
     at_side, at_channels = said(page)
     count = len(network.state_dict())
     assert f"All {count} tensors of ShapesNet were loaded from mine.pth." in at_side

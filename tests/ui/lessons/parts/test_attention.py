@@ -6,7 +6,6 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 import hookviz
@@ -18,10 +17,9 @@ from hookviz.ui.lessons.parts.attention import (
     attending,
     cell_text,
     first_query,
-    near,
 )
 from tests.lessons.conftest import scene_of
-from tests.ui.lessons.parts.scenes import cat, star, with_defaults
+from tests.ui.lessons.parts.scenes import star, with_defaults
 
 
 @cache
@@ -57,74 +55,52 @@ def test_places_are_layers_in_their_order() -> None:
         np.testing.assert_allclose(layer.weights, by_hand()[block].numpy(), atol=1e-5)
 
 
-def test_facts_of_a_patch() -> None:
-    facts = PART.facts(patches(), with_defaults(PART, layer="first"))
-    weights = by_hand()[0][:, 1 + 4 * 8 + 4]  # of the patch in row 4, column 4
-    assert (facts["row"], facts["column"]) == (4, 4)
+@pytest.mark.parametrize(
+    ("layer", "picked", "block", "row", "column"),
+    [("first", {}, 0, 4, 4), ("last", {CELL: cell_text(0, 7)}, 3, 0, 7)],
+)
+def test_facts_are_of_the_patch_and_the_layer_that_are_picked(
+    layer: str, picked: dict[str, str], block: int, row: int, column: int
+) -> None:
+    facts = PART.facts(patches(), {**with_defaults(PART, layer=layer), **picked})
+    weights = by_hand()[block][:, 1 + 8 * row + column]
+    assert (facts["row"], facts["column"]) == (row, column)
     assert (facts["tokens"], facts["patches"], facts["heads"], facts["layers"]) == (65, 64, 4, 4)
-    assert facts["even"] == pytest.approx(1 / 65)
-    assert facts["top"] == pytest.approx(float(weights.max()), abs=1e-5)
     assert facts["top_head"] == int(weights.max(1).values.argmax())
+    assert facts["top"] == pytest.approx(float(weights.max()), abs=1e-5)
     assert facts["times"] == pytest.approx(65 * float(weights.max()), abs=1e-3)
     mean = weights.mean(0)[1:].view(8, 8)
-    assert facts["near"] == pytest.approx(float(mean[3:6, 3:6].sum()), abs=1e-5)
-    assert facts["near_even"] == pytest.approx(9 / 65)
-
-
-def test_facts_of_another_patch_that_was_picked() -> None:
-    options = {**with_defaults(PART, layer="last"), CELL: cell_text(0, 7)}
-    facts = PART.facts(patches(), options)
-    weights = by_hand()[3][:, 1 + 7]
-    assert (facts["row"], facts["column"]) == (0, 7)
-    assert facts["top"] == pytest.approx(float(weights.max()), abs=1e-5)
-    mean = weights.mean(0)[1:].view(8, 8)
-    assert facts["near"] == pytest.approx(float(mean[:2, 6:].sum()), abs=1e-5)
-
-
-def test_half_of_what_the_class_token_gives_to_patches() -> None:
-    facts = PART.facts(patches(), with_defaults(PART, asks="class"))
-    shares = sorted(by_hand()[3][:, 0].mean(0)[1:].tolist(), reverse=True)
-    fewest = next(count for count in range(65) if sum(shares[:count]) >= sum(shares) / 2)
-    assert facts["layer"] == "blocks.3.attn"
-    assert facts["half"] == fewest
-
-
-def test_what_the_lesson_says_is_so() -> None:
-    """Its answers hold: any patch has weight everywhere, and none is below zero."""
-    for weights in by_hand():
-        assert float(weights.min()) > 0
-    facts = PART.facts(patches(), with_defaults(PART, layer="first"))
+    beside = mean[max(row - 1, 0) : row + 2, column - 1 : column + 2]
+    assert facts["near"] == pytest.approx(float(beside.sum()), abs=1e-5)
+    assert facts["near_even"] == pytest.approx(beside.numel() / 65)
+    assert facts["even"] == pytest.approx(1 / 65)
+    assert float(weights.min()) > 0  # as the lesson's answers say
     assert facts["near"] > facts["near_even"]  # type: ignore[operator]
 
 
-def made(weights: NDArray[np.float32], prefix: int) -> Attending:
-    return Attending("attn", ("attn",), weights, 2, 3, prefix)
+def test_half_of_what_the_class_token_gives_to_patches() -> None:
+    options = with_defaults(PART, asks="class")
+    facts = PART.facts(patches(), options)
+    shares = sorted(by_hand()[3][:, 0].mean(0)[1:].tolist(), reverse=True)
+    fewest = next(count for count in range(65) if sum(shares[:count]) >= sum(shares) / 2)
+    assert facts["half"] == fewest
+    assert PART.link(patches(), options) == {"layer": facts["layer"]} == {"layer": "blocks.3.attn"}
 
 
 def test_weights_lie_where_their_patches_lie() -> None:
     weights = np.arange(2 * 7 * 7, dtype=np.float32).reshape(2, 7, 7)
-    layer = made(weights, prefix=1)
+    layer = Attending("attn", ("attn",), weights, 2, 3, prefix=1)
     assert layer.query_at(1, 2) == 6
     assert layer.maps(6)[1].tolist() == [[92, 93, 94], [95, 96, 97]]
     assert first_query(layer, "class", (1, 1)) == 0
     assert first_query(layer, "patch", (1, 1)) == layer.query_at(1, 1)
-    assert (
-        first_query(made(weights[:, 1:, 1:], prefix=0), "class", (1, 1)) == 4
-    )  # there is no such token
+    without_token = Attending("attn", ("attn",), weights[:, 1:, 1:], 2, 3, prefix=0)
+    assert first_query(without_token, "class", (1, 1)) == 4
 
 
-def test_a_patch_in_a_corner_touches_fewer() -> None:
-    layer = made(np.zeros((1, 6, 6), np.float32), prefix=0)
-    assert near(layer, 0, 0).tolist() == [[True, True, False], [True, True, False]]
-
-
-@pytest.mark.parametrize("scene", [star, cat])
-def test_a_network_without_patches_has_dashes(scene: object) -> None:
-    facts = PART.facts(scene(), with_defaults(PART))  # type: ignore[operator]
+def test_a_network_without_patches_has_dashes() -> None:
+    options = with_defaults(PART)
+    facts = PART.facts(star(), options)
     assert set(facts.values()) == {"–"}
-    assert facts.keys() == PART.facts(patches(), with_defaults(PART)).keys()
-    assert PART.link(scene(), with_defaults(PART)) == {}  # type: ignore[operator]
-
-
-def test_the_link_leads_to_the_layer() -> None:
-    assert PART.link(patches(), with_defaults(PART)) == {"layer": "blocks.3.attn"}
+    assert facts.keys() == PART.facts(patches(), options).keys()
+    assert PART.link(star(), options) == {}

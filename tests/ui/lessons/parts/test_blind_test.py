@@ -1,11 +1,6 @@
-"""The blind test: the same maps for everybody, and its score against binomial numbers."""
-
-import math
-
 import pytest
 from scipy.stats import binom
 
-import hookviz
 from hookviz.errors import ModelError
 from hookviz.ui.lessons.parts.blind_test import (
     ANSWERS,
@@ -17,17 +12,18 @@ from hookviz.ui.lessons.parts.blind_test import (
     by_chance,
 )
 from tests.lessons.conftest import scene_of
-from tests.ui.lessons.parts.scenes import cat, star, with_defaults
+from tests.ui.lessons.parts.scenes import cat, photograph, star, untrained, with_defaults
 
 OPTIONS = with_defaults(PART)
 
 
 def test_the_maps_are_the_same_each_time_and_others_for_another_image_and_number() -> None:
     first = blind_test(star(), OPTIONS).maps
-    again = scene_of(hookviz.load_model("shapesnet"), "star")
-    assert blind_test(again, OPTIONS).maps == first
-    assert blind_test(scene_of(star().model, "cat"), OPTIONS).maps != first
+    assert blind_test(scene_of(star().model, "star"), OPTIONS).maps == first
+    assert blind_test(photograph(), OPTIONS).maps != first
     assert blind_test(star(), OPTIONS, 2).maps != first
+    with pytest.raises(ModelError, match="random already"):
+        PART.facts(untrained(), OPTIONS)
 
 
 def test_ten_different_maps_of_both_kinds_that_show_something() -> None:
@@ -48,9 +44,8 @@ def test_an_answer_is_right_where_it_says_what_the_map_was() -> None:
     test = blind_test(star(), OPTIONS)
     right = "".join("t" if shown.trained else "u" for shown in test.maps)
     wrong = right.translate(str.maketrans("tu", "ut"))
-    assert [test.right(right[:count]) for count in (0, 3, MAPS)] == [0, 3, MAPS]
-    assert test.right(wrong) == 0
-    assert test.right(right[:4] + wrong[4:]) == 4
+    for answers, count in ((right, MAPS), (right[:3], 3), (wrong, 0), (right[:4] + wrong[4:], 4)):
+        assert test.right(answers) == count
     facts = PART.facts(star(), {**OPTIONS, ANSWERS: right[:9] + wrong[9:]})
     assert facts["standing"] == (
         "9 of 10 right. A tossed coin has 9 or more in 1.1 % of all tests."
@@ -61,19 +56,9 @@ def test_an_answer_is_right_where_it_says_what_the_map_was() -> None:
 def test_what_a_coin_would_score_is_the_binomial_tail() -> None:
     for right in range(MAPS + 1):
         assert by_chance(right, MAPS) == pytest.approx(binom.sf(right - 1, MAPS, 0.5))
-    assert by_chance(0, MAPS) == 1
-    assert by_chance(10, 10) == math.ldexp(1, -10)
 
 
 def test_a_link_s_answers_are_read_as_far_as_they_are_some() -> None:
-    assert answers_of("tut", 10) == "tut"
     assert answers_of("tutx tt", 10) == "tut"
     assert answers_of("t" * 30, 10) == "t" * 10
-    assert answers_of("<script>", 10) == ""
     assert PART.facts(star(), {**OPTIONS, ANSWERS: "t", ROUND: "4"})["answered"] == 1
-
-
-def test_of_random_weights_there_is_nothing_to_tell_apart() -> None:
-    scene = scene_of(hookviz.load_model("shapesnet", "random"), "star")
-    with pytest.raises(ModelError, match="random already"):
-        PART.facts(scene, OPTIONS)

@@ -1,13 +1,12 @@
-"""Dead channels, counted once more over the samples."""
-
 import hookviz
 from hookviz.images.samples import samples
 from hookviz.ui.lessons.parts.dead_channels import PART, dead_channels
 from tests.ui.lessons.parts.scenes import star, with_defaults
 
 
-def test_counts_are_those_of_plain_captures() -> None:
-    facts = PART.facts(star(), with_defaults(PART, layer="first"))
+def test_counts_are_those_of_plain_captures_and_the_layer_with_the_most_is_shown() -> None:
+    options = with_defaults(PART, layer="first")
+    facts, dead = PART.facts(star(), options), dead_channels(star(), options)
     files = sorted(samples(), key=lambda sample: sample.name != "star")
     silent: list[set[int]] = []
     for sample in files:
@@ -17,7 +16,6 @@ def test_counts_are_those_of_plain_captures() -> None:
     assert facts["always"] == len(set.intersection(*silent))
     assert facts["woken"] == facts["dead"] - facts["always"]
     assert facts["images"] == len(files) == len(samples())
-    dead = dead_channels(star(), with_defaults(PART, layer="first"))
     for channel in silent[0]:
         woken = {
             sample.title
@@ -26,14 +24,10 @@ def test_counts_are_those_of_plain_captures() -> None:
         }
         assert {sample.title for sample in dead.woken_by(channel)} == woken
     assert list(dead.so_far) == sorted(dead.so_far, reverse=True)
-
-
-def test_by_default_it_is_the_layer_with_the_most() -> None:
-    counts = {}
-    for layer in star().trace.convs:
-        options = with_defaults(PART, layer=layer.name)
-        counts[layer.name] = PART.facts(star(), options)["dead"]
+    names = [layer.name for layer in star().trace.convs]
+    counts = {
+        name: int(PART.facts(star(), with_defaults(PART, layer=name))["dead"]) for name in names
+    }
     most = PART.facts(star(), with_defaults(PART))
-    assert most["dead"] == max(counts.values(), key=int)
-    assert counts[str(most["layer"])] == most["dead"]
+    assert most["dead"] == counts[str(most["layer"])] == max(counts.values())
     assert PART.link(star(), with_defaults(PART))["layer"] == most["layer"]

@@ -1,5 +1,3 @@
-"""Fields by hand: how far a cell of each layer sees grows with kernels and strides."""
-
 import pytest
 
 from hookviz.lessons.maps import maps_of, strongest_first
@@ -27,21 +25,17 @@ def test_a_later_layer_sees_no_less_than_an_earlier_one() -> None:
         assert shares[0] < shares[-1] <= 1  # type: ignore[operator]
 
 
-def test_places_that_are_one_layer_stand_once() -> None:
-    found = levels(star(), with_defaults(PART, layers="first, stem.first.conv, last"))
-    assert [level.layer.name for level in found] == ["stem.first.conv", "stage3.shortcut.conv"]
-
-
-@pytest.mark.parametrize("value", ["early", "early,,late", "first, second, early, late", ""])
-def test_other_numbers_of_layers_are_refused(value: str) -> None:
+def test_layers_are_named_by_places_and_each_stands_once() -> None:
     option = next(each for each in PART.options if each.name == "layers")
-    assert option.check(value)
+    for value in ("early", "early,,late", "first, second, early, late", ""):
+        assert option.check(value)
     assert not option.check(option.default or "")
-
-
-def test_all_layers_are_every_convolution_and_of_many_some() -> None:
-    found = levels(cat(), with_defaults(PART, layers="all"))
-    assert [level.layer.name for level in found] == [conv.name for conv in cat().trace.convs]
+    twice, every = (
+        [level.layer.name for level in levels(scene, with_defaults(PART, layers=layers))]
+        for scene, layers in ((star(), "first, stem.first.conv, last"), (cat(), "all"))
+    )
+    assert twice == ["stem.first.conv", "stage3.shortcut.conv"]
+    assert every == [conv.name for conv in cat().trace.convs]
 
 
 @pytest.mark.parametrize(

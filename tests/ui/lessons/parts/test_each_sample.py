@@ -1,5 +1,3 @@
-"""How many of the samples the network is sure of, against its own passes."""
-
 import torch
 
 from hookviz.capturing.inputs import prepare

@@ -1,24 +1,26 @@
-"""First kernels as they began and as they are."""
-
 import numpy as np
 from torch import nn
 
 import hookviz
 from hookviz.ui.lessons.parts.first_kernels import PART, first_kernels, in_colour
 from tests.lessons.conftest import scene_of
-from tests.ui.lessons.parts.scenes import star, with_defaults
+from tests.ui.lessons.parts.scenes import star, untrained, with_defaults
 
 
 def test_they_are_the_models_weights_and_random_ones() -> None:
+    ours, began = (
+        dict(scene.model.network.named_parameters())["stem.first.conv.weight"].detach().numpy()
+        for scene in (star(), untrained())
+    )
     kernels = first_kernels(star())
-    name = "stem.first.conv.weight"
-    weights = dict(star().model.network.named_parameters())[name]
-    np.testing.assert_array_equal(kernels.after, weights.detach().numpy())
-    began = dict(hookviz.load_model("shapesnet", "random").network.named_parameters())[name]
-    np.testing.assert_array_equal(kernels.before, began.detach().numpy())
+    np.testing.assert_array_equal(kernels.after, ours)
+    np.testing.assert_array_equal(kernels.before, began)
     facts = PART.facts(star(), with_defaults(PART))
     assert (facts["count"], facts["numbers"]) == (32, 147)
     assert facts["all"] == sum(each.numel() for each in star().model.network.parameters())
+    kernels = first_kernels(untrained())
+    assert kernels.before is None
+    np.testing.assert_array_equal(kernels.after, began)
 
 
 def test_grey_is_zero_and_the_largest_weight_is_at_an_end() -> None:
@@ -29,14 +31,6 @@ def test_grey_is_zero_and_the_largest_weight_is_at_an_end() -> None:
     assert pixels[0, 0, 0].tolist() == [255, 128, 128]
     assert pixels[0, 1, 1].tolist() == [128, 128, 64]
     assert (pixels[1] == 128).all()
-
-
-def test_of_a_network_with_random_weights_there_is_nothing_from_before() -> None:
-    model = hookviz.load_model("shapesnet", "random")
-    kernels = first_kernels(scene_of(model, "star"))
-    assert kernels.before is None
-    weights = dict(model.network.named_parameters())["stem.first.conv.weight"]
-    np.testing.assert_array_equal(kernels.after, weights.detach().numpy())
 
 
 def test_of_kernels_of_other_inputs_than_three_the_first_is_shown_in_grey() -> None:

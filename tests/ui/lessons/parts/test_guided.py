@@ -1,7 +1,3 @@
-"""Guided backpropagation in the lesson, against plain autograd with hooks of its own."""
-
-from dataclasses import replace
-
 import numpy as np
 import torch
 from torch import nn
@@ -10,8 +6,7 @@ import hookviz
 from hookviz.lessons.maps import correlation
 from hookviz.lessons.scores import own_scores
 from hookviz.ui.lessons.parts.guided import OWN, PART, RANDOM, guided_at_image, weights_of
-from tests.lessons.conftest import scene_of
-from tests.ui.lessons.parts.scenes import cat, star, with_defaults
+from tests.ui.lessons.parts.scenes import cat, star, untrained, with_defaults
 
 
 def test_it_is_the_gradient_with_what_is_negative_dropped_at_every_relu() -> None:
@@ -38,12 +33,8 @@ def test_guided_pictures_are_alike_without_any_training_and_gradients_are_not() 
     facts = PART.facts(cat(), with_defaults(PART))
     assert float(facts["plain_alike"]) < 0.05
     assert float(facts["guided_alike"]) > 0.3
+    assert weights_of(cat()) == (OWN, RANDOM)
     own, random = (guided_at_image(cat(), each).guided for each in (OWN, RANDOM))
     assert facts["guided_alike"] == abs(correlation(own, random))
-
-
-def test_a_network_that_was_never_trained_has_its_own_weights_alone() -> None:
-    scene = scene_of(hookviz.load_model("shapesnet", "random"), "star")
-    assert weights_of(scene) == (OWN,)
-    assert weights_of(replace(star())) == (OWN, RANDOM)
-    assert PART.facts(scene, with_defaults(PART))["guided_alike"] == 1
+    assert weights_of(untrained()) == (OWN,)
+    assert PART.facts(untrained(), with_defaults(PART))["guided_alike"] == 1

@@ -1,5 +1,3 @@
-"""A script as a part of a lesson: its facts are its own, and a name that is none is refused."""
-
 import json
 
 import numpy as np
@@ -12,24 +10,25 @@ from tests.ui.lessons.parts.scenes import star, with_defaults
 
 
 def test_facts_are_what_the_names_of_the_script_hold() -> None:
-    facts = PART.facts(star(), with_defaults(PART, script="see"))
-    layer = facts["layer"]
-    assert layer == star().trace.convs[0].name
-    values = hookviz.capture(star().model, star().model_input, layer)[layer].values
-    assert (facts["channels"], facts["rows"], facts["columns"]) == values.shape
-    assert facts["channel"] == int(values.flatten(1).amax(1).argmax())
-
-
-def test_facts_are_those_of_what_was_chosen_and_of_what_was_edited() -> None:
-    last = star().trace.convs[-1]
-    chosen = {CHOICES: json.dumps({"LAYER": last.name, "CHANNEL": 3, "GONE": 1})}
-    facts = PART.facts(star(), {**with_defaults(PART, script="see"), **chosen})
-    assert (facts["layer"], facts["channel"], facts["channels"]) == (
-        *(last.name, 3),
-        last.output_shape[0],
+    option = PART.options[0]
+    assert "in_place" in option.check("inplace")
+    assert option.check("in_place") == ""
+    see = with_defaults(PART, script="see")
+    facts = PART.facts(star(), see)
+    first, *_, last = star().trace.convs
+    values = hookviz.capture(star().model, star().model_input, first.name)[first.name].values
+    assert (facts["layer"], facts["channel"]) == (
+        first.name,
+        int(values.flatten(1).amax(1).argmax()),
     )
-    edited = {EDITED: json.dumps({"channels": 2})}
-    assert PART.facts(star(), {**with_defaults(PART, script="see"), **edited})["channels"] == 2
+    assert (facts["channels"], facts["rows"], facts["columns"]) == values.shape
+    chosen = {CHOICES: json.dumps({"LAYER": last.name, "CHANNEL": 3, "GONE": 1})}
+    facts = PART.facts(star(), {**see, **chosen})
+    assert (facts["layer"], facts["channel"]) == (last.name, 3)
+    assert facts["channels"] == last.output_shape[0]
+    of_another_network = {CHOICES: json.dumps({"LAYER": "features.0", "CHANNEL": 60})}
+    assert PART.facts(star(), {**see, **of_another_network})["layer"] == first.name
+    assert PART.facts(star(), {**see, EDITED: json.dumps({"channels": 2})})["channels"] == 2
 
 
 @pytest.mark.parametrize("name", ["see", "fails", "in_place", "remove"])
@@ -40,12 +39,6 @@ def test_in_chinese_it_runs_on_the_chosen_network_too(name: str) -> None:
         assert f'LAYER = "{first}"' in script.text
         assert "个卷积层" in script.text or "one of" in script.text
         run(script, star(), kept)
-
-
-def test_a_layer_of_another_network_in_a_link_is_left_aside() -> None:
-    chosen = {CHOICES: json.dumps({"LAYER": "features.0", "CHANNEL": 60})}
-    facts = PART.facts(star(), {**with_defaults(PART, script="see"), **chosen})
-    assert facts["layer"] == star().trace.convs[0].name
 
 
 def test_the_lowest_value_that_is_told_is_that_of_the_map_that_is_drawn() -> None:
@@ -60,9 +53,3 @@ def test_the_lowest_value_that_is_told_is_that_of_the_map_that_is_drawn() -> Non
     assert facts["true_lowest"] == pytest.approx(expected.min(), abs=1e-6)
     assert facts["lowest"] == 0
     assert facts["wrong"] == pytest.approx((expected < 0).mean())
-
-
-def test_a_script_that_is_none_is_refused() -> None:
-    option = PART.options[0]
-    assert "in_place" in option.check("inplace")
-    assert option.check("in_place") == ""

@@ -1,5 +1,3 @@
-"""Any lens as a part of a lesson: what the text can name, what the link opens, what is refused."""
-
 import pytest
 
 import hookviz
@@ -8,17 +6,13 @@ from hookviz.ui.lessons.parts.lens import PART, resolve_all
 from tests.ui.lessons.parts.scenes import star, with_defaults
 
 
-def test_facts_are_what_the_lens_runs_with() -> None:
+def test_facts_are_what_the_lens_runs_with_and_the_link_opens_it_so() -> None:
     options = with_defaults(PART, lens="grad-cam", settings="method=LayerCAM")
     facts = PART.facts(star(), options)
-    assert facts["target"] == "star"
-    assert facts["method"] == "LayerCAM"
     result = hookviz.run_lens("grad-cam", star().model, star().model_input, method="LayerCAM")
     assert resolve_all(star(), options) == result.chosen
+    assert (facts["target"], facts["method"]) == ("star", "LayerCAM")
     assert facts["layer"] == result.chosen["layer"]
-
-
-def test_a_link_has_the_settings_as_the_lens_has_them_on_the_page() -> None:
     options = with_defaults(PART, lens="grad-cam", layer="last", settings="target=ring")
     last = star().trace.convs[-1].name
     assert PART.link(star(), options) == {
@@ -29,21 +23,19 @@ def test_a_link_has_the_settings_as_the_lens_has_them_on_the_page() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "error", "says"),
     [
-        ({"settings": "metod=LayerCAM"}, "Did you mean method"),
-        ({"controls": "targets"}, "Did you mean target"),
-        ({"settings": "method=LayerCAMs"}, "Grad-CAM"),
+        ({"settings": "metod=LayerCAM"}, SettingError, "Did you mean method"),
+        ({"controls": "targets"}, SettingError, "Did you mean target"),
+        ({"settings": "method=LayerCAMs"}, SettingError, "Grad-CAM"),
+        ({"layer": "stem.frist.conv"}, UnknownLayerError, "stem"),
     ],
 )
-def test_what_the_lens_does_not_take_is_named(wrong: dict[str, str], told: str) -> None:
-    with pytest.raises(SettingError, match=told):
+def test_what_the_lens_does_not_take_is_named(
+    wrong: dict[str, str], error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
         PART.facts(star(), with_defaults(PART, lens="grad-cam", **wrong))
-
-
-def test_a_layer_that_is_not_there_is_named() -> None:
-    with pytest.raises(UnknownLayerError, match="stem"):
-        PART.facts(star(), with_defaults(PART, lens="grad-cam", layer="stem.frist.conv"))
 
 
 @pytest.mark.parametrize(

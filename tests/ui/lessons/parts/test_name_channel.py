@@ -1,5 +1,3 @@
-"""Rounds of the game, against the atlas itself."""
-
 import pytest
 
 from hookviz.atlas.reading import atlas_of

@@ -1,5 +1,3 @@
-"""ReLU and pooling in NumPy: what is shown of a map, and where each number came from."""
-
 import numpy as np
 import pytest
 
@@ -30,17 +28,12 @@ def test_each_pooled_cell_is_made_of_its_window(pool: str, window: int) -> None:
             assert found.pooled[row, column] == pytest.approx(expected, rel=1e-5)
 
 
-def test_a_window_larger_than_the_map_is_told() -> None:
-    with pytest.raises(HookVizError, match="3×3"):
-        stages(np.zeros((3, 3), np.float32), "max", 4)
-
-
 def test_before_relu_is_what_the_network_gives_to_it() -> None:
     scene = star()
     assert str(before_relu(scene, "stem.first.conv")) == "stem.first.norm"
     assert str(before_relu(cat(), "features.0")) == "features.0"  # without a norm
     capture = hookviz.capture(scene.model, scene.model_input, ["stem.first.norm", "stem.relu"])
-    facts = PART.facts(scene, with_defaults(PART))
+    facts = PART.facts(scene, {**with_defaults(PART), CELL: "3,5"})
     channel = int(facts["channel"])
     before = capture["stem.first.norm"].values[channel].numpy()
     after = capture["stem.relu"].values[channel].numpy()
@@ -48,7 +41,11 @@ def test_before_relu_is_what_the_network_gives_to_it() -> None:
     assert facts["zeros"] == pytest.approx((after == 0).mean())
     assert facts["negative"] == pytest.approx((before < 0).mean())
     assert facts["highest"] == pytest.approx(facts["pooled_highest"])
-    assert facts["in_window"] == 4
+    assert (facts["in_window"], facts["row"], facts["column"]) == (4, 3, 5)
+    assert facts["cell_before"] == number(float(before[3, 5]))
+    assert facts["cell_after"] == number(float(after[3, 5]))
+    with pytest.raises(HookVizError, match="3×3"):
+        stages(np.zeros((3, 3), np.float32), "max", 4)
 
 
 def test_the_first_cell_is_below_zero_in_a_window_with_both_signs() -> None:
@@ -59,22 +56,6 @@ def test_the_first_cell_is_below_zero_in_a_window_with_both_signs() -> None:
     raw, _ = found.cells(row // 2, column // 2)
     assert raw.max() == found.pooled.max()  # no window of both signs is stronger
     assert raw.min() == before[row, column]
-
-
-@pytest.mark.parametrize(("sign", "at"), [(-1, (0, 0)), (1, (5, 5))])
-def test_the_first_cell_of_a_map_of_one_sign(sign: int, at: tuple[int, int]) -> None:
-    """Of one below zero its lowest; where ReLU changes nothing its highest."""
-    before = np.linspace(3, 1, 36, dtype=np.float32)[:: -sign if sign > 0 else 1].reshape(6, 6)
-    before = np.ascontiguousarray(before) * sign
-    assert stages(before, "max", 2).first_cell == at
-
-
-def test_the_picked_cell_is_told() -> None:
-    scene = star()
-    options = with_defaults(PART)
-    capture = hookviz.capture(scene.model, scene.model_input, ["stem.first.norm"])
-    facts = PART.facts(scene, {**options, CELL: "3,5"})
-    value = float(capture["stem.first.norm"].values[int(facts["channel"]), 3, 5])
-    assert (facts["row"], facts["column"]) == (3, 5)
-    assert facts["cell_before"] == number(value)
-    assert facts["cell_after"] == number(max(0.0, value))
+    below_zero = np.linspace(-3, -1, 36, dtype=np.float32).reshape(6, 6)
+    assert stages(below_zero, "max", 2).first_cell == (0, 0)  # the lowest
+    assert stages(below_zero + 4, "max", 2).first_cell == (5, 5)  # the highest: nothing is changed

@@ -1,5 +1,3 @@
-"""What the network says with its ReLUs and without, against the passes themselves."""
-
 import torch
 
 from hookviz.explaining.scores.without_relu import without_relu

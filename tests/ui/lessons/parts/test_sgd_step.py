@@ -1,5 +1,3 @@
-"""What the text of the lesson says of one step."""
-
 import copy
 from collections.abc import Mapping
 from dataclasses import replace
@@ -27,7 +25,7 @@ from tests.networks import Tiny, as_model, seeded
 from tests.ui.lessons.parts.scenes import cat, star, with_defaults
 
 
-def test_it_teaches_a_class_that_the_image_is_not_taken_for() -> None:
+def test_it_teaches_a_class_that_the_image_is_not_of_and_judges_by_the_loss_and_others() -> None:
     scene = star()
     scores = own_scores(scene)
     assert scores.best not in classes_to_teach(scene)
@@ -40,10 +38,6 @@ def test_it_teaches_a_class_that_the_image_is_not_taken_for() -> None:
     assert facts["before"] == number(step.loss_before)
     assert facts["after"] == number(step.loss_after)
     assert facts["kept"] == step.kept
-
-
-def test_the_verdict_is_of_the_loss_and_of_the_other_images() -> None:
-    step = step_of(star(), with_defaults(PART, rate="0.001"))
     good = replace(step, loss_before=2.0, loss_after=1.0, others=((1, 1), (2, 2)))
     assert "the answers that they had" in verdict(good)
     assert "2 of 2 other pictures get" in verdict(replace(good, others=((1, 3), (2, 3))))
@@ -78,17 +72,15 @@ def test_loss_scores_and_kernels_are_those_of_a_step_by_hand() -> None:
         )
 
 
-def test_the_shared_model_stays_as_it_is() -> None:
-    scene = star()
-    before = {name: each.clone() for name, each in scene.model.network.state_dict().items()}
-    step_taken(scene, 5, 0.1)
-    after = scene.model.network.state_dict()
-    assert all(torch.equal(before[name], after[name]) for name in before)
-    assert not any(each.requires_grad for each in scene.model.network.parameters())
-
-
 def test_a_short_step_leaves_other_images_their_answers_and_a_long_one_does_not() -> None:
-    short, long = step_taken(star(), 2, 0.0001), step_taken(star(), 2, 0.1)
+    """And the shared model stays as it is, of which no weight is copied either."""
+    network = star().model.network
+    before = {name: each.clone() for name, each in network.state_dict().items()}
+    with _Copied({memory_of(each) for each in network.parameters()}) as copied:
+        short, long = step_taken(star(), 2, 0.00011), step_taken(star(), 2, 0.11)
+    assert copied.count == 0
+    assert all(torch.equal(before[name], after) for name, after in network.state_dict().items())
+    assert not any(each.requires_grad for each in network.parameters())
     assert len(short.others) == len(long.others) == OTHERS
     assert short.loss_after < short.loss_before
     assert short.kept == OTHERS
@@ -106,18 +98,9 @@ class _Copied(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Run the operation, and see what it copies."""
         if func is torch.ops.aten.clone.default:
             self.count += memory_of(args[0]) in self.memory
         return func(*args, **(kwargs or {}))
-
-
-def test_no_weight_is_copied_to_take_the_step() -> None:
-    scene = star()
-    weights = {memory_of(each) for each in scene.model.network.parameters()}
-    with _Copied(weights) as copied:
-        step_taken(scene, 3, 0.003)
-    assert copied.count == 0
 
 
 def test_a_step_beside_a_network_of_ones_own_leaves_it_as_it_is() -> None:

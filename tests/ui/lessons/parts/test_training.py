@@ -1,5 +1,3 @@
-"""What the text says of a training, and what is drawn of its frames."""
-
 import io
 
 import numpy as np
@@ -27,6 +25,12 @@ def test_before_it_is_trained_the_text_says_so_and_trains_nothing() -> None:
     options = with_defaults(PART, seed="2", rate="small")
     assert PART.facts(star(), options)["seen"] == "What comes of it will stand here."
     assert training_of(options).frames == ()
+    watched = Watched("0.03 1", (first_frame(1),), (first_frame(1),), 0, 99, (), is_over=False)
+    picture = fixed_picture(star())
+    assert picture.shape == (SIDE, SIDE, 3)
+    facts, _ = facts_and_levels(watched, picture)
+    assert (facts["frames"][0]["loss"], facts["frames"][0]["gradients"]) == (None, [])
+    assert facts["kernel"] == 0  # there is no kernel 99
 
 
 def test_the_text_follows_the_frame_that_is_looked_at() -> None:
@@ -57,10 +61,6 @@ def test_kernels_are_drawn_each_by_its_own_largest_weight() -> None:
     assert np.array_equal(strip[:, :7, :3], pixels[0])
 
 
-def test_the_picture_is_the_middle_of_the_chosen_image() -> None:
-    assert fixed_picture(star()).shape == (SIDE, SIDE, 3)
-
-
 def test_a_frames_kernels_and_maps_lie_where_the_browser_looks_for_them() -> None:
     first = first_frame(1)
     later = Frame(50, first_frame(2).weights, 1.5, 0.25, (1.0, 2.0, 3.0, 4.0))
@@ -84,12 +84,3 @@ def test_a_frames_kernels_and_maps_lie_where_the_browser_looks_for_them() -> Non
     values = maps[name][channel].numpy()
     shown = second[at : at + cells**2].reshape(cells, cells).astype(float)
     assert np.abs(shown - (127 + 127 * values / np.abs(values).max())).max() <= 0.5 + 1e-3
-
-
-def test_what_was_not_measured_is_no_number() -> None:
-    first = first_frame(1)
-    watched = Watched("0.03 1", (first,), (first,), 0, 99, (), is_over=False)
-    facts, _ = facts_and_levels(watched, fixed_picture(star()))
-    assert facts["frames"][0]["loss"] is None
-    assert facts["frames"][0]["gradients"] == []
-    assert facts["kernel"] == 0  # there is no kernel 99

@@ -1,5 +1,3 @@
-"""The vote and the softmax, in NumPy and by the network's own numbers."""
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,6 +30,9 @@ def test_facts_are_the_networks_own_numbers() -> None:
     weights, bias = network.head.weight.detach().numpy(), network.head.bias.detach().numpy()
     facts: Mapping[str, Any] = PART.facts(scene, with_defaults(PART, target="ring"))
     ring = scene.model.categories.index("ring")
+    of_map = PART.facts(scene, {**with_defaults(PART), CHANNEL: "5"})
+    assert (of_map["last_layer"], of_map["map_channel"]) == (last_maps(scene)[0], 5)
+    assert of_map["map_mean"] == number(float(maps[5].mean()))
     parts = weights[ring] * maps.mean((1, 2))
     assert facts["class"] == "ring"
     assert facts["score"] == pytest.approx(parts.sum() + bias[ring], abs=1e-4)
@@ -53,15 +54,12 @@ def test_facts_are_the_networks_own_numbers() -> None:
 
 def test_of_another_ending_the_scores_are_told_and_no_vote() -> None:
     facts = PART.facts(cat(), with_defaults(PART))
+    scores = scores_of(cat())
     assert vote_of(cat()) is None
     assert facts["channels"] == facts["top_channel"] == "–"
-    assert facts["class"] == cat().model.categories[scores_of(cat()).best]
+    assert facts["class"] == cat().model.categories[scores.best]
+    assert class_of(scores, "no class of it") == int(scores.scores.argmax())
     assert PART.link(cat(), with_defaults(PART)) == {}
-
-
-def test_a_class_that_the_network_does_not_know_is_the_likeliest() -> None:
-    scores = scores_of(star())
-    assert class_of(scores, "goldfish") == int(scores.scores.argmax())
 
 
 def test_dragged_scores_are_read_and_the_facts_follow() -> None:
@@ -76,13 +74,6 @@ def test_dragged_scores_are_read_and_the_facts_follow() -> None:
     assert (facts["likeliest"], facts["second"]) == ("ring", "star")
     assert facts["lead"] == pytest.approx(9.5 - np.sort(scores)[-2])
     assert f"The probability of ring is {100 * shares[ring]:.1f} %" in facts["compared"]
-
-
-def test_the_mean_of_a_map_is_told() -> None:
-    layer, maps = last_maps(star())
-    facts = PART.facts(star(), {**with_defaults(PART), CHANNEL: "5"})
-    assert (facts["last_layer"], facts["map_channel"]) == (layer, 5)
-    assert facts["map_mean"] == number(float(maps[5].mean()))
 
 
 @pytest.mark.parametrize("scores", [[6.3, -0.2, -0.4], [0.1, 0.1], [554.0, 40.0]])
