@@ -38,7 +38,7 @@ def named(values: Tensor) -> Tensor:
     return largest + {"a": 1}["a"]
 
 
-def test_a_script_gets_functions_without_annotations_and_sections() -> None:
+def test_a_script_gets_functions_without_annotations_and_sections_that_compute_the_same() -> None:
     assert source_of(doubled, named) == (
         'def doubled(values, times=2.0, *, offset=None):\n    """Return twice the values, ``(N,)``.'
         '\n\n    As people do.\n    """\n'
@@ -46,9 +46,6 @@ def test_a_script_gets_functions_without_annotations_and_sections() -> None:
         'def named(values):\n    """Return them."""\n    count = len(values)\n'
         '    largest = values.max() * count\n    return largest + {"a": 1}["a"]'
     )
-
-
-def test_it_computes_the_same() -> None:
     names: dict[str, Any] = {}
     exec(compile(ast.parse(source_of(doubled, named)), "script.py", "exec"), names)  # noqa: S102
     values = np.arange(3.0)

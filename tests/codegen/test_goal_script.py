@@ -123,14 +123,12 @@ def test_a_function_that_a_script_can_not_have_is_refused(
         goal_script(made)
 
 
-def test_two_functions_of_one_name_are_refused(tiny: hookviz.Model) -> None:
+def test_two_functions_of_one_name_and_a_file_of_another_kind_are_refused(
+    tiny: hookviz.Model, tmp_path: Path
+) -> None:
     goals = [FunctionObjective("conv2", other("one")), FunctionObjective("conv2", other("one"))]
     made = hookviz.maximize(tiny, goals, steps=1, method=SynthesisMethod(32))
     with pytest.raises(hookviz.SettingError, match="Two goals are called 'one'"):
         goal_script(made)
-
-
-def test_a_file_of_another_kind_is_refused(tiny: hookviz.Model, tmp_path: Path) -> None:
-    made = hookviz.maximize(tiny, Objective.of_class(0), steps=1, method=SynthesisMethod(32))
     with pytest.raises(hookviz.SettingError, match=r"\.py"):
         hookviz.save_script(made, tmp_path / "goal.txt")

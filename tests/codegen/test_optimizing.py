@@ -93,10 +93,12 @@ def test_one_s_own_network(
                 np.testing.assert_allclose(numbers[name], ours, rtol=0, atol=off, err_msg=name)
 
 
-def test_photographs_that_are_not_there_are_asked_for(
+def test_photographs_are_asked_for_and_an_image_of_no_use_is_not_read(
     run: Callable[[Path], None], tmp_path: Path
 ) -> None:
     model = own_model(1)
+    plain = hookviz.run_lens("maximize", model, picture(), **EXCITES)
+    assert "photo.png" not in script_of(model, plain, tmp_path)
     result = hookviz.run_lens("maximize", model, picture(), **MACO)
     (tmp_path / "script.py").write_text(script_of(model, result, tmp_path))
     run(tmp_path)
@@ -105,18 +107,11 @@ def test_photographs_that_are_not_there_are_asked_for(
     assert "where this runs, or other photographs into PHOTOGRAPHS" in error
 
 
-def test_an_image_that_is_of_no_use_is_not_read(tmp_path: Path) -> None:
-    model = own_model(1)
-    made = hookviz.run_lens("maximize", model, picture(), **EXCITES)
-    assert "photo.png" not in script_of(model, made, tmp_path)
-    dreamt = hookviz.run_lens("dream", model, picture(), layer="2", steps=1)
-    assert "photo.png" in script_of(model, dreamt, tmp_path)
-
-
 def test_as_many_steps_and_layers_as_were_done(tmp_path: Path) -> None:
     model = own_model(1)
     result = hookviz.run_lens("inversion", model, picture(), steps=2)
     whole = script_of(model, result, tmp_path)
+    assert "photo.png" in whole
     assert '    "0",\n    "2",\n' in whole
     first = {"layers": result.values["layers"][:1]}
     stopped = hookviz.LensResult(

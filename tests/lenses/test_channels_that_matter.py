@@ -62,30 +62,6 @@ class Block(Counted):
         return scores
 
 
-class Branches(Block):
-    """Joins two branches, one of which has the layer."""
-
-    def forward(self, images: Tensor) -> Tensor:
-        self.count(images)
-        stem = self.stem(images)
-        joined = torch.cat([self.conv(stem)[:, :3], stem[:, :3]], 1)
-        scores: Tensor = self.head(joined.relu().mean((2, 3)))
-        return scores
-
-
-class GrownBranch(Block):
-    """Adds to a branch without the layer in place, and joins it to one with the layer."""
-
-    def forward(self, images: Tensor) -> Tensor:
-        self.count(images)
-        stem = self.stem(images)
-        found, more = stem.relu(), self.conv(stem)
-        found += more
-        joined = torch.cat([found[:, :3], stem[:, 3:] * 2], 1)
-        scores: Tensor = self.head(joined.mean((2, 3)))
-        return scores
-
-
 class WrittenInto(Block):
     """Adds to a tensor in place and goes on with that tensor, which can't grow."""
 
@@ -139,8 +115,6 @@ def without(network: nn.Module, channel: int) -> nn.Module:
     [
         (Block, []),
         (Twice, []),
-        (Branches, []),
-        (GrownBranch, []),
         (WrittenInto, [8]),
         (OneImage, [1] * 8),
     ],

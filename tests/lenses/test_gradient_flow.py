@@ -204,29 +204,6 @@ def test_an_image_needs_no_gradient_to_clip(tiny: Model, noise: Tensor) -> None:
     assert result.values["norm_at"] == 0
 
 
-def test_a_layer_without_a_gradient_has_none_to_clip() -> None:
-    class Loose(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.aside, self.head = nn.Conv2d(3, 4, 1), nn.Linear(3, 5)
-
-        def forward(self, images: Tensor) -> Tensor:
-            self.aside(images)
-            scores: Tensor = self.head(images.mean((2, 3)))
-            return scores
-
-    result = hookviz.run_lens(
-        "gradient-flow",
-        as_model(seeded(Loose)),
-        random_input(4),
-        target=0,
-        clipping="by value",
-        at="aside",
-    )
-    assert isinstance(result.panels[1], TextPanel)
-    assert "No gradient comes to what aside puts out" in result.panels[1].text
-
-
 def deep(activation: type[nn.Module], count: int = 12) -> nn.Module:
     """Convolutions that keep lengths, each followed by an activation."""
     layers: list[nn.Module] = [nn.Conv2d(3, 4, 1)]
@@ -298,12 +275,17 @@ def test_a_network_that_cuts_its_graph_is_refused(noise: Tensor) -> None:
         hookviz.run_lens("gradient-flow", as_model(seeded(Cut)), noise)
 
 
-def test_weights_that_take_no_part_are_left_out(noise: Tensor) -> None:
+def test_weights_that_have_no_part_are_left_out_and_have_no_gradient_to_clip(
+    noise: Tensor,
+) -> None:
     class Aside(Tiny):
         def forward(self, images: Tensor) -> Tensor:
             self.conv2(self.conv1(images))
             scores: Tensor = self.head(images.mean((1, 2))[:, :6])
             return scores
 
-    result = hookviz.run_lens("gradient-flow", as_model(seeded(Aside)), noise)
+    chosen: dict[str, Any] = {"target": 0, "clipping": "by value", "at": "conv1"}
+    result = hookviz.run_lens("gradient-flow", as_model(seeded(Aside)), noise, **chosen)
     assert len(result.values["norm"]) == 1
+    assert isinstance(result.panels[1], TextPanel)
+    assert "No gradient comes to what conv1 puts out" in result.panels[1].text

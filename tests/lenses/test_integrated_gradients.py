@@ -6,7 +6,7 @@ from torch import Tensor, nn
 import hookviz
 from tests.codegen.script_cases import RESNET, SHAPESNET, ScriptCase
 from tests.lenses.said import texts
-from tests.networks import as_model, random_input, seeded
+from tests.networks import as_model
 from tests.pictures import picture
 
 SCRIPTS = (  # here a point of the way at a time
@@ -64,12 +64,3 @@ def test_a_network_without_a_difference_says_so() -> None:
     broken = torch.full((1, 3, 16, 16), float("nan"))
     result = hookviz.run_lens("integrated-gradients", as_model(Gate()), broken)
     assert "nothing adds up" in texts(result)
-
-
-def test_a_network_that_cuts_gradients_is_refused() -> None:
-    class Cut(Gate):
-        def forward(self, images: Tensor) -> Tensor:
-            return super().forward(images).detach()
-
-    with pytest.raises(hookviz.HookVizError, match="cuts the gradient between the input and"):
-        hookviz.run_lens("integrated-gradients", as_model(seeded(Cut)), random_input(0))

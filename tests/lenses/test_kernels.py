@@ -133,15 +133,11 @@ def planted() -> nn.Conv2d:
     return conv
 
 
-def test_near_duplicates_are_found(planted: nn.Conv2d) -> None:
+def test_near_duplicates_are_listed_and_lie_side_by_side(planted: nn.Conv2d) -> None:
     result = look(planted)
     assert result.values["pairs"].tolist() in ([[0, 3], [1, 5]], [[1, 5], [0, 3]])
     table: Any = result.panels[-1]
     assert sorted(row[:3] for row in table.rows) == [(0, 3, -1), (1, 5, 1)]
-
-
-def test_near_duplicates_are_shown_side_by_side(planted: nn.Conv2d) -> None:
-    result = look(planted)
     grid: Any = result.panels[-2]
     assert grid.grid.shape == (2, 3, 6)
     index = result.values["pairs"].tolist().index([0, 3])
@@ -216,17 +212,14 @@ def test_only_three_inputs_make_a_colour_picture() -> None:
     assert not any(isinstance(panel, ImagePanel) for panel in panels)
 
 
-def test_the_norm_over_inputs(planted: nn.Conv2d) -> None:
-    result = look(planted, show="norm over inputs")
+def test_the_norm_over_inputs_another_input_and_one_that_is_not_there(
+    planted: nn.Conv2d,
+) -> None:
+    norms = look(planted, show="norm over inputs").values["shown"]
     weight = planted.weight.detach().numpy()
-    np.testing.assert_allclose(
-        result.values["shown"], np.linalg.norm(weight, axis=1), rtol=1e-6, atol=0
-    )
-
-
-def test_another_input_and_one_that_is_not_there(planted: nn.Conv2d) -> None:
+    np.testing.assert_allclose(norms, np.linalg.norm(weight, axis=1), rtol=1e-6, atol=0)
     shown = look(planted, channel=2).values["shown"]
-    np.testing.assert_array_equal(shown, planted.weight.detach()[:, 2].numpy())
+    np.testing.assert_array_equal(shown, weight[:, 2])
     with pytest.raises(hookviz.SettingError, match="has 4 input channels, 0 to 3"):
         look(planted, channel=4)
 
@@ -239,20 +232,10 @@ def test_one_by_one_kernels_are_a_matrix_that_lies_down() -> None:
 
 
 def test_a_convolution_along_one_axis() -> None:
-    class Rows(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.conv = nn.Conv1d(3, 4, 5)
-
-        def forward(self, images: Tensor) -> Tensor:
-            output: Tensor = self.conv(images.flatten(2))
-            return output
-
-    network = seeded(Rows)
-    values = hookviz.run_lens("kernels", as_model(network), random_input(0)).values
-    np.testing.assert_array_equal(
-        values["kernels"], network.conv.weight.detach().numpy()[:, :, None]
-    )
+    conv = nn.Conv1d(3, 4, 5)
+    model = as_model(nn.Sequential(nn.Flatten(2), conv))
+    values = hookviz.run_lens("kernels", model, random_input(0)).values
+    np.testing.assert_array_equal(values["kernels"], conv.weight.detach().numpy()[:, :, None])
 
 
 def test_the_values_are_copies(tiny: hookviz.Model) -> None:

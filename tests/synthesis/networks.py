@@ -41,21 +41,6 @@ class Filter(nn.Module):
         return scores
 
 
-class Pair(nn.Module):
-    """The amplitude of a quadrature pair: a wave excites it in any phase."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(3, 2, SIDE, bias=False)
-        self.amplitude = nn.Identity()
-        with torch.no_grad():
-            self.conv.weight.copy_(torch.stack([gabor(0.0), gabor(math.pi / 2)]))
-
-    def forward(self, images: Tensor) -> Tensor:
-        amplitude: Tensor = self.amplitude(self.conv(images).norm(dim=1, keepdim=True))
-        return amplitude.flatten(1)
-
-
 def correlation(picture: Tensor, other: Tensor) -> float:
     """Pearson's, over all values."""
     both = torch.stack([picture.flatten().double(), other.flatten().double()])

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 import hookviz
 from hookviz import FunctionObjective, Objective, ObjectiveSum, SynthesisMethod
 from hookviz.synthesis.optimizing import Optimization
 from hookviz.synthesis.settings import NONE
 from hookviz.types import Model
-from tests.networks import as_model, seeded
+from tests.networks import Tiny, as_model, seeded
 from tests.synthesis.networks import SIDE, normalised
 
 STILL = SynthesisMethod(size=SIDE, robustness=NONE)
@@ -51,17 +51,12 @@ def test_words_and_layers(tiny: Model) -> None:
     assert {goal: "can be a key"}
 
 
-class InPlace(nn.Module):
-    """Code that writes over what the first convolution put out, and a head."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(3, 4, 3)
-        self.conv2 = nn.Conv2d(4, 6, 3, stride=2)
-        self.head = nn.Linear(6, 3)
+class InPlace(Tiny):
+    """Code that writes over what the first convolution put out."""
 
     def forward(self, images: Tensor) -> Tensor:
-        scores: Tensor = self.head(self.conv2(self.conv1(images).relu_()).relu().mean((2, 3)))
+        maps = self.conv2(self.conv1(images).relu_()).relu()
+        scores: Tensor = self.head(maps.mean((2, 3)))
         return scores
 
 
@@ -108,16 +103,6 @@ def test_a_step_follows_the_gradient_that_torch_finds_by_itself(
     adam.step()
     torch.testing.assert_close(optimization.tensor(), again.tensor(), rtol=0, atol=2e-3)
     assert not torch.allclose(optimization.tensor(), begun, atol=0.01)
-
-
-def test_a_network_keeps_nothing_of_it_and_the_sum_rises(tiny: Model) -> None:
-    before = copy.deepcopy(tiny.network.state_dict())
-    made = hookviz.maximize(tiny, B - A, steps=20, method=SynthesisMethod(size=32))
-    assert made.history[-1] > made.history[0]
-    assert made.objectives == (B - A,)
-    assert all(parameter.grad is None for parameter in tiny.network.parameters())
-    for name, tensor in tiny.network.state_dict().items():
-        assert torch.equal(tensor, before[name])
 
 
 def test_several_pictures_penalties_and_diversity_go_with_several_layers(tiny: Model) -> None:
@@ -207,12 +192,7 @@ def whole_map(outputs: Outputs) -> Tensor:
         (whole_map, hookviz.SettingError, r"'whole_map' returns \d+×\d+ numbers, and one is"),
         (lambda seen: seen["conv2"].sum().item(), hookviz.SettingError, "returns float"),
         (lambda seen: seen["conv2"].argmax(), hookviz.SettingError, "type int64"),
-        (lambda seen: seen["conv2"].nix(), hookviz.SettingError, "fails: AttributeError"),
-        (
-            lambda seen: seen["conv2"][99].mean(),
-            hookviz.SettingError,
-            "fails: IndexError: index 99",
-        ),
+        (lambda seen: seen["conv2"][99].mean(), hookviz.SettingError, "fails: IndexError: index"),
         (lambda seen: seen["cnov2"].mean(), hookviz.UnknownNameError, "'cnov2'.*'conv2'"),
         (lambda seen: seen["conv2"].mean() * float("nan"), hookviz.ModelError, "no finite number"),
         (lambda seen: seen["conv2"].detach().mean(), hookviz.ModelError, "not depend on the pict"),
@@ -229,25 +209,15 @@ def test_a_goal_that_can_not_be_followed_says_why(
     assert not any(each._forward_hooks for each in tiny.network.modules())
 
 
-def test_layers_that_are_not_there_are_named_with_the_nearest(tiny: Model) -> None:
-    goal = FunctionObjective(["conv1", "cnov2"], contrast)
-    with pytest.raises(hookviz.UnknownLayerError, match="'conv2'"):
-        hookviz.maximize(tiny, goal, steps=2, method=SHORT)
-
-
-class Calling(nn.Module):
+class Calling(Tiny):
     """Calls its ReLU as a function, which is no layer."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(3, 4, 3)
-
     def forward(self, images: Tensor) -> Tensor:
-        return torch.relu(self.conv(images)).mean((2, 3))
+        return torch.relu(self.conv1(images)).mean((2, 3))
 
 
 def test_a_function_of_the_network_s_code_is_told_from_a_layer() -> None:
-    goal = Objective.of_channel("conv", 1) - Objective.of_channel("relu() after conv", 1)
+    goal = Objective.of_channel("conv1", 1) - Objective.of_channel("relu() after conv1", 1)
     with pytest.raises(hookviz.SettingError, match="is a function in the network's code"):
         hookviz.maximize(as_model(seeded(Calling)), goal, steps=2, method=SHORT)
 

@@ -22,18 +22,15 @@ def test_value(objective: Objective, value: float) -> None:
     assert float(objective.value(OUTPUT)) == pytest.approx(value)
 
 
-def test_words_without_the_layer(tiny: Model) -> None:
+def test_words_without_the_layer_and_names_of_classes_are_in_the_language_spoken(
+    tiny: Model,
+) -> None:
     with speaking("zh_CN"):
-        said = Objective.of_channel("conv1", 3, (0, 2)).says_alone(tiny)
-    assert said == "通道 3，第 0 行第 2 列"
+        assert Objective.of_channel("conv1", 3, (0, 2)).says_alone(tiny) == "通道 3，第 0 行第 2 列"
+        model = hookviz.load_model("shapesnet", "random")
+        assert Objective.of_class(3).says(model) == "星形的得分"
     assert Objective.of_class(2).says_alone(tiny) == "the score of class 2"
     assert Objective("conv1").says_alone(tiny) == "all of conv1"
-
-
-def test_a_class_has_its_name_in_the_language_that_is_spoken() -> None:
-    model = hookviz.load_model("shapesnet", "random")
-    with speaking("zh_CN"):
-        assert Objective.of_class(3).says(model) == "星形的得分"
 
 
 @pytest.mark.parametrize(

@@ -25,18 +25,9 @@ def test_pictures_rise_and_say_how_far(tiny: Model) -> None:
     assert told == pytest.approx([step / 20 for step in range(1, 21)])
 
 
-def test_resumed_is_as_if_done_at_once(tiny: Model) -> None:
-    objectives = [Objective.of_channel("conv2", 1), Objective.of_channel("conv2", 5)]
-    whole = hookviz.maximize(tiny, objectives, steps=10, method=SHORT)
-    part = hookviz.maximize(tiny, objectives, steps=4, method=SHORT)
-    resumed = part.resumed(10)
-    assert resumed.steps == 10
-    assert part.steps == 4
-    for one, other in zip(whole.pictures, resumed.pictures, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-def test_several_of_one_begin_with_seeds_that_follow_each_other(tiny: Model) -> None:
+def test_several_of_one_begin_with_seeds_in_order_and_go_on_as_if_done_at_once(
+    tiny: Model,
+) -> None:
     pair = hookviz.maximize(tiny, Objective.of_class(0), steps=3, pictures=2, method=SHORT)
     alone = Optimization(tiny, [Objective.of_class(0)], SHORT, seeds=(1,))
     alone.run(3)
@@ -44,6 +35,10 @@ def test_several_of_one_begin_with_seeds_that_follow_each_other(tiny: Model) -> 
     assert not np.array_equal(pair.pictures[0], pair.pictures[1])
     far = np.abs(pair.pictures[1].astype(int) - alone.pictures()[0].astype(int))
     assert far.max() <= 2
+    resumed = pair.resumed(6)
+    whole = hookviz.maximize(tiny, Objective.of_class(0), steps=6, pictures=2, method=SHORT)
+    assert (pair.steps, resumed.steps) == (3, 6)
+    np.testing.assert_array_equal(resumed.pictures, whole.pictures)
 
 
 @pytest.mark.parametrize("steps", [0, 5000])
@@ -84,18 +79,12 @@ def test_a_dead_end_is_told_with_a_layer_that_works(objective: Objective, messag
     )
 
 
-class Detached(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(3, 4, 3)
-        self.head = nn.Linear(4, 2)
-
-    def forward(self, images: Tensor) -> Tensor:
-        scores: Tensor = self.head(self.conv(images).detach().mean((2, 3)))
-        return scores
-
-
 def test_a_cut_gradient_is_told() -> None:
+    class Detached(Dead):
+        def forward(self, images: Tensor) -> Tensor:
+            scores: Tensor = self.conv(images).detach().mean((2, 3))
+            return scores
+
     model = as_model(seeded(Detached))
     with pytest.raises(hookviz.ModelError, match="no gradient gets from the score of class 1"):
         hookviz.maximize(model, Objective.of_class(1), steps=2, method=SHORT)

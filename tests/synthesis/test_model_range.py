@@ -29,23 +29,11 @@ def test_a_picture_becomes_what_the_model_makes_of_it(own: bool) -> None:
     torch.testing.assert_close(span.to_picture(expected), levels, rtol=0, atol=1e-5)
 
 
-def test_shapes(tiny: Model) -> None:
+def test_a_network_for_one_size_gets_that_size_and_others_what_is_asked(tiny: Model) -> None:
     assert picture_shape(tiny, 24) == (3, 24, 24)
     assert picture_shape(tiny, None) == (3, 16, 16)
-
-
-def test_a_network_for_one_size_gets_that_size() -> None:
-    class OneSize(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.conv = nn.Conv2d(3, 2, 3, padding=1)
-            self.head = nn.Linear(2 * 16 * 16, 3)
-
-        def forward(self, images: Tensor) -> Tensor:
-            scores: Tensor = self.head(self.conv(images).flatten(1))
-            return scores
-
-    assert picture_shape(as_model(seeded(OneSize)), 64) == (3, 16, 16)
+    one_size = nn.Sequential(nn.Conv2d(3, 2, 3, padding=1), nn.Flatten(), nn.Linear(512, 3))
+    assert picture_shape(as_model(one_size), 64) == (3, 16, 16)
 
 
 def test_what_is_no_picture_is_told() -> None:

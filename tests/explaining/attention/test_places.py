@@ -46,8 +46,11 @@ def swin() -> SwinTransformer:
     return SwinTransformer([4, 4], window_size=[3, 3], **sizes)
 
 
-@pytest.mark.parametrize("side", [24, 20], ids=["whole windows", "padded windows"])
-@pytest.mark.parametrize("block", [0, 1], ids=["windows", "shifted windows"])
+@pytest.mark.parametrize(
+    ("block", "side"),
+    [(0, 24), (1, 20)],
+    ids=["whole windows", "shifted windows, padded"],
+)
 def test_windows_are_where_swin_cuts_them_out(block: int, side: int) -> None:
     image = random_input(0, side)
     layer = f"features.1.{block}.attn"
@@ -108,26 +111,19 @@ class Pooled(Attending):
         return torch.unflatten(tokens, 1, (4, 4)).mean(2)
 
 
-def test_tokens_in_another_order_are_followed() -> None:
-    places, weights = places_of(
-        as_model(seeded(lambda: Patches(nn.Sequential(nn.LayerNorm(8), Backwards())))),
-        random_input(0),
-        "",
-    )
+def places_behind_a_norm(attending: type[nn.Module]) -> tuple[AttentionPlaces | None, Tensor]:
+    network = seeded(lambda: Patches(nn.Sequential(nn.LayerNorm(8), attending())))
+    return places_of(as_model(network), random_input(0), "")
+
+
+def test_another_order_of_tokens_is_followed_and_keys_of_several_cells_lie_nowhere() -> None:
+    places, weights = places_behind_a_norm(Backwards)
     assert places is not None
     assert places.queries.tolist() == [list(range(16))]
     assert places.keys.tolist() == [list(range(15, -1, -1))]
     assert places.class_token is None
     assert_same(places.maps(weights, 3), weights[:, 3].flip(-1).reshape(2, 4, 4))
-
-
-def test_keys_of_several_cells_lie_nowhere_that_can_be_proven() -> None:
-    places, _ = places_of(
-        as_model(seeded(lambda: Patches(nn.Sequential(nn.LayerNorm(8), Pooled())))),
-        random_input(0),
-        "",
-    )
-    assert places is None
+    assert places_behind_a_norm(Pooled)[0] is None
 
 
 Mix = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -176,14 +172,11 @@ def test_they_are_what_is_multiplied(mix: Mix) -> None:
         torch.testing.assert_close(calls.factors[1], layer.keys(tokens[:, :3]))
 
 
-def test_the_pass_ends_at_the_call_that_is_asked_for() -> None:
+def test_the_pass_ends_at_the_call_asked_for_and_other_products_have_no_factors() -> None:
     calls, tokens, layer = found(WRITTEN["matmul"], 1)
     assert calls.factors is not None
     with torch.no_grad():
         once = layer.mix(layer.queries(tokens), layer.keys(tokens[:, :3]), tokens[:, :3])
     torch.testing.assert_close(calls.factors[0], once)
-
-
-def test_of_other_products_nothing_is_told() -> None:
     calls, _, _ = found(lambda q, k, v: torch.einsum("bid,bjd->bji", q, k).softmax(-2).mT @ v, 0)
     assert calls.factors is None

@@ -13,7 +13,6 @@ from torch.nn import functional
 import hookviz
 from hookviz.explaining.attention.weights import Attention, attending_layers, no_attention_error
 from hookviz.hooking import attention_calls
-from hookviz.hooking.attention_calls import multi_head_weights
 from hookviz.types import Model
 from tests.attending import Patches, assert_same, in_heads, model_of, plain_pass, vit
 from tests.networks import all_hooks, as_model, random_input, seeded
@@ -88,25 +87,6 @@ def test_a_batch_of_one_is_left_out_and_nothing_else(
     assert found["mix"].shape == (after if len(after) > 2 else (*after, 16, 4))
 
 
-def test_weights_are_computed_for_the_layers_asked_for_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    computed = []
-
-    def count(*args: Any, **kwargs: Any) -> Tensor:
-        computed.append(True)
-        return multi_head_weights(*args, **kwargs)
-
-    monkeypatch.setattr("hookviz.hooking.attention_calls.multi_head_weights", count)
-    model, image = as_model(seeded(vit)), random_input(0)
-    layer = "encoder.layers.encoder_layer_1"
-    found = hookviz.attention(model, image, layer)
-    assert list(found) == [f"{layer}.self_attention"]
-    assert len(computed) == 1
-    every = hookviz.attention(model, image)
-    assert torch.equal(found[f"{layer}.self_attention"], every[f"{layer}.self_attention"])
-
-
 def test_of_a_pattern_what_attends_is_taken() -> None:
     model, image = model_of(vit(), 16), random_input(0, 16)
     every = hookviz.attention(model, image)
@@ -125,15 +105,6 @@ def test_of_a_pattern_what_attends_is_taken() -> None:
             hookviz.attention(model, image, silent)
 
 
-def test_nothing_of_the_network_and_the_process_is_changed() -> None:
-    model, image = as_model(seeded(vit)), random_input(0)
-    before = snapshot(model.network), generators(), settings_of_torch()
-    hookviz.attention(model, image)
-    assert (snapshot(model.network), generators(), settings_of_torch()) == before
-    assert all_hooks(model) == 0
-    assert model.network.training
-
-
 def test_two_threads_look_at_one_model_at_once() -> None:
     model = as_model(seeded(vit))
     images = [random_input(seed) for seed in range(8)]
@@ -144,15 +115,6 @@ def test_two_threads_look_at_one_model_at_once() -> None:
     for one, other in zip(alone, at_once, strict=True):
         assert list(one) == list(other)
         assert all(torch.equal(one[layer], other[layer]) for layer in one)
-
-
-def test_a_compiled_network_is_looked_at_as_the_one_that_it_was_made_of() -> None:
-    network, image = seeded(vit), random_input(0)
-    own = hookviz.attention(as_model(network), image)
-    found = hookviz.attention(as_model(torch.compile(network, backend="eager")), image)  # type: ignore[arg-type]
-    assert list(found) == list(own)
-    for layer, weights in own.items():
-        assert_same(found[layer], weights)
 
 
 def test_what_attends_nowhere_is_told(tiny: Model, noise: Tensor) -> None:
@@ -186,19 +148,12 @@ def test_a_script_is_named_as_what_is_not_seen() -> None:
         hookviz.attention(as_model(alone), random_input(0))
 
 
-def test_they_are_those_whose_weights_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_layers_that_attend_are_listed_once_and_without_computing_weights(
+    monkeypatch: pytest.MonkeyPatch, tiny: Model
+) -> None:
     model = as_model(seeded(vit))
     expected = list(hookviz.attention(model, random_input(0)))
 
-    def refuse(*_: object, **__: object) -> Tensor:
-        raise AssertionError("weights were computed")
-
-    monkeypatch.setattr(attention_calls, "multi_head_weights", refuse)
-    assert list(attending_layers(model, (3, 16, 16))) == expected
-    assert all_hooks(model) == 0
-
-
-def test_a_layer_that_attends_twice_is_listed_once() -> None:
     class Twice(nn.Module):
         def forward(self, images: Tensor) -> Tensor:
             tokens = images.flatten(2).mT
@@ -206,10 +161,13 @@ def test_a_layer_that_attends_twice_is_listed_once() -> None:
                 tokens = torch.softmax(tokens @ tokens.mT, -1) @ tokens
             return tokens.mean(1)
 
+    def refuse(*_: object, **__: object) -> Tensor:
+        raise AssertionError("weights were computed")
+
+    monkeypatch.setattr(attention_calls, "multi_head_weights", refuse)
+    assert list(attending_layers(model, (3, 16, 16))) == expected
+    assert all_hooks(model) == 0
     assert attending_layers(as_model(nn.Sequential(Twice())), (3, 4, 4)) == ("0",)
-
-
-def test_nothing_is_listed_of_a_network_without_attention(tiny: Model) -> None:
     assert attending_layers(tiny, (3, 16, 16)) == ()
     assert "ShapesViT" in str(no_attention_error(tiny))
 
@@ -226,14 +184,6 @@ def test_rollout_is_that_of_abnar_and_zuidema() -> None:
     assert_same(rolled.sum(1), torch.ones(17))
 
 
-def test_a_token_that_a_mask_keeps_from_all_stays_itself_in_a_rollout(
-    tiny: Model, noise: Tensor
-) -> None:
-    weights = {"0": torch.tensor([[[0.0, 0.0], [1.0, 0.0]]])}
-    rolled = Attention("ours", hookviz.prepare(tiny, noise), weights, None).rollout()
-    assert rolled.tolist() == [[1.0, 0.0], [0.5, 0.5]]
-
-
 @pytest.mark.parametrize(
     ("shapes", "words"),
     [
@@ -247,12 +197,15 @@ def test_a_token_that_a_mask_keeps_from_all_stays_itself_in_a_rollout(
 def test_rollout_refuses_what_does_not_go_through(
     shapes: list[tuple[int, ...]], words: str, tiny: Model, noise: Tensor
 ) -> None:
-    weights = {str(number): torch.ones(shape) for number, shape in enumerate(shapes)}
     model_input = hookviz.prepare(tiny, noise)
-    with pytest.raises(hookviz.HookVizError, match=words):
-        Attention("ours", model_input, weights, None, 0, weights).rollout()
-    with pytest.raises(hookviz.HookVizError, match=words):
-        Attention("ours", model_input, weights, None, 0, weights).gradient_rollout()
+    masked = {"0": torch.tensor([[[0.0, 0.0], [1.0, 0.0]]])}  # a token that may not look at any
+    rolled = Attention("ours", model_input, masked, None).rollout()
+    assert rolled.tolist() == [[1.0, 0.0], [0.5, 0.5]]
+    weights = {str(number): torch.ones(shape) for number, shape in enumerate(shapes)}
+    refused = Attention("ours", model_input, weights, None, 0, weights)
+    for rollout in (refused.rollout, refused.gradient_rollout):
+        with pytest.raises(hookviz.HookVizError, match=words):
+            rollout()
 
 
 def test_gradient_rollout_is_that_of_chefer_gur_and_wolf() -> None:
@@ -266,12 +219,12 @@ def test_gradient_rollout_is_that_of_chefer_gur_and_wolf() -> None:
     every = []
     for layer in network.encoder.layers:
         normal = layer.ln_1(tokens)
-        own = layer.self_attention
-        query, key, value = functional_heads(own, normal)
+        whole = normal @ layer.self_attention.in_proj_weight.mT + layer.self_attention.in_proj_bias
+        query, key, value = map(in_heads_of_four, whole.chunk(3, -1))
         weights = (query @ key.mT / 2).softmax(-1)
         weights.retain_grad()
         every.append(weights)
-        mixed = own.out_proj((weights @ value).transpose(1, 2).flatten(2))
+        mixed = layer.self_attention.out_proj((weights @ value).transpose(1, 2).flatten(2))
         tokens = tokens + mixed
         tokens = tokens + layer.mlp(layer.ln_2(tokens))
     network.heads(network.encoder.ln(tokens)[:, 0])[0, 3].backward()
@@ -286,16 +239,8 @@ def test_gradient_rollout_is_that_of_chefer_gur_and_wolf() -> None:
     assert np.abs(rolled - np.eye(17)).max() > 1e-3
 
 
-def functional_heads(layer: Any, tokens: Tensor) -> list[Tensor]:
-    """Queries, keys and values of (1, tokens, 16), each (1, 4 heads, tokens, 4)."""
-    whole = tokens @ layer.in_proj_weight.mT + layer.in_proj_bias
-    return [torch.unflatten(part, -1, (4, 4)).transpose(1, 2) for part in whole.chunk(3, -1)]
-
-
-def test_without_a_target_there_is_no_gradient_to_roll_out() -> None:
-    found = hookviz.attention(as_model(seeded(vit)), random_input(0))
-    with pytest.raises(hookviz.HookVizError, match="target=class"):
-        found.gradient_rollout()
+def in_heads_of_four(tokens: Tensor) -> Tensor:
+    return torch.unflatten(tokens, -1, (4, 4)).transpose(1, 2)
 
 
 CLASS = 3
@@ -397,10 +342,14 @@ def test_gradients_of_torchs_own_layer(more: int) -> None:
     assert_same(found.gradients["mix.attend"], expected.expand(2, 16, 16))
 
 
-def test_gradients_are_kept_of_the_layers_asked_for_and_the_network_is_left_alone() -> None:
+def test_what_is_asked_for_alone_has_gradients_and_the_network_and_process_stay() -> None:
     model, image = as_model(seeded(vit)), random_input(0)
     before = snapshot(model.network), generators(), settings_of_torch()
     layer = "encoder.layers.encoder_layer_1.self_attention"
+    plain = hookviz.attention(model, image)
+    compiled: Any = torch.compile(seeded(vit), backend="eager")
+    for name, weights in hookviz.attention(as_model(compiled), image).items():
+        assert_same(plain[name], weights)
     with torch.inference_mode():
         found = hookviz.attention(model, image, layer, target=CLASS)
     assert list(found.gradients) == [layer]
@@ -408,6 +357,9 @@ def test_gradients_are_kept_of_the_layers_asked_for_and_the_network_is_left_alon
     assert_same(found.gradients[layer], every.gradients[layer])
     assert (snapshot(model.network), generators(), settings_of_torch()) == before
     assert all_hooks(model) == 0
+    assert model.network.training
+    with pytest.raises(hookviz.HookVizError, match="target=class"):
+        plain.gradient_rollout()
 
 
 def test_a_target_that_is_none_is_refused() -> None:

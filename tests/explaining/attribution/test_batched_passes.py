@@ -17,7 +17,6 @@ from hookviz.explaining.attribution.batched_passes import (
     iter_target_values,
     run_alone_and_batched,
 )
-from hookviz.explaining.attribution.gradients import GradientPass
 from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.types import ignore
@@ -156,28 +155,6 @@ def test_gradients_that_know_each_other_are_taken_one_by_one() -> None:
     torch.testing.assert_close(gradients, torch.cat(expected), rtol=1e-4, atol=1e-6)
 
 
-def test_few_are_not_worth_a_trial(monkeypatch: pytest.MonkeyPatch) -> None:
-    network, passes = seeded(Tiny), []
-
-    class Counted(GradientPass):
-        def __init__(self, *given: Any, **named: Any) -> None:
-            passes.append(given)
-            super().__init__(*given, **named)
-
-    monkeypatch.setattr(batched_passes, "GradientPass", Counted)
-    model, images = as_model(network), torch.cat([random_input(seed) for seed in range(8)])
-    for count, expected in ((2, 2), (8, 3 + 2)):  # the two halves alone and together; a row again
-        passes.clear()
-        list(
-            iter_target_values(
-                *(model, prepare(model, images[:1]), CLASS, lambda at, to: images[at:to]),
-                count=count,
-                progress=ignore,
-            )
-        )
-        assert len(passes) == expected
-
-
 def test_a_pass_takes_no_more_than_there_is_room_for() -> None:
     class Wide(nn.Module):
         def __init__(self) -> None:
@@ -207,11 +184,7 @@ def test_a_pass_takes_no_more_than_there_is_room_for() -> None:
         (torch.sin, True),
         (lambda images: images / images.amax((1, 2, 3), keepdim=True), True),
         (lambda images: images / images.amax(), False),
-        (lambda images: images / images.mean(), False),
         (lambda images: images.softmax(0), False),
-        (lambda images: images.sort(0).values, False),
-        (lambda images: images.cumsum(0), False),
-        (lambda images: images - images.median(), False),
         (lambda images: images * len(images), False),
         (lambda images: images.flatten(0, 1), True),
     ],
@@ -224,7 +197,7 @@ def test_whatever_is_taken_over_both_shows(whole: object, apart: bool) -> None:
     assert agree_within(alone, together, 1e-6) == apart
 
 
-def test_a_refused_batch_is_none_and_a_refused_image_is_said() -> None:
+def test_a_refused_batch_is_none_and_what_an_image_or_the_caller_raises_comes_out() -> None:
     def one_alone(images: Tensor) -> Tensor:
         if len(images) > 1:
             raise hookviz.ModelError("too many")
@@ -236,8 +209,6 @@ def test_a_refused_batch_is_none_and_a_refused_image_is_said() -> None:
     with pytest.raises(hookviz.ModelError, match="too many"):
         run_alone_and_batched(random_input(0), lambda images: one_alone(images[0]))
 
-
-def test_what_the_caller_raises_comes_out() -> None:
     def stop(_share: float) -> None:
         raise hookviz.ModelError("enough")
 

@@ -19,27 +19,18 @@ ACTIVATION = np.array([[[1.0, 2.0]], [[3.0, -1.0]]])
 GRADIENT = np.array([[[0.5, 1.5]], [[-2.0, 0.0]]])
 
 
-def test_grad_cam_weighs_by_mean_gradients() -> None:
+def test_each_formula_gives_what_it_gives_by_hand() -> None:
     signed, weights = grad_cam(ACTIVATION, GRADIENT)
     assert weights.tolist() == [1.0, -1.0]
     assert signed.tolist() == [[1 - 3, 2 + 1]]
-
-
-def test_grad_cam_plus_plus_weighs_what_speaks_for_the_class() -> None:
     signed, weights = grad_cam_plus_plus(ACTIVATION, GRADIENT)
     shares = [g**2 / (2 * g**2 + 3.0 * g**3) for g in (0.5, 1.5)]
     assert weights == pytest.approx([0.5 * shares[0] + 1.5 * shares[1], 0.0], rel=1e-5)
     assert signed == pytest.approx(np.einsum("c,chw->hw", weights, ACTIVATION))
-
-
-def test_layer_cam_weighs_every_cell() -> None:
     assert layer_cam(ACTIVATION, GRADIENT).tolist() == [[0.5, 3.0]]
-
-
-def test_eigen_cam_lies_along_the_largest_difference() -> None:
     cells = np.array([[[0.0, 3.0, 0.0]], [[0.0, 4.0, 0.0]]])  # one cell stands out along (3, 4)
-    signed, shares = eigen_cam(cells)
-    assert shares == pytest.approx([0.6, 0.8])
+    signed, direction = eigen_cam(cells)
+    assert direction == pytest.approx([0.6, 0.8])
     assert signed[0] == pytest.approx([-5 / 3, 10 / 3, -5 / 3])
 
 

@@ -15,7 +15,6 @@ from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.images.samples import samples
 from hookviz.types import ignore
 from tests.networks import as_model, random_input, seeded
-from tests.odd_batches import ODD, Odd, alone
 from tests.pictures import picture
 
 
@@ -92,35 +91,12 @@ def test_without_a_difference_there_is_no_share_of_it() -> None:
         def forward(self, images: Tensor) -> Tensor:
             return super().forward(images).cos() * 0 + 3
 
-    model, model_input = as_model(seeded(Constant)), None
-    model_input = hookviz.prepare(model, random_input(0))
-    start = torch.zeros_like(model_input.tensor)
+    model, image = as_model(seeded(Constant)), random_input(0)
     result = integrated_gradients(
-        model, model_input, AttributionTarget(0), start, steps=3, progress=ignore
+        *(model, hookviz.prepare(model, image), AttributionTarget(0), torch.zeros_like(image)),
+        steps=3,
+        progress=ignore,
     )
     assert (result.value, result.start, result.error) == (3, 3, 0)
     off = IntegratedGradients(np.ones((1, 2, 2)), 3.0, 3.0, 5)
-    assert off.error == float("inf")
-    assert off.enough_steps is None
-    assert not off.is_complete
-
-
-@pytest.mark.parametrize("kind", ODD)
-def test_the_gradient_at_each_point_of_the_path_is_a_fresh_networks(kind: type[Odd]) -> None:
-    network, image, steps = seeded(kind), random_input(6), 8
-    model = as_model(network)
-    start = 0.2 * random_input(7)
-    result = integrated_gradients(
-        *(model, hookviz.prepare(model, image), AttributionTarget(2), start),
-        steps=steps,
-        progress=ignore,
-    )
-    points, weights = np.polynomial.legendre.leggauss(steps)
-    total = torch.zeros_like(image)
-    for point, weight in zip((points + 1) / 2, weights / 2, strict=True):
-        leaf = (start + point * (image - start)).requires_grad_()
-        total += weight * torch.autograd.grad(alone(network, leaf)[0, 2], leaf)[0]
-    expected = (total * (image - start))[0]
-    np.testing.assert_allclose(result.attribution, expected, rtol=1e-3, atol=1e-6)
-    ends = alone(network, torch.cat([image, start]))[:, 2].tolist()
-    assert [result.value, result.start] == pytest.approx(ends, rel=1e-4)
+    assert (off.error, off.enough_steps, off.is_complete) == (float("inf"), None, False)

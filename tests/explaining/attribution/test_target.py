@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from torch import Tensor
 
@@ -14,30 +16,23 @@ def test_its_description_names_class_channel_and_cell() -> None:
     assert AttributionTarget(99).describe(model) == "the score of class 99"
     with speaking("zh_CN"):
         assert AttributionTarget(3).describe(model) == "星形的得分"
-    assert (
-        AttributionTarget(layer="stem", channel=2).describe(model)
-        == "the mean of channel 2 of stem"
-    )
+    channel = AttributionTarget(layer="stem", channel=2)
+    assert channel.describe(model) == "the mean of channel 2 of stem"
     cell = AttributionTarget(layer="stem", channel=2, cell=(4, 5))
     assert cell.describe(model) == "row 4, column 5 of channel 2 of stem"
 
 
 @pytest.mark.parametrize(
-    ("target", "message"),
+    ("asked", "message"),
     [
-        (
-            AttributionTarget(layer="conv2", channel=6),
-            "no channel 6 in layer 'conv2': it has 6, 0 to 5",
-        ),
-        (
-            AttributionTarget(layer="conv2", cell=(7, 0)),
-            "no row 7 in layer 'conv2': it has 7, 0 to 6",
-        ),
-        (AttributionTarget(layer="conv2", cell=(0, -1)), "no column -1"),
+        ({"channel": 6}, "no channel 6 in layer 'conv2': it has 6, 0 to 5"),
+        ({"cell": (7, 0)}, "no row 7 in layer 'conv2': it has 7, 0 to 6"),
+        ({"cell": (0, -1)}, "no column -1"),
     ],
 )
 def test_channels_and_cells_that_a_layer_lacks_are_refused(
-    target: AttributionTarget, message: str, tiny: hookviz.Model, noise: Tensor
+    asked: dict[str, Any], message: str, tiny: hookviz.Model, noise: Tensor
 ) -> None:
+    target = AttributionTarget(layer="conv2", **asked)
     with pytest.raises(hookviz.SettingError, match=message):
         layer_gradient(tiny, prepared(tiny, noise), "conv1", target)

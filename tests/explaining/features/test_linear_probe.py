@@ -130,12 +130,11 @@ def test_a_loader_of_batches_is_probed_as_its_dataset(tiny: Model, photos: Path)
         np.testing.assert_array_equal(result.confusion, expected.confusion)
 
 
-def test_labels_without_names_are_classes_by_themselves(tiny: Model) -> None:
+def test_labels_without_names_are_classes_and_images_without_labels_are_refused(
+    tiny: Model,
+) -> None:
     pictures = [(torch.rand(3, 16, 16) + number % 2, 3 + number % 2) for number in range(8)]
     assert linear_probe(tiny, pictures, folds=2).classes == ("3", "4")
-
-
-def test_images_without_labels_are_refused(tiny: Model) -> None:
     images = torch.rand(4, 3, 16, 16)
     unlabelled: Any
     for unlabelled in (images, list(images), [(image,) for image in images], 3):

@@ -13,10 +13,7 @@ import hookviz
 from hookviz.explaining.layers.layer_call import (
     CellSum,
     LayerCall,
-    Normalisation,
     explain_cell,
-    padding_around,
-    pair,
 )
 from hookviz.explaining.layers.layer_recorder import record_layer_call
 from hookviz.types import Model
@@ -33,15 +30,6 @@ def test_a_record_knows_its_size(tiny: Model, noise: Tensor) -> None:
     assert replace(call, steps=()).nbytes == 4 * (weights + maps - 4 * 16 * 16)
 
 
-def test_the_input_is_what_lies_within_the_padding() -> None:
-    call = record_layer_call(
-        net_with(lambda: nn.Conv2d(4, 8, 3, padding=2)), random_input(1), "conv"
-    )
-    height, width = call.size
-    assert call.padded.shape == (4, height + 4, width + 4)
-    assert torch.equal(call.input, call.padded[:, 2:-2, 2:-2])
-
-
 def test_a_channel_sees_its_group() -> None:
     call = record_layer_call(
         net_with(lambda: nn.Conv2d(4, 8, 3, groups=2)), random_input(1), "conv"
@@ -49,34 +37,6 @@ def test_a_channel_sees_its_group() -> None:
     assert [call.inputs_of(channel) for channel in (0, 3, 4)] == [range(2), range(2), range(2, 4)]
     with pytest.raises(hookviz.SettingError, match="conv has no channel 8: its channels are 0 to"):
         call.inputs_of(8)
-
-
-def test_a_normalisation_is_its_formula() -> None:
-    assert Normalisation(1.0, 3.0, 0.5, -2.0, epsilon=1.0).apply(5.0) == (5 - 1) / 2 * 0.5 - 2
-
-
-@pytest.mark.parametrize("argument", [3, (3,), [3], (3, 3)])
-def test_one_number_stands_for_both(argument: int | tuple[int, ...]) -> None:
-    assert pair(argument) == (3, 3)
-
-
-def test_the_vertical_one_comes_first() -> None:
-    assert pair((1, 2)) == (1, 2)
-
-
-@pytest.mark.parametrize(
-    ("padding", "around"),
-    [
-        ("valid", (0, 0, 0, 0)),
-        (1, (1, 1, 1, 1)),
-        ((2, 1), (1, 1, 2, 2)),
-        ("same", (1, 2, 1, 1)),  # 3 columns to share: the odd one is on the right
-    ],
-)
-def test_the_padding_that_a_convolution_adds(
-    padding: str | int | tuple[int, int], around: tuple[int, int, int, int]
-) -> None:
-    assert padding_around(padding, (2, 4), (2, 1)) == around
 
 
 CONVS: dict[str, dict[str, Any]] = {

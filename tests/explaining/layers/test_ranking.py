@@ -33,39 +33,30 @@ def behind(conv: Callable[[], nn.Conv2d]) -> Model:
 
 
 @pytest.mark.parametrize("conv", CONVS)
-def test_weights_are_ranked_by_the_norm_of_their_slice(conv: Callable[[], nn.Conv2d]) -> None:
-    model = behind(conv)
-    call = record_layer_call(model, random_input(1), "1")
-    layer: Any = model.network.get_submodule("1")
-    for channel in range(layer.out_channels):
-        kernel = layer.weight[channel].detach().numpy()
-        first = channel // (layer.out_channels // layer.groups) * len(kernel)
-        expected = {first + index: np.linalg.norm(part) for index, part in enumerate(kernel)}
-        ranked = strongest_by_weight(call, channel)
-        assert dict(ranked) == pytest.approx(expected, rel=1e-6)
-        amounts = [amount for _, amount in ranked]
-        assert amounts == sorted(amounts, reverse=True)
-
-
-@pytest.mark.parametrize("conv", CONVS)
-def test_a_contribution_is_what_the_map_loses_without_that_input(
+def test_inputs_are_ranked_by_their_weights_and_by_what_the_map_loses_without_each(
     conv: Callable[[], nn.Conv2d],
 ) -> None:
     model = behind(conv)
     call = record_layer_call(model, random_input(1), "1")
     layer: Any = model.network.get_submodule("1")
     for channel in range(layer.out_channels):
-        expected = {}
+        kernel = layer.weight[channel].detach().numpy()
+        first = channel // (layer.out_channels // layer.groups) * len(kernel)
+        norms = {first + index: np.linalg.norm(part) for index, part in enumerate(kernel)}
+        losses = {}
         for number in call.inputs_of(channel):
             without = call.input.clone()
             without[number] = 0
             with torch.no_grad():
                 lost = call.output - layer(without[None])[0]
-            expected[number] = lost[channel].abs().mean().item()
-        ranked = strongest_by_contribution(call, channel)
-        assert dict(ranked) == pytest.approx(expected, rel=1e-4, abs=1e-6)
-        amounts = [amount for _, amount in ranked]
-        assert amounts == sorted(amounts, reverse=True)
+            losses[number] = lost[channel].abs().mean().item()
+        by_weight = strongest_by_weight(call, channel)
+        by_contribution = strongest_by_contribution(call, channel)
+        assert dict(by_weight) == pytest.approx(norms, rel=1e-6)
+        assert dict(by_contribution) == pytest.approx(losses, rel=1e-4, abs=1e-6)
+        for ranked in (by_weight, by_contribution):
+            amounts = [amount for _, amount in ranked]
+            assert amounts == sorted(amounts, reverse=True)
 
 
 @pytest.mark.parametrize(
@@ -73,16 +64,13 @@ def test_a_contribution_is_what_the_map_loses_without_that_input(
     [
         ("resnet18", "conv1", None),  # the image
         ("resnet18", "layer1.0.conv1", "conv1"),  # through a max pool
-        ("resnet18", "layer1.0.conv2", "layer1.0.conv1"),
         ("resnet18", "layer1.1.conv1", None),  # a residual sum
         ("mobilenet_v2", "features.3.conv.2", "features.3.conv.1.0"),
-        ("mobilenet_v2", "features.4.conv.0.0", None),
         ("squeezenet1_1", "features.3.squeeze", "features.0"),
         ("squeezenet1_1", "features.4.squeeze", None),  # two maps joined
         ("densenet121", "features.denseblock1.denselayer2.conv1", None),
         ("convnext_tiny", "features.1.0.block.0", None),  # a layer norm mixes the channels
         ("efficientnet_b0", "features.2.0.block.3.0", "features.2.0.block.1.0"),  # past its gate
-        ("efficientnet_b0", "features.2.0.block.2.fc1", "features.2.0.block.1.0"),
         ("shufflenet_v2_x1_0", "stage2.1.branch2.0", None),  # shuffled
         ("shapesnet", "stage1.shortcut.conv", "stem.first.conv"),
     ],
@@ -181,20 +169,10 @@ def test_only_what_keeps_channels_for_certain_is_followed(
 
 
 def test_calls_of_shared_layers() -> None:
-    class Shared(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.enter = nn.Conv2d(3, 4, 1)
-            self.conv = nn.Conv2d(4, 4, 3, padding=1)
-            self.leave = nn.Conv2d(4, 2, 1)
-
-        def forward(self, images: Tensor) -> Tensor:
-            values: Tensor = self.leave(self.conv(torch.tanh(self.conv(self.enter(images)))))
-            return values
-
-    model = as_model(Shared())
-    assert source_of(model, "conv") is None  # from "enter" first, then from itself
-    assert source_of(model, "leave") == "conv#1"
+    conv = nn.Conv2d(4, 4, 3, padding=1)
+    model = as_model(nn.Sequential(nn.Conv2d(3, 4, 1), conv, nn.Tanh(), conv, nn.Conv2d(4, 2, 1)))
+    assert source_of(model, "1") is None  # from the first one first, then from itself
+    assert source_of(model, "4") == "1#1"
 
 
 def test_a_network_that_reads_values_is_run_for_real(tiny: Model) -> None:

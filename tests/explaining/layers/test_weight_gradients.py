@@ -16,12 +16,9 @@ from hookviz.explaining.layers.weight_gradients import (
 from tests.networks import as_model, seeded
 
 
-def test_clipping_by_norm_only_makes_smaller() -> None:
+def test_clipping_makes_smaller_and_layers_are_compared_with_that_nearest_to_the_loss() -> None:
     assert clip_factor(0.5, 1.0) == 1.0
     assert clip_factor(4.0, 1.0) == pytest.approx(0.25, rel=1e-5)
-
-
-def test_layers_are_held_against_the_one_nearest_to_the_loss() -> None:
     norms = np.array([1e-9, 1.0, np.nan, 1e6, 1.0, 0.0])
     strengths = np.array([1e-9, 0.1, np.nan, 1e6, 0.1, 0.0])
     assert nearest_strength(norms, strengths) == 0.1

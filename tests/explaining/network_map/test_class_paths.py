@@ -17,13 +17,6 @@ from tests.networks import as_model, seeded
 class Joined(nn.Module):
     """A branch that is written into by an addition, and a concatenation of it with another."""
 
-    stem: nn.Conv2d
-    block: nn.Sequential
-    side: nn.Conv2d
-    drop: nn.Dropout
-    last: nn.Conv2d
-    head: nn.Linear
-
     def __init__(self) -> None:
         super().__init__()
         self.stem = nn.Conv2d(3, 4, 3)
@@ -94,9 +87,11 @@ def number_of(paths: ClassPaths, name: str) -> int:
     return [str(step.address) for step in paths.trace.steps].index(name) + 1
 
 
-def test_channels_have_their_gradient_times_value(
-    paths: ClassPaths, known: dict[str, Tensor]
+def test_channels_have_their_gradient_times_value_and_the_network_stays(
+    model: Model, paths: ClassPaths, known: dict[str, Tensor]
 ) -> None:
+    assert all(each.grad is None for each in model.network.parameters())
+    assert not any(each._forward_hooks for each in model.network.modules())
     assert paths.score == pytest.approx(float(known["score"].detach()))
     names = {"stem": "stem", "block.0": "norm", "block.1": "relu", "block.2": "conv"}
     names |= {"add": "total", "side": "side", "cat": "both", "last": "last"}
@@ -171,11 +166,6 @@ def test_ways_go_back_to_what_adds_most(paths: ClassPaths, known: dict[str, Tens
         joined = ("add", best) if best < 4 else ("side", best - 4)
         assert (way[-3].step, way[-3].channel) == (number_of(paths, joined[0]), joined[1])
         assert way[0].step == number_of(paths, "stem")
-
-
-def test_the_network_stays_as_it_is(model: Model, paths: ClassPaths) -> None:
-    assert all(each.grad is None for each in model.network.parameters())
-    assert not any(each._forward_hooks for each in model.network.modules())
 
 
 def test_a_class_whose_weights_are_zero_has_no_ways(image: Tensor) -> None:

@@ -27,7 +27,7 @@ def ways(network: type[nn.Module]) -> list[tuple[str, set[int]]]:
     return [(str(step.address), set(step.sources)) for step in trace.steps[2:]]
 
 
-def test_what_lends_its_shape_is_no_source() -> None:
+def test_each_step_comes_from_what_is_read_and_not_from_what_lends_its_shape() -> None:
     class Shapes(Two):
         def forward(self, images: Tensor) -> Tensor:
             a, b = self.a(images), self.b(images)
@@ -40,10 +40,6 @@ def test_what_lends_its_shape_is_no_source() -> None:
             maps: Tensor = self.c(masked)
             return maps
 
-    assert ways(Shapes) == [("c", {1})]
-
-
-def test_what_is_written_into_a_part_is_in_the_whole() -> None:
     class Parts(Two):
         def forward(self, images: Tensor) -> Tensor:
             a, b = self.a(images), self.b(images)
@@ -70,22 +66,12 @@ def test_what_is_written_into_a_part_is_in_the_whole() -> None:
             maps: Tensor = self.c(a)
             return maps
 
-    assert ways(Parts) == [("add", {1, 2}), ("c", {1, 3})]
-    assert ways(Filled) == [("setitem", {1, 2}), ("c", {3})]
-    assert ways(Within) == [("relu", {1}), ("c", {3})]
-
-
-def test_a_block_without_layers_is_one_step_that_joins() -> None:
     class Crossed(Two):
         def forward(self, images: Tensor) -> Tensor:
             a, b = (each(images).flatten(2).transpose(1, 2) for each in (self.a, self.b))
             mixed: Tensor = self.attend(a, b, b)[0] + a
             return mixed
 
-    assert ways(Crossed) == [("attend", {1, 2}), ("add", {3, 1})]
-
-
-def test_the_image_goes_where_it_is_read() -> None:
     class Again(Two):
         def forward(self, images: Tensor) -> Tensor:
             a, b = self.a(images), self.b(images)
@@ -93,6 +79,11 @@ def test_the_image_goes_where_it_is_read() -> None:
             maps: Tensor = self.c((a + b) * small)
             return maps
 
+    assert ways(Shapes) == [("c", {1})]
+    assert ways(Parts) == [("add", {1, 2}), ("c", {1, 3})]
+    assert ways(Filled) == [("setitem", {1, 2}), ("c", {3})]
+    assert ways(Within) == [("relu", {1}), ("c", {3})]
+    assert ways(Crossed) == [("attend", {1, 2}), ("add", {3, 1})]
     assert ways(Again) == [("add", {1, 2}), ("mul", {3, IMAGE}), ("c", {4})]
 
 

@@ -23,24 +23,24 @@ def test_every_layer_has_its_strongest(tiny: Model, noise: Tensor) -> None:
         assert torch.allclose(strongest.small, expected)
 
 
-def test_channels_are_ranked_by_what_is_asked(tiny: Model, noise: Tensor) -> None:
-    found = strongest_maps(
-        *(tiny, prepare(tiny, noise)), count=2, rank=lambda _at, maps: -maps.flatten(1).amax(1)
-    )
-    values = hookviz.capture(tiny, noise, "conv1")["conv1"].values
-    lowest = values.flatten(1).amax(1).argsort()[:2]
-    assert list(found[ActivationKey("conv1")].channels) == lowest.tolist()
-
-
 def test_one_scale_has_the_greatest_distance_from_zero_as_one() -> None:
     small = torch.tensor([[[-4.0, 1.0]], [[2.0, 0.0]]])
     assert on_one_scale(small).min() == -1
     assert not on_one_scale(torch.zeros(1, 2, 2)).any()
 
 
-def test_a_map_of_few_cells_keeps_their_values(tiny: Model, noise: Tensor) -> None:
-    found = strongest_maps(tiny, prepare(tiny, noise), count=1, size=(64, 64))
+def test_maps_are_ranked_by_what_is_asked_and_few_cells_keep_their_values(
+    tiny: Model, noise: Tensor
+) -> None:
+    found = strongest_maps(
+        *(tiny, prepare(tiny, noise)),
+        count=2,
+        size=(64, 64),
+        rank=lambda _at, maps: -maps.flatten(1).amax(1),
+    )
     values = hookviz.capture(tiny, noise, "conv1")["conv1"].values
-    strongest = found[ActivationKey("conv1")]
-    expected = values[strongest.channels[0]].flatten().tolist()
-    assert set(strongest.small.flatten().tolist()) == set(expected)
+    weakest = found[ActivationKey("conv1")]
+    assert list(weakest.channels) == values.flatten(1).amax(1).argsort()[:2].tolist()
+    assert set(weakest.small[0].flatten().tolist()) == set(
+        values[weakest.channels[0]].flatten().tolist()
+    )

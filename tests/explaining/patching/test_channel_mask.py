@@ -129,12 +129,11 @@ def test_what_can_not_fall_silent_says_why(asked: str, says: str) -> None:
     "text",
     ["", "conv", "conv:", ":1", "conv:x", "conv:-1", "conv:3-1", "conv:0-99999", "c" * 999 + ":1"],
 )
-def test_a_text_that_names_no_channels_is_refused(text: str) -> None:
+def test_a_text_is_written_as_it_is_read_and_one_that_names_no_channels_is_refused(
+    text: str,
+) -> None:
     with pytest.raises(hookviz.SettingError, match="names no channels of a layer"):
         read_channel_mask(text)
-
-
-def test_it_is_written_as_it_is_read() -> None:
-    for text in ("stem.first.conv:0,3-7", "a:b:12", "conv:0-1"):
-        assert str(read_channel_mask(text)) == text
+    for written in ("stem.first.conv:0,3-7", "a:b:12", "conv:0-1"):
+        assert str(read_channel_mask(written)) == written
     assert read_channel_mask("conv: 7, 3-4, 4").channels == (3, 4, 7)

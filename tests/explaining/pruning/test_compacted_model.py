@@ -72,17 +72,6 @@ def test_networks_of_the_catalog(name: str, removed: set[str], side: int) -> Non
     assert small.difference < 1e-5 * float(plain_network(pruned)(image).abs().max())
 
 
-def test_a_bottleneck_is_narrowed_inside() -> None:
-    block = models.resnet.Bottleneck(16, 4)
-    network = seeded(lambda: mixed_norms(nn.Sequential(nn.Conv2d(3, 16, 1), block)))
-    small = hookviz.remove_pruned_channels(
-        hookviz.prune(as_model(network), 0.5, "channels by L2 norm")
-    )
-    assert small.removed == {"1.conv1": 2, "1.conv2": 2}
-    assert small.whole.keys() == {"0", "1.conv3"}
-    assert small.whole["1.conv3"] == "add puts it together with something else"
-
-
 def any_network(seed: int) -> nn.Module:
     """A sequential network of random layers, sizes and endings."""
     draw = random.Random(seed)

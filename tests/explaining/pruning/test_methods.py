@@ -77,15 +77,12 @@ def test_by_effect_the_channels_with_the_smallest_go() -> None:
     assert torch.equal(copied.get_buffer("weight_mask").bool(), masks["0"])
 
 
-def test_channels_of_a_transposed_convolution_lie_elsewhere_and_stay() -> None:
+def test_channels_of_a_transposed_convolution_stay_and_weights_in_common_count_once() -> None:
     network = nn.Sequential(nn.Conv2d(3, 4, 2), nn.ConvTranspose2d(4, 3, 2))
     assert Pruning(network, ["0", "1"], "channels by L1 norm").weights.keys() == {"0"}
     assert Pruning(network, ["0", "1"]).count == 4 * 3 * 4 + 4 * 3 * 4
     with pytest.raises(hookviz.ModelError, match="no conv layer with weights of its own"):
         Pruning(network, ["1"], "random channels")
-
-
-def test_a_weight_that_two_layers_share_counts_once() -> None:
     network = nn.Sequential(nn.Conv2d(3, 3, 2), nn.Conv2d(3, 3, 2))
     network[1].weight = network[0].weight
     assert Pruning(network, ["0", "1"]).count == 3 * 3 * 4

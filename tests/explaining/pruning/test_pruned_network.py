@@ -78,9 +78,6 @@ def test_a_channel_that_goes_puts_out_nothing(normed: Model) -> None:
         3,
     ]
     assert bool(captured["mixed"].values.any((1, 2)).all()), "it has the shortcut's channels too"
-
-
-def test_which_norm_is_behind_which_layer(normed: Model) -> None:
     assert following_norms(normed, (3, 16, 16)) == {"first": ["norm"], "second": ["plain"]}
 
 

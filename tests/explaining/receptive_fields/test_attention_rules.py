@@ -58,17 +58,14 @@ ATTENTION: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @pytest.mark.parametrize("name", ATTENTION)
-def test_attention_sees_all_that_it_attends_to(name: str) -> None:
-    model = as_model(Calls(lambda x: maps(ATTENTION[name](tokens(x)))))
-    check(model, "inside", (3, 14, 12))
-    assert receptive_fields(model, (3, 14, 12))["inside"].mixed == "all"
-
-
-@pytest.mark.parametrize("name", ATTENTION)
-def test_attention_in_windows_sees_its_window_and_no_more(name: str) -> None:
-    model = as_model(Calls(lambda x: together(ATTENTION[name](windows(x)))))
-    check(model, "inside", (3, 14, 12))
-    field = receptive_fields(model, (3, 14, 12))["inside"]
+def test_attention_sees_all_that_it_attends_to_or_its_window_and_no_more(name: str) -> None:
+    attend, shape = ATTENTION[name], (3, 14, 12)
+    model = as_model(Calls(lambda x: maps(attend(tokens(x)))))
+    check(model, "inside", shape)
+    assert receptive_fields(model, shape)["inside"].mixed == "all"
+    model = as_model(Calls(lambda x: together(attend(windows(x)))))
+    check(model, "inside", shape)
+    field = receptive_fields(model, shape)["inside"]
     assert field.mixed == "windows"
     assert field.box(5, 3) == (4, 0, 6, 12)
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -14,9 +13,6 @@ from torch import Tensor, nn
 from hookviz.explaining.receptive_fields.extent import (
     AxisField,
     Edges,
-    Operation,
-    SlidingWindow,
-    TooManyValuesError,
     adaptive_pool_window,
     conv_window,
     merge_axis_fields,
@@ -47,61 +43,8 @@ def test_a_union_sees_what_either_sees_and_nothing_of_neither() -> None:
     assert both.rows is None  # all of an unbounded image
 
 
-def test_an_argument_goes_by_position_or_name() -> None:
-    op = Operation(torch.cat, ("a",), {"dim": 2}, [], [], [], max_values=10)
-    assert (op.argument(0, "tensors"), op.argument(1, "dim"), op.argument(2, "out", 7)) == (
-        *("a", 2, 7),
-    )
-    op.check(10)
-    with pytest.raises(TooManyValuesError):
-        op.check(11)
-
-
-FAR = range(240, 264)  # cells that are far from any border
 LARGE = 72  # its middle is far from any border
 CELLS = 6  # in a row, after which the windows of all these networks come again
-
-
-def brute(
-    cells: dict[int, tuple[float, float]], window: SlidingWindow, count: int
-) -> list[tuple[float, float]]:
-    """Return the first pixel and the one after the last of cells that read `cells` by `window`."""
-    fields = []
-    for indices in window.first(count).tolist():
-        inside = [cells[index] for index in indices if index in cells]
-        fields.append((min(first for first, _ in inside), max(last for _, last in inside)))
-    return fields
-
-
-@pytest.mark.parametrize(
-    "chain",
-    [
-        [conv_window(3, padding=1)],
-        [conv_window(3, 2, 1), conv_window(5, 2), conv_window(2, 3, 0, 4)],
-        [conv_window(3, 2), adaptive_pool_window(3, 5), conv_window(3)],
-        [
-            adaptive_pool_window(1, 2),
-            conv_window(3, 3),
-            adaptive_pool_window(1, 2),
-            conv_window(4, 1, 2),
-            conv_window(1, 2),
-        ],
-    ],
-)
-def test_a_field_goes_on_as_on_a_long_map(chain: list[SlidingWindow]) -> None:
-    field: AxisField | None = pixel_axis_field(-2)
-    cells = {cell: (float(cell), cell + 1.0) for cell in range(4000)}
-    for window in chain:
-        assert field is not None
-        field = field.through(window)
-        count = int(len(cells) * window.period / window.step) - 40
-        cells = dict(enumerate(brute(cells, window, count)))
-    assert field is not None
-    for cell in FAR:
-        first, last = field.at(np.array(cell))
-        assert (-first, last) == cells[cell]
-    assert field.size == max(cells[cell][1] - cells[cell][0] for cell in FAR)
-    assert field.stride == (cells[270][0] - cells[240][0]) / 30
 
 
 def test_fields_are_merged_only_where_their_jumps_are_the_same() -> None:

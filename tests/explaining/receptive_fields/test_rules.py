@@ -140,6 +140,7 @@ WINDOWS: dict[str, Callable[[Tensor], Tensor]] = {
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "squeeze and excitation": lambda x: F.conv2d(x, x.new_ones(3, 3, 1, 1)) * x.mean((2, 3), True),
     "sum of two ways": lambda x: conv(3, (3, 3), padding=1)(x) + conv(3, (5, 1), padding=(2, 0))(x),
+    "added in place": lambda x: (2 * x).add_(conv(3, (3, 3), padding=1)(x)),
     "norm over all": lambda x: F.layer_norm(x, tuple(x.shape[1:])),
     "group norm": lambda x: F.group_norm(x, 3),
     "softmax over rows": lambda x: x.softmax(2),

@@ -58,12 +58,6 @@ def in_thread(function: Callable[[], Tensor]) -> Tensor:
     return result[0]
 
 
-def written_unseen(images: Tensor) -> Tensor:
-    doubled = images * 2
-    turned_over_in_place(doubled)
-    return doubled
-
-
 def written_unseen_beside_a_view(images: Tensor) -> Tensor:
     doubled = images * 2
     view = doubled[:, :, 1:]
@@ -82,12 +76,6 @@ def drawn_on_a_canvas(images: Tensor) -> Tensor:
     canvas = torch.zeros_like(images)
     canvas.transpose(2, 3).add_(images.flip(2).transpose(2, 3))
     return canvas
-
-
-def given_other_values(images: Tensor) -> Tensor:
-    doubled = images * 2
-    doubled.data = images.flip(2).data
-    return doubled
 
 
 def given_other_values_unseen(images: Tensor) -> Tensor:
@@ -119,15 +107,12 @@ UNFOLLOWED: dict[str, Callable[[Tensor], Tensor]] = {
     "numbers": through_numbers,
     "a number": lambda x: x * x.sum().item(),
     "vmap": torch.vmap(lambda each: each.flip(1)),
-    "written unseen": written_unseen,
     "written unseen beside a view": written_unseen_beside_a_view,
     "written in a thread": written_in_a_thread,
     "drawn on a canvas": drawn_on_a_canvas,
-    "given other values": given_other_values,
     "given other values unseen": given_other_values_unseen,
     "turned unseen": turned_unseen,
     "filled with the sum": lambda x: x * x.new_full((1,), x.sum()),  # type: ignore[arg-type]
-    "a tensor of a sum": lambda x: x * x.new_tensor([x.sum().item()]),
     "joined with what is known": lambda x: torch.cat(
         [conv(2, (3, 3))(x), upside_down(x)[:, :, 2:, 2:]], 1
     ),

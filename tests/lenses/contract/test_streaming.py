@@ -106,13 +106,6 @@ def test_what_is_there_counts_for_the_same_input_network_and_settings_alone(
             assert np.array_equal(maps(written)[0], alone.values["map"])
 
 
-def test_a_mistake_is_mended_in_the_same_folder(shapes: hookviz.Model, tmp_path: Path) -> None:
-    with pytest.raises(hookviz.UnknownLayerError, match="stge2"):
-        hookviz.stream_lens("grad-cam", shapes, PATHS, to=tmp_path, layer="stge2")
-    written = hookviz.stream_lens("grad-cam", shapes, PATHS[:1], to=tmp_path, layer="stage2")
-    assert maps(written)[0].shape == (16, 16)
-
-
 def test_an_image_without_what_the_others_have_is_told(shapes: hookviz.Model) -> None:
     settings: dict[str, Any] = {"layer": "stem.relu", "row": 2, "column": 24}
     images = {"wide": torch.rand(3, 32, 64), "high": torch.rand(3, 64, 32)}
@@ -150,8 +143,14 @@ def test_no_name_leads_out_of_the_folder(name: str, shapes: hookviz.Model, tmp_p
     assert part.resolve().parent == folder.resolve()
 
 
-def test_mistakes_are_told_before_the_first_image(shapes: hookviz.Model) -> None:
+def test_mistakes_are_told_before_the_first_image_and_mended_in_the_same_folder(
+    shapes: hookviz.Model, tmp_path: Path
+) -> None:
     with pytest.raises(SettingError, match="no parameter 'colour'"):
         hookviz.stream_lens("saliency", shapes, PATHS, colour="red")
     with pytest.raises(SettingError, match="method"):
         next(hookviz.stream_lens("saliency", shapes, PATHS, method="none"))
+    with pytest.raises(hookviz.UnknownLayerError, match="stge2"):
+        hookviz.stream_lens("grad-cam", shapes, PATHS, to=tmp_path, layer="stge2")
+    written = hookviz.stream_lens("grad-cam", shapes, PATHS[:1], to=tmp_path, layer="stage2")
+    assert maps(written)[0].shape == (16, 16)
