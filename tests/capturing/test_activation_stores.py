@@ -52,6 +52,16 @@ def test_rows_are_those_of_captures_in_any_order(
     sent = pickle.loads(pickle.dumps(stored))  # noqa: S301 - ours
     assert sent["relu#1"][6].equal(stored["relu#1"][6])
     assert hookviz.StoredActivations(tmp_path / name)["conv1"][4].equal(layer[4])
+    for number, row in enumerate(stored["relu#1"]):
+        alone = hookviz.capture(tiny, random_input(number), "relu")["relu#1"].raw
+        torch.testing.assert_close(row, alone)
+    assert layer[-1].equal(layer[6])
+    means = hookviz.stream(tiny, given(), "conv1", to=tmp_path / f"means {name}", pool="mean")
+    torch.testing.assert_close(means["conv1"][2], layer[2].mean((1, 2)))
+    halves = hookviz.stream(
+        tiny, given(), "conv1", to=tmp_path / f"halves {name}", dtype=torch.float16
+    )
+    torch.testing.assert_close(halves["conv1"][2], layer[2].half())
 
 
 @pytest.mark.parametrize("written", [1, 2, 3])
@@ -74,8 +84,10 @@ def test_a_run_that_broke_off_goes_on_and_leaves_the_same_bytes(
         with pytest.raises(KeyboardInterrupt):
             hookviz.stream(tiny, given(), ["conv1", "conv2"], to=broken, batch_size=3)
     assert files_of(broken) != files_of(whole)
+    begun = {file: file.stat().st_mtime_ns for file in broken.glob("*.safetensors")}
     stored = hookviz.stream(tiny, given(), ["conv1", "conv2"], to=broken, batch_size=3)
     assert files_of(broken) == files_of(whole)
+    assert sum(file.stat().st_mtime_ns != at for file, at in begun.items()) <= 1
     assert len(stored["conv2"]) == 7
 
 
@@ -98,7 +110,9 @@ def test_zarr_has_one_array_a_layer_in_chunks_of_a_batch(
 
 
 @with_zarr
-def test_what_zarr_can_not_hold_is_refused(tiny: hookviz.Model, tmp_path: Path) -> None:
+def test_what_zarr_can_not_hold_is_refused_and_without_it_is_said_what_to_install(
+    tiny: hookviz.Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(SettingError, match=r"Zarr holds no torch.bfloat16; dtype=torch.float16"):
         hookviz.stream(tiny, given(), "conv1", to=tmp_path / "half.zarr", dtype=torch.bfloat16)
     sizes = [torch.rand(3, 16, 16), torch.rand(3, 20, 16)]
@@ -108,11 +122,6 @@ def test_what_zarr_can_not_hold_is_refused(tiny: hookviz.Model, tmp_path: Path) 
             hookviz.stream(tiny, sizes, "conv1", to=folder, batch_size=batch_size)
     with pytest.raises(HookVizError, match=r"no activations.*zarr\.json"):
         hookviz.StoredActivations(tmp_path / "none.zarr")
-
-
-def test_without_zarr_it_says_what_to_install(
-    tiny: hookviz.Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setitem(sys.modules, "zarr", None)
     with pytest.raises(HookVizError, match=r"maps\.zarr' asks for Zarr.*: pip install zarr\."):
         hookviz.stream(tiny, given(), "conv1", to=tmp_path / "maps.zarr")

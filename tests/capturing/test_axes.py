@@ -132,25 +132,6 @@ def test_tokens_are_maps_of_their_patches(name: str) -> None:
         assert info.output_shape == cells.shape
 
 
-class Turned(nn.Module):
-    """A network of one size, with its channels last by code alone."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(3, 6, 3, padding=1)
-        self.norm = nn.LayerNorm(6)
-        self.widen = nn.Linear(6, 12)
-        self.act = nn.GELU()
-        self.head = nn.Linear(12 * 256, 5)
-
-    def forward(self, images: Tensor) -> Tensor:
-        if images.shape[2:] != (16, 16):
-            raise ValueError("16×16 alone")
-        last = self.act(self.widen(self.norm(self.conv(images).permute(0, 2, 3, 1))))
-        scores: Tensor = self.head(last.flatten(1))
-        return scores
-
-
 class _Unfolds(nn.Module):
     """Convolves patches that are unfolded to rows, as MobileViTv2 does."""
 
@@ -214,56 +195,62 @@ def test_rows_and_columns_behind_each_other_are_no_map(size: tuple[int, int]) ->
     assert layouts == unknown | first
 
 
-def test_a_strip_is_a_map() -> None:
-    class Strips(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.conv, self.row = nn.Conv2d(3, 6, 3, padding=1), nn.Conv2d(6, 6, (3, 1))
-            self.pool, self.mix = nn.AdaptiveAvgPool2d((None, 1)), nn.Linear(6, 6)
+class Makes(nn.Module):
+    """Whatever a function makes."""
 
-        def forward(self, images: Tensor) -> Tensor:
-            strip: Tensor = self.row(self.pool(self.conv(images)))
-            return self.mix(strip.movedim(1, -1))  # type: ignore[no-any-return]
+    def __init__(self, make: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.make = make
 
-    model = as_model(seeded(Strips))
-    layouts = {info.name: info.layout for info in layer_trace(model, (3, 16, 16)).every}
-    assert layouts["pool"] == layouts["row"] == "channels first"
-    assert layouts["mix"] == "channels last"
+    def forward(self, maps: Tensor) -> Tensor:
+        return self.make(maps)
 
 
-def test_a_module_that_turns_a_square_is_no_map() -> None:
-    class Turns(nn.Module):
-        def forward(self, maps: Tensor) -> Tensor:
-            return maps.transpose(2, 3)
-
-    network = seeded(
-        lambda: nn.Sequential(nn.Conv2d(3, 6, 3), Turns(), nn.GELU(), nn.Linear(14, 5))
-    )
-    model = as_model(network)
-    layouts = [info.layout for info in layer_trace(model, (3, 16, 16)).every]
-    assert layouts == ["channels first", "unknown", "unknown", "unknown"]
-
-
-def test_what_a_layer_was_given_lies_as_it_was_put_out() -> None:
-    model = as_model(seeded(Turned))
-    cap = hookviz.capture(model, random_input(1, 16), ["norm", "widen", "conv"], inputs=True)
-    (given,) = cap.inputs("widen")
-    assert torch.equal(given.raw, cap["norm"].raw)
-    assert torch.equal(given.values, cap["norm"].values)
-    assert cap.inputs("conv")[0].layout.order == "channels first"
+def alone(maps: Tensor) -> Tensor:
+    """The channels last, of one size of input alone."""
+    if maps.shape[2:] != (14, 14):
+        raise ValueError("14×14 alone")
+    return maps.movedim(1, -1)
 
 
 @pytest.mark.parametrize(
-    ("shape", "larger"),
+    ("modules", "layouts"),
     [
-        ((3, 224, 224), (3, 288, 352)),
-        ((3, 96, 160), (3, 224, 224)),
-        ((3, 8, 64, 32), (3, 8, 128, 160)),
-        ((2, 640), (2, 704)),
+        # a strip is a map
+        (
+            [
+                *(nn.Conv2d(3, 6, 3, padding=1), nn.AdaptiveAvgPool2d((None, 1))),
+                *(nn.Conv2d(6, 6, (3, 1)), Makes(lambda maps: maps.movedim(1, -1))),
+                nn.Linear(6, 6),
+            ],
+            [*[FIRST] * 3, LAST, LAST],
+        ),
+        # a square that is turned is none
+        (
+            [
+                *(nn.Conv2d(3, 6, 3), Makes(lambda maps: maps.transpose(2, 3))),
+                *(nn.GELU(), nn.Linear(14, 5)),
+            ],
+            [FIRST, *["unknown"] * 3],
+        ),
+        (
+            [nn.Conv2d(3, 6, 3), Makes(alone), nn.LayerNorm(6), nn.Linear(6, 5)],
+            [FIRST, *[LAST] * 3],
+        ),
     ],
 )
-def test_sides_grow_by_different_shares(shape: tuple[int, ...], larger: tuple[int, ...]) -> None:
-    assert LargerInput(shape).shape == larger
+def test_what_is_made_of_maps_lies_as_it_is_made(
+    modules: list[nn.Module], layouts: list[str]
+) -> None:
+    model = as_model(seeded(lambda: nn.Sequential(*modules)))
+    listed = layer_trace(model, (3, 16, 16)).every
+    assert [info.layout for info in listed] == layouts
+    last = listed[-1].name
+    cap = hookviz.capture(model, random_input(1, 16), [f"{int(last) - 1}", last, "0"], inputs=True)
+    (given,) = cap.inputs(last)  # what a layer was given lies as it was put out
+    assert torch.equal(given.raw, cap[f"{int(last) - 1}"].raw)
+    assert torch.equal(given.values, cap[f"{int(last) - 1}"].values)
+    assert cap.inputs("0")[0].layout.order == "channels first"
 
 
 @pytest.mark.parametrize(
@@ -292,6 +279,13 @@ def test_rows_and_columns_are_told_by_how_much_they_grow(
     larger: LargerInput, before: tuple[int, ...], after: tuple[int, ...], layout: Layout | None
 ) -> None:
     assert larger.layout(before, after) == layout
+    for shape, grown in (
+        ((3, 96, 160), (3, 224, 224)),
+        ((3, 8, 64, 32), (3, 8, 128, 160)),
+        ((2, 640), (2, 704)),
+    ):
+        assert LargerInput(shape).shape == grown
+    assert IMAGE.shape == (3, 288, 352)  # sides grow by different shares
 
 
 @pytest.mark.parametrize(
@@ -338,20 +332,14 @@ def test_one_pass_goes_as_far_as_the_network_does(sides: tuple[int, ...], calls:
     assert larger.shape == (3, 80, 144)
     assert [each.shapes[()] for each in others] == [(1, 4, 78, 142)] * calls
     assert network.ran == 2
+    pool = nn.MaxPool2d(2)
+    resized = nn.Sequential(nn.Conv2d(3, 4, 3), pool, nn.ReLU())
 
+    def run(x: Tensor) -> Any:
+        maps = resized[0](x)
+        return resized[2](maps if x.shape[2] < 20 else pool(maps))
 
-def test_what_takes_another_way_at_another_size_tells_no_more() -> None:
-    class Resizes(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.conv, self.pool, self.act = nn.Conv2d(3, 4, 3), nn.MaxPool2d(2), nn.ReLU()
-
-        def forward(self, images: Tensor) -> Tensor:
-            maps = self.conv(images)
-            acted: Tensor = self.act(self.pool(maps) if maps.shape[2] > 20 else maps)
-            return acted
-
-    network = seeded(Resizes)
-    watched = watch(network, torch.zeros(1, 3, 16, 16)).calls
-    _, others = at_larger_size(as_model(network), (3, 16, 16), watched)
-    assert [each.layer for each in others] == ["conv"]
+    resized.forward = run  # type: ignore[method-assign]
+    watched = watch(resized, torch.zeros(1, 3, 16, 16)).calls
+    _, others = at_larger_size(as_model(resized), (3, 16, 16), watched)
+    assert [each.layer for each in others] == ["0"]  # behind it another way tells no more

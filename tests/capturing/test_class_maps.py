@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.types import Preprocess
-from tests.networks import as_model, random_input, seeded
+from tests.networks import Tiny, as_model, random_input, seeded
 
 
 class Segmenting(nn.Module):
@@ -37,18 +37,12 @@ def test_probabilities_are_the_softmax_of_the_output() -> None:
         share = float((winners == number).float().mean())
         assert shares.get(label, 0.0) == pytest.approx(share)
     assert list(shares.values()) == sorted(shares.values(), reverse=True)
-
-
-def test_classes_without_labels_have_numbers() -> None:
-    maps = hookviz.class_maps(as_model(seeded(Segmenting)), random_input(0, 16))
+    maps = hookviz.class_maps(as_model(seeded(Segmenting)), image)
     assert list(maps) == ["class 0", "class 1", "class 2", "class 3"]
     with pytest.raises(hookviz.UnknownNameError, match="class 1"):
         maps["class 11"]
-
-
-def test_a_network_that_classifies_says_what_segments(tiny: hookviz.Model, noise: Tensor) -> None:
     with pytest.raises(hookviz.ModelError, match="such as lraspp_mobilenet_v3_large"):
-        hookviz.class_maps(tiny, noise)
+        hookviz.class_maps(as_model(seeded(Tiny)), image)
 
 
 def test_torchvision_s_networks_segment_and_all_their_layers_are_maps() -> None:

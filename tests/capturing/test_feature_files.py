@@ -97,19 +97,15 @@ def test_damage_anywhere_is_an_error_of_ours_or_harmless(tmp_path: Path) -> None
         assert found.vectors.shape == (3, 6)
 
 
-class Trap:
-    """An object that would write a file when it is unpickled."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> Any:
-        return (Path.touch, (self.path,))
-
-
 def test_nothing_in_an_index_is_executed(tmp_path: Path) -> None:
+    class Trap:
+        """It would write a file when it is unpickled."""
+
+        def __reduce__(self) -> Any:
+            return (Path.touch, (ran,))
+
     ran, path = tmp_path / "ran", tmp_path / "index.parquet"
-    trap = pickle.dumps(Trap(ran))
+    trap = pickle.dumps(Trap())
     found = table()
     field = found.schema.field("name").with_metadata(
         {"ARROW:extension:name": "arrow.py_extension_type", "ARROW:extension:metadata": trap}

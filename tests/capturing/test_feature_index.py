@@ -36,20 +36,17 @@ def file(tiny: Model, photos: list[Path]) -> Path:
     return path
 
 
-def test_what_is_loaded_is_what_was_saved(tiny: Model, photos: list[Path], file: Path) -> None:
-    found = hookviz.extract_features(tiny, photos, "conv2", size=24)
-    index = FeatureIndex.load(file)
+def test_what_is_loaded_is_what_was_saved_and_finds_what_torch_finds(
+    tiny: Model, photos: list[Path], file: Path
+) -> None:
+    found, index = hookviz.extract_features(tiny, photos, "conv2", size=24), FeatureIndex.load(file)
     np.testing.assert_array_equal(index.features.vectors, found.vectors)
     assert index.paths == ("photos/a.png", "photos/b.png", "photos/in/c.png")
     for name in ("model", "weights", "digest", "layer", "pool", "names", "size", "whole"):
         assert getattr(index.features, name) == getattr(found, name), name
     assert index.features.preprocess == found.preprocess
-    assert [index.picture(place) for place in range(3)] == photos
-    assert index.picture(3) is None
-
-
-def test_it_finds_what_torch_finds(tiny: Model, photos: list[Path], file: Path) -> None:
-    nearest = FeatureIndex.load(file).nearest(tiny, photos[1], 2)
+    assert [index.picture(place) for place in range(4)] == [*photos, None]
+    nearest = index.nearest(tiny, photos[1], 2)
     with torch.no_grad():
         network: Any = tiny.network
         vectors = torch.cat(
@@ -62,6 +59,11 @@ def test_it_finds_what_torch_finds(tiny: Model, photos: list[Path], file: Path) 
     order = expected.argsort(descending=True)[:2].tolist()
     assert [name for name, _ in nearest] == [photos[place].name for place in order]
     np.testing.assert_allclose([alike for _, alike in nearest], expected[order], atol=1e-5)
+    elsewhere = file.parent / "indexes" / "index.parquet"
+    elsewhere.parent.mkdir()
+    hookviz.extract_features(tiny, {"far": photos[0], "no file": picture(1)}).save(elsewhere)
+    index = FeatureIndex.load(elsewhere)  # what lies outside of its folder has no path
+    assert (index.features.names, index.paths) == (("far", "no file"), ("", ""))
 
 
 def test_another_network_is_refused(tiny: Model, file: Path, photos: list[Path]) -> None:
@@ -108,26 +110,11 @@ def test_no_file_outside_of_the_indexs_folder_is_found(path: str, tmp_path: Path
     (folder / "link.png").symlink_to(tmp_path / "secret.png")
     (folder / "up").symlink_to(tmp_path)
     paths = pa.array([path.format(top=tmp_path), "own.png"])
-    made = table([[1, 2], [3, 4]]).set_column(1, "path", paths)
-    (folder / "index.parquet").write_bytes(parquet(made))
+    rows = table([[1, 2], [3, 4]]).set_column(1, "path", paths)
+    (folder / "index.parquet").write_bytes(parquet(rows))
     index = FeatureIndex.load(folder / "index.parquet")
     assert index.picture(0) is None
     assert index.picture(1) == folder / "own.png"
-
-
-@pytest.mark.parametrize("path", ["", "gone.png", "in", "a\0b", "x" * 4000, "loop", "/dev/zero"])
-def test_what_is_no_file_there_is_none(path: str, tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    assert FeatureIndex(made([[1]]), tmp_path, (path,)).picture(0) is None
-
-
-def test_what_lies_elsewhere_has_no_path(tiny: Model, tmp_path: Path) -> None:
-    for folder in ("photos", "indexes"):
-        (tmp_path / folder).mkdir()
-    picture().save(tmp_path / "photos" / "a.png")
-    images = {"far": tmp_path / "photos" / "a.png", "no file": picture(1)}
-    hookviz.extract_features(tiny, images).save(tmp_path / "indexes" / "index.parquet")
-    index = FeatureIndex.load(tmp_path / "indexes" / "index.parquet")
-    assert index.features.names == ("far", "no file")
-    assert index.paths == ("", "")
+    (folder / "loop").symlink_to(folder / "loop")
+    for other in ("", "gone.png", "in", "a\0b", "x" * 4000, "loop", "/dev/zero"):
+        assert FeatureIndex(made([[1]]), folder, (other,)).picture(0) is None

@@ -28,13 +28,10 @@ def test_similarity_is_torchs_cosine_similarity() -> None:
     np.testing.assert_allclose(
         made(vectors * 1e-30).similarity(), expected.numpy(), rtol=0, atol=1e-6
     )
-
-
-def test_vectors_without_a_direction() -> None:
-    found = made([[3, 4], [0, 0], [np.nan, 1], [np.inf, 1], [-3, -4]]).similarity()
-    expected = np.full((5, 5), np.nan)
-    expected[np.ix_([0, 1, 4], [0, 1, 4])] = [[1, 0, -1], [0, 0, 0], [-1, 0, 1]]
-    np.testing.assert_allclose(found, expected)
+    odd = made([[3, 4], [0, 0], [np.nan, 1], [np.inf, 1], [-3, -4]]).similarity()
+    none = np.full((5, 5), np.nan)  # of vectors without a direction
+    none[np.ix_([0, 1, 4], [0, 1, 4])] = [[1, 0, -1], [0, 0, 0], [-1, 0, 1]]
+    np.testing.assert_allclose(odd, none)
 
 
 def test_the_nearest_are_the_others_best_first() -> None:
@@ -50,12 +47,6 @@ def test_the_nearest_are_the_others_best_first() -> None:
         found.nearest(0)
 
 
-def test_without_pyarrow_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(hookviz.HookVizError, match="pip install pyarrow"):
-        made([[1, 2]]).parquet()
-
-
 def test_equal_ones_come_in_the_order_of_the_index() -> None:
     random = np.random.default_rng(0).standard_normal((1000, 137)).astype(np.float32)
     random[[3, 500, 998]] = random[7]
@@ -63,27 +54,25 @@ def test_equal_ones_come_in_the_order_of_the_index() -> None:
     shares = found.similarity_to(random[7])
     assert ranked(shares)[:4] == [3, 7, 500, 998]
     assert len({float(shares[place]) for place in (3, 7, 500, 998)}) == 1
+    many = made(np.random.default_rng(0).standard_normal((3000, 4)).astype(np.float32))
+    tracemalloc.start()
+    nearest = many.nearest()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 3000 * 3000 * 8 / 3  # which take no square of memory
+    expected = many.similarity() - 2 * np.eye(3000)
+    assert all(nearest[f"{at}"][0][0] == f"{expected[at].argmax()}" for at in (0, 17, 2999))
     with pytest.raises(hookviz.HookVizError, match="136 numbers can't be compared"):
         found.similarity_to(random[7, 1:])
 
 
-def test_the_nearest_of_many_take_no_square_of_memory() -> None:
-    many = np.random.default_rng(0).standard_normal((3000, 4)).astype(np.float32)
-    found = made(many)
-    tracemalloc.start()
-    nearest = found.nearest()
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert most < 3000 * 3000 * 8 / 3
-    expected = found.similarity() - 2 * np.eye(3000)
-    for place in (0, 17, 2999):
-        assert nearest[f"{place}"][0][0] == f"{expected[place].argmax()}"
-
-
-def test_a_file_ends_in_what_it_is(tmp_path: Path) -> None:
+def test_a_file_ends_in_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = made([[1, 2], [3, 4]])
     found.save(tmp_path / "new" / "vectors.NPZ")
     with np.load(tmp_path / "new" / "vectors.NPZ") as loaded:
         np.testing.assert_array_equal(loaded["vectors"], found.vectors)
     with pytest.raises(hookviz.SettingError, match=r"\.npz, \.parquet"):
         found.save(tmp_path / "vectors.csv")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(hookviz.HookVizError, match="pip install pyarrow"):
+        found.parquet()

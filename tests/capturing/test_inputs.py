@@ -1,4 +1,4 @@
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 import pytest
@@ -18,10 +18,9 @@ def test_a_tensor_and_an_input_are_used_as_they_are(tiny: hookviz.Model, noise: 
     for given in (noise, made):
         with pytest.raises(hookviz.ImageError, match=r"size=32 is for images.*Leave it out"):
             hookviz.prepare(tiny, given, size=32)
-
-
-def test_an_image_takes_the_size_that_is_asked_for(tiny: hookviz.Model) -> None:
     assert hookviz.prepare(tiny, picture(), size=20).tensor.shape == (1, 3, 20, 20)
+    whole = hookviz.prepare(tiny, picture(3, 40, 20), size=2, whole=True)
+    assert whole.tensor.shape in {(1, 3, 4, 2), (1, 3, 2, 4)}
 
 
 @cache
@@ -47,19 +46,6 @@ def test_the_network_decides_how_small_an_input_it_takes(name: str, size: int) -
             torch.testing.assert_close(hookviz.capture(model, image).logits, expected[0])
 
 
-def test_the_whole_image_is_as_small_as_it_is_asked_for() -> None:
-    model = hookviz.load_model("shapesnet", "random")
-    shape = hookviz.prepare(model, picture(3, 40, 20), size=2, whole=True).tensor.shape
-    assert shape in {(1, 3, 4, 2), (1, 3, 2, 4)}
-
-
-def test_sound_is_told_by_its_model() -> None:
-    sound = hookviz.wrap(seeded(lambda: nn.Sequential(nn.Conv1d(1, 4, 9))))
-    assert hookviz.prepare(sound, torch.zeros(1, 80)).tensor.shape == (1, 1, 80)
-    with pytest.raises(hookviz.ImageError, match=r"float tensor of \(C, L\)"):
-        hookviz.prepare(sound, torch.zeros(1, 3, 8, 8))
-
-
 def digits() -> nn.Module:
     """It takes 28×28 and nothing else."""
     return nn.Sequential(nn.Conv2d(1, 4, 5), nn.Flatten(), nn.Linear(4 * 24 * 24, 3))
@@ -72,13 +58,6 @@ def sizes_of(network: nn.Module) -> list[tuple[int, ...]]:
     return sizes
 
 
-def test_a_look_with_a_tensor_tries_no_other_input() -> None:
-    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
-    sizes = sizes_of(network)
-    hookviz.capture(network, random_input(1))
-    assert set(sizes) == {(1, 3, 16, 16)}
-
-
 def test_a_size_that_fails_is_corrected_once_for_all_models_of_a_network() -> None:
     network = seeded(digits)
     model = hookviz.wrap(network)
@@ -87,42 +66,20 @@ def test_a_size_that_fails_is_corrected_once_for_all_models_of_a_network() -> No
     assert (model.is_guessed, model.preprocess.crop) == (False, 28)  # type: ignore[union-attr]
     sizes = sizes_of(network)
     assert own_shape(hookviz.wrap(network)) == (1, 28, 28)
+    counts = []
+    for threads in (1, 4):  # which search once
+        other = seeded(digits)
+        tried = sizes_of(other)
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(lambda each: settle_input(hookviz.wrap(each)), [other] * threads))
+        counts.append(len(tried))
+    assert counts[0] == counts[1]
+    given = hookviz.Preprocess(resize=40, crop=40, mean=(0.5,), std=(0.5,))
+    assert own_shape(hookviz.wrap(seeded(digits), given)) == (1, 40, 40)  # which is not tried
     assert sizes == []
-
-
-def test_a_preprocess_that_is_given_is_not_tried() -> None:
-    network = seeded(digits)
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
     sizes = sizes_of(network)
-    model = hookviz.wrap(network, hookviz.Preprocess(resize=40, crop=40, mean=(0.5,), std=(0.5,)))
-    assert own_shape(model) == (1, 40, 40)
-    assert sizes == []
-
-
-def test_a_function_that_prepares_images_stays_and_the_shape_is_searched() -> None:
-    def prepare(_image: object) -> torch.Tensor:
-        return torch.zeros(1, 28, 28)
-
-    model = hookviz.wrap(seeded(digits), prepare)
-    assert hookviz.capture(model, picture())["0"].values.shape == (4, 24, 24)
-    assert model.preprocess is prepare
-
-
-def test_what_runs_at_no_size_is_told_by_the_look() -> None:
-    never = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Linear(7, 7))
-    with pytest.raises(hookviz.ModelError, match="7"):
-        hookviz.capture(never, picture())
-
-
-def test_threads_search_once() -> None:
-    network = seeded(digits)
-    sizes = sizes_of(network)
-    settle_input(hookviz.wrap(network))
-    alone = len(sizes)
-    other = seeded(digits)
-    sizes = sizes_of(other)
-    threads = [threading.Thread(target=lambda: settle_input(hookviz.wrap(other))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(sizes) == alone
+    hookviz.capture(network, random_input(1))  # a look with a tensor tries no other input
+    assert set(sizes) == {(1, 3, 16, 16)}
+    with pytest.raises(hookviz.ModelError, match="7"):  # at no size it runs
+        hookviz.capture(nn.Sequential(nn.Conv2d(3, 4, 3), nn.Linear(7, 7)), picture())

@@ -1,6 +1,7 @@
 """Where a network's last maps are, by networks that end in every way."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -37,6 +38,9 @@ def test_it_is_what_the_scores_of_a_known_network_are_read_off(
     shapes = {layer.name: layer.output_shape for layer in trace.maps}
     assert last_maps(trace, {layer.name for layer in trace.every}) == last
     assert shapes[last] == shape
+    assert last_maps(trace, {"fc", "classifier"}) is None  # which put out no maps
+    if name == "resnet18":
+        assert last_maps(trace, {layer.name for layer in trace.convs}) is None  # nor the sum
 
 
 def test_grad_cam_begins_where_it_is_the_first_class_activation_map() -> None:
@@ -51,40 +55,23 @@ def test_grad_cam_begins_where_it_is_the_first_class_activation_map() -> None:
     assert result.values["map"] == pytest.approx(expected, rel=1e-4, abs=1e-7)
 
 
-class Sum(nn.Module):
-    """A sum with a shortcut, with or without a write into what a layer has put out."""
+class Does(nn.Module):
+    """A convolution, and what is done with its maps and what it was given."""
 
-    def __init__(self, *, in_place: bool) -> None:
+    def __init__(self, do: Callable[[Tensor, Tensor], Any]) -> None:
         super().__init__()
-        self.conv = nn.Conv2d(3, 3, 3, padding=1)
-        self.in_place = in_place
+        self.conv, self.do = nn.Conv2d(3, 3, 3, padding=1), do
 
-    def forward(self, images: Tensor) -> Tensor:
-        out: Tensor = self.conv(images)
-        if self.in_place:
-            out += images
-            return out
-        return out + images
-
-
-class Parts(nn.Module):
-    """Puts out maps as a pair."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(3, 3, 3, padding=1)
-
-    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        out = self.conv(images)
-        return out, out
+    def forward(self, images: Tensor) -> Any:
+        return self.do(self.conv(images), images)
 
 
 class First(nn.Module):
-    """Takes the first of a pair."""
+    """Takes the first of a pair of maps."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.parts = Parts()
+        self.parts = Does(lambda out, _: (out, out))
 
     def forward(self, images: Tensor) -> Tensor:
         out: Tensor = self.parts(images)[0]
@@ -99,13 +86,20 @@ def ending_in(*modules: nn.Module) -> Callable[[], nn.Module]:
 @pytest.mark.parametrize(
     ("ending", "last"),
     [
-        (ending_in(Sum(in_place=False)), "0.0"),
-        (ending_in(Sum(in_place=True)), "0.0"),  # the same tensor, and other values
+        (ending_in(Does(torch.add)), "0.0"),
+        (ending_in(Does(Tensor.add_)), "0.0"),  # the same tensor, and other values
         (ending_in(nn.Conv2d(3, 3, 3), nn.ReLU()), "0.1"),
         (ending_in(nn.Conv2d(3, 3, 3), nn.ReLU(inplace=True)), "0.1"),
         (ending_in(nn.Conv2d(3, 3, 3), nn.Dropout(), nn.Identity()), "0.0"),  # do nothing
         (ending_in(First()), "0.0"),  # nobody looks into the pair
         (lambda: nn.Sequential(nn.Conv2d(3, 5, 32), nn.Flatten()), None),  # no map has two cells
+        (  # maps that are the classes are none
+            lambda: nn.Sequential(
+                *(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 5, 1)),
+                *(nn.AdaptiveAvgPool2d(1), nn.Flatten()),
+            ),
+            "1",
+        ),
     ],
 )
 def test_it_is_the_innermost_that_has_these_very_values(
@@ -208,6 +202,13 @@ def test_a_module_of_two_layouts_is_told_by_each_of_its_calls() -> None:
     layouts = [trace.layouts[at].order for at in trace.map_outputs["drop"]]
     assert layouts == [WINDOWS, TOKENS, TOKENS, TOKENS]
     assert found(model) == "first"
+    detector = seeded(
+        lambda: fasterrcnn_mobilenet_v3_large_320_fpn(
+            weights=None, weights_backbone=None, num_classes=3
+        )
+    )
+    # Of what comes behind, as its pyramid's levels, one box reads one and another one another.
+    assert found(hookviz.wrap(detector), size=64) == "backbone.body.16.2"
 
 
 @pytest.mark.parametrize(
@@ -227,28 +228,3 @@ def test_a_network_that_names_them_not_has_none(
     image = random_input(0, 32)
     result = hookviz.run_lens("grad-cam", model, image)
     assert result.chosen["layer"] == begins
-
-
-def test_maps_that_are_the_classes_are_none() -> None:
-    network = lambda: nn.Sequential(  # noqa: E731
-        nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 5, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()
-    )
-    assert found(as_model(seeded(network))) == "1"
-
-
-def test_only_those_are_found_that_are_asked_for() -> None:
-    model = hookviz.load_model("resnet18", "random")
-    trace = input_trace(model, prepare(model, picture()))
-    convs = {layer.name for layer in trace.convs}
-    assert last_maps(trace, convs) is None  # the sum is none of theirs
-    assert last_maps(trace, {"fc"}) is None
-
-
-def test_of_a_detector_they_are_its_backbones_own() -> None:
-    """Of what comes behind, as its pyramid's levels, one box reads one and another one another."""
-    network = seeded(
-        lambda: fasterrcnn_mobilenet_v3_large_320_fpn(
-            weights=None, weights_backbone=None, num_classes=3
-        )
-    )
-    assert found(hookviz.wrap(network), size=64) == "backbone.body.16.2"

@@ -1,6 +1,5 @@
 import gc
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
 from typing import Any
 from weakref import ref
 
@@ -18,35 +17,34 @@ from hookviz.types import FIRST, LAST, ActivationKey, Layout, Model
 from tests.networks import Tiny, as_model, seeded
 
 
-def test_order_is_that_of_the_pass_not_of_the_definition() -> None:
+def test_order_is_that_of_the_pass_and_values_that_are_read_are_there() -> None:
     class Backwards(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.last = nn.Conv2d(4, 2, 1)
+            self.last, self.dark = nn.Conv2d(4, 2, 1), nn.Conv2d(4, 2, 1)
             self.first = nn.Conv2d(3, 4, 1)
 
         def forward(self, images: Tensor) -> Tensor:
-            features: Tensor = self.last(self.first(images))
+            first = self.first(images)
+            features: Tensor = (self.dark if images.mean().item() > 0 else self.last)(first)
             return features
 
-    assert [layer.name for layer in hookviz.list_layers(as_model(Backwards()))] == [
-        "first",
-        "last",
-    ]
+    names = [layer.name for layer in hookviz.list_layers(as_model(Backwards()))]
+    assert names == ["first", "last"]
 
+    class Chosen(nn.Sequential):
+        def forward(self, images: Tensor, which: int = 1) -> Tensor:
+            found: Tensor = self[which](self[0](images).squeeze(0))
+            return found
 
-def test_a_network_that_reads_values_is_run_for_real() -> None:
-    class Choosy(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.dark = nn.Conv2d(3, 1, 1)
-            self.bright = nn.Conv2d(3, 2, 1)
-
-        def forward(self, images: Tensor) -> Tensor:
-            chosen: Tensor = (self.bright if images.mean().item() > 0 else self.dark)(images)
-            return chosen
-
-    assert [layer.name for layer in hookviz.list_layers(as_model(Choosy()))] == ["dark"]
+    network = Chosen(*(nn.Conv2d(number, number + 1, 1) for number in (3, 4)), nn.Conv2d(4, 6, 1))
+    layers = hookviz.list_layers(as_model(network))
+    assert [layer.output_shape[0] for layer in layers] == [4, 5]
+    assert layers[1].input_shape == layers[0].output_shape  # without a batch a whole one
+    image = torch.zeros(1, 3, 8, 8)  # examples of one network are traced apart
+    models = [hookviz.wrap(network, example=(image, which)) for which in (1, 2)]
+    names = [str(layer.name) for each in models for layer in layer_trace(each, (3, 8, 8)).layers]
+    assert names == ["0", "1", "0", "2"]
 
 
 def test_a_trace_is_made_once_and_knows_bytes_and_containers(tiny: Model) -> None:
@@ -55,12 +53,9 @@ def test_a_trace_is_made_once_and_knows_bytes_and_containers(tiny: Model) -> Non
     assert seen.nbytes["relu"] == (4 * 16 * 16 + 6 * 7 * 7) * 4
     nested = layer_trace(as_model(nn.Sequential(seeded(Tiny))), (3, 16, 16))
     assert nested.calls["0"] == 1
-
-
-def test_own_shape_of_a_model_with_its_own_function() -> None:
-    model = hookviz.wrap(seeded(Tiny), preprocess=lambda _: torch.zeros(3, 8, 8))
-    assert own_shape(model) == (3, 224, 224)
-    assert hookviz.capture(model, torch.zeros(3, 8, 8))["conv1"].values.shape == (4, 8, 8)
+    own = hookviz.wrap(seeded(Tiny), preprocess=lambda _: torch.zeros(3, 8, 8))
+    assert own_shape(own) == (3, 224, 224)
+    assert hookviz.capture(own, torch.zeros(3, 8, 8))["conv1"].values.shape == (4, 8, 8)
 
 
 def test_the_steps_after_a_layer_go_up_to_the_next_conv_layer() -> None:
@@ -72,17 +67,20 @@ def test_the_steps_after_a_layer_go_up_to_the_next_conv_layer() -> None:
     assert steps_after(trace, "layer4.1.conv2")[-1].layer == "avgpool"
     assert steps_after(trace, "nowhere") == ()
 
+    class Functions(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 6, 3)
+            self.pool = nn.MaxPool2d(2)
 
-def test_a_layer_that_runs_without_a_batch_has_its_whole_shape() -> None:
-    class Squeezed(nn.Sequential):
         def forward(self, images: Tensor) -> Tensor:
-            found: Tensor = self[1](self[0](images).squeeze(0))
-            return found
+            maps = self.pool(torch.relu(self.first(images)))
+            scores: Tensor = F.gelu(self.pool(self.second(maps))).mean((2, 3))
+            return scores
 
-    network = seeded(lambda: Squeezed(nn.Conv2d(3, 4, 1), nn.Conv2d(4, 5, 1)))
-    layers = hookviz.list_layers(as_model(network))
-    assert [layer.output_shape[0] for layer in layers] == [4, 5]
-    assert layers[1].input_shape == layers[0].output_shape
+    trace = layer_trace(as_model(seeded(Functions)), (3, 16, 16))
+    assert [str(step) for step in steps_after(trace, "first")] == ["relu() after first", "pool"]
+    assert [str(step) for step in steps_after(trace, "second")] == ["pool#1", "gelu() after pool"]
 
 
 def _ends(*after: nn.Module, classes: int = 5) -> nn.Module:
@@ -121,19 +119,13 @@ def test_hidden_layers_are_those_whose_channels_are_not_the_classes(network: nn.
     reach = torch.stack([slope.abs().sum((0, 2, 3)) for slope in slopes])
     each_its_own = bool((reach[~torch.eye(5, dtype=torch.bool)] == 0).all())
     assert (last not in {layer.name for layer in trace.hidden}) == each_its_own
-
-
-def test_maps_that_are_no_scores_are_hidden_too() -> None:
-    model = as_model(_ends())  # a map per class, and no score
-    trace = layer_trace(model, own_shape(model))
+    no_scores = as_model(_ends())  # a map per class
+    trace = layer_trace(no_scores, own_shape(no_scores))
     assert trace.scores == 0
     assert trace.hidden == trace.layers
-
-
-def test_the_class_layer_of_squeezenet_is_not_hidden() -> None:
-    model = hookviz.load_model("squeezenet")
-    hidden = layer_trace(model, own_shape(model)).hidden
-    assert [layer.name for layer in hidden][-1] == "classifier.0"
+    squeezenet = hookviz.load_model("squeezenet")
+    hidden = layer_trace(squeezenet, own_shape(squeezenet)).hidden
+    assert hidden[-1].name == "classifier.0"
     assert all(layer.output_shape[0] != 1000 for layer in hidden)
 
 
@@ -172,13 +164,10 @@ def test_what_layers_tell_takes_one_pass_and_the_rest_two_more() -> None:
     assert network.passes == [(1, *shape), (1, 3, 80, 144)]
     hookviz.list_layers(model, input_shape=shape, kind="all")
     assert len(network.passes) == 2
-
-
-def test_a_capture_of_what_layers_tell_makes_no_pass_of_another_shape() -> None:
     network = seeded(_Mixes)
-    cap = hookviz.capture(as_model(network), torch.zeros(1, 3, 16, 16), ["conv", "act"])
+    cap = hookviz.capture(as_model(network), torch.zeros(1, *shape), ["conv", "act"])
     assert cap["act"].values.shape == (6, 16, 16)
-    assert network.passes == [(1, 3, 16, 16)], "the pass that traces it is the one that records"
+    assert network.passes == [(1, *shape)], "the pass that traces it is the one that records"
 
 
 def test_an_iterator_of_layers_is_gone_through_once_and_a_predicate_asked_no_more_later() -> None:
@@ -207,26 +196,14 @@ def test_a_trace_keeps_no_network_in_memory() -> None:
         _ = left.maps
 
 
-def test_two_threads_may_look_at_once() -> None:
-    model = as_model(seeded(_Mixes))
-    trace = layer_trace(model, (3, 16, 16))
-    holds, looks = Event(), Event()
-
-    def look() -> int:
-        holds.wait(timeout=20)
-        looks.set()
-        return len(trace.maps)
-
-    with ThreadPoolExecutor(2) as pool:
-        found = [pool.submit(look) for _ in range(2)]
-        with private_replica(model):
-            holds.set()
-            looks.wait(timeout=20)
-            assert len(trace.maps) == 4
-        assert [each.result(timeout=20) for each in found] == [4, 4]
-
-
 def test_many_who_look_at_once_wait_for_one_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = as_model(seeded(_Mixes))
+    trace = layer_trace(own, (3, 16, 16))
+    with ThreadPoolExecutor(2) as pool:
+        with private_replica(own):  # within which this thread looks too
+            looking = [pool.submit(lambda: len(trace.maps)) for _ in range(2)]
+            assert len(trace.maps) == 4
+        assert [each.result(timeout=20) for each in looking] == [4, 4]
     model, passes = hookviz.load_model("shapesnet"), []
 
     def counted(*args: Any) -> Any:
@@ -238,40 +215,3 @@ def test_many_who_look_at_once_wait_for_one_trace(monkeypatch: pytest.MonkeyPatc
         traces = list(pool.map(lambda _: layer_trace(model, (3, 96, 96)), range(8)))
     assert len(passes) == 1
     assert all(trace is traces[0] for trace in traces)
-
-
-def test_examples_of_one_network_are_traced_apart() -> None:
-    class Scaled(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.one, self.two = nn.Conv2d(3, 4, 3), nn.Conv2d(3, 4, 3)
-
-        def forward(self, images: Tensor, which: str) -> Tensor:
-            maps: Tensor = self.get_submodule(which)(images)
-            return maps
-
-    network, image = Scaled(), torch.zeros(1, 3, 8, 8)
-    models = [hookviz.wrap(network, example=(image, which)) for which in ("one", "two")]
-    names = [[layer.name for layer in layer_trace(each, (3, 8, 8)).layers] for each in models]
-    assert names == [["one"], ["two"]]
-
-
-class Mixed(nn.Module):
-    """A ReLU that is a function, one module that is shared, and more channels in between."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first = nn.Conv2d(3, 4, 3)
-        self.second = nn.Conv2d(4, 6, 3)
-        self.pool = nn.MaxPool2d(2)
-
-    def forward(self, images: Tensor) -> Tensor:
-        maps = self.pool(torch.relu(self.first(images)))
-        scores: Tensor = F.gelu(self.pool(self.second(maps))).mean((2, 3))
-        return scores
-
-
-def test_functions_and_each_call_of_a_module_are_steps() -> None:
-    trace = layer_trace(as_model(seeded(Mixed)), (3, 16, 16))
-    assert [str(step) for step in steps_after(trace, "first")] == ["relu() after first", "pool"]
-    assert [str(step) for step in steps_after(trace, "second")] == ["pool#1", "gelu() after pool"]

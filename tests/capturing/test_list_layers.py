@@ -13,16 +13,10 @@ def test_layers_come_in_order_of_execution_with_shapes(tiny: Model) -> None:
     assert (first.kernel_size, first.stride, first.padding) == ((3, 3), (1, 1), (1, 1))
     assert (second.index, second.output_shape, second.stride) == (1, (6, 7, 7), (2, 2))
     assert second.bias
-
-
-def test_all_layers_and_their_calls(tiny: Model) -> None:
     layers = hookviz.list_layers(tiny, kind="all")
     assert [layer.name for layer in layers] == ["conv1", "relu", "conv2", "head"]
     assert [layer.calls for layer in layers] == [1, 2, 1, 1]
     assert layers[3].output_shape == (5,)
-
-
-def test_other_input_shapes_and_wrong_kinds(tiny: Model) -> None:
     wide = hookviz.list_layers(tiny, input_shape=(3, 20, 40))
     assert wide[0].output_shape == (4, 20, 40)
     with pytest.raises(hookviz.SettingError, match="'dense'"):

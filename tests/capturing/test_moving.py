@@ -72,6 +72,8 @@ def test_a_layer_behind_the_last_one_wanted_is_called_as_often_as_the_first() ->
     assert trace.layouts
     assert proven(own, (3, 16, 16), shapes, known, wanted=frozenset([leaf])).outputs
     assert last.calls == first.calls
+    assert proven(own, (3, 16, 16), {}, known, wanted=frozenset()) == Found({}, {})
+    assert last.calls == first.calls  # without anything wanted nothing runs
 
 
 def by_rows(maps: Tensor) -> Tensor:
@@ -106,13 +108,6 @@ def test_a_layout_is_found_where_just_those_cells_move(
     make: Callable[[Tensor], Tensor], layout: Layout | None
 ) -> None:
     assert found(make) == layout
-
-
-def test_without_anything_wanted_nothing_runs() -> None:
-    model = as_model(seeded(lambda: Behind(by_rows)))
-    known = {Place("conv", 0): FIRST}
-    assert proven(model, (3, 16, 16), {}, known, wanted=frozenset()) == Found({}, {})
-    assert model.network.ran == 0
 
 
 class Network(nn.Module):
@@ -157,13 +152,10 @@ def test_what_is_mixed_is_put_back_where_it_lies(order: str, attention: int) -> 
         assert are_where_they_lie(recorded, places[name])
         assert (recorded.values.shape[1:] == (9, 14)) == (word != "unknown")
         assert recorded.values.shape == listed[name].output_shape
-
-
-def test_tokens_turned_around_behind_attention_are_no_maps() -> None:
-    network = seeded(lambda: Network(Arranged("rows", 2, turns=True)))
-    trace = layer_trace(hookviz.wrap(network, example=(torch.zeros(1, 3, 9, 14),)), (3, 9, 14))
-    layouts = {name: trace.layouts[ActivationKey(f"block.{name}")].word for name in ("qkv", "up")}
-    assert layouts == {"qkv": "tokens", "up": "unknown"}
+    turned = seeded(lambda: Network(Arranged("rows", 2, turns=True)))
+    trace = layer_trace(hookviz.wrap(turned, example=(torch.zeros(1, 3, 9, 14),)), (3, 9, 14))
+    words = {name: trace.layouts[ActivationKey(f"block.{name}")].word for name in ("qkv", "up")}
+    assert words == {"qkv": "tokens", "up": "unknown"}  # turned around behind attention
 
 
 @pytest.mark.parametrize(

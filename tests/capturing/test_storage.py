@@ -20,6 +20,11 @@ def test_values_stay_in_the_layers_own_precision() -> None:
     halves = hookviz.capture(network, [image, image], dtype=torch.float16)["0"].raw
     assert halves.dtype == torch.float16
     assert halves[0].equal(kept.half())
+    cache = Budget(1 << 20).cache(1 << 20)
+    hookviz.capture(network, image, cache=cache)
+    used = cache.used  # which other storage neither fills nor reads
+    assert hookviz.capture(network, image, cache=cache, dtype="same").forward_passes == 1
+    assert cache.used == used
 
 
 @pytest.mark.parametrize("batch", [False, True])
@@ -41,21 +46,12 @@ def test_gradients_go_back_through_what_keeps_its_graph(*, batch: bool) -> None:
         torch.testing.assert_close(own, theirs)
     assert not hookviz.capture(network, image, "conv1")["conv1"].raw.requires_grad
     assert not any(module._forward_hooks for module in network.modules())
-
-
-def test_what_keeps_its_graph_or_precision_is_drawn_and_compared() -> None:
-    network = seeded(Tiny).to(torch.bfloat16)
-    image = torch.rand(3, 16, 16, requires_grad=True)
-    caps = [hookviz.capture(network, image, detach=False, dtype="same") for _ in range(2)]
+    network = network.to(torch.bfloat16)  # what keeps its graph or precision is drawn and compared
+    caps = [hookviz.capture(network, image[0] if batch else image, detach=False, dtype="same")]
+    caps.append(hookviz.capture(network, caps[0].input[0], detach=False, dtype="same"))
     assert hookviz.make_grid(caps[0]["conv1"]).shown == "all 4 channels"
     assert hookviz.compare(caps[0], caps[1]).layers
     assert "conv1" in caps[0]._repr_html_()
-
-
-def test_other_storage_neither_fills_a_cache_nor_reads_it() -> None:
-    network, image, cache = seeded(Tiny), torch.rand(3, 16, 16), Budget(1 << 20).cache(1 << 20)
-    assert hookviz.capture(network, image, cache=cache, dtype="same").forward_passes == 1
-    assert len(cache) == 0
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,8 @@ def swin() -> Model:
 def test_a_video_transformer_s_blocks_have_their_channels_last(swin: Model) -> None:
     layers = {info.name: info for info in layer_trace(swin, (3, 4, 32, 48)).every}
     truth = every_output(copy.deepcopy(swin.network).eval(), CLIP)
-    cap = hookviz.capture(swin, CLIP, [name for name in cap_names(layers) if truth.get(name)])
+    names = [name for name, info in layers.items() if info.layout in {FIRST, LAST}]
+    cap = hookviz.capture(swin, CLIP, [name for name in names if truth.get(name)])
     seen_last = 0
     for activation in cap.values():
         name = activation.layer
@@ -47,31 +48,11 @@ def test_a_video_transformer_s_blocks_have_their_channels_last(swin: Model) -> N
     assert layers["features.1.reduction"].output_shape == (24, 2, 4, 6)
 
 
-def cap_names(layers: dict[str, hookviz.LayerInfo]) -> list[str]:
-    return [name for name, info in layers.items() if info.layout in {FIRST, LAST}]
-
-
-class OfOneSize(nn.Module):
-    """It takes 16 × 16 alone, so that other sizes tell nothing."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv3d(1, 2, 3, padding=1)
-        self.same = nn.Identity()
-        self.last = nn.Linear(2 * 4 * 16 * 16, 3)
-
-    def forward(self, clip: Tensor) -> Tensor:
-        if clip.shape[-2:] != (16, 16):
-            raise ValueError("16 × 16")
-        maps: Tensor = self.same(self.conv(clip) + 1)
-        return self.last(maps.flatten(1))  # type: ignore[no-any-return]
-
-
 def test_what_takes_one_size_lies_as_its_input() -> None:
-    model = hookviz.wrap(OfOneSize(), example=(torch.zeros(1, 1, 4, 16, 16),))
-    layers = {info.name: info for info in layer_trace(model, (1, 4, 16, 16)).every}
-    assert layers["same"].layout == FIRST
-    assert layers["same"].output_shape == (2, 4, 16, 16)
+    layers = (nn.Conv3d(1, 2, 3, padding=1), nn.Identity(), nn.Flatten(), nn.Linear(2048, 3))
+    model = hookviz.wrap(nn.Sequential(*layers), example=(torch.zeros(1, 1, 4, 16, 16),))
+    same = next(info for info in layer_trace(model, (1, 4, 16, 16)).every if info.name == "1")
+    assert (same.layout, same.output_shape) == (FIRST, (2, 4, 16, 16))
 
 
 def test_channels_last_of_video_are_viewed_with_and_without_a_batch() -> None:
@@ -110,18 +91,8 @@ OVER_STEPS: dict[str, Callable[[], nn.Module]] = {
     "identity of steps": nn.Identity,
     "linear and gelu": lambda: nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.GELU()),
     "encoder": lambda: nn.TransformerEncoderLayer(WIDTH, 2, 8, batch_first=True),
-    "recurrence": lambda: _States(nn.GRU(WIDTH, WIDTH, batch_first=True)),
+    "recurrence": lambda: nn.GRU(WIDTH, WIDTH, batch_first=True),
 }
-
-
-class _States(nn.Module):
-    def __init__(self, layer: nn.GRU) -> None:
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, x: Tensor) -> Tensor:
-        states: Tensor = self.layer(x)[0]
-        return states
 
 
 class Sound(nn.Module):
@@ -141,7 +112,9 @@ class Sound(nn.Module):
             raise ValueError(f"{self.length} alone")
         x = self.stem(sound)
         for over_steps, layer in zip(self.over_steps, self.chain, strict=True):
-            x = _turned(layer(_turned(x))) if over_steps else layer(x)
+            steps = layer(_turned(x) if over_steps else x)
+            steps = steps[0] if isinstance(layer, nn.GRU) else steps
+            x = _turned(steps) if over_steps else steps
         scores: Tensor = self.head(x.mean(2))
         return scores
 

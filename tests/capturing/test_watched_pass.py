@@ -1,7 +1,7 @@
 """What is seen of a pass, and whether every image runs the same."""
 
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import pytest
@@ -69,49 +69,34 @@ KEEPS: dict[str, Callable[[Tensor], Any]] = {
     "its shape": lambda maps: maps if maps.shape[2] > 8 else -maps,
     "sparse": lambda maps: maps.to_sparse().to_dense(),
     "vmap": torch.vmap(torch.relu),
+    "two rows": lambda maps: maps.view(2, -1),
 }
 
 
-@pytest.mark.parametrize("attends", [False, True])
-@pytest.mark.parametrize("name", [*READS, *KEEPS])
+@pytest.mark.parametrize(
+    ("name", "attends"), [*product([*READS, *KEEPS], (False, True)), *product(EXPORTS, (False,))]
+)
 def test_a_pass_that_reads_no_value_is_static(name: str, *, attends: bool) -> None:
-    do = (READS | KEEPS)[name]
+    do = (READS | EXPORTS | KEEPS)[name]
     network = seeded(lambda: _Does(do, attends=attends)).eval()
     with torch.no_grad():
-        assert watch(network, IMAGES).is_static == (name in KEEPS)
+        watched = watch(network, IMAGES)
+        assert watched.is_static == (name in KEEPS)
+        assert name != "two rows" or not watched.keeps_batch
+        if name in READS:
+            network = seeded(lambda: _Does(torch.inference_mode()(do))).eval()
+            assert not watch(network, IMAGES).is_static
 
 
 def test_each_image_goes_its_own_way_in_inference_mode() -> None:
-    class Chooses(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.light, self.dark = nn.Conv2d(3, 3, 1), nn.Conv2d(3, 3, 1)
-
+    class Chooses(nn.Sequential):
         def forward(self, images: Tensor) -> Any:
             with torch.inference_mode():
-                return (self.light if images.mean() > 0 else self.dark)(images)
+                return self[int(images.mean() > 0)](images)
 
-    network = seeded(Chooses).eval()
+    network = Chooses(nn.Conv2d(3, 3, 1), nn.Conv2d(3, 3, 1)).eval()
     ways = [list(hookviz.capture(network, each)) for each in (IMAGES.abs(), -IMAGES.abs())]
-    assert ways == [["light"], ["dark"]]
-
-
-@pytest.mark.parametrize("name", READS)
-def test_what_reads_a_value_in_inference_mode_is_not_static(name: str) -> None:
-    network = seeded(lambda: _Does(torch.inference_mode()(READS[name]))).eval()
-    with torch.no_grad():
-        assert not watch(network, IMAGES).is_static
-
-
-@pytest.mark.parametrize("name", EXPORTS)
-def test_values_that_are_handed_out_are_read(name: str) -> None:
-    network = seeded(lambda: _Does(EXPORTS[name]))
-    with torch.no_grad():
-        assert not watch(network, IMAGES).is_static
-
-
-def test_more_rows_than_images_are_no_batch() -> None:
-    assert not watch(seeded(lambda: _Does(lambda maps: maps.view(2, -1))), IMAGES).keeps_batch
+    assert ways == [["1"], ["0"]]
 
 
 class Article(nn.Module):
@@ -173,6 +158,28 @@ def test_captured_values_are_those_of_plain_calls(in_place: bool) -> None:
     assert torch.allclose(cap.logits, network(IMAGE[None])[0])
 
 
+def test_a_second_call_behind_the_same_layer_has_its_number() -> None:
+    network = nn.Sequential(nn.Conv2d(3, 4, 3))
+    network.forward = lambda x: F.avg_pool2d(F.avg_pool2d(network[0](x), 2) * 2, 2)  # type: ignore[method-assign]
+    name, image = "0.avg_pool2d() after 0", random_input(2)
+    cap = hookviz.capture(as_model(nn.Sequential(network)), image, name)
+    assert list(cap) == [name, f"{name}#1"]
+    first = F.avg_pool2d(network[0](image), 2)
+    assert torch.equal(cap[name].values, first[0])
+    assert torch.equal(cap[f"{name}#1"].values, F.avg_pool2d(first * 2, 2)[0])
+
+
+def test_cells_of_a_function_see_what_they_are_made_of() -> None:
+    fields = receptive_fields(article(), (1, 28, 28))
+    sizes = [(5, 5), (6, 6), (14, 14), (16, 16)]
+    assert [fields[name].size for name in FUNCTIONS] == sizes
+    with pytest.raises(hookviz.UnknownLayerError, match=r"relu\(\) after conv1"):
+        hookviz.capture(article(), IMAGE, "relu() after conv")
+    says = r"is a function .* The nearest one is 'conv1'\."
+    with pytest.raises(hookviz.SettingError, match=says):
+        hookviz.extract_features(article(), [IMAGE], FUNCTIONS[0])
+
+
 def test_a_pass_ends_at_a_function_and_a_batch_is_taken_apart() -> None:
     model, several = article(), torch.stack([IMAGE, IMAGE * 2])
     one = hookviz.capture(model, IMAGE, FUNCTIONS[0], logits=False)
@@ -207,44 +214,3 @@ def test_torchs_attention_goes_its_own_way_unwatched() -> None:
 
     trace = layer_trace(as_model(seeded(Attends)), (3, 16, 16))
     assert trace.functions.layers == ()
-
-
-class Twice(nn.Module):
-    """Calls one function twice behind one layer, on maps of two sizes, and holds a weight."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(3, 4, 3)
-        self.scale = nn.Parameter(torch.full((1,), 2.0))
-
-    def forward(self, images: Tensor) -> Tensor:
-        maps = F.avg_pool2d(self.conv(images), 2) * self.scale
-        return F.avg_pool2d(maps, 2)
-
-
-def test_a_second_call_behind_the_same_layer_has_its_number() -> None:
-    model = as_model(nn.Sequential(seeded(Twice)))
-    cap = hookviz.capture(model, random_input(2), "0.avg_pool2d() after conv")
-    assert list(cap) == ["0.avg_pool2d() after conv", "0.avg_pool2d() after conv#1"]
-    block: nn.Module = model.network.get_submodule("0")
-    first = F.avg_pool2d(block.conv(random_input(2)), 2)  # type: ignore[operator]
-    assert torch.equal(cap["0.avg_pool2d() after conv"].values, first[0])
-    again = F.avg_pool2d(first * 2, 2)
-    assert torch.equal(cap["0.avg_pool2d() after conv#1"].values, again[0])
-
-
-def test_an_unknown_function_leads_to_the_nearest() -> None:
-    with pytest.raises(hookviz.UnknownLayerError, match=r"relu\(\) after conv1"):
-        hookviz.capture(article(), IMAGE, "relu() after conv")
-
-
-def test_cells_of_a_function_see_what_they_are_made_of() -> None:
-    fields = receptive_fields(article(), (1, 28, 28))
-    sizes = [(5, 5), (6, 6), (14, 14), (16, 16)]
-    assert [fields[name].size for name in FUNCTIONS] == sizes
-
-
-def test_no_vectors_are_made_of_a_function_and_its_nearest_module_is_named() -> None:
-    says = r"is a function .* The nearest one is 'conv1'\."
-    with pytest.raises(hookviz.SettingError, match=says):
-        hookviz.extract_features(article(), [IMAGE], FUNCTIONS[0])

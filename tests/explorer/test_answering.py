@@ -11,12 +11,7 @@ from hookviz.explorer.answering import answer
 from hookviz.explorer.question import Question, QuestionError
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View, choices
-from tests.explorer.subjects import subject_of, whole
-
-
-@pytest.fixture(scope="module")
-def subject() -> Subject:
-    return subject_of(hookviz.load_model("shapesnet"))
+from tests.explorer.subjects import whole
 
 
 @pytest.mark.parametrize(

@@ -46,17 +46,6 @@ def maps_of(subject: Subject, layer: str) -> "np.ndarray[tuple[int, ...], np.dty
     return hookviz.capture(subject.model, subject.model_input)[layer].values.numpy()
 
 
-def test_the_values_are_the_captures_bit_for_bit(subject: Subject) -> None:
-    maps = maps_of(subject, "conv2")
-    for channel, values in enumerate(maps):
-        facts = ask(subject, "channel", VIEW, channel=channel).facts
-        assert facts["channel"] == channel
-        assert facts["title"] == f"Channel {channel}"
-        rows, columns = facts["rows"], facts["columns"]
-        assert (rows, columns) == values.shape
-        np.testing.assert_array_equal(floats(facts["values"], rows, columns), values)
-
-
 def test_a_step_after_the_layer_has_its_own_values() -> None:
     network = seeded(lambda: nn.Sequential(nn.Conv2d(3, 5, 3), nn.ReLU())).eval()
     subject = subject_of(as_model(network))
@@ -65,12 +54,15 @@ def test_a_step_after_the_layer_has_its_own_values() -> None:
     np.testing.assert_array_equal(floats(facts["values"], *expected.shape), expected)
 
 
-def test_the_numbers_are_numpys(subject: Subject) -> None:
+def test_the_values_are_the_captures_bit_for_bit_and_the_numbers_numpys(subject: Subject) -> None:
     maps = maps_of(subject, "conv2")
     for channel, values in enumerate(maps.astype(np.float64)):
-        rows = ask(subject, "channel", VIEW, channel=channel).facts["numbers"]
-        said = {name: value for name, value, _ in rows}
-        cells = {name: cell for name, _, cell in rows if cell}
+        facts = ask(subject, "channel", VIEW, channel=channel).facts
+        assert (facts["channel"], facts["title"]) == (channel, f"Channel {channel}")
+        assert (facts["rows"], facts["columns"]) == values.shape
+        np.testing.assert_array_equal(floats(facts["values"], *values.shape), maps[channel])
+        said = {name: value for name, value, _ in facts["numbers"]}
+        cells = {name: cell for name, _, cell in facts["numbers"] if cell}
         assert list(cells) == ["minimum", "maximum"]
         assert values[cells["minimum"]] == values.min()
         assert values[cells["maximum"]] == values.max()
@@ -81,6 +73,8 @@ def test_the_numbers_are_numpys(subject: Subject) -> None:
         assert said["zeros"] == f"{100 * (values == 0).mean():.0f} %"
         rank = 1 + int((maps.max((1, 2)) > values.max()).sum())
         assert said["rank by maximum"] == f"{rank} of 6"
+    with pytest.raises(NotThereError, match=r"conv2 has no channel .*: its channels are 0 to 5\."):
+        ask(subject, "channel", VIEW, channel=6)
 
 
 def test_the_histogram_is_numpys(subject: Subject) -> None:
@@ -97,16 +91,13 @@ def test_the_histogram_is_numpys(subject: Subject) -> None:
     assert read(facts["low"]) == pytest.approx(values.min(), rel=1e-2)
     assert read(facts["high"]) == pytest.approx(values.max(), rel=1e-2)
     assert f"{values.size} cells" in facts["says"]
-
-
-def test_a_bar_of_few_cells_is_seen() -> None:
     conv = nn.Conv2d(3, 1, 1)
     with torch.no_grad():
         conv.weight[:] = torch.tensor([1.0, 0, 0])[:, None, None]  # nearly all is one colour
-    network = nn.Sequential(conv).eval()
-    subject = subject_of(hookviz.wrap(network, hookviz.Preprocess(resize=256, crop=256)))
-    bars = ask(subject, "channel", channel=0).facts["histogram"]["bars"]
-    assert min(height for height, _ in bars if height) == 1.0
+    steps = hookviz.Preprocess(resize=256, crop=256)
+    few = subject_of(hookviz.wrap(nn.Sequential(conv).eval(), steps))
+    bars = ask(few, "channel", channel=0).facts["histogram"]["bars"]
+    assert min(height for height, _ in bars if height) == 1.0  # a bar of few cells is there
 
 
 def test_the_picture_and_the_bar_are_the_layers(subject: Subject) -> None:
@@ -134,19 +125,10 @@ def test_a_channel_of_one_value_is_constant() -> None:
     with speaking("zh_CN"):
         assert ask(subject, "channel", VIEW, channel=1).facts["deadHint"] != facts["deadHint"]
     assert ask(subject, "channel", VIEW, channel=0).facts["dead"] == ""
-
-
-def test_a_channel_without_a_finite_number_says_so() -> None:
     facts = ask(subject_of(changed(float("nan"))), "channel", VIEW, channel=1).facts
     assert facts["noFinite"] == "No cell of this map is a finite number."
-    assert facts["histogram"] is None
-    assert facts["numbers"] == []
+    assert (facts["histogram"], facts["numbers"]) == (None, [])
     assert np.isnan(floats(facts["values"], facts["rows"], facts["columns"])).all()
-
-
-def test_a_channel_that_is_not_there_is_refused(subject: Subject) -> None:
-    with pytest.raises(NotThereError, match=r"conv2 has no channel .*: its channels are 0 to 5\."):
-        ask(subject, "channel", VIEW, channel=6)
 
 
 class TestPair:
@@ -183,15 +165,19 @@ class TestPair:
         facts = ask(both, "channel", view, channel=3).facts
         assert facts["ticks"] == facts["pair"]["a"]["ticks"] != alone["ticks"]
 
-    def test_as_channel_can_be_asked_for_by_itself(self, both: Subject, of_a: Subject) -> None:
+    def test_a_can_be_asked_for_by_itself_also_of_another_shape(
+        self, model: Model, both: Subject, of_a: Subject
+    ) -> None:
         facts = ask(both, "channel", VIEW, channel=3, of="a").facts
         a = maps_of(of_a, "conv2")[3]
         np.testing.assert_array_equal(floats(facts["values"], *a.shape), a)
         assert facts["title"] == "Channel 3 of A"
         assert facts["caption"] == f"cat · {of_a.model_title}"
         assert "pair" not in facts
-
-    def test_of_two_shapes_each_is_shown_by_itself(self, model: Model, of_a: Subject) -> None:
+        with pytest.raises(SettingError, match="Choose from a, b"):
+            ask(both, "channel", VIEW, channel=0, of=["a"])
+        with pytest.raises(NotThereError, match="Nothing is pinned as A"):
+            ask(of_a, "channel", VIEW, channel=0, of="a")
         subject = subject_of(model, pinned=pinned(of_a, "conv1"))
         assert "pair" not in ask(subject, "channel", VIEW, channel=3).facts
         a = maps_of(of_a, "conv1")[3]
@@ -199,11 +185,3 @@ class TestPair:
         np.testing.assert_array_equal(floats(facts["values"], *a.shape), a)
         with pytest.raises(NotThereError, match="conv1 has no channel 4: its channels are 0 to 3"):
             ask(subject, "channel", VIEW, channel=4, of="a")
-
-    def test_where_nothing_is_pinned_there_is_no_a(self, subject: Subject) -> None:
-        with pytest.raises(NotThereError, match="Nothing is pinned as A"):
-            ask(subject, "channel", VIEW, channel=0, of="a")
-
-    def test_there_is_no_third(self, both: Subject) -> None:
-        with pytest.raises(SettingError, match="Choose from a, b"):
-            ask(both, "channel", VIEW, channel=0, of=["a"])

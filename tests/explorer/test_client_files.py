@@ -54,18 +54,9 @@ def test_comments_stay_in_the_files_and_what_stands_beside_them_does_not(tmp_pat
     assert "indented" not in text
     assert '(x) + "// no comment"' in text
     assert "http://x" in text
-
-
-def test_a_module_that_can_t_be_bundled_is_a_bug(tmp_path: Path) -> None:
     (tmp_path / "a.js").write_text("export let count = 0;\n")
     with pytest.raises(AssertionError, match=r"a\.js can't be bundled"):
         bundle(tmp_path / "a.js")
-
-
-def test_a_sheet_has_those_that_it_imports_in_their_place() -> None:
-    text = sheet(CLIENT / "alone.css")
-    assert "@import" not in text
-    assert text.index(".layer-row") < text.index(".seen-head")
 
 
 def test_the_client_knows_each_choice_by_its_word() -> None:
@@ -97,17 +88,14 @@ def test_words_are_those_that_the_folder_s_scripts_say() -> None:
     assert 0 < len(client["words"]) < len(everything["words"])
     assert client["words"]["Layers"] == everything["words"]["Layers"]
     assert client_words("en")["words"] == {}
-
-
-def test_a_palette_is_a_variable_with_its_ends_beside_it() -> None:
-    variables = colour_variables()
+    variables = colour_variables()  # a palette is one, with its ends beside it
     levels = variables["--hv-RdBu_r"].split()
-    assert variables["--hv-RdBu_r-below"] in levels
-    assert variables["--hv-RdBu_r-above"] in levels
+    assert {variables[f"--hv-RdBu_r-{end}"] for end in ("below", "above")} <= {*levels}
 
 
-def test_the_tree_has_a_sheet_of_its_own() -> None:
-    """Its rules are for all buttons of its root."""
+def test_a_sheet_has_those_that_it_imports_in_their_place_and_the_tree_one_of_its_own() -> None:
+    text = sheet(CLIENT / "alone.css")
+    assert text.index(".layer-row") < text.index(".seen-head")
     sheets = client_sheets()
     assert sorted(sheets) == ["alone", "tree"]
-    assert "@import" not in "".join(sheets.values())
+    assert "@import" not in text.join(sheets.values())

@@ -27,11 +27,6 @@ from tests.explorer.asking import ask
 from tests.explorer.subjects import pinned, subject_of
 
 
-@pytest.fixture(scope="module")
-def model() -> Model:
-    return hookviz.load_model("shapesnet")
-
-
 @pytest.fixture
 def subject(model: Model) -> Subject:
     return subject_of(model, colours=Colours("berlin", "inferno"))
@@ -137,16 +132,12 @@ def test_of_a_clip_the_frame_that_is_asked_for_is_drawn(
     np.testing.assert_array_equal(shown.own.levels, alone.levels)
     layers = answer(clip, view, Question("layers")).facts
     assert (layers["frames"], layers["frame"]) == (6, frame)
-
-
-def test_what_is_pinned_beside_a_clip_is_the_same_frame(clip: Subject) -> None:
     capture = hookviz.capture(clip.model, clip.model_input, "0")
     of_a = Pinned("l", "d", "i", "t", "0", lambda: capture["0"].values[:, 3], lambda: capture)
-    for asked, frame in ((None, 3), (1, 1), (4, 4)):
-        compared = drawn(replace(clip, pinned=of_a), View(layer="0", frame=asked)).compared
-        assert compared is not None
-        np.testing.assert_array_equal(compared.maps.a, capture["0"].values[:, frame].numpy())
-        np.testing.assert_array_equal(compared.maps.a, compared.maps.b)
+    compared = drawn(replace(clip, pinned=of_a), view).compared  # of the same frame
+    assert compared is not None
+    np.testing.assert_array_equal(compared.maps.a, seen[:, frame].numpy())
+    np.testing.assert_array_equal(compared.maps.a, compared.maps.b)
 
 
 def test_sums_of_a_clip_s_cells_say_that_there_are_none() -> None:
@@ -161,26 +152,18 @@ def test_sums_of_a_clip_s_cells_say_that_there_are_none() -> None:
     assert (still["frames"], still["frame"], still["shape"]) == (2, 1, [12, 2, 8, 8])
 
 
-OF = ("network", "conv1", "layer")
-
-
-def held(low: float, *others: float) -> Held:
-    lows = np.array([low, *others])
-    return Held(OF, Limits("layer", lows, lows + 3), True)
-
-
 def test_what_a_view_keeps_is_drawn_on_again_for_the_same_thing_alone() -> None:
+    of = ("network", "conv1", "layer")
+
+    def held(*lows: float) -> Held:
+        return Held(of, Limits("layer", np.array(lows), np.array(lows) + 3), True)
+
     kept = held_in_view(held(-1.5, -1.5))
-    assert kept is not None
-    again = held_again(kept, OF, "layer", 4)
+    again = held_again(kept, of, "layer", 4)
     assert again is not None
     assert again.limits is not None
     assert (again.limits.low.tolist(), again.limits.high.tolist()) == ([-1.5] * 4, [1.5] * 4)
     assert again.signed
     assert held_again(kept, ("network", "conv2", "layer"), "layer", 4) is None
-    assert held_again(None, OF, "layer", 4) is None
-
-
-def test_a_scale_for_each_channel_is_not_kept() -> None:
-    assert held_in_view(held(-1.5, -2.0)) is None
-    assert held_in_view(None) is None
+    assert held_again(None, of, "layer", 4) is None
+    assert held_in_view(held(-1.5, -2.0)) is held_in_view(None) is None  # one for each channel

@@ -25,23 +25,15 @@ from hookviz.explorer.encoding import (
 def test_float32_values_arrive_to_the_bit(values: list[float]) -> None:
     array = np.array(values, np.float32)
     assert base64.b64decode(float32_text(array)) == array.tobytes()
-
-
-def test_a_view_is_written_in_its_own_order() -> None:
-    array = np.arange(6, dtype=np.float64).reshape(2, 3).T
-    read = np.frombuffer(base64.b64decode(float32_text(array)), "<f4")
-    assert read.tolist() == [0, 3, 1, 4, 2, 5]
-
-
-def test_what_is_not_finite_is_null() -> None:
-    rows = rows_of_numbers(np.array([[np.nan, np.inf, 123456.0], [-1e-9, 0.0, 2 / 3]]))
-    assert json.loads(json.dumps(rows, allow_nan=False)) == [
-        [None, None, 123460.0],
-        [-1e-9, 0.0, 0.66667],
-    ]
+    turned = np.arange(6, dtype=np.float64).reshape(2, 3).T
+    assert base64.b64decode(float32_text(turned)) == np.array([0, 3, 1, 4, 2, 5], "<f4").tobytes()
 
 
 def test_the_largest_leaves_out_what_is_not_finite() -> None:
+    rows = rows_of_numbers(np.array([[np.nan, np.inf, 123456.0], [-1e-9, 0.0, 2 / 3]]))
+    assert json.loads(json.dumps(rows, allow_nan=False)) == [
+        *([None, None, 123460.0], [-1e-9, 0.0, 0.66667]),
+    ]
     values = np.array([1.0, -7.0, np.nan, np.inf])
     assert largest(values) == 7
     assert largest(np.array([np.nan])) == robust_largest(np.array([np.nan])) == 0
@@ -65,20 +57,11 @@ def test_values_and_picture_are_of_that_channel() -> None:
     assert picture.shape == (4, 5, 3)
     assert picture[2, 3].tolist() == [255, 0, 255]  # NaN is magenta
     assert "channel 1" in facts["says"]
-
-
-def test_the_bars_ends_are_the_channels_own() -> None:
-    maps = np.stack([np.full((2, 2), 9.0), np.array([[-1.0, 2.0], [0.0, 1.0]])]).astype(np.float32)
-    facts = channel_map(make_grid(maps, scale="channel"), 1, maps[1])
-    ends = dict(facts["ticks"])
-    assert float(ends[0.0].replace("−", "-")) == pytest.approx(-1)
-    assert float(ends[1.0].replace("−", "-")) == pytest.approx(2)
+    ends = [float(dict(facts["ticks"])[at].replace("−", "-")) for at in (0.0, 1.0)]
+    assert ends == pytest.approx([np.nanmin(maps[1]), np.nanmax(maps[1])], rel=1e-2)
     assert decoded(facts["bar"]).width > 1
-
-
-def test_of_a_large_map_only_the_colours_are_sent() -> None:
     side = int(MOST_VALUES**0.5) + 1
-    maps = np.zeros((1, side, side), np.float32)
-    assert channel_map(make_grid(maps), 0, maps[0])["values"] is None
-    small = maps[:, : side - 1, : side - 1]
+    large = np.zeros((1, side, side), np.float32)
+    assert channel_map(make_grid(large), 0, large[0])["values"] is None
+    small = large[:, : side - 1, : side - 1]
     assert channel_map(make_grid(small), 0, small[0])["values"] is not None

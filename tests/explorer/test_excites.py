@@ -4,7 +4,6 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import hookviz
@@ -32,18 +31,13 @@ VIEW = View(layer=LAYER)
 
 
 @pytest.fixture(scope="module")
-def model() -> Model:
-    return hookviz.load_model("shapesnet")
-
-
-@pytest.fixture(scope="module")
 def atlas(model: Model) -> Atlas:
     known = atlas_of(model)
     assert known is not None
     return known
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def subject(model: Model, atlas: Atlas) -> Subject:
     return subject_of(model, atlas=atlas)
 
@@ -63,6 +57,12 @@ def test_the_patches_are_the_atlass_strongest_first(subject: Subject, atlas: Atl
         assert best.patch is not None
         difference = decoded(patch["picture"]).astype(float) - best.patch
         assert abs(difference).mean() < 8  # of 255: a JPEG's
+    kept = cache()
+    first = patches_of(kept, atlas, LAYER, CHANNEL)
+    assert patches_of(kept, atlas, LAYER, CHANNEL) is first
+    assert all(each.of.patch is None for each in first)
+    with speaking("zh_CN"):  # pictures are kept and words are not
+        assert first[0].title != titles[0]
 
 
 def test_a_patch_leads_to_its_cell_and_its_image(subject: Subject, atlas: Atlas) -> None:
@@ -88,7 +88,12 @@ def test_a_step_that_the_atlas_lacks_is_not_known(subject: Subject) -> None:
     view = View(layers="maps", layer="stem.first.norm")
     assert view.layer in {layer.name for layer in subject.trace.maps}
     assert ask(subject, "excites", view, channel=0).facts == nothing
-    assert ask(replace(subject, atlas=None), "excites", VIEW, channel=0).facts == nothing
+    without = replace(subject, atlas=None)
+    assert ask(without, "excites", VIEW, channel=0).facts == nothing
+    assert atlas_of_step(subject, LAYER) is subject.atlas
+    assert atlas_of_step(subject, "head") is atlas_of_step(without, LAYER) is None
+    with pytest.raises(NotThereError, match=f"{LAYER} has no channel"):
+        ask(subject, "excites", VIEW, channel=10_000)
 
 
 def test_an_atlas_whose_patches_are_gone_says_so(
@@ -105,113 +110,71 @@ def test_an_atlas_whose_patches_are_gone_says_so(
     assert facts["error"]
 
 
-def test_pictures_are_kept_and_words_are_not(atlas: Atlas, subject: Subject) -> None:
-    kept = cache()
-    first = patches_of(kept, atlas, LAYER, CHANNEL)
-    assert patches_of(kept, atlas, LAYER, CHANNEL) is first
-    assert all(each.of.patch is None for each in first)
-    said = first[0].title
-    with speaking("zh_CN"):
-        assert first[0].title != said
-
-
-def test_a_channel_that_is_not_there_is_refused(subject: Subject) -> None:
-    with pytest.raises(NotThereError, match=f"{LAYER} has no channel"):
-        ask(subject, "excites", VIEW, channel=10_000)
-
-
 PATCH_LAYER = "stage3.second.conv"
 
 
-@pytest.fixture(scope="module")
-def atlas_subject(atlas: Atlas) -> Subject:
-    return subject_of(hookviz.load_model("shapesnet"), atlas=atlas)
+def tiles(subject: Subject, answers: str, view: View | None = None) -> PatchTiles:
+    shown = drawn(subject, view or View(layer=PATCH_LAYER))
+    assert subject.atlas is not None
+    return patch_tiles(subject, subject.atlas, shown.own, shown.maps.numpy(), answers)
 
 
-def tiles(atlas_subject: Subject, answers: str, view: View | None = None) -> PatchTiles:
-    shown = drawn(atlas_subject, view or View(layer=PATCH_LAYER))
-    assert atlas_subject.atlas is not None
-    return patch_tiles(atlas_subject, atlas_subject.atlas, shown.own, shown.maps.numpy(), answers)
-
-
-def test_every_channel_has_its_own_in_the_grids_order(atlas_subject: Subject) -> None:
-    shown = drawn(atlas_subject, View(layer=PATCH_LAYER, sort="max"))
+def test_every_channel_has_its_own_in_the_grids_order(subject: Subject) -> None:
+    view = View(layer=PATCH_LAYER, sort="max")
+    shown = drawn(subject, view)
     for answers in ("every channel", "<no class>"):
-        found = tiles(atlas_subject, answers, View(layer=PATCH_LAYER, sort="max"))
+        found = tiles(subject, answers, view)
         assert found.grid is shown.own
         assert (found.note, found.sheet.geometry.count) == ("", 128)
-    assert (
-        found.sheet
-        is tiles(atlas_subject, "every channel", View(layer=PATCH_LAYER, sort="max")).sheet
-    )
-    assert found.sheet is not tiles(atlas_subject, "every channel").sheet
+    assert found.sheet is tiles(subject, "every channel", view).sheet
+    assert found.sheet is not tiles(subject, "every channel").sheet
 
 
-def test_of_a_class_those_are_left_that_answer_to_it(atlas_subject: Subject, atlas: Atlas) -> None:
-    for name in [*atlas.classes][:4]:
-        found = tiles(atlas_subject, name)
-        of_class = {image.name for image in atlas.images if image.category == name}
-        expected = {
+def test_of_a_class_or_an_image_those_are_left_that_answer_to_it(
+    subject: Subject, atlas: Atlas
+) -> None:
+    def answering(names: set[str]) -> list[int]:
+        return [
             channel
             for channel in range(128)
-            if any(
-                top.image.name in of_class for top in atlas.top_activations(PATCH_LAYER, channel)
-            )
-        }
+            if any(e.image.name in names for e in atlas.top_activations(PATCH_LAYER, channel))
+        ]
+
+    for name in [*atlas.classes][:4]:
+        found = tiles(subject, name)
+        expected = answering({image.name for image in atlas.images if image.category == name})
         if expected:
-            assert set(found.grid.order.tolist()) == expected
+            assert sorted(found.grid.order) == expected
             assert found.sheet.geometry.count == len(expected)
             assert found.note == ""
         else:
             assert len(found.grid.order) == 128
             assert name in found.note
+    top = atlas.top_activations(PATCH_LAYER, 5)[0].image
+    other = replace(subject, image=replace(subject.image, digest=top.digest))
+    alike = {image.name for image in atlas.images if image.digest == top.digest}
+    assert sorted(tiles(other, "those for this image").grid.order) == answering(alike)
 
 
-def test_an_atlas_without_this_image_does_not_offer_it(
-    atlas_subject: Subject, atlas: Atlas
-) -> None:
-    known = any(each.digest == atlas_subject.image.digest for each in atlas.images)
-    assert ("those for this image" in dict(answer_choices(atlas_subject, atlas))) == known
-    other = replace(atlas_subject, image=replace(atlas_subject.image, digest="another"))
+def test_an_atlas_without_this_image_does_not_offer_it(subject: Subject, atlas: Atlas) -> None:
+    known = any(each.digest == subject.image.digest for each in atlas.images)
+    assert ("those for this image" in dict(answer_choices(subject, atlas))) == known
+    other = replace(subject, image=replace(subject.image, digest="another"))
     assert "those for this image" not in dict(answer_choices(other, atlas))
     assert "this image" in tiles(other, "those for this image").note
 
 
-def test_of_an_image_in_it_those_are_left_that_have_it(
-    atlas_subject: Subject, atlas: Atlas
-) -> None:
-    top = atlas.top_activations(PATCH_LAYER, 5)[0]
-    other = replace(atlas_subject, image=replace(atlas_subject.image, digest=top.image.digest))
-    order = tiles(other, "those for this image").grid.order
-    expected = [
-        channel
-        for channel in range(128)
-        if any(
-            e.image.digest == top.image.digest for e in atlas.top_activations(PATCH_LAYER, channel)
-        )
-    ]
-    np.testing.assert_array_equal(np.sort(order), expected)
-
-
-def test_a_class_that_none_answers_to_is_said(atlas_subject: Subject) -> None:
+def test_a_class_that_none_answers_to_is_said(subject: Subject, atlas: Atlas) -> None:
     class Nobody(Atlas):
         def channels_of_class(self, name: str, count: int = 20) -> tuple[()]:
             return ()
 
-    atlas = atlas_subject.atlas
-    assert atlas is not None
     nobody = Nobody(**{name: getattr(atlas, name) for name in Atlas.__dataclass_fields__})
     view = View(layer=PATCH_LAYER, patches=True, answers="circle")
-    facts = asked(replace(atlas_subject, atlas=nobody), "tiles", view)
+    facts = asked(replace(subject, atlas=nobody), "tiles", view)
     assert len(facts["order"]) == 128
     assert facts["notes"] == [
         "No channel of this layer has 'circle' among its strongest: these are all."
     ]
     with speaking("zh_CN"):
-        assert "圆形" in asked(replace(atlas_subject, atlas=nobody), "tiles", view)["notes"][0]
-
-
-def test_a_step_that_the_atlas_lacks_has_maps(atlas_subject: Subject) -> None:
-    assert atlas_of_step(atlas_subject, PATCH_LAYER) is atlas_subject.atlas
-    assert atlas_of_step(atlas_subject, "head") is None
-    assert atlas_of_step(replace(atlas_subject, atlas=None), PATCH_LAYER) is None
+        assert "圆形" in asked(replace(subject, atlas=nobody), "tiles", view)["notes"][0]

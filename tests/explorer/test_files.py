@@ -23,15 +23,12 @@ def subject() -> Subject:
     return subject_of(as_model(seeded(Tiny).eval()))
 
 
-def test_the_numbers_are_the_captures_bit_for_bit(subject: Subject) -> None:
+def test_the_numbers_the_picture_and_the_page_open(subject: Subject) -> None:
     answer = ask(subject, "file", VIEW, kind="channel-csv", channel=3)
     assert answer.facts == {"name": "Tiny-conv2-channel-3.csv", "mime": "text/csv"}
     read = np.loadtxt(io.BytesIO(answer.data), delimiter=",", dtype="float32")
     values = hookviz.capture(subject.model, subject.model_input)["conv2"].values[3]
     np.testing.assert_array_equal(read, values.numpy())
-
-
-def test_the_picture_and_the_page_open(subject: Subject) -> None:
     answer = ask(subject, "file", VIEW, kind="channel-png", channel=3)
     assert answer.facts == {"name": "Tiny-conv2-channel-3.png", "mime": "image/png"}
     with Image.open(io.BytesIO(answer.data)) as picture:
@@ -71,9 +68,6 @@ def test_beside_a_it_is_in_the_colours_of_both(subject: Subject) -> None:
     assert ask(both, "file", VIEW, kind="channel-png", channel=3).data != alone.data
     csv = ask(both, "file", VIEW, kind="channel-csv", channel=3)
     assert csv == ask(subject, "file", VIEW, kind="channel-csv", channel=3)
-
-
-def test_what_is_not_there_is_refused(subject: Subject) -> None:
     for kind in ("channel-svg", ["channel-png"]):
         with pytest.raises(SettingError, match="Choose from channel-png, channel-pdf, channel-csv"):
             ask(subject, "file", VIEW, kind=kind, channel=3)

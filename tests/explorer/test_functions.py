@@ -19,15 +19,12 @@ def subject() -> Subject:
     return subject_of(hookviz.wrap(seeded(Article), example=(torch.zeros(1, 1, 28, 28),)))
 
 
-def test_the_switch_leads_to_a_function_as_to_a_module(subject: Subject) -> None:
+def test_the_tree_and_the_switch_have_functions_among_the_layers(subject: Subject) -> None:
     layers = asked(subject, "layers")
     assert [each["value"] for each in layers["steps"]["options"]] == ["Conv2d", "ReLU", "MaxPool2d"]
     looked = resolve(subject, View(after="ReLU"))
     conv = subject.model.network.get_submodule("conv1")
     assert torch.equal(maps(subject, looked), F.relu(conv(subject.model_input.tensor))[0])
-
-
-def test_the_tree_has_functions_among_the_layers(subject: Subject) -> None:
     view = View(layer="max_pool2d() after conv1")
     tree = asked(subject, "tree", view)
     assert [part["short"] for part in tree["parts"]][:3] == [

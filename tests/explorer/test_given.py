@@ -35,6 +35,11 @@ def test_an_image_is_shown_with_the_crop_that_the_network_saw(shapesnet: Model) 
     assert subject.image_title == path.name
     larger = subject_given(shapesnet, path, size=160)
     assert larger.model_input.tensor.shape[-1] == 160
+    seen = hookviz.capture(shapesnet, path).model_input  # what the network saw is an image too
+    subject = subject_given(shapesnet, seen)
+    assert seen.picture is not None
+    assert np.array_equal(subject.image.pixels, seen.picture)
+    assert subject.model_input.digest == seen.digest
 
 
 def test_a_tensor_is_its_own_image_stretched_to_its_range(tiny: Model, noise: Tensor) -> None:
@@ -49,14 +54,8 @@ def test_a_tensor_is_its_own_image_stretched_to_its_range(tiny: Model, noise: Te
     assert (shown.min(), shown.max()) == (0, 255)
     facts = ask(subject, "head").facts
     assert facts["image"] == f"input of 3×{height}×{width}"
-
-
-def test_what_the_network_saw_of_an_image_is_its_image_too(shapesnet: Model) -> None:
-    seen = hookviz.capture(shapesnet, samples()[0].path).model_input
-    subject = subject_given(shapesnet, seen)
-    assert seen.picture is not None
-    assert np.array_equal(subject.image.pixels, seen.picture)
-    assert subject.model_input.digest == seen.digest
+    for value in (0.0, float("nan"), float("inf")):
+        assert not subject_given(tiny, torch.full_like(noise, value)).image.pixels.any()
 
 
 @pytest.mark.parametrize(
@@ -76,11 +75,6 @@ def test_any_input_is_answered_about(layer: nn.Module, shape: tuple[int, ...]) -
     assert ask(subject, "channel", channel=1).facts
 
 
-def test_a_constant_and_numbers_that_are_none_are_a_picture(tiny: Model, noise: Tensor) -> None:
-    for value in (0.0, float("nan"), float("inf")):
-        assert not subject_given(tiny, torch.full_like(noise, value)).image.pixels.any()
-
-
 def test_a_capture_leads_to_its_model(noise: Tensor) -> None:
     model = as_model(seeded(Tiny))
     cap = hookviz.capture(model, noise)
@@ -89,14 +83,11 @@ def test_a_capture_leads_to_its_model(noise: Tensor) -> None:
     gc.collect()
     with pytest.raises(HookVizError, match="of Tiny is gone"):
         model_of(cap)
-
-
-def test_of_the_catalog_it_is_had_again() -> None:
     cap = hookviz.capture(hookviz.load_model("shapesnet"), Image.new("RGB", (140, 130)))
     gc.collect()
     assert cap.made_by is not None
     assert cap.made_by() is None
-    assert model_of(cap).digest == cap.digest
+    assert model_of(cap).digest == cap.digest  # of the catalog it is had again
 
 
 def test_all_that_is_kept_is_bounded_together() -> None:

@@ -12,11 +12,6 @@ from tests.explorer.subjects import asked, subject_of
 from tests.networks import Tiny, as_model, seeded
 
 
-@pytest.fixture(scope="module")
-def subject() -> Subject:
-    return subject_of(hookviz.load_model("shapesnet"), "star")
-
-
 def test_classes_are_the_capture_s_with_their_shares(subject: Subject) -> None:
     facts, picture = answer(subject, View(), Question("head"))
     cap = hookviz.capture(subject.model, subject.image)
@@ -38,13 +33,10 @@ def test_random_weights_and_a_network_without_classes_are_said() -> None:
     open_ = asked(subject_of(hookviz.wrap(seeded(Tiny)), "star"), "head", View())
     assert "Nobody said" in open_["note"]
     assert all("%" not in each["says"] and each["share"] == 0 for each in open_["classes"])
+    trained = as_model(nn.Sequential(nn.Conv2d(3, 4, 3), nn.Dropout(), nn.Flatten(2)).train())
+    note = asked(subject_of(trained, "star"), "head", View())["note"]
+    assert "no class scores. It is in training mode" in note
     vector = hookviz.wrap(seeded(Tiny), output="embedding")
     facts = asked(subject_of(vector, "star"), "head", View())
     assert facts["classes"] == []
     assert "an embedding of 5 numbers" in facts["note"]
-
-
-def test_a_network_that_was_given_in_training_mode_is_said() -> None:
-    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Dropout(), nn.Flatten(2)).train()
-    note = asked(subject_of(as_model(network), "star"), "head", View())["note"]
-    assert "no class scores. It is in training mode" in note

@@ -1,6 +1,5 @@
 """A channel's kernel: its strongest inputs against NumPy's norms, its walk cell by cell."""
 
-import base64
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from tests.networks import as_model, seeded
 
 
 class Many(nn.Module):
-    """A plain convolution, one of eight inputs, a grouped one, and a sum of two maps before one."""
+    """Convolutions of 70 inputs and of eight, grouped ones, a pooled map, a sum before the last."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,23 +31,44 @@ class Many(nn.Module):
         self.second = nn.Conv2d(8, 8, 3, padding=1)
         self.grouped = nn.Conv2d(8, 8, 3, padding=1, groups=4)
         self.depthwise = nn.Conv2d(8, 8, 3, padding=1, groups=8)
-        self.added = nn.Conv2d(8, 2, 1)
-        self.up = nn.ConvTranspose2d(2, 2, 2)
+        self.pool = nn.MaxPool2d(2)
+        self.added = nn.Conv2d(8, 70, 1)
+        self.wide = nn.Conv2d(70, 6, 3, padding=1)
+        self.up = nn.ConvTranspose2d(6, 2, 2)
 
     def forward(self, images: Tensor) -> Tensor:
         first = self.first(images)
-        maps = self.depthwise(self.grouped(self.second(first)))
-        scores: Tensor = self.up(self.added(maps + first)).mean((2, 3))
+        maps = self.pool(self.depthwise(self.grouped(self.second(first))))
+        scores: Tensor = self.up(self.wide(self.added(maps + first[..., ::2, ::2]))).mean((2, 3))
         return scores
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def network() -> Many:
     return seeded(Many).eval()
 
 
-def test_the_strongest_by_weight_are_numpys(network: Many) -> None:
-    facts = ask(subject_of(as_model(network)), "kernel", View(layer="second"), channel=5).facts
+@pytest.fixture(scope="module")
+def subject(network: Many) -> Subject:
+    return subject_of(as_model(network))
+
+
+def by_contribution(subject: Subject, layer: str, channel: int) -> list[tuple[float, int]]:
+    """What each input adds to a channel's map in the mean, and its number, the most first."""
+    capture = hookviz.capture(subject.model, subject.model_input, inputs=True)
+    given = capture.inputs(layer)[0].values
+    weight: Any = subject.model.network.get_submodule(layer).weight
+    with torch.no_grad():
+        added = [
+            float(F.conv2d(given[None, [k]], weight[[channel]][:, [k]], padding=1).abs().mean())
+            for k in range(len(given))
+        ]
+    return sorted(zip(added, range(len(added)), strict=True), key=lambda each: -each[0])
+
+
+def test_the_strongest_by_weight_and_by_contribution_are_numpys_and_torchs(network: Many) -> None:
+    subject, view = subject_of(as_model(network)), View(layer="second")
+    facts = ask(subject, "kernel", view, channel=5).facts
     norms = np.linalg.norm(network.second.weight.detach().numpy()[5].reshape(8, 9), axis=1)
     order = np.argsort(-norms)[:6].tolist()
     rows = facts["byWeight"]["rows"]
@@ -60,28 +80,21 @@ def test_the_strongest_by_weight_are_numpys(network: Many) -> None:
     said = words(facts["says"])
     assert said.startswith("8 × 3 × 3 weights, one 3×3 slice for each of the 8 input channels.")
     assert said.endswith(f"Norm (root of the sum of squares): {norm}.")
-
-
-def test_the_strongest_by_contribution_are_a_convolution_of_one_input_each(network: Many) -> None:
-    subject = subject_of(as_model(network))
-    facts = ask(subject, "kernel", View(layer="second"), channel=2).facts
-    capture = hookviz.capture(subject.model, subject.model_input, inputs=True)
-    given = capture.inputs("second")[0].values
-    with torch.no_grad():
-        added = [
-            F.conv2d(given[None, [index]], network.second.weight[2:3, [index]], padding=1)
-            .abs()
-            .mean()
-            .item()
-            for index in range(8)
-        ]
+    added = by_contribution(subject, "second", 5)[:6]
     rows = facts["byContribution"]["rows"]
-    order = np.argsort(-np.array(added))[:6].tolist()
-    assert [row["input"] for row in rows] == order
-    assert [row["value"] for row in rows] == [number(added[index]) for index in order]
+    assert [row["input"] for row in rows] == [index for _, index in added]
+    assert [row["value"] for row in rows] == [number(value) for value, _ in added]
+    most = number(float(network.second.weight[5].detach().abs().max()))
+    assert facts["ends"].endswith(f"from blue −{most} to red {most}")
+    assert decoded(facts["slices"]).shape[1] >= 24
+    assert facts["slicesAlt"].startswith("The kernel's slices, one for each input channel. ")
+    with pytest.raises(NotThereError, match=r"second has no channel .*: its channels are 0 to 7\."):
+        ask(subject, "kernel", view, channel=8)
+    with pytest.raises(SettingError, match="is a ConvTranspose2d"):
+        ask(subject, "kernel", View(layer="up"), channel=0)
 
 
-def test_it_says_where_the_inputs_lead(network: Many) -> None:
+def test_it_says_where_the_inputs_lead_and_those_of_an_image_are_in_colour(network: Many) -> None:
     subject = subject_of(as_model(network))
     facts = {
         layer: ask(subject, "kernel", View(layer=layer), channel=1).facts
@@ -92,6 +105,13 @@ def test_it_says_where_the_inputs_lead(network: Many) -> None:
     assert facts["second"]["note"] == ""
     assert facts["added"]["note"].startswith("Several maps were added or joined")
     assert facts["added"]["byWeight"]["rows"][0]["hint"] == ""
+    colour = facts["first"]["colour"]
+    picture = decoded(colour["picture"])
+    assert picture.shape == (318, 318, 3)  # 106 pixels for each of 3 weights
+    small = kernel_picture(network.first.weight.detach().numpy()[1])
+    np.testing.assert_array_equal(picture[53::106, 53::106], small)
+    assert colour["alt"] == "The kernel of channel 1 in colour."
+    assert facts["second"]["colour"] is None
 
 
 @pytest.mark.parametrize(
@@ -108,37 +128,6 @@ def test_a_grouped_layer_has_its_groups_inputs(
     assert {row["input"] for row in facts["byWeight"]["rows"]} == inputs
     assert {row["input"] for row in facts["byContribution"]["rows"]} == inputs
     assert says in words(facts["says"])
-
-
-def test_the_first_layers_kernel_is_in_colour(network: Many) -> None:
-    subject = subject_of(as_model(network))
-    colour = ask(subject, "kernel", View(layer="first"), channel=4).facts["colour"]
-    picture = decoded(colour["picture"])
-    assert picture.shape == (318, 318, 3)  # 106 pixels for each of 3 weights
-    small = kernel_picture(network.first.weight.detach().numpy()[4])
-    np.testing.assert_array_equal(picture[53::106, 53::106], small)
-    assert colour["alt"] == "The kernel of channel 4 in colour."
-    assert ask(subject, "kernel", View(layer="second"), channel=4).facts["colour"] is None
-
-
-def test_the_slices_are_on_one_scale(network: Many) -> None:
-    facts = ask(subject_of(as_model(network)), "kernel", View(layer="second"), channel=0).facts
-    most = number(float(network.second.weight[0].detach().abs().max()))
-    assert facts["ends"].endswith(f"from blue −{most} to red {most}")
-    assert decoded(facts["slices"]).shape[1] >= 24
-    assert facts["slicesAlt"].startswith("The kernel's slices, one for each input channel. ")
-
-
-def test_what_is_not_there_is_refused_in_words(network: Many) -> None:
-    subject = subject_of(as_model(network))
-    with pytest.raises(NotThereError, match=r"second has no channel .*: its channels are 0 to 7\."):
-        ask(subject, "kernel", View(layer="second"), channel=8)
-    with pytest.raises(SettingError, match="is a ConvTranspose2d"):
-        ask(subject, "kernel", View(layer="up"), channel=0)
-
-
-def floats_of(text: str, shape: list[int]) -> torch.Tensor:
-    return torch.from_numpy(np.frombuffer(base64.b64decode(text), "<f4").reshape(shape).copy())
 
 
 class Grey(nn.Module):
@@ -167,128 +156,76 @@ def test_walking_over_what_is_sent_gives_the_map(
     stride: int, padding: int, dilation: int, side: int
 ) -> None:
     facts = walked(stride, padding, dilation, side, (2, 3))
-    layer_input = floats_of(facts["input"], facts["inputSize"])
-    kernel = torch.tensor(facts["kernel"])
     came = F.conv2d(
-        layer_input[None, None],
-        kernel[None, None],
+        torch.tensor(floats(facts["input"], 1, 1, *facts["inputSize"])),
+        torch.tensor(facts["kernel"])[None, None],
         torch.tensor([facts["bias"]]),
         stride=facts["stride"],
         dilation=facts["dilation"],
     )[0, 0]
-    assert list(came.shape) == facts["size"]
-    torch.testing.assert_close(
-        came, floats_of(facts["output"], facts["size"]), rtol=1e-5, atol=1e-5
-    )
+    sent = torch.tensor(floats(facts["output"], *facts["size"]))
+    torch.testing.assert_close(came, sent, rtol=1e-5, atol=1e-5)
     assert facts["others"] == 0
-
-
-def test_of_a_large_map_the_cells_around_the_chosen_one_are_sent() -> None:
-    facts = walked(1, 1, 1, 400, (390, 200))
-    (top, left), (rows, columns) = facts["first"], facts["size"]
+    large = walked(1, 1, 1, 400, (390, 200))  # the cells around the chosen one are sent
+    (top, left), (rows, columns) = large["first"], large["size"]
     assert top <= 390 < top + rows
     assert left <= 200 < left + columns
-    assert max(facts["inputSize"]) <= 256
+    assert max(large["inputSize"]) <= 256
     assert top + rows == 400  # at the edge the window ends with the map
-
-
-def test_where_the_input_without_its_padding_lies() -> None:
-    facts = walked(1, 1, 1, 12, (0, 0))
-    top, left, height, width = facts["inside"]
-    padded = floats_of(facts["input"], facts["inputSize"])
-    assert (top, left, height, width) == (1, 1, 12, 12)
-    assert not padded[0].any()
-    assert padded[1:-1, 1:-1].all()
+    padded = walked(1, 1, 1, 12, (0, 0))
+    values = floats(padded["input"], *padded["inputSize"])
+    assert [*padded["inside"]] == [1, 1, 12, 12]
+    assert not values[0].any()
+    assert values[1:-1, 1:-1].all()
 
 
 CELL: dict[str, Any] = {"channel": 5, "row": 3, "column": 4}
 
 
-class Wide(nn.Module):
-    """A layer of 70 inputs, one of two groups, and pooling after it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.spread = nn.Conv2d(3, 70, 1)
-        self.conv = nn.Conv2d(70, 6, 3, padding=1)
-        self.grouped = nn.Conv2d(6, 6, 3, padding=1, groups=2)
-        self.pool = nn.MaxPool2d(2)
-
-    def forward(self, images: Tensor) -> Tensor:
-        scores: Tensor = self.pool(self.grouped(self.conv(self.spread(images)))).mean((2, 3))
-        return scores
-
-
-@pytest.fixture(scope="module")
-def wide() -> Wide:
-    return seeded(Wide).eval()
-
-
-@pytest.fixture(scope="module")
-def subject(wide: Wide) -> Subject:
-    return subject_of(as_model(wide))
-
-
-def by_contribution(wide: Wide, subject: Subject, channel: int) -> list[int]:
-    """The inputs of a channel, that which adds most to its map first."""
-    capture = hookviz.capture(subject.model, subject.model_input, inputs=True)
-    given, weight = capture.inputs("conv")[0].values, wide.conv.weight
-    with torch.no_grad():
-        added = [
-            float(F.conv2d(given[None, [k]], weight[[channel]][:, [k]], padding=1).abs().mean())
-            for k in range(len(given))
-        ]
-    order: list[int] = np.argsort(-np.array(added), kind="stable").tolist()
-    return order
-
-
-def test_it_begins_with_the_input_that_adds_most(wide: Wide, subject: Subject) -> None:
-    facts = ask(subject, "walk", View(layer="conv"), **CELL).facts
-    order = by_contribution(wide, subject, 5)
+def test_it_begins_with_the_input_that_adds_most(subject: Subject) -> None:
+    facts = ask(subject, "walk", View(layer="wide"), **CELL).facts
+    order = [index for _, index in by_contribution(subject, "wide", 5)]
     assert facts["chosen"] == order[0]
     assert [each["value"] for each in facts["inputs"]] == order[:64]
     assert facts["inputs"][0]["says"] == f"input {order[0]}, which adds most"
     assert facts["inputs"][1]["says"] == f"input {order[1]}"
     assert facts["colours"] == subject.colours.diverging
     assert facts["cell"] == [3, 4]
+    pooled = View(layer="depthwise", after="MaxPool2d")
+    assert ask(subject, "walk", pooled, **CELL).facts["cell"] == [7, 9]
 
 
 @pytest.mark.parametrize("which", [1, 69])
-def test_any_input_can_be_walked_over(wide: Wide, subject: Subject, which: int) -> None:
-    chosen = by_contribution(wide, subject, 5)[which]
-    facts = ask(subject, "walk", View(layer="conv"), input=chosen, **CELL).facts
+def test_any_input_can_be_walked_over(network: Many, subject: Subject, which: int) -> None:
+    chosen = by_contribution(subject, "wide", 5)[which][1]
+    facts = ask(subject, "walk", View(layer="wide"), input=chosen, **CELL).facts
     assert facts["chosen"] == chosen
     assert chosen in [each["value"] for each in facts["inputs"]]
     np.testing.assert_allclose(
-        facts["kernel"], wide.conv.weight[5, chosen].detach().numpy(), rtol=1e-6
+        facts["kernel"], network.wide.weight[5, chosen].detach().numpy(), rtol=1e-6
     )
     capture = hookviz.capture(subject.model, subject.model_input, inputs=True)
-    padded = F.pad(capture.inputs("conv")[0].values[chosen], (1, 1, 1, 1)).numpy()
-    np.testing.assert_array_equal(floats(facts["input"], 18, 18), padded)
-    output = capture["conv"].values[5].numpy()
-    np.testing.assert_array_equal(floats(facts["output"], 16, 16), output)
+    padded = F.pad(capture.inputs("wide")[0].values[chosen], (1, 1, 1, 1)).numpy()
+    np.testing.assert_array_equal(floats(facts["input"], 10, 10), padded)
+    output = capture["wide"].values[5].numpy()
+    np.testing.assert_array_equal(floats(facts["output"], 8, 8), output)
 
 
 def test_a_grouped_layers_inputs_are_its_groups(subject: Subject) -> None:
     view = View(layer="grouped")
     facts = ask(subject, "walk", view, **CELL).facts
-    assert {each["value"] for each in facts["inputs"]} == {3, 4, 5}
-    assert ask(subject, "walk", view, input=3, **CELL).facts["chosen"] == 3
-    with pytest.raises(NotThereError, match="5 of grouped has no input 2: its inputs are 3 to 5"):
+    assert {each["value"] for each in facts["inputs"]} == {4, 5}
+    assert ask(subject, "walk", view, input=5, **CELL).facts["chosen"] == 5
+    with pytest.raises(NotThereError, match="5 of grouped has no input 2: its inputs are 4 to 5"):
         ask(subject, "walk", view, input=2, **CELL)
-
-
-def test_it_begins_at_the_place_of_a_pooled_maps_cell(subject: Subject) -> None:
-    pooled = View(layer="grouped", after="MaxPool2d")
-    assert ask(subject, "walk", pooled, **CELL).facts["cell"] == [7, 9]
 
 
 def test_a_walk_that_is_not_there_is_refused_in_words(subject: Subject) -> None:
     with pytest.raises(NotThereError, match=r"has no input .*: its inputs are 0 to 69\."):
-        ask(subject, "walk", View(layer="conv"), input=70, **CELL)
+        ask(subject, "walk", View(layer="wide"), input=70, **CELL)
     for axis in CELL:
-        with pytest.raises(NotThereError, match=f"conv has no {axis}"):
-            ask(subject, "walk", View(layer="conv"), **{**CELL, axis: 16})
+        with pytest.raises(NotThereError, match=f"wide has no {axis}"):
+            ask(subject, "walk", View(layer="wide"), **{**CELL, axis: 16})
     view = View(layers="maps", layer="pool")
     with pytest.raises(SettingError, match="is a MaxPool2d"):
         ask(subject, "walk", view, channel=0, row=0, column=0)

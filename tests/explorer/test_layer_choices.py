@@ -15,19 +15,13 @@ from PIL import Image
 import hookviz
 from hookviz.atlas.reading import atlas_of
 from hookviz.drawing.colormaps import COLORMAPS
-from hookviz.drawing.grid import make_grid
 from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
-from hookviz.explorer.layer_choices import layer_tree, previews_of
+from hookviz.explorer.layer_choices import layer_tree
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View, choices
 from hookviz.language.speaking import speaking
 from hookviz.types import Model
 from tests.explorer.subjects import Turns, asked, cache, pinned, subject_of
-
-
-@pytest.fixture(scope="module")
-def model() -> Model:
-    return hookviz.load_model("shapesnet")
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +48,10 @@ def test_it_says_what_the_layer_is(subject: Subject) -> None:
     conv = asked(subject, "layers")
     assert (conv["isConv"], conv["shape"]) == (True, [32, 64, 64])
     assert asked(subject, "layers", View(layer="no"))["warning"].startswith("This link asks for")
+    with speaking("zh_CN"):  # links stay English
+        sorts = {each["value"]: each["says"] for each in asked(subject, "layers")["sorts"]}
+    assert list(sorts) == ["index", "max", "mean", "variance", "zeros"]
+    assert sorts["mean"] != "mean"
 
 
 def test_the_steps_after_a_conv_layer_are_offered(subject: Subject) -> None:
@@ -61,14 +59,6 @@ def test_the_steps_after_a_conv_layer_are_offered(subject: Subject) -> None:
     assert (steps["word"], steps["chosen"], steps["label"]) == ("after", "ReLU", "What is shown")
     assert [each["value"] for each in steps["options"]] == ["Conv2d", "BatchNorm2d", "ReLU"]
     assert asked(subject, "layers", View(after="?"))["steps"]["chosen"] == "Conv2d"
-
-
-def test_links_stay_english_in_another_language(subject: Subject) -> None:
-    with speaking("zh_CN"):
-        row = asked(subject, "layers")
-    sorts = {each["value"]: each["says"] for each in row["sorts"]}
-    assert list(sorts) == ["index", "max", "mean", "variance", "zeros"]
-    assert sorts["mean"] != "mean"
 
 
 def test_what_is_offered_can_be_in_a_link(subject: Subject) -> None:
@@ -91,15 +81,13 @@ def test_what_is_offered_can_be_in_a_link(subject: Subject) -> None:
 def test_a_pair_of_one_shape_can_be_sorted_by_change(subject: Subject) -> None:
     alike = replace(subject, pinned=pinned(subject, "stem.first.norm"))
     assert asked(alike, "layers")["sorts"][-1]["value"] == "change"
-    unlike = replace(subject, pinned=pinned(subject, "stage1"))
-    assert asked(unlike, "layers")["sorts"][-1]["value"] == "zeros"
+    unlike = pinned(subject, "stage1")
+    assert asked(replace(subject, pinned=unlike), "layers")["sorts"][-1]["value"] == "zeros"
 
-
-def test_what_is_pinned_and_gone_is_no_matter_of_the_layers(subject: Subject) -> None:
     def gone() -> torch.Tensor:
         raise hookviz.HookVizError("A is not here")
 
-    lost = replace(subject, pinned=replace(pinned(subject, "stage1"), link="gone", read=gone))
+    lost = replace(subject, pinned=replace(unlike, link="gone", read=gone))
     assert asked(lost, "layers")["layer"] == "stem.first.conv"
 
 
@@ -131,16 +119,19 @@ def names(parts: list[dict[str, Any]]) -> Iterator[str]:
         yield from names(part.get("parts", []))
 
 
-def test_conv_layers_stand_in_their_stages(model: Model) -> None:
+def test_conv_layers_stand_in_their_stages(subject: Subject, model: Model) -> None:
     layers = hookviz.list_layers(model)
-    facts = layer_tree(model, layers, {}, None, chosen="stem.first.conv", by_block=False)
+    facts = asked(subject, "tree", View(layer="stage2.first.conv"))
+    assert facts["chosen"] == "stage2.first.conv"
     assert list(names(facts["parts"])) == [layer.name for layer in layers]
-    assert {part["stage"] for part in facts["parts"]} == {layer.stage for layer in layers}
+    assert [part["stage"] for part in facts["parts"]] == ["stem", "stage1", "stage2", "stage3"]
     first = facts["parts"][0]["parts"][0]
     assert (first["number"], first["short"]) == (1, "first.conv")
     assert first["shape"] == "7×7 /2 · 32×64×64"
-    assert "unknown" in first["work"]  # no receptive fields were given
-    assert facts["previews"] is None
+    assert first["work"].startswith("sees 7×7 px · ")
+    without = layer_tree(model, layers, {}, None, chosen="stem.first.conv", by_block=False)
+    assert "unknown" in without["parts"][0]["parts"][0]["work"]  # without receptive fields
+    assert without["previews"] is None
 
 
 def test_parts_stand_in_their_innermost_block(model: Model) -> None:
@@ -148,6 +139,7 @@ def test_parts_stand_in_their_innermost_block(model: Model) -> None:
     fields = receptive_fields(model, (3, 128, 128))
     facts = layer_tree(model, layers, fields, None, chosen="stem", by_block=True)
     assert sorted(names(facts["parts"])) == sorted(layer.name for layer in layers)
+    assert facts["chosen"] == "stem"
 
     def check(part: dict[str, Any], parent: str) -> None:
         assert part["name"].startswith(parent)
@@ -160,44 +152,16 @@ def test_parts_stand_in_their_innermost_block(model: Model) -> None:
     assert "sees 7×7 px" in next(part["work"] for part in facts["parts"][0]["parts"])
 
 
-def test_a_layers_preview_begins_at_its_corner() -> None:
-    small = np.zeros((3, 4, 4), np.float32)
-    small[2, 0, 0] = 1
-    grid = make_grid(small, scale="channel", aspect=1.0)
-    previews = previews_of(grid, ["a", "b", "c"])
-    assert previews.side == 4
-    assert len(set(previews.corners.values())) == 3
-    assert all(
-        x + 4 <= previews.size[0] and y + 4 <= previews.size[1]
-        for x, y in previews.corners.values()
-    )
-
-
-@pytest.fixture
-def plain_subject(model: Model) -> Subject:
-    return subject_of(model)
-
-
-def rows(parts: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for part in parts:
-        if "name" in part:
-            yield part
-        yield from rows(part.get("parts", []))
-
-
 @pytest.mark.parametrize("listed", ["conv", "maps"])
-def test_each_layer_has_the_mean_of_its_maps(
-    plain_subject: Subject, model: Model, listed: str
-) -> None:
-    facts = asked(plain_subject, "tree", View(layers=listed))
+def test_each_layer_has_the_mean_of_its_maps(subject: Subject, model: Model, listed: str) -> None:
     names = [each.name for each in hookviz.list_layers(model, kind=listed)]
-    assert sorted(row["name"] for row in rows(facts["parts"])) == sorted(names)
-    previews = facts["previews"]
+    previews = asked(subject, "tree", View(layers=listed))["previews"]
     picture = Image.open(io.BytesIO(base64.b64decode(previews["picture"].partition(",")[2])))
     assert picture.size == tuple(previews["size"])
+    assert len(set(map(tuple, previews["corners"].values()))) == len(names)
     colours = np.asarray(picture.convert("RGB")).astype(int)
     scale = (colormaps["viridis"](np.linspace(0, 1, 256))[:, :3] * 255).round()
-    capture = hookviz.capture(model, plain_subject.model_input, names)
+    capture = hookviz.capture(model, subject.model_input, names)
     for name in names:
         left, top = previews["corners"][name]
         small = colours[top : top + previews["side"], left : left + previews["side"], None]
@@ -209,24 +173,13 @@ def test_each_layer_has_the_mean_of_its_maps(
         np.testing.assert_allclose(share, expected, atol=0.015)
 
 
-def test_blocks_have_their_parts_inside(plain_subject: Subject) -> None:
-    facts = asked(plain_subject, "tree", View(layer="stage1"))
-    assert facts["chosen"] == "stage1"
-    assert {row["name"] for row in facts["parts"]} >= {"stem", "stage1", "stage2", "stage3", "pool"}
-    convs = asked(plain_subject, "tree", View(layer="stage2.first.conv"))
-    assert convs["chosen"] == "stage2.first.conv"
-    assert [part["stage"] for part in convs["parts"]] == ["stem", "stage1", "stage2", "stage3"]
-    first = next(rows(convs["parts"]))
-    assert first["work"].startswith("sees 7×7 px · ")
-
-
 def test_its_pass_is_run_once(model: Model) -> None:
     turns = Turns()
-    plain_subject = subject_of(model, take_turn=turns)
-    first = asked(plain_subject, "tree")
+    fresh = subject_of(model, take_turn=turns)
+    first = asked(fresh, "tree")
     assert turns.taken == [(model.title, "previews", "")]
-    assert asked(plain_subject, "tree", View(channel=3))["previews"] == first["previews"]
-    asked(plain_subject, "tiles")  # of what is kept
+    assert asked(fresh, "tree", View(channel=3))["previews"] == first["previews"]
+    asked(fresh, "tiles")  # of what is kept
     assert [kind for _, kind, _ in turns.taken] == ["previews", "capture"]
 
 

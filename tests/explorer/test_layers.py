@@ -17,16 +17,6 @@ from tests.explorer.subjects import Turns, cache, subject_of
 from tests.networks import Tiny, as_model, seeded
 
 
-@pytest.fixture(scope="module")
-def model() -> Model:
-    return hookviz.load_model("shapesnet")
-
-
-@pytest.fixture
-def subject(model: Model) -> Subject:
-    return subject_of(model)
-
-
 class Strips(nn.Module):
     """A shared ReLU and a pair of maps, and no convolution."""
 
@@ -42,27 +32,12 @@ class Strips(nn.Module):
         return scores
 
 
-class Flat(nn.Module):
-    """A linear layer alone."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.head = nn.Linear(3, 2)
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        scores: torch.Tensor = self.head(images.mean((2, 3)))
-        return scores
-
-
-def test_without_a_choice_it_is_the_first_conv_layer(subject: Subject, model: Model) -> None:
-    looked = resolve(subject, View())
-    assert [each.name for each in looked.layers] == [e.name for e in hookviz.list_layers(model)]
+def test_each_layer_that_puts_out_maps_is_found_in_its_list(subject: Subject, model: Model) -> None:
+    looked = resolve(subject, View())  # without a choice it is the first conv layer
+    convs = [each.name for each in hookviz.list_layers(model)]
+    assert [each.name for each in looked.layers] == convs
     assert looked.layer == looked.layers[0]
     assert (looked.listed, str(looked.step), looked.warning) == ("conv", "stem.first.conv", "")
-
-
-def test_each_layer_that_puts_out_maps_is_found_in_its_list(subject: Subject, model: Model) -> None:
-    convs = {each.name for each in hookviz.list_layers(model)}
     for layer in hookviz.list_layers(model, kind="maps"):
         looked = resolve(subject, View(layer=layer.name))
         assert looked.layer.name == layer.name
@@ -128,18 +103,12 @@ def test_of_two_calls_each_can_be_chosen() -> None:
         expected = nn.functional.avg_pool2d(first, 2).relu()[0]
     torch.testing.assert_close(maps(subject, looked), first[0])
     torch.testing.assert_close(recorded(subject, second).values, expected)
-
-
-def test_of_three_of_one_kind_each_has_a_name() -> None:
     model = as_model(nn.Sequential(nn.Conv2d(3, 4, 3), *(nn.ReLU() for _ in range(3))).eval())
-    layer = hookviz.list_layers(model)[0]
-    words = list(steps_of(subject_of(model).trace, layer).outputs)
-    assert words == ["Conv2d", "ReLU", "ReLU 2", "ReLU 3"]
-
-
-def test_a_network_without_maps_says_so() -> None:
+    words = steps_of(subject_of(model).trace, hookviz.list_layers(model)[0]).outputs
+    assert list(words) == ["Conv2d", "ReLU", "ReLU 2", "ReLU 3"]
+    flat = as_model(nn.Sequential(nn.Flatten(), nn.Linear(768, 2)).eval())
     with pytest.raises(hookviz.HookVizError, match="no layer whose channels could be shown"):
-        resolve(subject_of(as_model(seeded(Flat).eval())), View())
+        resolve(subject_of(flat), View())
 
 
 def test_a_pass_takes_one_turn_and_what_is_kept_takes_none(model: Model) -> None:

@@ -10,9 +10,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.explaining.layers.layer_call import LayerCall, explain_cell
-from hookviz.explaining.layers.layer_recorder import record_layer_call
-from hookviz.explorer.origin import cell_sum
 from hookviz.explorer.question import NotThereError
 from hookviz.explorer.view import View
 from hookviz.types import Preprocess
@@ -20,7 +17,7 @@ from hookviz.wording import number
 from tests.attending import plain_pass
 from tests.explorer.asking import ask, floats
 from tests.explorer.subjects import Turns, subject_of, words
-from tests.networks import Tiny, as_model, random_input, seeded
+from tests.networks import Tiny, as_model, seeded
 from tests.token_networks import TOKEN_NETWORKS
 
 
@@ -69,21 +66,25 @@ def test_the_sum_is_a_convolution_of_the_recorded_input(
     title = f"Why {number(float(value))} at row {row}, column {column}?"
     assert facts["title"] == title
     assert words(facts["sum"]).endswith("as the network computed")
+    assert dict(facts["sum"])["bias"].startswith("One learned number")
     assert facts["upstream"] == "spread"
     assert facts["colours"] == subject.colours.diverging
     assert (facts["hasKernel"], facts["canWalk"]) == (True, True)
     norm, relu = map(words, facts["steps"])
     assert norm.startswith("BatchNorm2d norm (value − ")
     assert relu.startswith("ReLU relu gives ")
-
-
-def test_a_cell_of_a_pooled_map_is_explained_at_the_same_place(network: Pooled) -> None:
-    subject = subject_of(as_model(network))
-    pooled = View(layer="conv", after="MaxPool2d")
-    facts = ask(subject, "cell", pooled, channel=2, row=7, column=2).facts
-    assert facts["title"].endswith("at row 15, column 5?")
+    asked: dict[str, Any] = {"channel": channel, "row": row, "column": column}
+    after = View(layer="conv", after="ReLU")  # which is explained by its layer
+    assert ask(subject, "cell", after, **asked).facts == facts
+    shown = ask(subject, "channel", after, channel=channel).facts
+    assert relu.endswith(number(float(floats(shown["values"], 16, 16)[cell])))
+    pooled = View(layer="conv", after="MaxPool2d")  # which is explained at the same cell
+    same = ask(subject, "cell", pooled, channel=2, row=7, column=2).facts
+    assert same["title"].endswith("at row 15, column 5?")
     with pytest.raises(NotThereError, match="pool has no row 8: its rows are 0 to 7"):
         ask(subject, "cell", pooled, channel=2, row=8, column=0)
+    few = ask(subject, "cell", View(layer="spread"), **asked).facts
+    assert (len(few["rows"]), few["rest"]) == (3, "")
 
 
 def test_the_layers_call_is_recorded_once(network: Pooled) -> None:
@@ -97,47 +98,19 @@ def test_the_layers_call_is_recorded_once(network: Pooled) -> None:
     assert turns.taken[1] == ("Recording the input", "input", "conv")
 
 
-def test_a_layer_without_a_kernel_says_what_it_does(network: Pooled) -> None:
+def test_a_layer_without_a_sum_of_products_says_what_it_does(network: Pooled) -> None:
+    subject = subject_of(as_model(network))
     view = View(layers="maps", layer="pool")
-    facts = ask(subject_of(as_model(network)), "cell", view, channel=0, row=0, column=0).facts
+    facts = ask(subject, "cell", view, channel=0, row=0, column=0).facts
     assert facts["info"].startswith("MaxPool2d keeps the largest of each 2×2 cells")
     assert (facts["hasKernel"], facts["canWalk"]) == (False, False)
-
-
-def test_another_kind_of_convolution_says_why_it_has_no_sum(network: Pooled) -> None:
-    view = View(layer="up")
-    facts = ask(subject_of(as_model(network)), "cell", view, channel=0, row=0, column=0).facts
+    facts = ask(subject, "cell", View(layer="up"), channel=0, row=0, column=0).facts
     assert "is a ConvTranspose2d. Only ordinary two-dimensional convolutions" in facts["info"]
     assert not facts["canWalk"]
-
-
-def test_an_activation_is_explained_by_its_layer(network: Pooled) -> None:
-    subject = subject_of(as_model(network))
-    cell: dict[str, Any] = {"channel": 3, "row": 6, "column": 0}
-    facts = ask(subject, "cell", View(layer="conv"), **cell).facts
-    assert ask(subject, "cell", View(layer="conv", after="ReLU"), **cell).facts == facts
-    shown = ask(subject, "channel", View(layer="conv", after="ReLU"), channel=3).facts
-    value = floats(shown["values"], 16, 16)[6, 0]  # what the last step gives is what is shown
-    assert words(facts["steps"][-1]).endswith(number(float(value)))
-
-
-class Shared(nn.Module):
-    """A convolution that runs twice, and what comes from its second call alone."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.twice = nn.Conv2d(3, 3, 3, padding=1)
-        self.after = nn.Conv2d(3, 2, 3)
-
-    def forward(self, images: Tensor) -> Tensor:
-        scores: Tensor = self.after(self.twice(self.twice(images))).mean((2, 3))
-        return scores
-
-
-def test_upstream_is_a_layer_that_a_link_can_name() -> None:
-    subject = subject_of(as_model(seeded(Shared).eval()))
-    facts = ask(subject, "cell", View(layer="after"), channel=0, row=0, column=0).facts
-    assert facts["upstream"] == "twice"
+    twice = nn.Conv2d(3, 3, 3, padding=1)  # of which the second call alone leads on
+    shared = subject_of(as_model(nn.Sequential(twice, twice, nn.Conv2d(3, 2, 3)).eval()))
+    facts = ask(shared, "cell", View(layer="2"), channel=0, row=0, column=0).facts
+    assert facts["upstream"] == "0"  # a layer that a link can name
 
 
 @pytest.mark.parametrize("axis", ["channel", "row", "column"])
@@ -212,54 +185,3 @@ def test_a_token_of_a_layer_norm_is_told_with_its_mean_and_deviation() -> None:
     )
     assert (facts["rows"], facts["steps"]) == ([], [])
     assert (facts["hasKernel"], facts["canWalk"]) == (False, False)
-
-
-class Wide(nn.Module):
-    """A convolution of nine inputs, and what follows it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.spread = nn.Conv2d(3, 9, 1)
-        self.conv = nn.Conv2d(9, 4, 3, stride=2, padding=1)
-        self.norm = nn.BatchNorm2d(4)
-        self.head = nn.Linear(4, 2)
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        maps: torch.Tensor = self.norm(self.conv(self.spread(images))).relu()
-        scores: torch.Tensor = self.head(maps.mean((2, 3)))
-        return scores
-
-
-@pytest.fixture
-def wide() -> Wide:
-    return seeded(Wide).eval()
-
-
-@pytest.fixture
-def call(wide: Wide) -> LayerCall:
-    return record_layer_call(as_model(wide), random_input(3), "conv")
-
-
-def test_it_says_that_the_sum_is_the_networks_and_what_followed(
-    wide: Wide, call: LayerCall
-) -> None:
-    facts = cell_sum(explain_cell(call, 0, 0, 0), None, "coolwarm")
-    words = "".join(part for part, _ in facts["sum"])
-    assert words.endswith("as the network computed")
-    assert "bias" in dict(facts["sum"])
-    assert dict(facts["sum"])["bias"].startswith("One learned number")
-    norm, relu = ("".join(part for part, _ in step) for step in facts["steps"])
-    assert norm.startswith("BatchNorm2d norm (value − ")
-    assert "relu" in relu.lower()
-
-
-def test_a_sum_of_few_inputs_has_no_rest() -> None:
-    model = as_model(seeded(Wide).eval())
-    facts = cell_sum(
-        explain_cell(record_layer_call(model, random_input(1), "spread"), 1, 5, 5),
-        None,
-        "PuOr",
-    )
-    assert len(facts["rows"]) == 3
-    assert facts["rest"] == ""
-    assert facts["colours"] == "PuOr"

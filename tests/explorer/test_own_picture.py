@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -117,12 +116,14 @@ def test_it_is_reported_while_it_grows(model: Model) -> None:
 def test_a_report_that_raises_ends_it_and_keeps_what_is_made(model: Model) -> None:
     subject = subject_of(model)
 
-    def gone(_answer: Answer) -> None:
+    def gone(answer: Answer) -> None:
+        assert (answer.facts["more"] is None) == (answer.facts["of"] == 2048)  # the most
         raise GoneError
 
     assert steps_made(subject) == 0
-    with pytest.raises(GoneError):
-        ask(subject, "own_picture", VIEW, gone, **WANTED)
+    for steps in (STEPS, 2048):
+        with pytest.raises(GoneError):
+            ask(subject, "own_picture", VIEW, gone, **{**WANTED, "steps": steps})
     assert steps_made(subject) == 1
     reported: list[Answer] = []
     kept = ask(subject, "own_picture", VIEW, reported.append, **{**WANTED, "steps": 1})
@@ -151,25 +152,17 @@ def test_a_run_that_is_ended_is_gone_on_with_to_the_same_picture(model: Model, a
     assert [kind for _, kind, _ in turns.taken] == ["own-picture"]
 
 
-def test_more_steps_go_on_from_there(model: Model) -> None:
-    subject = subject_of(model)
+def test_more_steps_go_on_and_fewer_begin_anew(model: Model) -> None:
+    subject, reported = subject_of(model), list[int]()
     made(subject)
-    reported: list[int] = []
-    ask(
-        subject,
-        "own_picture",
-        VIEW,
-        lambda each: reported.append(each.facts["steps"]),
-        **{**WANTED, "steps": 9},
-    )
+
+    def report(each: Answer) -> None:
+        reported.append(each.facts["steps"])
+
+    ask(subject, "own_picture", VIEW, report, **{**WANTED, "steps": 9})
     assert reported[:2] == [STEPS, STEPS + 1]
-    assert made(subject, steps=9).data == made(subject_of(model), steps=9).data
-
-
-def test_fewer_steps_than_are_made_begin_anew(model: Model) -> None:
-    subject = subject_of(model)
-    made(subject)
-    assert made(subject, steps=2).data == made(subject_of(model), steps=2).data
+    for steps in (9, 2):
+        assert made(subject, steps=steps).data == made(subject_of(model), steps=steps).data
 
 
 def test_a_seed_gives_its_own_picture_and_the_image_is_nothing_to_it(model: Model) -> None:
@@ -177,6 +170,12 @@ def test_a_seed_gives_its_own_picture_and_the_image_is_nothing_to_it(model: Mode
     assert made(subject_of(model, "cat")).data == first
     assert made(subject_of(model), seed=6).data != first
     assert made(subject_of(model), channel=3).data != first
+    other = seeded(Tiny).eval()
+    other.conv2.weight.data *= -1
+    subject = subject_of(model)
+    made(subject)
+    assert made(subject_of(as_model(other), cache=subject.cache)).data != first
+    assert made(subject).data == first
 
 
 def test_what_is_made_is_there_at_once(model: Model) -> None:
@@ -188,43 +187,8 @@ def test_what_is_made_is_there_at_once(model: Model) -> None:
     assert turns.taken == taken
     assert steps_made(subject) == STEPS
     assert steps_made(subject, seed=6) == steps_made(subject, channel=0) == 0
-
-
-def test_the_words_are_in_the_language_that_is_spoken(model: Model) -> None:
-    subject = subject_of(model)
-    english = made(subject).facts["says"]
     with speaking("zh_CN"):
-        assert made(subject).facts["says"] != english
-
-
-def test_a_second_call_has_no_picture(model: Model) -> None:
-    view = View(layers="maps", layer="relu", output="call 2")
-    facts = ask(subject_of(model), "own_picture", view, **WANTED).facts
-    assert facts["missing"].startswith("Pictures are made for the first call of a layer")
-
-
-def test_the_last_request_offers_no_more(model: Model) -> None:
-    subject = subject_of(model, take_turn=Ending(1))
-    reported: list[Answer] = []
-    with pytest.raises(GoneError):
-        ask(subject, "own_picture", VIEW, reported.append, **{**WANTED, "steps": 2048})
-    assert reported[0].facts["more"] is None
-
-
-def test_a_network_without_a_gradient_says_so() -> None:
-    network = seeded(Tiny).eval()
-    with torch.no_grad():
-        assert network.conv1.bias is not None
-        network.conv1.weight.zero_()
-        network.conv1.bias.fill_(-1)  # of which ReLU makes zeros everywhere
-    with pytest.raises(HookVizError, match="gradient"):
-        made(subject_of(as_model(network)))
-
-
-@pytest.mark.parametrize("question", ["own_picture", "stopped"])
-def test_a_channel_that_is_not_there_is_refused(model: Model, question: str) -> None:
-    with pytest.raises(NotThereError, match="conv2 has no channel"):
-        ask(subject_of(model), question, VIEW, **{**WANTED, "channel": 6})
+        assert made(subject).facts["says"] != first.facts["says"]
 
 
 _NO_STEPS = [each for each in NO_NUMBERS if each.values != (10**6,)]
@@ -237,17 +201,21 @@ def test_what_is_no_number_of_steps_is_refused(model: Model, given: object) -> N
 
 
 @pytest.mark.parametrize("question", ["own_picture", "stopped"])
-def test_what_is_no_seed_is_refused(model: Model, question: str) -> None:
+def test_what_is_no_seed_no_channel_and_no_first_call_is_refused(
+    model: Model, question: str
+) -> None:
     for given in ("1", 10**9):
         with pytest.raises(QuestionError, match=r"seed=.* is not a whole number from 0 to \d+\."):
             ask(subject_of(model), question, VIEW, **{**WANTED, "seed": given})
-
-
-def test_a_later_run_of_another_network_is_its_own(model: Model) -> None:
-    other = seeded(Tiny).eval()
-    other.conv2.weight.data *= -1
-    subject = subject_of(model)
-    made(subject)
-    again = made(subject_of(as_model(other), cache=subject.cache))
-    first = np.asarray(Image.open(io.BytesIO(made(subject).data)))
-    assert not np.array_equal(np.asarray(Image.open(io.BytesIO(again.data))), first)
+    with pytest.raises(NotThereError, match="conv2 has no channel"):
+        ask(subject_of(model), question, VIEW, **{**WANTED, "channel": 6})
+    network = seeded(Tiny).eval()
+    with torch.no_grad():
+        assert network.conv1.bias is not None
+        network.conv1.weight.zero_()
+        network.conv1.bias.fill_(-1)  # of which ReLU makes zeros everywhere
+    with pytest.raises(HookVizError, match="gradient"):
+        made(subject_of(as_model(network)))
+    view = View(layers="maps", layer="relu", output="call 2")
+    facts = ask(subject_of(model), "own_picture", view, **WANTED).facts
+    assert facts["missing"].startswith("Pictures are made for the first call of a layer")

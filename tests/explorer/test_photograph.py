@@ -1,13 +1,15 @@
 """The photograph against Pillow's resizing, and what each cell sees of it."""
 
 import io
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch import nn
+from torch import Tensor, nn
 from torchvision.models.vision_transformer import VisionTransformer
 
 import hookviz
@@ -37,12 +39,9 @@ def test_it_is_the_whole_photograph(subject: Subject) -> None:
     off = np.asarray(picture).astype(int) - np.asarray(expected)
     assert np.abs(off).mean() < 3
     assert found.facts["alt"] == "a yellow star"
-
-
-def test_the_crop_is_what_the_network_saw(subject: Subject) -> None:
-    facts = asked(subject, "photograph")
-    crop, image = facts["crop"], subject.image
-    assert facts["missing"] == ""
+    assert whole(subject, "photograph").data is found.data  # it is made once
+    crop, image = found.facts["crop"], subject.image  # which is what the network saw
+    assert found.facts["missing"] == ""
     top, bottom = (round(crop[side] * image.height) for side in ("top", "bottom"))
     left, right = (round(crop[side] * image.width) for side in ("left", "right"))
     part = Image.fromarray(image.pixels[max(top, 0) : bottom, max(left, 0) : right])
@@ -50,18 +49,6 @@ def test_the_crop_is_what_the_network_saw(subject: Subject) -> None:
     shown = np.asarray(part.resize((224, 224), Image.Resampling.BILINEAR)).astype(int)
     assert np.abs(shown - subject.model_input.picture).mean() < 6
     assert crop["bottom"] - crop["top"] < 1
-
-
-def test_a_crop_that_is_not_known_is_said(subject: Subject) -> None:
-    facts = asked(
-        replace(subject, model_input=replace(subject.model_input, crop=None)), "photograph"
-    )
-    assert facts["crop"] is None
-    assert facts["missing"] == "Where this lies on the image is not known."
-
-
-def test_it_is_made_once(subject: Subject) -> None:
-    assert whole(subject, "photograph").data is whole(subject, "photograph").data
 
 
 @pytest.mark.parametrize(("layer", "frame", "level"), [("0", 0, 0), ("0", 4, 160), ("2", 1, 160)])
@@ -85,12 +72,6 @@ def test_of_an_animation_it_is_the_frame_that_is_shown(layer: str, frame: int, l
 SIDE = 480
 
 
-@pytest.fixture(scope="module")
-def oblong() -> Subject:
-    """A photograph of which the network sees the middle."""
-    return subject_of(hookviz.load_model("squeezenet1_1", weights="random"), "cat")
-
-
 def field_of(subject: Subject, step: str) -> ReceptiveField:
     return receptive_fields(subject.model, tuple(subject.model_input.tensor.shape[1:]))[step]
 
@@ -102,118 +83,99 @@ def box_on_picture(subject: Subject, step: str, cell: tuple[int, int]) -> tuple[
 
 
 @pytest.mark.parametrize("layer", ["features.0", "features.6.squeeze", "classifier.1"])
-def test_a_cells_frame_is_where_it_was_drawn(oblong: Subject, layer: str) -> None:
-    facts = asked(oblong, "field", View(layer=layer))
-    rows, columns = field_of(oblong, layer).cells
+def test_a_cells_frame_is_where_it_was_drawn(subject: Subject, layer: str) -> None:
+    facts = asked(subject, "field", View(layer=layer))
+    rows, columns = field_of(subject, layer).cells
     assert (len(facts["rows"]), len(facts["columns"]), facts["boxes"]) == (rows, columns, None)
     for row, column in ((0, 0), (rows // 2, columns // 3), (rows - 1, columns - 1)):
         top, bottom = facts["rows"][row]
         left, right = facts["columns"][column]
-        expected = box_on_picture(oblong, layer, (row, column))
+        expected = box_on_picture(subject, layer, (row, column))
         np.testing.assert_allclose(
             np.array([top, left, bottom, right]) * SIDE, expected, atol=0.5000001
         )
 
 
-def test_it_says_what_the_layer_is_and_what_is_framed(oblong: Subject) -> None:
-    facts = asked(oblong, "field")
+def test_it_says_what_the_layer_is_and_what_is_framed(subject: Subject) -> None:
+    facts = asked(subject, "field")
     assert words(facts["facts"]).startswith(
         "conv layer 1 of 26 · 3×3 convolution · stride 2 · 3 → 64"
     )
     assert words(facts["says"]) == "framed: what the cell sees, 3×3 px"
     assert facts["size"] == [3, 3]
     assert any(sentence for _, sentence in facts["says"])
-    block = asked(oblong, "field", View(layer="features.3"))
-    names = [each.name for each in hookviz.list_layers(oblong.model, kind="maps")]
+    block = asked(subject, "field", View(layer="features.3"))
+    names = [each.name for each in hookviz.list_layers(subject.model, kind="maps")]
     number = names.index("features.3") + 1
     assert words(block["facts"]).startswith(f"layer {number} of {len(names)} · Fire · 64 → 128")
+    step = asked(subject, "field", View(after="MaxPool2d"))  # which is framed
+    assert step["size"] == [7, 7]
+    assert len(step["rows"]) == field_of(subject, "features.2").cells[0]
+    assert words(step["facts"]).startswith("conv layer 1 of 26")
+    assert words(step["facts"]).endswith("sees 3×3 px")  # the layer itself
+    convnext = subject_of(hookviz.load_model("convnext_tiny", "random"))
+    said = words(asked(convnext, "field", View(layer="features.5.3.block.3"))["facts"])
+    assert "384 → 1,536 channels of 14×14 · channels last" in said
 
 
-def test_the_step_that_is_shown_is_framed(oblong: Subject) -> None:
-    facts = asked(oblong, "field", View(after="MaxPool2d"))
-    assert facts["size"] == [7, 7]
-    assert len(facts["rows"]) == field_of(oblong, "features.2").cells[0]
-    assert words(facts["facts"]).startswith("conv layer 1 of 26")
-    assert words(facts["facts"]).endswith("sees 3×3 px")  # the layer itself
+def turned(maps: Tensor) -> Tensor:
+    """Maps of which rows and columns change places in a half."""
+    return torch.cat([maps[..., :8], maps[..., 8:].transpose(2, 3).reshape(1, 2, 16, 8)], 3)
 
 
-class Turned(nn.Module):
-    """Rows and columns change places in a half of the map."""
+def leaning(maps: Tensor) -> Tensor:
+    """Maps whose columns go down, the further to the right the further."""
+    columns: Any = maps.split(1, 3)  # type: ignore[no-untyped-call]
+    return torch.cat([each.roll(at, 2) for at, each in enumerate(columns)], 3)
 
-    def __init__(self) -> None:
+
+class Mixes(nn.Module):
+    """A layer behind a convolution's maps of which something is made."""
+
+    def __init__(self, mix: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
-        self.conv = nn.Conv2d(3, 2, 3, padding=1)
-        self.mixed = nn.Identity()
+        self.conv, self.mix, self.mixed = nn.Conv2d(3, 2, 3, padding=1), mix, nn.Identity()
 
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        maps = self.conv(images)
-        turned = torch.cat([maps[..., :8], maps[..., 8:].transpose(2, 3).reshape(1, 2, 16, 8)], 3)
-        result: torch.Tensor = self.mixed(turned)
+    def forward(self, images: Tensor) -> Tensor:
+        result: Tensor = self.mixed(self.mix(self.conv(images)))
         return result
 
 
-def test_where_a_cells_place_is_not_its_row_and_column_each_has_a_box() -> None:
-    subject = subject_of(as_model(seeded(Turned).eval()))
+@pytest.mark.parametrize("mix", [turned, leaning])
+def test_where_a_cells_place_is_not_its_row_and_column_each_has_a_box(
+    mix: Callable[[Tensor], Tensor],
+) -> None:
+    subject = subject_of(as_model(seeded(lambda: Mixes(mix)).eval()))
     facts = asked(subject, "field", View(layer="mixed"))
-    field = field_of(subject, "mixed")
-    if facts["boxes"] is None:
-        pytest.fail("this network is no example of it any more")
+    assert facts["rows"] is None
+    assert facts["boxes"] is not None
+    assert facts["boxes"][5][5][:2] != facts["boxes"][5][0][:2]
+    assert mix is leaning or facts["columns"] is None
     crop = subject.model_input.crop
     assert crop is not None
     scale = (crop.bottom - crop.top) / crop.height
     size = np.array([subject.image.height, subject.image.width] * 2)
     for row in range(16):
         for column in range(16):
-            expected = np.array(field.box(row, column)) * scale
+            expected = np.array(field_of(subject, "mixed").box(row, column)) * scale
             expected += np.array([crop.top, crop.left] * 2)
             np.testing.assert_allclose(facts["boxes"][row][column], expected / size, rtol=1e-9)
-    assert facts["rows"] is facts["columns"] is None
 
 
-class Leaning(nn.Module):
-    """Columns of a map go down, the further to the right the further."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(3, 2, 3, padding=1)
-        self.mixed = nn.Identity()
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        columns = [each.roll(at, 2) for at, each in enumerate(self.conv(images).split(1, 3))]
-        result: torch.Tensor = self.mixed(torch.cat(columns, 3))
-        return result
-
-
-def test_where_rows_alone_lean_each_cell_has_a_box() -> None:
-    subject = subject_of(as_model(seeded(Leaning).eval()))
-    facts = asked(subject, "field", View(layer="mixed"))
-    assert facts["rows"] is None
-    assert facts["boxes"][5][5][:2] != facts["boxes"][5][0][:2]
-    top, bottom = (field_of(subject, "mixed").box(5, 5)[side] for side in (0, 2))
-    assert np.array(facts["boxes"][5][5])[[0, 2]] * 16 == pytest.approx([top, bottom])
-
-
-def test_what_is_not_known_is_none(oblong: Subject) -> None:
-    unknown = replace(oblong, model_input=replace(oblong.model_input, crop=None))
+def test_what_is_not_known_is_none(subject: Subject) -> None:
+    unknown = replace(subject, model_input=replace(subject.model_input, crop=None))
     facts = asked(unknown, "field")
     assert facts["rows"] is facts["columns"] is facts["boxes"] is None
     assert facts["says"] == []
     assert facts["size"] == [3, 3]
+    facts = asked(unknown, "photograph")
+    assert facts["crop"] is None
+    assert facts["missing"] == "Where this lies on the image is not known."
 
 
 def test_what_sees_all_of_any_image_has_no_size() -> None:
-    class Pooled(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.conv = nn.Conv2d(3, 2, 3, padding=1)
-            self.scale = nn.Identity()
-
-        def forward(self, images: torch.Tensor) -> torch.Tensor:
-            maps = self.conv(images)
-            scaled: torch.Tensor = self.scale(maps * maps.mean((2, 3), keepdim=True))
-            return scaled
-
-    facts = asked(subject_of(as_model(seeded(Pooled).eval())), "field", View(layer="scale"))
+    pooled = seeded(lambda: Mixes(lambda maps: maps * maps.mean((2, 3), keepdim=True)))
+    facts = asked(subject_of(as_model(pooled.eval())), "field", View(layer="mixed"))
     assert facts["size"] is None
     assert words(facts["says"]) == "framed: what the cell sees, all of the image"
     assert facts["rows"][3] == pytest.approx([0, 1])
@@ -238,9 +200,3 @@ def test_windows_of_attention_are_told_as_the_most_that_is_seen() -> None:
     facts = asked(subject, "field", View(layer=case.layers[1]))
     assert "sees at most 8×8 px, by attention in windows" in words(facts["facts"])
     assert words(facts["says"]).endswith("sees, at most 8×8 px, by attention in windows")
-
-
-def test_channels_last_are_told() -> None:
-    subject = subject_of(hookviz.load_model("convnext_tiny", "random"))
-    said = words(asked(subject, "field", View(layer="features.5.3.block.3"))["facts"])
-    assert "384 → 1,536 channels of 14×14 · channels last" in said

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -22,16 +21,6 @@ from hookviz.explorer.view import View
 from hookviz.types import Capture, Model
 from hookviz.wording import percent
 from tests.explorer.subjects import asked, pinned, subject_of, whole, words
-
-
-@pytest.fixture(scope="module")
-def model() -> Model:
-    return hookviz.load_model("shapesnet")
-
-
-@pytest.fixture
-def subject(model: Model) -> Subject:
-    return subject_of(model)
 
 
 def values(subject: Subject, step: str = "stem.first.conv") -> NDArray[np.float32]:
@@ -86,46 +75,29 @@ def test_the_orders_are_those_of_the_numbers(subject: Subject) -> None:
     np.testing.assert_allclose(facts["stats"]["mean"], maps.mean((1, 2)), rtol=1e-6, atol=1e-7)
 
 
-def test_it_says_where_each_channel_is_strongest(subject: Subject) -> None:
-    subject = replace(subject, pinned=pinned(subject, "stage3"))
-    for view, step in ((View(), "stem.first.conv"), (View(compared="A"), "stage3")):
-        maps = values(subject, step)
-        strongest = asked(subject, "tiles", view)["strongest"]
-        assert strongest == maps.reshape(len(maps), -1).argmax(1).tolist()
-
-
-def test_an_answer_is_the_same_in_any_order(subject: Subject) -> None:
+def test_it_says_in_words_what_is_seen_the_same_in_any_order(subject: Subject) -> None:
     plain = whole(subject, "tiles")
     sorted_ = whole(subject, "tiles", View(sort="max", top=16))
     assert sorted_.data == plain.data
     assert {**sorted_.facts, "cost": ""} == {**plain.facts, "cost": ""}
-
-
-def test_it_says_in_words_what_is_seen(subject: Subject) -> None:
-    facts = asked(subject, "tiles")
+    assert plain.facts["cost"].startswith("one forward pass ")
+    pattern = r"from this session's cache \d+ ms · drawn in \d+ ms · \d+ of 67 MB kept"
+    assert re.fullmatch(pattern, sorted_.facts["cost"])
+    assert asked(subject, "tiles", View(channel=1))["key"] == plain.facts["key"]
+    assert asked(subject, "tiles", View(scale="channel"))["key"] != plain.facts["key"]
+    facts = plain.facts
     alt = "all 32 channels of layer stem.first.conv for: a yellow star."
     assert facts["alt"].startswith(alt)
     assert words(facts["legend"]).startswith("Blue is below zero")
     assert facts["shown"] == {"all": "All 32 channels.", "16": "16 of 32 shown."}
     assert (facts["rows"], facts["columns"]) == (64, 64)
     assert facts["compare"] is facts["pair"] is None
+    same = replace(subject, pinned=pinned(subject, "stem.first.conv"))
+    says = asked(same, "tiles")["compare"]["says"]
+    assert says["same"].startswith("A is what you look at: choose another image")
+    assert says["parts"][0] == ("A", "", True)
     assert (facts["isPatches"], facts["isDifference"], facts["isOfA"]) == (False, False, False)
     assert facts["notes"] == []
-
-
-def test_it_says_what_it_cost(subject: Subject) -> None:
-    assert asked(subject, "tiles")["cost"].startswith("one forward pass ")
-    again = asked(subject, "tiles")["cost"]
-    pattern = r"from this session's cache \d+ ms · drawn in \d+ ms · \d+ of 67 MB kept"
-    assert re.fullmatch(pattern, again)
-
-
-def test_another_picture_has_another_key(subject: Subject) -> None:
-    keys = [
-        asked(subject, "tiles", view)["key"]
-        for view in (View(), View(channel=1), View(scale="channel"))
-    ]
-    assert keys[0] == keys[1] != keys[2]
 
 
 @pytest.mark.parametrize(("shown", "face"), [("A", "a"), ("B", "b"), ("Split", "split")])
@@ -168,13 +140,6 @@ def test_the_difference_is_red_where_b_is_higher(subject: Subject) -> None:
     assert_signs(tile(found, 7)[strong], changed[strong])
 
 
-def test_what_is_the_same_says_so(subject: Subject) -> None:
-    subject = replace(subject, pinned=pinned(subject, "stem.first.conv"))
-    says = asked(subject, "tiles")["compare"]["says"]
-    assert says["same"].startswith("A is what you look at: choose another image")
-    assert says["parts"][0] == ("A", "", True)
-
-
 @pytest.mark.parametrize(("shown", "of_a"), [("A", True), ("B", False), ("Difference", False)])
 def test_of_two_shapes_one_is_shown(subject: Subject, shown: str, of_a: bool) -> None:
     subject = replace(subject, pinned=pinned(subject, "stage3"))
@@ -184,6 +149,7 @@ def test_of_two_shapes_one_is_shown(subject: Subject, shown: str, of_a: bool) ->
     assert (facts["isOfA"], facts["pair"], facts["isDifference"]) == (of_a, None, False)
     assert facts["geometry"]["tile"] == [*maps.shape[1:]] == [facts["rows"], facts["columns"]]
     np.testing.assert_allclose(facts["stats"]["highest"], maps.max((1, 2)), rtol=1e-6)
+    assert facts["strongest"] == maps.reshape(len(maps), -1).argmax(1).tolist()
     assert [each["value"] for each in compare["options"]] == ["A", "B"]
     assert (compare["chosen"], compare["alike"], compare["hint"]) == (
         "A" if of_a else "B",
@@ -191,16 +157,6 @@ def test_of_two_shapes_one_is_shown(subject: Subject, shown: str, of_a: bool) ->
         "",
     )
     assert "A has 128 maps of 8×8 and B 32 of 64×64" in compare["says"]["more"]
-
-
-def test_a_that_can_not_be_had_is_said(subject: Subject) -> None:
-    def gone() -> torch.Tensor:
-        raise hookviz.HookVizError("Its image is gone.")
-
-    lost = replace(subject, pinned=replace(pinned(subject, "stage1"), read=gone))
-    found = whole(lost, "tiles", View(compared="A"))
-    assert found.facts["compare"]["warning"] == "Its image is gone."
-    assert found.data == whole(subject, "tiles").data
 
 
 def test_nothing_but_json_is_in_it(subject: Subject) -> None:
@@ -246,42 +202,36 @@ def test_patches_take_the_place_of_maps(model: Model) -> None:
 LAYER = "stem.first.conv"
 
 
-@pytest.fixture(scope="module")
-def shapes_subject() -> Subject:
-    return subject_of(hookviz.load_model("shapesnet"))
-
-
-def captured(shapes_subject: Subject) -> Capture:
-    return hookviz.capture(shapes_subject.model, shapes_subject.model_input)
-
-
-def test_either_side_has_its_picture_and_its_classes(shapes_subject: Subject) -> None:
-    other = subject_of(shapes_subject.model, "heart")
+def test_either_side_has_its_picture_and_its_classes(subject: Subject) -> None:
+    other = subject_of(subject.model, "heart")
+    captures = [hookviz.capture(each.model, each.model_input) for each in (other, subject)]
     runs = []
 
     def run() -> Capture:
         runs.append(1)
-        return captured(other)
+        return captures[0]
 
-    of_pair = replace(shapes_subject, pinned=replace(pinned(other, LAYER), run=run))
-    a, b = both_seen(of_pair, captured(shapes_subject))
+    of_pair = replace(subject, pinned=replace(pinned(other, LAYER), run=run))
+    a, b = both_seen(of_pair, captures[1])
     assert (a["name"], b["name"]) == ("A", "B")
-    for side, of in ((a, other), (b, shapes_subject)):
-        label, chance = captured(of).predictions(1)[0]
+    for side, capture in zip((a, b), captures, strict=True):
+        label, chance = capture.predictions(1)[0]
         assert side["classes"][0] == f"{label} {percent(chance)}"
         assert side["picture"].startswith("data:image/png;base64,")
     assert a["picture"] != b["picture"]
-    both_seen(of_pair, captured(shapes_subject))
+    both_seen(of_pair, captures[1])
     assert len(runs) == 1  # it is kept
+    assert both_seen(subject, captures[1]) == []  # without A
 
 
-def test_without_a_there_is_nothing_and_one_that_is_gone_is_left_to_its_maps(
-    shapes_subject: Subject,
-) -> None:
-    assert both_seen(shapes_subject, captured(shapes_subject)) == []
+def test_a_that_can_not_be_had_is_said(subject: Subject) -> None:
+    def gone() -> Any:
+        raise HookVizError("Its image is gone.")
 
-    def gone() -> Capture:
-        raise HookVizError("gone")
-
-    lost = replace(pinned(shapes_subject, LAYER, link="lost"), run=gone)
-    assert both_seen(replace(shapes_subject, pinned=lost), captured(shapes_subject)) == []
+    lost = replace(subject, pinned=replace(pinned(subject, "stage1"), read=gone))
+    found = whole(lost, "tiles", View(compared="A"))
+    assert found.facts["compare"]["warning"] == "Its image is gone."
+    assert found.data == whole(subject, "tiles").data
+    capture = hookviz.capture(subject.model, subject.model_input)
+    lost = replace(subject, pinned=replace(pinned(subject, LAYER, link="lost"), run=gone))
+    assert both_seen(lost, capture) == []  # which is left to its maps

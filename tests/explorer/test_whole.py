@@ -42,43 +42,37 @@ def test_every_call_is_a_card_in_order(subject: Subject, answer: Answer) -> None
     names = [each["name"] for each in leaves(answer.facts["network"])]
     assert names == [str(step.address) for step in trace.steps]
     assert answer.facts["count"] == len(names)
-
-
-def test_channels_are_those_with_the_highest_values(subject: Subject, answer: Answer) -> None:
     cards = [each for each in leaves(answer.facts["network"]) if "layer" in each]
     cap = hookviz.capture(subject.model, subject.image, [each["layer"] for each in cards])
     assert len(cards) > 20
-    for card in cards:
+    for card in cards:  # channels are those with the highest values
         values = cap[card["name"]].values
         assert card["maps"] == list(values.shape)
         highest = values.flatten(1).amax(1)
         expected = highest.sort(descending=True).values[: len(card["channels"])]
         assert torch.equal(highest[card["channels"]], expected)
+    classes = hookviz.capture(subject.model, subject.image).predictions(5)
+    assert [each["name"] for each in answer.facts["classes"]] == [name for name, _ in classes]
+    assert whole(subject, "whole", View(channel=3)).facts["network"] == answer.facts["network"]
 
 
-def test_small_maps_stand_in_the_picture_where_it_says(subject: Subject, answer: Answer) -> None:
-    picture = np.asarray(Image.open(io.BytesIO(answer.data)).convert("RGB")).astype(int)
-    sprite = answer.facts["sprite"]
-    card = next(each for each in leaves(answer.facts["network"]) if each["kind"] == "Conv2d")
-    at, (down, across), (rows, columns) = card["tile"], sprite["pitch"], sprite["tile"]
-    top, left = at // sprite["columns"] * down, at % sprite["columns"] * across
-    tile = picture[top : top + rows, left : left + columns]
-    values = hookviz.capture(subject.model, subject.image, card["layer"])[card["name"]].values
-    small = torch.nn.functional.adaptive_avg_pool2d(
-        values[card["channels"][0]][None], (rows, columns)
-    )
-    redness = tile[..., 0] - tile[..., 2]  # blue is below zero, red above
-    assert np.corrcoef(redness.ravel(), small.numpy().ravel())[0, 1] > 0.9
-
-
-def test_classes_stand_at_the_end(subject: Subject, answer: Answer) -> None:
-    expected = hookviz.capture(subject.model, subject.image).predictions(5)
-    assert [each["name"] for each in answer.facts["classes"]] == [name for name, _ in expected]
-
-
-def test_what_is_kept_needs_no_turn(subject: Subject, answer: Answer) -> None:
-    again = whole(subject, "whole", View(channel=3))
-    assert again.facts["network"] == answer.facts["network"]
+def test_small_maps_stand_in_the_picture_where_it_says(
+    subject: Subject, answer: Answer, told: Answer
+) -> None:
+    first = next(each for each in leaves(answer.facts["network"]) if each["kind"] == "Conv2d")
+    name = first["layer"]
+    values = hookviz.capture(subject.model, subject.image, name)[name].values
+    for drawn, card in ((answer, first), (told, told.facts["layers"][name])):
+        picture = np.asarray(Image.open(io.BytesIO(drawn.data)).convert("RGB")).astype(int)
+        sprite, at = drawn.facts["sprite"], card["tile"]
+        (down, across), (rows, columns) = sprite["pitch"], sprite["tile"]
+        top, left = at // sprite["columns"] * down, at % sprite["columns"] * across
+        tile = picture[top : top + rows, left : left + columns]
+        small = torch.nn.functional.adaptive_avg_pool2d(
+            values[card["channels"][0]][None], (rows, columns)
+        )
+        redness = tile[..., 0] - tile[..., 2]  # blue is below zero, red above
+        assert np.corrcoef(redness.ravel(), small.numpy().ravel())[0, 1] > 0.9
 
 
 CLASS = 3
@@ -98,37 +92,19 @@ def paths(subject: Subject) -> ClassPaths:
     return class_paths(subject.model, subject.model_input, CLASS)
 
 
-def number_of(paths: ClassPaths, name: str) -> int:
-    return [str(step.address) for step in paths.trace.steps].index(name) + 1
-
-
 def test_layers_have_the_channels_that_speak_most_for_the_class(
     told: Answer, paths: ClassPaths
 ) -> None:
     layers = told.facts["layers"]
     assert {"stem.first.conv", "stage2", "stage3.relu_out"} <= layers.keys()
     for name in ("stem.first.conv", "stage3.second.norm"):
-        shares = shares_of(paths.steps[number_of(paths, name)])
+        number = [str(step.address) for step in paths.trace.steps].index(name) + 1
+        shares = shares_of(paths.steps[number])
         expected = shares.topk(3)
         assert layers[name]["channels"] == expected.indices.tolist()
         first = layers[name]["shares"][:3]
         assert [channel for channel, _ in first] == expected.indices.tolist()
         assert [share for _, share in first] == pytest.approx(expected.values.tolist(), abs=1e-4)
-
-
-def test_its_small_maps_are_of_those_channels(subject: Subject, told: Answer) -> None:
-    picture = np.asarray(Image.open(io.BytesIO(told.data)).convert("RGB")).astype(int)
-    name, sprite = "stem.first.conv", told.facts["sprite"]
-    card = told.facts["layers"][name]
-    at, (down, across), (rows, columns) = card["tile"], sprite["pitch"], sprite["tile"]
-    top, left = at // sprite["columns"] * down, at % sprite["columns"] * across
-    tile = picture[top : top + rows, left : left + columns]
-    values = hookviz.capture(subject.model, subject.image, name)[name].values
-    small = torch.nn.functional.adaptive_avg_pool2d(
-        values[card["channels"][0]][None], (rows, columns)
-    )
-    redness = tile[..., 0] - tile[..., 2]
-    assert np.corrcoef(redness.ravel(), small.numpy().ravel())[0, 1] > 0.9
 
 
 def parts_of(part: Any) -> dict[str, Any]:

@@ -71,23 +71,30 @@ def test_a_module_that_runs_three_times_has_three_cards_each_with_its_own_maps()
     assert lines(answer) == {("", "a"), ("a", "a#1"), ("a#1", "a#2"), ("a#2", "head"), ("head", "")}
 
 
-class TwoImages(Pieces):
-    def forward(self, left: Tensor, right: Tensor) -> Tensor:
-        return self.scores(self.a(left) * self.b(right))
+class Does(Pieces):
+    """Does what a function does with its pieces."""
 
+    def __init__(self, do: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.do = do
 
-class ImageAndVector(Pieces):
-    def forward(self, image: Tensor, vector: Tensor) -> Tensor:
-        return self.scores(self.a(image) + self.of_vector(vector)[..., None, None])
+    def forward(self, *given: Tensor) -> Tensor:
+        return self.do(self, *given)
 
 
 def test_what_else_than_the_image_is_given_comes_from_nowhere() -> None:
     image, steps = random_input(0), Preprocess(16, 16)
-    for network, other, join, beside in (
-        (TwoImages, random_input(1), "mul", "b"),
-        (ImageAndVector, torch.ones(1, 4), "add", "of_vector"),
+    for do, other, join, beside in (
+        (lambda own, one, two: own.scores(own.a(one) * own.b(two)), random_input(1), "mul", "b"),
+        (
+            lambda own, one, two: own.scores(own.a(one) + own.of_vector(two)[..., None, None]),
+            torch.ones(1, 4),
+            "add",
+            "of_vector",
+        ),
     ):
-        model = hookviz.wrap(seeded(network), steps, example=(image, other))
+        network = seeded(lambda do=do: Does(do))  # type: ignore[misc]
+        model = hookviz.wrap(network, steps, example=(image, other))
         assert lines(shown(model)) == {
             *(("", "a"), ("a", join), (beside, join), (join, "head"), ("head", "")),
         }
@@ -143,35 +150,19 @@ def test_what_no_graph_holds_is_shown_as_it_ran(
     assert lines(shown(as_model(seeded(network)))) == expected
 
 
-class ByFunctions(Pieces):
-    def forward(self, images: Tensor) -> Tensor:
-        return torch.conv2d(images, self.a.weight).mean((2, 3))
-
-
-class BadJoin(Pieces):
-    def forward(self, images: Tensor) -> Tensor:
-        return self.scores(self.a(images) + self.b(images)[..., 1:])
-
-
-class Bare(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(3, 3, 1, 1))
-
-    def forward(self, images: Tensor) -> Tensor:
-        return torch.conv2d(images, self.weight).mean((2, 3))
-
-
 @pytest.mark.parametrize(
     ("build", "words"),
     [
         (
-            ByFunctions,
-            r"ByFunctions runs no layer to look at.* such as a torch.nn.Conv2d",
+            lambda: Does(lambda own, x: torch.conv2d(x, own.a.weight).mean((2, 3))),
+            r"Does runs no layer to look at.* such as a torch.nn.Conv2d",
         ),
-        (Bare, r"Bare runs no layer whose channels could be shown. Lenses such as"),
-        (BadJoin, r"BadJoin can't take an input of .* after a, b: The size of tensor a"),
-        (lambda: torch.jit.script(Bare()), "wrap the module that it was scripted from"),
+        (nn.Flatten, r"Flatten runs no layer whose channels could be shown. Lenses such as"),
+        (
+            lambda: Does(lambda own, x: own.scores(own.a(x) + own.b(x)[..., 1:])),
+            r"Does can't take an input of .* after a, b: The size of tensor a",
+        ),
+        (lambda: torch.jit.script(nn.Flatten()), "wrap the module that it was scripted from"),
     ],
 )
 def test_what_cannot_be_shown_is_said(build: Callable[[], nn.Module], words: str) -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -50,6 +51,10 @@ def plainly(query: Tensor, key: Tensor) -> Tensor:
     return query @ key.transpose(-2, -1)
 
 
+def halved(query: Tensor, key: Tensor) -> Tensor:
+    return plainly(query, key) / 2
+
+
 def in_place(_: Layer, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     scores = torch.empty(2, TOKENS, TOKENS)
     torch.bmm(q[0], k[0].mT, out=scores)
@@ -59,20 +64,21 @@ def in_place(_: Layer, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def in_place_by_hand(query: Tensor, key: Tensor) -> Tensor:
-    scores = plainly(query, key) / 2
+    scores = halved(query, key)
     scores[..., 0, 1] = -torch.inf
     return scores
 
 
-def talking_heads(layer: Layer, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    scores = layer.mixing((q @ k.mT).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
-    return functional.dropout(scores.softmax(-1), 0.5, training=False) @ v
+def written_into(_: Layer, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    weights = (q @ k.mT).softmax(-1)
+    return weights.mul_(0) @ v
 
 
-TAKEN: dict[str, tuple[Callable[..., Tensor], Callable[[Tensor, Tensor], Tensor] | None]] = {
-    "operators": (lambda _, q, k, v: torch.softmax(q @ k.mT / 2, -1) @ v, None),
-    "module": (lambda _, q, k, v: nn.Softmax(-1)(q.matmul(k.transpose(2, 3)) * 0.5) @ v, None),
+TAKEN: dict[str, tuple[Callable[..., Tensor], Callable[[Tensor, Tensor], Tensor]]] = {
+    "operators": (lambda _, q, k, v: torch.softmax(q @ k.mT / 2, -1) @ v, halved),
+    "module": (lambda _, q, k, v: nn.Softmax(-1)(q.matmul(k.transpose(2, 3)) * 0.5) @ v, halved),
     "kept in place": (in_place, in_place_by_hand),
+    "weights that the network writes into": (written_into, plainly),
     "baddbmm": (
         lambda _, q, k, v: torch.baddbmm(torch.ones(2, 1, TOKENS), q[0], k[0].mT).softmax(-1) @ v,
         plainly,
@@ -111,7 +117,7 @@ TAKEN: dict[str, tuple[Callable[..., Tensor], Callable[[Tensor, Tensor], Tensor]
     ),
     "a function of torch": (
         lambda _, q, k, v: functional.scaled_dot_product_attention(q, k, v, scale=0.5),
-        None,
+        halved,
     ),
 }
 
@@ -123,15 +129,33 @@ def test_attention_is_found_however_it_is_written(way: str) -> None:
     (call,) = watched(layer).found
     assert call.layer == ""
     assert call.weights is not None
-    own = softmax_of(layer, scores or (lambda query, key: plainly(query, key) / 2))
+    own = softmax_of(layer, scores)
     torch.testing.assert_close(call.weights.view_as(own), own, atol=1e-6, rtol=0)
 
 
-def test_heads_that_talk_with_each_other_still_attend() -> None:
-    layer = seeded(lambda: Layer(talking_heads))
-    (call,) = watched(layer).found
-    own = softmax_of(layer, lambda q, k: layer.mixing(plainly(q, k).movedim(1, -1)).movedim(-1, 1))
-    torch.testing.assert_close(call.weights, own, atol=1e-6, rtol=0)
+def test_heads_that_talk_with_each_other_attend_and_weights_that_weigh_twice_do_so_once() -> None:
+    def talking(layer: Layer, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        scores = layer.mixing((q @ k.mT).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        return functional.dropout(scores.softmax(-1), 0.5, training=False) @ v
+
+    def twice(_: Layer, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        weights = (q @ k.mT).softmax(-1)
+        return weights @ v + weights @ k
+
+    def gated(_: Layer, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        mixed = (q @ k.mT).softmax(-1) @ v
+        return mixed.softmax(-1) @ v.mT
+
+    for compute in (talking, twice, gated):
+        layer = seeded(lambda compute=compute: Layer(compute))  # type: ignore[misc]
+
+        def scores(query: Tensor, key: Tensor, mix: nn.Module = layer.mixing) -> Tensor:
+            return mix(plainly(query, key).movedim(1, -1)).movedim(-1, 1)  # type: ignore[no-any-return]
+
+        (call,) = watched(layer).found
+        assert call.weights is not None
+        own = softmax_of(layer, scores if compute is talking else plainly)
+        torch.testing.assert_close(call.weights, own, atol=1e-6, rtol=0)
 
 
 NOT_TAKEN: dict[str, Callable[..., Tensor]] = {
@@ -187,40 +211,21 @@ def test_the_layer_is_the_innermost_call_in_which_all_of_it_runs() -> None:
     found = watched(nn.Sequential(nn.Linear(SIZE, SIZE), Parts(), Parts())).found
     assert [call.within for call in found] == [("", "1")] * 2 + [("", "2")] * 2
 
-
-def test_an_outer_module_attends_where_it_multiplies_queries_and_keys_itself() -> None:
-    class Weighs(nn.Module):
-        def forward(self, scores: Tensor, values: Tensor) -> Tensor:
-            return scores.softmax(-1) @ values
-
     class Outer(nn.Module):
+        """Multiplies queries and keys itself, and so attends."""
+
         def __init__(self) -> None:
             super().__init__()
-            self.inner = Weighs()
+            self.inner = Step(lambda scores, values: scores.softmax(-1) @ values)
+            self.linear, self.parts = nn.Linear(SIZE + 1, SIZE), Parts()
 
         def forward(self, tokens: Tensor) -> Any:
-            return self.inner(tokens @ tokens.mT, tokens)
+            with suppress(RuntimeError):  # a call that fails is no longer running
+                self.linear(tokens)
+            return self.parts(self.inner(tokens @ tokens.mT, tokens))
 
-    (call,) = watched(nn.Sequential(Outer())).found
-    assert call.within == ("", "0")
-
-
-def test_weights_that_weigh_twice_are_found_once_and_what_they_weigh_is_no_product_of_scores() -> (
-    None
-):
-    def twice(_: Layer, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        weights = (q @ k.mT).softmax(-1)
-        return weights @ v + weights @ k
-
-    def gated(_: Layer, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        mixed = (q @ k.mT).softmax(-1) @ v
-        return mixed.softmax(-1) @ v.mT
-
-    for compute in (twice, gated):
-        layer = seeded(lambda compute=compute: Layer(compute))  # type: ignore[misc]
-        (call,) = watched(layer).found
-        assert call.weights is not None
-        torch.testing.assert_close(call.weights, softmax_of(layer, plainly), atol=1e-6, rtol=0)
+    found = watched(nn.Sequential(Outer())).found
+    assert [call.within for call in found] == [("", "0")] + [("", "0", "0.parts")] * 2
 
 
 def test_weights_are_kept_of_the_layers_looked_at_alone() -> None:
@@ -229,33 +234,6 @@ def test_weights_are_kept_of_the_layers_looked_at_alone() -> None:
         *[("0", True)] * 2,
         *[("1.0", False)] * 2,
     ]
-
-
-def test_weights_that_a_network_writes_into_are_as_the_softmax_made_them() -> None:
-    def compute(_: Layer, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        weights = (q @ k.mT).softmax(-1)
-        return weights.mul_(0) @ v
-
-    layer = seeded(lambda: Layer(compute))
-    (call,) = watched(layer).found
-    torch.testing.assert_close(call.weights, softmax_of(layer, plainly), atol=1e-6, rtol=0)
-
-
-def test_a_call_that_fails_is_no_longer_running() -> None:
-    class Retries(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.linear = nn.Linear(SIZE + 1, SIZE)
-            self.parts = Parts()
-
-        def forward(self, tokens: Tensor) -> Any:
-            try:
-                return self.linear(tokens)
-            except RuntimeError:
-                return self.parts(tokens)
-
-    found = watched(Retries()).found
-    assert [call.within for call in found] == [("", "parts")] * 2
 
 
 QUERIES, KEYS, HEAD_SIZE = 3, 5, 4
@@ -286,54 +264,39 @@ def by_hand(query: Tensor, key: Tensor, bias: Tensor, scale: float) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("options", "bias"),
+    ("options", "bias", "heads"),
     [
-        ({}, torch.zeros(QUERIES, KEYS)),
-        ({"scale": 2.0}, torch.zeros(QUERIES, KEYS)),
-        ({"attn_mask": normal(QUERIES, KEYS, seed=4)}, normal(QUERIES, KEYS, seed=4)),
-        ({"attn_mask": boolean()}, torch.zeros(QUERIES, KEYS).masked_fill(~boolean(), -torch.inf)),
-        ({"is_causal": True}, torch.full((QUERIES, KEYS), -torch.inf).triu(1)),
+        ({}, torch.zeros(QUERIES, KEYS), 2),
+        ({"scale": 2.0}, torch.zeros(QUERIES, KEYS), 2),
+        ({"attn_mask": normal(QUERIES, KEYS, seed=4)}, normal(QUERIES, KEYS, seed=4), 2),
+        (
+            {"attn_mask": boolean()},
+            torch.zeros(QUERIES, KEYS).masked_fill(~boolean(), -torch.inf),
+            2,
+        ),
+        ({"is_causal": True}, torch.full((QUERIES, KEYS), -torch.inf).triu(1), 2),
+        ({"enable_gqa": True}, torch.zeros(QUERIES, KEYS), 4),
     ],
-    ids=["plain", "scale", "float mask", "boolean mask", "causal"],
+    ids=["plain", "scale", "float mask", "boolean mask", "causal", "two heads share keys"],
 )
-def test_they_are_the_softmax_and_give_the_output(options: dict[str, Any], bias: Tensor) -> None:
-    query, key, value = (
-        normal(1, 2, QUERIES, HEAD_SIZE),
-        *normal(2, 1, 2, KEYS, HEAD_SIZE, seed=1),
-    )
+@pytest.mark.parametrize("kind", [torch.float32, torch.float16])
+def test_they_are_the_softmax_and_give_the_output(
+    options: dict[str, Any], bias: Tensor, heads: int, kind: torch.dtype
+) -> None:
+    query = normal(1, heads, QUERIES, HEAD_SIZE).to(kind)
+    key, value = normal(2, 1, 2, KEYS, HEAD_SIZE, seed=1).to(kind)
     weights = attention_weights(query, key, value, **options)
     assert weights is not None
-    for head in range(2):
-        own = by_hand(query[0, head], key[0, head], bias, options.get("scale", HEAD_SIZE**-0.5))
-        torch.testing.assert_close(weights[0, head], own, atol=1e-6, rtol=0)
-    output = functional.scaled_dot_product_attention(query, key, value, **options)
-    torch.testing.assert_close(weights @ value, output, atol=1e-6, rtol=0)
-
-
-def test_several_heads_share_the_keys_of_a_group() -> None:
-    query, key, value = (
-        normal(1, 4, QUERIES, HEAD_SIZE),
-        *normal(2, 1, 2, KEYS, HEAD_SIZE, seed=1),
-    )
-    weights = attention_weights(query, key, value, enable_gqa=True)
-    assert weights is not None
-    for head in range(4):
+    assert weights.dtype == torch.float32
+    for head in range(heads):
         own = by_hand(
-            query[0, head], key[0, head // 2], torch.zeros(QUERIES, KEYS), HEAD_SIZE**-0.5
+            query[0, head], key[0, 2 * head // heads], bias, options.get("scale", HEAD_SIZE**-0.5)
         )
         torch.testing.assert_close(weights[0, head], own, atol=1e-6, rtol=0)
-
-
-def test_half_precision_is_computed_in_float32() -> None:
-    query, key = (
-        normal(1, 2, QUERIES, HEAD_SIZE).half(),
-        normal(1, 2, KEYS, HEAD_SIZE, seed=1).half(),
-    )
-    weights = attention_weights(query, key)
-    assert weights is not None
-    assert weights.dtype == torch.float32
-    own = by_hand(query[0, 1], key[0, 1], torch.zeros(QUERIES, KEYS), HEAD_SIZE**-0.5)
-    torch.testing.assert_close(weights[0, 1], own, atol=1e-6, rtol=0)
+    if kind == torch.float32:
+        output = functional.scaled_dot_product_attention(query, key, value, **options)
+        values = value.repeat_interleave(heads // 2, 1)
+        torch.testing.assert_close(weights @ values, output, atol=1e-6, rtol=0)
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
@@ -347,43 +310,36 @@ def test_nested_tensors_have_weights_where_their_parts_are_alike() -> None:
     assert attention_weights(odd, odd) is None
 
 
+def of_heads(*more: Any, bias: bool = True, **options: Any) -> tuple[nn.MultiheadAttention, Tensor]:
+    """A layer of two heads, and its weights for three tokens."""
+    layer = nn.MultiheadAttention(HEAD_SIZE, 2, dropout=0.5, bias=bias)
+    tokens = normal(QUERIES, 1, HEAD_SIZE)
+    weights = multi_head_weights(
+        *(tokens, tokens, tokens, HEAD_SIZE, 2, layer.in_proj_weight, layer.in_proj_bias),
+        *(None, None, False, 0.5, layer.out_proj.weight, layer.out_proj.bias, *more),
+        **options,
+    )
+    return layer, weights
+
+
 @pytest.mark.parametrize("need_weights", [True, False])
 def test_those_of_several_heads_are_before_dropout_and_by_head(need_weights: bool) -> None:
-    layer = torch.nn.MultiheadAttention(HEAD_SIZE, 2, dropout=0.5, bias=False)
-    tokens = normal(QUERIES, 1, HEAD_SIZE)
     state = torch.get_rng_state()
-    weights = multi_head_weights(
-        *(tokens, tokens, tokens, HEAD_SIZE, 2, layer.in_proj_weight, None, None, None, False, 0.5),
-        *(layer.out_proj.weight, None),
-        need_weights=need_weights,
-    )
-    query, key, _ = (tokens[:, 0] @ layer.in_proj_weight.T).chunk(3, -1)
+    with torch.random.fork_rng(devices=[]):
+        layer, weights = of_heads(bias=False, need_weights=need_weights)
+        drawn = torch.get_rng_state()
+        torch.set_rng_state(state)
+        nn.MultiheadAttention(HEAD_SIZE, 2, dropout=0.5, bias=False)
+        assert torch.equal(torch.get_rng_state(), drawn)  # a look draws nothing
+    query, key, _ = (normal(QUERIES, 1, HEAD_SIZE)[:, 0] @ layer.in_proj_weight.T).chunk(3, -1)
     for head, part in enumerate((slice(0, 2), slice(2, 4))):
         own = by_hand(query[:, part], key[:, part], torch.zeros(QUERIES, QUERIES), 2**-0.5)
         torch.testing.assert_close(weights[0, head], own, atol=1e-6, rtol=0)
-    assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_the_hint_that_a_mask_is_causal_is_followed_as_torch_does() -> None:
     """Without weights PyTorch goes by the hint, and by the mask where weights are asked for."""
-    layer = torch.nn.MultiheadAttention(HEAD_SIZE, 2)
-    tokens = normal(QUERIES, 1, HEAD_SIZE)
     nothing = torch.zeros(QUERIES, QUERIES)  # no causal mask at all
-    arguments = (
-        *(
-            tokens,
-            tokens,
-            tokens,
-            HEAD_SIZE,
-            2,
-            layer.in_proj_weight,
-            layer.in_proj_bias,
-            None,
-            None,
-        ),
-        *(False, 0.0, layer.out_proj.weight, layer.out_proj.bias, False, None),
-    )
-    hinted = multi_head_weights(*arguments, False, nothing, is_causal=True)
-    assert not hinted[0].triu(1).any()
-    masked = multi_head_weights(*arguments, True, nothing, is_causal=True)
-    assert masked[0].triu(1).any()
+    for need_weights in (False, True):
+        _, weights = of_heads(False, None, need_weights, nothing, is_causal=True)
+        assert bool(weights[0].triu(1).any()) == need_weights

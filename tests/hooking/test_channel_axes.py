@@ -112,10 +112,6 @@ def test_a_sum_has_them_as_the_layer_before_unless_another_axis_is_as_long() -> 
     # As many images as channels are no reason for doubt; as many rows are.
     assert axes_of(shortcut(2), torch.ones(2, 2, 9, 9))["1"] == 1
     assert axes_of(shortcut(9), torch.ones(2, 9, 9, 9))["1"] is None
-
-
-def test_what_is_transposed_is_not_taken_for_what_it_was() -> None:
-    for length, axis in ((4, None), (5, None)):
+    for length in (4, 5):  # what is transposed is not taken for what it was
         layers = nn.Sequential(nn.Linear(3, 4), Runs(lambda x: x.transpose(1, 2)), nn.ReLU())
-        found = axes_of(layers, torch.ones(2, length, 3))
-        assert found == {"0": 2, "1": axis, "2": axis}
+        assert axes_of(layers, torch.ones(2, length, 3)) == {"0": 2, "1": None, "2": None}

@@ -45,16 +45,6 @@ def scores(model: Model, images: Tensor) -> Tensor:
     return output
 
 
-def test_its_scores_are_those_of_a_plain_pass_to_rounding() -> None:
-    model, images = wide(), torch.cat([random_input(seed, SIDE) for seed in range(3)])
-    with torch.no_grad():
-        plain = model.network(images)
-    fast = faster_model(model, images)
-    assert fast is not model
-    far = (scores(fast, lay_out(images)) - plain).abs().max()
-    assert 0 <= far <= ROUNDING * plain.abs().max()
-
-
 def test_the_users_weights_keep_their_format_their_memory_and_their_values() -> None:
     module = seeded(Wide)
     model = traced(as_shared(module))
@@ -99,11 +89,6 @@ def test_networks_of_convolutions_suit_and_attention_and_small_ones_do_not(
 
 
 def test_other_precisions_and_what_does_more_than_compute_stay_as_they_are() -> None:
-    assert is_convolutional(wide().network)
-    assert not is_convolutional(as_model(seeded(Wide)).network)  # a person's own
-    assert not is_convolutional(traced(as_shared(seeded(Wide).double())).network)
-    assert not is_convolutional(traced(as_shared(seeded(Tiny))).network)
-
     class Scaled(Wide):
         def __init__(self) -> None:
             super().__init__()
@@ -112,7 +97,10 @@ def test_other_precisions_and_what_does_more_than_compute_stay_as_they_are() -> 
         def forward(self, images: Tensor) -> Tensor:
             return super().forward(images) * self.scale
 
-    assert not is_convolutional(traced(as_shared(seeded(Scaled))).network)
+    assert is_convolutional(wide().network)
+    assert not is_convolutional(as_model(seeded(Wide)).network)  # a person's own
+    for other in (seeded(Wide).double(), seeded(Tiny), seeded(Scaled)):
+        assert not is_convolutional(traced(as_shared(other)).network)
 
 
 @pytest.mark.parametrize("kind", [WideViewed, WideByStrides])
@@ -160,28 +148,27 @@ def test_weights_that_changed_since_are_moved_anew_though_somebody_holds_the_old
     )
 
 
-def test_captures_are_exact_before_and_after() -> None:
-    model, image = wide(), random_input(0, SIDE)
+def test_scores_and_maps_are_those_of_a_plain_pass_to_rounding_and_captures_are_exact() -> None:
+    model, images = wide(), torch.cat([random_input(seed, SIDE) for seed in range(3)])
     seen: list[Tensor] = []
     module = seeded(Wide).eval()
-    module.get_submodule("conv3").register_forward_hook(
-        lambda _module, _inputs, output: seen.append(output.detach().clone())
-    )
+    module.get_submodule("conv3").register_forward_hook(lambda *call: seen.append(call[2].clone()))
+    with torch.no_grad():
+        plain = module(images)
+    fast = faster_model(model, images)
+    assert fast is not model
+    far = (scores(fast, lay_out(images)) - plain).abs().max()
+    assert 0 <= far <= ROUNDING * plain.abs().max()
+    image, names = images[:1], ["conv1", "conv3"]
+    captured = hookviz.capture(model, image, names)
+    torch.testing.assert_close(captured["conv3"].values, seen[0][0])
     with torch.no_grad():
         module(image)
-    fast = faster_model(model, image)
-    assert fast is not model
-    assert torch.equal(hookviz.capture(model, image, "conv3")["conv3"].values, seen[0][0])
-
-
-def test_what_a_pass_with_channels_last_put_out_is_handed_out_contiguous() -> None:
-    model, image = wide(), random_input(0, SIDE)
-    fast, model_input = faster_model(model, image), prepare(model, image)
+    assert torch.equal(captured["conv3"].values, seen[1][0])
+    model_input = prepare(model, image)
     laid_out = replace(model_input, tensor=lay_out(model_input.tensor))
     assert is_last(laid_out.tensor)
-    capture = hookviz.capture(fast, laid_out, ["conv1", "conv3"])
-    plain = hookviz.capture(model, image, ["conv1", "conv3"])
-    for name, activation in capture.items():
+    for name, activation in hookviz.capture(fast, laid_out, names).items():
         assert activation.values.is_contiguous()
-        far = (activation.values - plain[name].values).abs().max()
-        assert far <= ROUNDING * plain[name].values.abs().max()
+        far = (activation.values - captured[name].values).abs().max()
+        assert far <= ROUNDING * captured[name].values.abs().max()

@@ -32,55 +32,41 @@ def test_a_default_device_without_numbers_takes_none_from_a_capture(*, by_defaul
     network = seeded(MakesTensors).eval()
     steps = Preprocess(16, 16)
     model = hookviz.wrap(network, steps)
-    plain = hookviz.capture(model, IMAGE)
     image = picture()
-    of_image = hookviz.capture(model, image)
+
+    def captures() -> list[Any]:
+        new = hookviz.wrap(network, steps)
+        return [hookviz.capture(*pair) for pair in ((model, IMAGE), (model, image), (new, image))]
+
+    plain = captures()
     try:
         if by_default:
             torch.set_default_device("meta")
-            found, again, other = _captures(network, steps, model, image)
+            found = captures()
         else:
             with torch.device("meta"):
-                found, again, other = _captures(network, steps, model, image)
+                found = captures()
                 assert torch.zeros(1).is_meta  # the person's block goes on
     finally:
         torch.set_default_device(None)
-    assert torch.equal(found["conv"].values, plain["conv"].values)
-    for cap in (again, other):
-        assert torch.equal(cap["conv"].values, of_image["conv"].values)
-        assert cap.logits is not None
-        assert of_image.logits is not None
-        assert torch.equal(cap.logits, of_image.logits)
-
-
-def _captures(
-    network: nn.Module, steps: Preprocess, model: hookviz.Model, image: Any
-) -> tuple[hookviz.Capture, ...]:
-    return (
-        hookviz.capture(model, IMAGE),
-        hookviz.capture(model, image),
-        hookviz.capture(hookviz.wrap(network, steps), image),
-    )
+    for ours, theirs in zip(found, plain, strict=True):
+        assert torch.equal(ours["conv"].values, theirs["conv"].values)
+        assert ours.logits is not None
+        assert theirs.logits is not None
+        assert torch.equal(ours.logits, theirs.logits)
 
 
 def test_the_first_parameter_tells_until_a_pass_does() -> None:
+    class Grouped(nn.Linear):
+        """Its parameters are groups for an optimiser."""
+
+        def parameters(self, recurse: bool = True) -> list[dict[str, object]]:  # type: ignore[override]
+            return [{"params": list(super().parameters(recurse)), "lr": 0.1}]
+
     network = nn.Sequential(nn.Linear(1, 1).bfloat16(), nn.Linear(4, 4))
     assert dtypes(network) == (torch.float32, torch.bfloat16)
     assert device_and_dtype(network) == (torch.device("cpu"), torch.bfloat16)
     take_down_dtype(network, torch.float32)
     assert device_and_dtype(network)[1] == torch.float32
-
-
-def test_without_parameters_it_is_float32() -> None:
     assert device_and_dtype(nn.ReLU()) == (torch.device("cpu"), torch.float32)
-
-
-class Grouped(nn.Linear):
-    """Its parameters are groups for an optimiser."""
-
-    def parameters(self, recurse: bool = True) -> list[dict[str, object]]:  # type: ignore[override]
-        return [{"params": list(super().parameters(recurse)), "lr": 0.1}]
-
-
-def test_parameters_that_are_groups_are_gone_round() -> None:
     assert device_and_dtype(Grouped(2, 2).double())[1] == torch.float64

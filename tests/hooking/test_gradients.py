@@ -1,5 +1,6 @@
 import copy
 import gc
+from dataclasses import replace
 from typing import Any
 from weakref import ref
 
@@ -25,9 +26,7 @@ def same(found: Tensor | None, expected: Tensor | None) -> bool:
 
 
 def test_resnet_has_the_gradients_that_autograd_gives_at_every_layer() -> None:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        network = resnet18(weights=None).eval()
+    network = seeded(resnet18).eval()
     image = random_input(0, 64).requires_grad_()
     with hookviz.on_gradients(network) as found:
         back(network(image)[0, 3])
@@ -151,19 +150,20 @@ def test_a_changed_gradient_is_what_everything_upstream_gets() -> None:
     torch.testing.assert_close(network.conv1.weight.grad, expected[1], rtol=1e-6, atol=0)
 
 
-def test_each_side_is_told_and_the_last_layer_comes_first() -> None:
-    network = seeded(Tiny)
+def test_each_side_is_told_and_the_last_layer_comes_first_in_each_pass() -> None:
+    network, image = seeded(Tiny), random_input(0).requires_grad_()
+    back(network(image).sum())
+    plain, image.grad = image.grad, None
     seen: list[tuple[str, int, str, tuple[int, ...]]] = []
 
-    @hookviz.on_gradients(
-        network,
-        ["relu", "head"],
-        lambda gradient: seen.append(
-            (gradient.layer, gradient.index, gradient.side, tuple(gradient.value.shape))
-        ),
-    )
+    def see(gradient: hookviz.Gradient) -> Tensor | None:
+        seen.append((gradient.layer, gradient.index, gradient.side, tuple(gradient.value.shape)))
+        is_first = gradient.layer == "conv1" and gradient.side == "input"
+        return gradient.value * 2 if is_first else None
+
+    @hookviz.on_gradients(network, ["relu", "head"], see)
     def step() -> None:
-        back(network(random_input(0)).sum())
+        back(network(image).sum())
 
     for _ in range(2):
         seen.clear()
@@ -171,41 +171,23 @@ def test_each_side_is_told_and_the_last_layer_comes_first() -> None:
         assert seen == [
             ("head", 0, "output", (1, 5)),
             ("head", 0, "input", (1, 6)),
-            ("relu", 1, "output", (1, 6, 7, 7)),
-            ("relu", 1, "input", (1, 6, 7, 7)),
-            ("relu", 0, "output", (1, 4, 16, 16)),
-            ("relu", 0, "input", (1, 4, 16, 16)),
+            *(("relu", 1, side, (1, 6, 7, 7)) for side in ("output", "input")),
+            *(("relu", 0, side, (1, 4, 16, 16)) for side in ("output", "input")),
         ]
-
-
-def test_a_leaf_that_goes_through_several_passes_is_changed_once_in_each() -> None:
-    last = nn.Linear(2, 1, bias=False)
-    network = nn.Sequential(nn.Identity(), last)
-    leaf = torch.ones(1, 2, requires_grad=True)
-
-    def double(gradient: hookviz.Gradient) -> Tensor | None:
-        return gradient.value * 2 if gradient.side == "input" else None
-
-    with hookviz.on_gradients(network, "0", double):
+    assert plain is not None
+    with hookviz.on_gradients(network, "conv1", see):
         for _ in range(3):
-            leaf.grad = None
-            back(network(leaf).sum())
-            assert same(leaf.grad, last.weight * 2)
-    leaf.grad = None
-    back(network(leaf).sum())
-    assert same(leaf.grad, last.weight)
-
-
-def test_nothing_sees_a_backward_pass_after_the_block() -> None:
-    network = seeded(Tiny)
-    seen: list[hookviz.Gradient] = []
-    with hookviz.on_gradients(network, None, seen.append):
-        loss = network(random_input(0)).sum()
-        back(loss, retain_graph=True)
-    assert len(seen) == 9
-    back(loss)
-    assert len(seen) == 9
-    assert hook_count(network) == 0
+            image.grad = None
+            back(network(image).sum())
+            assert same(image.grad, plain * 2)  # a leaf is changed once in each pass
+    image.grad = None
+    with hookviz.on_gradients(network, "conv1") as found:  # two passes before their gradients
+        back((network(image) + network(image)).sum())
+    assert same(image.grad, plain * 2)
+    assert len(found) == 2
+    image.grad = None
+    back(network(image).sum())
+    assert same(image.grad, plain)
 
 
 def test_a_call_that_fails_does_not_mix_up_those_after_it() -> None:
@@ -220,18 +202,14 @@ def test_a_call_that_fails_does_not_mix_up_those_after_it() -> None:
     assert at_output.shape == (1, 4, 16, 16)
 
 
-def test_what_needs_no_gradient_has_none() -> None:
+def test_what_needs_no_gradient_and_a_view_that_is_written_into_have_none() -> None:
     network = seeded(Tiny)
     with torch.no_grad(), hookviz.on_gradients(network) as found:
         network(random_input(0))
-    assert found["conv2"].inputs == [None]
-    assert found["conv2"].outputs == [None]
-
-
-def test_a_view_that_is_written_into_has_none() -> None:
-    network = nn.Sequential(nn.Linear(4, 4), nn.Flatten(), nn.Unflatten(1, (2, 2)), nn.ReLU(True))
-    with hookviz.on_gradients(network) as found:
-        back(network(torch.ones(1, 4)).sum())
+    assert found["conv2"].inputs == found["conv2"].outputs == [None]
+    views = nn.Sequential(nn.Linear(4, 4), nn.Flatten(), nn.Unflatten(1, (2, 2)), nn.ReLU(True))
+    with hookviz.on_gradients(views) as found:
+        back(views(torch.ones(1, 4)).sum())
     assert found["2"].outputs == [None]
     assert found["3"].outputs[0] is not None
 
@@ -251,10 +229,11 @@ def test_every_hook_is_gone_whatever_is_raised(error: type[BaseException]) -> No
 
 
 @pytest.mark.by_day
-def test_graphs_are_not_kept_alive() -> None:
+def test_graphs_are_not_kept_alive_and_nothing_is_seen_after_the_block() -> None:
     network = seeded(Tiny)
     alive: list[ref[Tensor]] = []
-    with hookviz.on_gradients(network, None, lambda _gradient: None):
+    seen: list[hookviz.Gradient] = []
+    with hookviz.on_gradients(network, None, lambda gradient: seen.append(replace(gradient))):
         for seed in range(3):
             scores = network(random_input(seed))
             alive.append(ref(scores))
@@ -262,6 +241,12 @@ def test_graphs_are_not_kept_alive() -> None:
             del scores
         gc.collect()
         assert [each() for each in alive] == [None] * 3
+        loss = network(random_input(0)).sum()
+        back(loss, retain_graph=True)
+        assert len(seen) == 4 * 9
+    back(loss)
+    assert len(seen) == 4 * 9
+    assert hook_count(network) == 0
 
 
 def test_gradients_come_under_their_keys_and_what_is_returned_takes_their_place() -> None:
@@ -278,15 +263,10 @@ def test_gradients_come_under_their_keys_and_what_is_returned_takes_their_place(
         two = one * 3
         graphs.add(2, two)
         (found,) = torch.autograd.grad(two.sum(), leaf, retain_graph=True)
+        for number in range(10 * gradient_hooks._TENSORS_PER_BLOCK):
+            graphs.add(number, leaf * 2)
+        assert len(graphs._blocks) <= 3  # of graphs that are gone little is kept
     (after,) = torch.autograd.grad(two.sum(), leaf)
     assert seen == [(2, [1, 1, 1]), (1, [3, 3, 3])]
     assert found.tolist() == [60, 60, 60]
     assert after.tolist() == [6, 6, 6]
-
-
-def test_what_is_kept_of_graphs_that_are_gone_is_bounded() -> None:
-    leaf = torch.ones(3, requires_grad=True)
-    with GraphHooks[int](lambda _key, _gradient: None) as graphs:
-        for number in range(10 * gradient_hooks._TENSORS_PER_BLOCK):
-            graphs.add(number, leaf * 2)
-        assert len(graphs._blocks) <= 2

@@ -1,6 +1,7 @@
 import subprocess
 import sys
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -65,70 +66,6 @@ def test_the_module_in_a_wrapper_is_found_and_every_name_of_its_parts(wrapper: s
     assert compiled_parts(given) == (("",) if is_compiled else ())
 
 
-@pytest.mark.parametrize(
-    ("given", "kind"),
-    [(print, "builtin_function_or_method"), (None, "NoneType"), (nn.ReLU, "type")],
-)
-def test_what_is_no_network_is_refused_by_its_type(given: Any, kind: str) -> None:
-    with pytest.raises(ModelError, match=rf"torch\.nn\.Module.*Model.*not {kind}\."):
-        network_of(given)
-
-
-class Parts(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.block = nn.Sequential(nn.Conv2d(3, 4, 1), compiled(nn.Sequential(nn.ReLU())))
-        self.head = compiled(nn.Linear(2, 2))
-        self.other = self.head._orig_mod
-
-
-def test_compiled_parts_go_by_the_names_of_what_is_behind_them() -> None:
-    network = Parts()
-    expected = {
-        "": network,
-        "block": network.block,
-        "block.0": network.block[0],
-        "block.1": network.block[1]._orig_mod,
-        "block.1.0": network.block[1]._orig_mod[0],  # type: ignore[index]
-        "head": network.other,
-        "other": network.other,
-    }
-    assert list(named_modules(network, remove_duplicate=False)) == list(expected.items())
-    assert list(named_modules(network)) == list(expected.items())[:-1]
-    for name, module in expected.items():
-        assert module_named(network, name) is module
-    assert module_named(network, "block.1._orig_mod.0") is expected["block.1.0"]
-    assert module_named(network, "block._orig_mod") is network.block
-    with pytest.raises(UnknownLayerError, match=r"'block\.1\.0'"):
-        module_named(network, "block.1._orig_mod.1")
-    assert compiled_parts(network) == ("block.1", "head")
-
-
-def test_every_way_of_compiling_a_part_is_told_and_what_is_kept_from_it_is_not() -> None:
-    class Decorated(nn.ReLU):
-        forward = torch.compile(nn.ReLU.forward, backend="eager")
-
-    network = nn.Sequential(*(nn.ReLU() for _ in range(4)), Decorated())
-    network[0].compile(backend="eager")
-    network[1].forward = torch.compile(network[1].forward, backend="eager")
-    disable: Any = torch.compiler.disable
-    network[2].forward = disable(network[2].forward)
-    network[3] = disable(network[3])
-    assert compiled_parts(network) == ("0", "1", "4")
-    network.compile(backend="eager")
-    assert compiled_parts(network) == ("", "0", "1", "4")
-
-
-def test_a_part_that_is_called_module_keeps_its_name() -> None:
-    network = nn.Sequential()
-    network.add_module("module", nn.ReLU())
-    assert plain_name("module") == plain_name("module", network) == "module"
-    assert plain_name("module.module", nn.DataParallel(network)) == "module"
-    with hookviz.observe(nn.DataParallel(network), "module") as seen:
-        network(torch.ones(1))
-    assert list(seen) == ["module"]
-
-
 @pytest.mark.usefixtures("process_group")
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_instruments_look_into_every_wrapper(wrapper: str) -> None:
@@ -170,6 +107,65 @@ def test_instruments_look_into_every_wrapper(wrapper: str) -> None:
     assert network.head.bias.grad.max() <= 1e-3
 
 
+class Parts(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.block = nn.Sequential(nn.Conv2d(3, 4, 1), compiled(nn.Sequential(nn.ReLU())))
+        self.head = compiled(nn.Linear(2, 2))
+        self.other = self.head._orig_mod
+
+
+def test_compiled_parts_go_by_the_names_of_what_is_behind_them() -> None:
+    network = Parts()
+    expected = {
+        "": network,
+        "block": network.block,
+        "block.0": network.block[0],
+        "block.1": network.block[1]._orig_mod,
+        "block.1.0": network.block[1]._orig_mod[0],  # type: ignore[index]
+        "head": network.other,
+        "other": network.other,
+    }
+    assert list(named_modules(network, remove_duplicate=False)) == list(expected.items())
+    assert list(named_modules(network)) == list(expected.items())[:-1]
+    for name, module in expected.items():
+        assert module_named(network, name) is module
+    assert module_named(network, "block.1._orig_mod.0") is expected["block.1.0"]
+    assert module_named(network, "block._orig_mod") is network.block
+    with pytest.raises(UnknownLayerError, match=r"'block\.1\.0'"):
+        module_named(network, "block.1._orig_mod.1")
+    assert compiled_parts(network) == ("block.1", "head")
+    wrong: Any
+    for wrong, kind in (
+        (print, "builtin_function_or_method"),
+        (None, "NoneType"),
+        (nn.ReLU, "type"),
+    ):
+        with pytest.raises(ModelError, match=rf"torch\.nn\.Module.*Model.*not {kind}\."):
+            network_of(wrong)
+
+
+def test_every_way_of_compiling_a_part_is_told_and_what_is_kept_from_it_is_not() -> None:
+    class Decorated(nn.ReLU):
+        forward = torch.compile(nn.ReLU.forward, backend="eager")
+
+    network = nn.Sequential(*(nn.ReLU() for _ in range(4)), Decorated())
+    network[0].compile(backend="eager")
+    network[1].forward = torch.compile(network[1].forward, backend="eager")
+    disable: Any = torch.compiler.disable
+    network[2].forward = disable(network[2].forward)
+    network[3] = disable(network[3])
+    assert compiled_parts(network) == ("0", "1", "4")
+    network.compile(backend="eager")
+    assert compiled_parts(network) == ("", "0", "1", "4")
+    named = nn.Sequential(OrderedDict(module=nn.ReLU()))  # a part that keeps its name
+    assert plain_name("module") == plain_name("module", named) == "module"
+    assert plain_name("module.module", nn.DataParallel(named)) == "module"
+    with hookviz.observe(nn.DataParallel(named), "module") as seen:
+        named(torch.ones(1))
+    assert list(seen) == ["module"]
+
+
 def test_nothing_of_torch_compile_is_imported_for_that() -> None:
     program = """
 import sys, torch, hookviz
@@ -182,29 +178,14 @@ assert "torch._dynamo" not in sys.modules
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def counted() -> tuple[SharedBlock, list[str]]:
-    """A block, and what it has done and undone."""
+def test_the_first_thread_makes_the_change_and_the_last_undoes_it() -> None:
     done: list[str] = []
 
     def begin() -> Callable[[], object]:
         done.append("begun")
         return lambda: done.append("undone")
 
-    return SharedBlock(begin), done
-
-
-def test_the_first_makes_the_change_and_the_last_undoes_it() -> None:
-    block, done = counted()
-    with block, block:
-        assert done == ["begun"]
-    assert done == ["begun", "undone"]
-    with pytest.raises(KeyboardInterrupt), block:
-        raise KeyboardInterrupt
-    assert done == ["begun", "undone"] * 2
-
-
-def test_threads_share_a_block() -> None:
-    block, done = counted()
+    block = SharedBlock(begin)
     inside, goes_on = threading.Event(), threading.Event()
 
     def stay() -> None:
@@ -213,10 +194,13 @@ def test_threads_share_a_block() -> None:
             assert goes_on.wait(20)
 
     thread = threading.Thread(target=stay)
-    with block:
+    with block, block:
         thread.start()
         assert inside.wait(20)
     assert done == ["begun"]  # the other thread is in it
     goes_on.set()
     thread.join(20)
     assert done == ["begun", "undone"]
+    with pytest.raises(KeyboardInterrupt), block:
+        raise KeyboardInterrupt
+    assert done == ["begun", "undone"] * 2

@@ -1,5 +1,6 @@
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -12,32 +13,13 @@ from hookviz.errors import SettingError
 from tests.networks import Tiny, hook_count, random_input, seeded
 
 
-class Named(nn.Module):
-    """A layer that is called by keyword, and puts out a tuple."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.both = Both()
-
-    def forward(self, image: Tensor) -> Tensor:
-        total: Tensor = self.both(image, scale=2.0, shift=image)[0]
-        return total
-
-
-class Both(nn.Module):
-    def forward(self, image: Tensor, *, scale: float, shift: Tensor) -> tuple[Tensor, float]:
-        return image * scale + shift, scale
-
-
 @pytest.fixture
 def network() -> Tiny:
     return seeded(Tiny)
 
 
 def test_resnet_is_seen_as_plain_hooks_see_it() -> None:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        network = resnet34(weights=None).eval()
+    network = seeded(resnet34).eval()
     image = random_input(0, 64)
     ours: dict[str, Tensor] = {}
     plain: dict[str, Tensor] = {}
@@ -77,14 +59,61 @@ def test_a_block_is_a_decorator_too_each_call_a_block_of_its_own(network: Tiny) 
         assert step().shape == (1, 5)
         assert hook_count(network) == 0
     assert calls == [("conv1", 0), ("conv2", 0)] * 2
+    parallel = nn.DataParallel(network)
+    shapes: list[tuple[int, ...]] = []
+    with hookviz.observe(parallel, "conv1", lambda call: shapes.append(call.output.shape)):
+        parallel(random_input(0))
+        # What `torch.nn.parallel.replicate` makes of each module for each further GPU.
+        replica = network.conv1._replicate_for_data_parallel()  # type: ignore[no-untyped-call]
+        replica.weight, replica.bias = network.conv1.weight, network.conv1.bias
+        replica(random_input(0, 8))
+    assert shapes == [(1, 4, 16, 16), (1, 4, 8, 8)]
 
 
-def test_edit_and_before_change_what_a_network_computes(network: Tiny) -> None:
+def test_keyword_arguments_are_seen_and_replaced(network: Tiny) -> None:
+    class Both(nn.Module):
+        def forward(self, image: Tensor, *, scale: float, shift: Tensor) -> tuple[Tensor, float]:
+            return image * scale + shift, scale
+
+    class Calls(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.both, self.lstm = Both(), nn.LSTM(2, 2, batch_first=True)
+
+        def forward(self, image: Tensor) -> Any:
+            return self.both(image, scale=2.0, shift=image)[0], self.lstm(image[None], None)[0]
+
+    calls, image = Calls(), torch.ones(1, 2)
+    seen: list[hookviz.Call] = []
+    with hookviz.observe(calls, "both", seen.append):
+        assert calls(image)[0].tolist() == [[3, 3]]
+    assert seen[0].arguments == ((image,), {"scale": 2.0, "shift": image})
+    for change, expected in (
+        (lambda call: (call.inputs[0], 5.0, image * 0), [[5, 5]]),
+        (lambda call: call.inputs[0] * 10, [[21, 21]]),
+    ):
+        with hookviz.edit_inputs(calls, "both", change):
+            assert calls(image)[0].tolist() == expected
+    with hookviz.edit(calls, "both", lambda call: (call.output[0] * 0, 1)):
+        assert calls(image)[0].tolist() == [[0, 0]]
+    with (
+        pytest.raises(SettingError, match="2 inputs are given for both, which was called with 3"),
+        hookviz.edit_inputs(calls, "both", lambda call: (image, 1)),
+    ):
+        calls(image)
+    state = torch.ones(1, 1, 2), torch.ones(1, 1, 2)  # a tuple, which goes into one input
+    with torch.no_grad(), hookviz.edit_inputs(calls, "lstm", lambda call: (call.inputs[0], state)):
+        found = calls(image)[1]
+    assert torch.equal(found, calls.lstm(image[None], state)[0])
+    assert not torch.equal(found, calls(image)[1])
+    assert hook_count(calls) == 0
+
+
+def test_a_second_call_has_its_number_in_an_edit(network: Tiny) -> None:
     image = random_input(0)
     with torch.no_grad():
         by_hand = network.conv1(image) * 3
         by_hand = network.relu(network.conv2(network.relu(by_hand)) + 1)
-        expected = network.head(by_hand.mean((2, 3)))
         with (
             hookviz.edit(network, "conv1", lambda call: call.output * 3),
             hookviz.edit_inputs(
@@ -92,52 +121,7 @@ def test_edit_and_before_change_what_a_network_computes(network: Tiny) -> None:
             ),
         ):
             found = network(image)
-    assert torch.equal(found, expected)
-
-
-def test_keyword_arguments_are_seen_and_replaced() -> None:
-    network, image = Named(), torch.ones(1, 2)
-    calls: list[hookviz.Call] = []
-    with hookviz.observe(network, "both", calls.append):
-        assert network(image).tolist() == [[3, 3]]
-    assert calls[0].arguments == ((image,), {"scale": 2.0, "shift": image})
-    with hookviz.edit_inputs(network, "both", lambda call: (call.inputs[0], 5.0, image * 0)):
-        assert network(image).tolist() == [[5, 5]]
-    with hookviz.edit_inputs(network, "both", lambda call: call.inputs[0] * 10):
-        assert network(image).tolist() == [[21, 21]]
-    with hookviz.edit(network, "both", lambda call: (call.output[0] * 0, 1)):
-        assert network(image).tolist() == [[0, 0]]
-    with (
-        pytest.raises(SettingError, match="2 inputs are given for both, which was called with 3"),
-        hookviz.edit_inputs(network, "both", lambda call: (image, 1)),
-    ):
-        network(image)
-    assert hook_count(network) == 0
-
-
-def test_an_input_that_is_a_tuple_goes_into_one() -> None:
-    network = nn.Sequential(nn.LSTM(2, 2, batch_first=True))
-    given = torch.ones(1, 3, 2)
-    state = torch.ones(1, 1, 2), torch.ones(1, 1, 2)
-
-    def with_state(call: hookviz.Call) -> Any:
-        return call.inputs[0], state
-
-    class Stateful(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.lstm = network[0]
-
-        def forward(self, values: Tensor) -> Tensor:
-            found: Tensor = self.lstm(values, None)[0]
-            return found
-
-    stateful = Stateful()
-    with torch.no_grad(), hookviz.edit_inputs(stateful, "lstm", with_state):
-        found = stateful(given)
-        expected = network[0](given, state)[0]
-    torch.testing.assert_close(found, expected, rtol=0, atol=0)
-    assert not torch.equal(found, network(given)[0])
+        assert torch.equal(found, network.head(by_hand.mean((2, 3))))
 
 
 def test_nested_blocks_outer_first_and_other_peoples_hooks_stay(network: Tiny) -> None:
@@ -170,12 +154,9 @@ def test_threads_are_all_seen_each_call_with_a_number_of_its_own(network: Tiny) 
                 network(random_input(seed))
         together.wait()
 
-    with hookviz.observe(network, None, see):
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with hookviz.observe(network, None, see), ThreadPoolExecutor(4) as pool:
+        for _ in range(4):
+            pool.submit(work)
     counts = Counter(layer for layer, _, _ in seen)
     assert counts == {"conv1": 80, "relu": 160, "conv2": 80, "head": 80}
     assert sorted(index for layer, index, _ in seen if layer == "relu") == list(range(160))
@@ -199,18 +180,6 @@ def test_calls_that_fail_are_seen_where_asked_for(network: Tiny) -> None:
             network(image)
         assert seen == expected
         assert hook_count(network) == 0
-
-
-def test_replicas_of_a_data_parallel_are_seen(network: Tiny) -> None:
-    parallel = nn.DataParallel(network)
-    seen: list[tuple[int, ...]] = []
-    with hookviz.observe(parallel, "conv1", lambda call: seen.append(call.output.shape)):
-        parallel(random_input(0))
-        # What `torch.nn.parallel.replicate` makes of each module for each further GPU.
-        replica = network.conv1._replicate_for_data_parallel()  # type: ignore[no-untyped-call]
-        replica.weight, replica.bias = network.conv1.weight, network.conv1.bias
-        replica(random_input(0, 8))
-    assert seen == [(1, 4, 16, 16), (1, 4, 8, 8)]
 
 
 @pytest.mark.parametrize("fullgraph", [True, False])
@@ -267,13 +236,10 @@ def test_without_a_function_each_layers_last_call_is_kept(copy: bool) -> None:
     assert torch.equal(seen["2"].output, scores)
     assert (seen["0"].index, list(seen)) == (1, ["0", "2"])
     assert seen["0"].output.requires_grad
-
-
-def test_several_outputs_are_copied_as_they_are() -> None:
-    network = nn.Sequential(nn.LSTM(3, 2, batch_first=True))
-    with hookviz.observe(network, "0") as seen:
-        rows, (hidden, cell) = network(torch.ones(1, 4, 3))
-    kept, (kept_hidden, kept_cell) = seen["0"].output
-    for ours, theirs in ((kept, rows), (kept_hidden, hidden), (kept_cell, cell)):
+    several = nn.Sequential(nn.LSTM(3, 2, batch_first=True))
+    with hookviz.observe(several, "0", copy=copy) as seen:
+        rows, state = several(torch.ones(1, 4, 3))
+    kept, kept_state = seen["0"].output
+    for ours, theirs in zip((kept, *kept_state), (rows, *state), strict=True):
         assert torch.equal(ours, theirs)
-        assert ours.data_ptr() != theirs.data_ptr()
+        assert (ours.data_ptr() != theirs.data_ptr()) == copy

@@ -3,9 +3,9 @@
 import copy
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from hookviz.capturing.cache import Budget
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import differentiable, private_replica
 from hookviz.hooking.own_network import generators, own_network, put_generators_back
-from hookviz.types import Model
 from tests.networks import Tiny, as_model, hook_count, random_input, seeded
 
 
@@ -65,14 +64,8 @@ class EvalTakesArguments(Norms):
 
 
 def mixed() -> nn.Module:
-    network = Norms().train()
-    network.norm.eval()
-    return network
-
-
-def parent_alone() -> nn.Module:
     network = Norms().eval()
-    network.training = True
+    network.training = network.drop.training = True
     return network
 
 
@@ -97,8 +90,7 @@ def modes(network: nn.Module) -> list[bool]:
 @pytest.mark.parametrize(
     "build",
     [
-        *(mixed, parent_alone, KeepsNormInEvaluation, RefusesEval, RefusesModes),
-        EvalTakesArguments,
+        *(mixed, KeepsNormInEvaluation, RefusesEval, RefusesModes, EvalTakesArguments),
     ],
 )
 def test_modes_are_put_back_one_by_one(build: Callable[[], nn.Module]) -> None:
@@ -141,22 +133,14 @@ class Writes(nn.Module):
         return maps * self.seen[0]
 
 
-def replaces(network: Writes) -> None:
-    network.seen = network.seen + 1
-
-
-def fills_later(network: Writes) -> None:
-    network.later = torch.ones(3)
-
-
 WRITES: dict[str, Callable[[Writes], object]] = {
     "in place": lambda network: network.seen.add_(1),
     "through .data": lambda network: network.seen.data.add_(1),
     "through NumPy": lambda network: network.seen.numpy().__iadd__(1),
     "a NaN": lambda network: network.seen.fill_(float("nan")),
     "another size": lambda network: network.seen.resize_(5),
-    "by assignment": replaces,
-    "where there was none": fills_later,
+    "by assignment": lambda network: setattr(network, "seen", network.seen + 1),
+    "where there was none": lambda network: setattr(network, "later", torch.ones(3)),
 }
 
 
@@ -169,71 +153,54 @@ def test_buffers_are_put_back(write: Callable[[Writes], object]) -> None:
         assert network.seen is buffer
         assert torch.equal(buffer.nan_to_num(7.0), torch.tensor([1.0, 7.0]))
         assert network.later is None
-
-
-@pytest.mark.parametrize("size", [16, 24])
-def test_batch_norms_keep_their_statistics_in_training_mode(size: int) -> None:
-    network = seeded(Norms).train()
-    model = hookviz.wrap(network, train=True)
-    before = copy.deepcopy(network.state_dict())
-    hookviz.capture(model, random_input(1, size))
-    assert all(torch.equal(before[name], each) for name, each in network.state_dict().items())
-    assert network.training
-
-
-class Draws(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(3, 4, 3)
-
-    def forward(self, images: Tensor) -> Tensor:
-        factor = torch.rand(()) + random.random() + np.random.rand()
-        maps: Tensor = self.conv(images * factor)
-        return maps
-
-
-def numpys() -> bytes:
-    state: tuple[Any, ...] = np.random.get_state(legacy=True)  # type: ignore[assignment]
-    return bytes(state[1])
+    norms = seeded(Norms).train()
+    before = copy.deepcopy(norms.state_dict())
+    for size in (16, 24):
+        hookviz.capture(hookviz.wrap(norms, train=True), random_input(1, size))
+        states = norms.state_dict()
+        assert all(torch.equal(before[name], each) for name, each in states.items())
+    assert norms.training
 
 
 def test_random_generators_are_put_back() -> None:
-    network = seeded(Draws)
-    state = torch.get_rng_state(), random.getstate(), numpys()
+    class Draws(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 4, 3)
+
+        def forward(self, images: Tensor) -> Tensor:
+            maps: Tensor = self.conv(images * (torch.rand(()) + random.random() + np.random.rand()))
+            return maps
+
+    network, before = seeded(Draws), generators()
     first, second = (hookviz.capture(network, random_input(1)) for _ in range(2))
     assert torch.equal(first["conv"].values, second["conv"].values)
-    assert torch.equal(torch.get_rng_state(), state[0])
-    assert (random.getstate(), numpys()) == state[1:]
+    assert generators() == before
+    drawn = []
+    for _ in range(2):
+        put_generators_back(before)
+        drawn.append((torch.rand(3).tolist(), random.random(), float(np.random.rand())))
+    assert drawn[0] == drawn[1]
+    assert generators() != before
+    put_generators_back(before)
+    assert generators() == before
 
 
 def test_many_threads_see_their_own_images_in_one_network() -> None:
     """A hook on the very module fires for every thread: without the lock it sees others' images."""
     network = seeded(Tiny)
-    images = [random_input(seed) for seed in range(8)]
-    layers = ["conv1", "conv2"]
-    expected = {
-        (place, layer): plainly(network, layer, image)
-        for place, image in enumerate(images)
-        for layer in layers
-    }
-    wrong: list[object] = []
+    images, layers = [random_input(seed) for seed in range(8)], ["conv1", "conv2"]
+    expected = [[plainly(network, layer, image) for layer in layers] for image in images]
 
-    def capture_often(place: int) -> None:
+    def capture_often(at: int) -> None:
         for number in range(50):
-            layer = layers[(place + number) % 2]
-            try:
-                found = hookviz.capture(network, images[place], layer)
-                assert list(found) == [layer]
-                assert torch.equal(found[layer].values, expected[place, layer])
-            except BaseException as error:  # noqa: BLE001 - of a thread
-                wrong.append(error)
+            which = (at + number) % 2
+            found = hookviz.capture(network, images[at], layers[which])
+            assert list(found) == [layers[which]]
+            assert torch.equal(found[layers[which]].values, expected[at][which])
 
-    threads = [threading.Thread(target=capture_often, args=[place]) for place in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(capture_often, range(8)))
     assert hook_count(network) == 0
     assert all(modes(network))
 
@@ -242,6 +209,11 @@ def test_blocks_within_each_other_hold_one_network() -> None:
     network = seeded(Norms).train()
     model = hookviz.wrap(network)
     trains = hookviz.wrap(network, train=True)
+    of_catalog = hookviz.load_model("shapesnet")
+    with private_replica(of_catalog) as lent:
+        assert lent is not of_catalog.network
+    with private_replica(model) as lent, suppress(hooks.StopForward):
+        assert lent is network
     with own_network(model) as outer:
         assert outer is network
         assert not any(modes(network))
@@ -278,6 +250,12 @@ class Ends(nn.Module):
 def test_everything_is_put_back_where_a_pass_ends_early(error: BaseException) -> None:
     network = seeded(Ends)
     hookviz.capture(network, random_input(1))
+
+    def end(share: float) -> None:
+        raise InterruptedError(share)
+
+    with pytest.raises(InterruptedError):
+        hookviz.capture(network, random_input(1), progress=end)
     state, network.error = torch.get_rng_state(), error
     kind = hookviz.ModelError if isinstance(error, Exception) else type(error)
     with pytest.raises(kind):
@@ -290,18 +268,6 @@ def test_everything_is_put_back_where_a_pass_ends_early(error: BaseException) ->
     other.start()
     other.join(20)
     assert len(done) == 1  # the lock is free
-
-
-def test_a_callback_that_ends_the_run_leaves_nothing() -> None:
-    network = seeded(Norms).train()
-
-    def end(share: float) -> None:
-        raise InterruptedError(share)
-
-    with pytest.raises(InterruptedError):
-        hookviz.capture(network, random_input(1), progress=end)
-    assert all(modes(network))
-    assert hook_count(network) == 0
 
 
 def test_a_persons_own_hooks_fire_and_stay() -> None:
@@ -352,25 +318,22 @@ def test_a_write_past_the_counters_is_not_seen_by_a_cache() -> None:
     assert not torch.equal(now, before)
 
 
-def test_parameters_and_gradients_are_left_alone() -> None:
-    network = seeded(Norms).train()
-    network(random_input(1)).square().mean().backward()
-    before = [
-        (id(each), each._version, each.requires_grad, each.grad, each.grad.clone())
-        for each in network.parameters()
-        if each.grad is not None
-    ]
-    hookviz.capture(network, random_input(2))
-    hookviz.run_lens("grad-cam", network, random_input(2))
-    after = [(id(each), each._version, each.requires_grad) for each in network.parameters()]
-    assert after == [each[:3] for each in before]
-    for each, (*_, grad, values) in zip(network.parameters(), before, strict=True):
-        assert each.grad is grad
-        assert torch.equal(grad, values)
-
-
 @pytest.mark.parametrize("trainable", [False, True])
 def test_a_backward_pass_reaches_no_parameter_of_the_network(trainable: bool) -> None:
+    norms = seeded(Norms).train()
+    norms(random_input(1)).square().mean().backward()
+    before = [
+        (each, each._version, each.requires_grad, each.grad, each.grad.clone())
+        for each in norms.parameters()
+        if each.grad is not None
+    ]
+    hookviz.capture(norms, random_input(2))
+    hookviz.run_lens("grad-cam", norms, random_input(2))
+    for each, (own, version, needs, grad, values) in zip(norms.parameters(), before, strict=True):
+        assert each is own
+        assert (each._version, each.requires_grad) == (version, needs)
+        assert each.grad is grad
+        assert torch.equal(grad, values)
     network = seeded(Tiny)
     model = as_model(network)
     parameters = dict(network.named_parameters())
@@ -387,47 +350,21 @@ def test_a_backward_pass_reaches_no_parameter_of_the_network(trainable: bool) ->
     assert all(each.grad is None and each.requires_grad for each in network.parameters())
 
 
-@contextmanager
-def compiled() -> Iterator[tuple[list[object], Callable[..., Any]]]:
-    """Count the programs that torch compiles in the block, and run them as they are."""
+def test_a_part_that_is_compiled_is_looked_into() -> None:
     programs: list[object] = []
 
     def backend(graph: Any, _inputs: object) -> Any:
         programs.append(graph)
         return graph.forward
 
-    torch.compiler.reset()
-    try:
-        yield programs, backend
-    finally:
-        torch.compiler.reset()
-
-
-def test_a_part_that_is_compiled_is_looked_into() -> None:
     network, image = seeded(lambda: nn.Sequential(Norms(), nn.ReLU())).eval(), random_input(1)
     expected = plainly(network, "0.conv2", image)
-    with compiled() as (programs, backend):
-        part: Any = torch.compile(network[0], backend=backend)
-        network[0] = part
-        found = hookviz.capture(network, image, "0.conv2")
+    part: Any = torch.compile(network[0], backend=backend)
+    network[0] = part
+    for given in (network, nn.DataParallel(network)):
+        found = hookviz.capture(given, image, "0.conv2")
         assert torch.equal(found["0.conv2"].values, expected)
-        assert programs == []
-
-
-def test_a_network_in_a_wrapper_for_several_devices_is_looked_at_itself() -> None:
-    network, image = seeded(Norms), random_input(1)
-    found = hookviz.capture(nn.DataParallel(network), image, "conv2")
-    assert torch.equal(found["conv2"].values, plainly(network, "conv2", image))
-
-
-def test_an_own_network_is_lent_itself_and_one_of_the_catalog_is_not() -> None:
-    network = seeded(Tiny)
-    model: Model = as_model(network)
-    with private_replica(model) as lent, suppress(hooks.StopForward):
-        assert lent is network
-    of_catalog = hookviz.load_model("shapesnet")
-    with private_replica(of_catalog) as lent:
-        assert lent is not of_catalog.network
+    assert programs == []
 
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
@@ -447,19 +384,6 @@ def test_a_network_that_ends_python_is_an_error_of_its_own(error: type[BaseExcep
         pool.submit(look).result()
 
 
-def test_the_same_numbers_come_again() -> None:
-    before = generators()
-    drawn = []
-    for _ in range(2):
-        put_generators_back(before)
-        numpys = float(np.random.rand())
-        drawn.append((torch.rand(3).tolist(), random.random(), numpys))
-    assert drawn[0] == drawn[1]
-    assert generators() != before
-    put_generators_back(before)
-    assert generators() == before
-
-
 class Loops(nn.Module):
     """Runs a convolution as often as an attribute says, and lays its output as another says."""
 
@@ -475,6 +399,25 @@ class Loops(nn.Module):
         return laid.flatten(1)
 
 
+@pytest.mark.parametrize("slug", ["grad-cam", "occlusion", "channels-that-matter"])
+def test_what_a_pass_moves_is_not_looked_for_again(slug: str) -> None:
+    """As many passes as without it, as no trace is forgotten for it."""
+    passes = []
+    for is_counting in (False, True):
+        network, counted = seeded(Tiny).eval(), list[None]()
+
+        def count(own: Any, _inputs: Any, counted: Any = counted, step: int = is_counting) -> None:
+            counted.append(None)
+            own.calls = getattr(own, "calls", 0) + step
+
+        network.register_forward_pre_hook(count)
+        options: dict[str, Any] = {"window": 8} if slug == "occlusion" else {"target": 1}
+        for _ in range(2):
+            hookviz.run_lens(slug, network, random_input(0), layer="conv2", **options)
+        passes.append(len(counted))
+    assert passes[0] == passes[1]
+
+
 def test_an_attribute_that_is_set_is_noticed() -> None:
     network, image = seeded(Loops).eval(), random_input(0)
     cache = Budget(10**7).cache(10**7)
@@ -485,32 +428,3 @@ def test_an_attribute_that_is_set_is_noticed() -> None:
         assert list(cap) == ["conv", "conv#1", "conv#2", "last"]
         assert cap["last"].values.equal(cap["conv#2"].values)  # as (C, H, W) both
         assert not cap["last"].values.equal(before["last"].values)
-
-
-class Counts(Tiny):
-    """Counts its calls in an attribute, if it is told to."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_counting, self.calls = False, 0
-
-    def forward(self, images: Tensor) -> Tensor:
-        self.calls += self.is_counting
-        scores: Tensor = super().forward(images)
-        return scores
-
-
-@pytest.mark.parametrize("slug", ["grad-cam", "occlusion", "channels-that-matter"])
-def test_what_a_pass_moves_is_not_looked_for_again(slug: str) -> None:
-    """As many passes as without it, as no trace is forgotten for it."""
-    passes = []
-    for is_counting in (False, True):
-        network = seeded(Counts).eval()
-        network.is_counting = is_counting
-        counted: list[None] = []
-        network.register_forward_pre_hook(lambda *_, counted=counted: counted.append(None))
-        options: dict[str, Any] = {"window": 8} if slug == "occlusion" else {"target": 1}
-        for _ in range(2):
-            hookviz.run_lens(slug, network, random_input(0), layer="conv2", **options)
-        passes.append(len(counted))
-    assert passes[0] == passes[1]

@@ -17,24 +17,16 @@ def test_recorder_notices_a_write_through_a_view() -> None:
     assert recorder.overwritten_layers() == frozenset()
     flat.mul_(2)
     assert recorder.overwritten_layers() == {"0"}
-
-
-def test_recorder_copies_where_asked() -> None:
-    network = seeded(Tiny)
-    recorder = Recorder(copy=["conv1"])
-    image = random_input(0)
-    with torch.no_grad(), hooks.observe(network, ["conv1", "conv2"], recorder.see):
-        network(image)
-        expected = network.conv1(image)
-    first = recorder.records[0].tensor
-    assert torch.equal(first, expected)  # the ReLU behind it writes in place
+    tiny, image, recorder = seeded(Tiny), random_input(0), Recorder(copy=["conv1"])
+    with torch.no_grad(), hooks.observe(tiny, ["conv1", "conv2"], recorder.see):
+        tiny(image)
+        expected = tiny.conv1(image)
+    # It copies where asked: the ReLU behind it writes in place.
+    assert torch.equal(recorder.records[0].tensor, expected)
     assert recorder.overwritten_layers() == {"conv2"}
-
-
-def test_recorder_copies_nothing_of_the_last_call_and_still_notices_a_write() -> None:
-    layer, recorder = nn.Identity(), Recorder(copy=["0"])
-    with hooks.observe(nn.Sequential(layer), ["0"], lambda call: recorder.see(call, is_last=True)):
-        output = nn.Sequential(layer)(torch.ones(1, 2))
-    assert recorder.records[0].tensor.data_ptr() == output.data_ptr()
-    output.mul_(2)
-    assert recorder.overwritten_layers() == {"0"}
+    copying = Recorder(copy=["0"])  # which copies nothing of the last call, and notices a write
+    with hooks.observe(network, ["0"], lambda call: copying.see(call, is_last=True)):
+        flat = network(torch.ones(1, 2, 2, 2))
+    assert copying.records[0].tensor.data_ptr() == flat.data_ptr()
+    flat.mul_(2)
+    assert copying.overwritten_layers() == {"0"}

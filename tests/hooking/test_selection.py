@@ -60,6 +60,14 @@ def test_what_is_excluded_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("layers", "exclude", "kind", "said"),
     [
+        *(
+            (function, (), SettingError, rf"is a function .* nearest one is '{nearest}'\.")
+            for function, nearest in (
+                ("layer1.0.relu() after conv1", "layer1.0.conv1"),
+                ("layer2.relu() at the start", "layer2"),
+            )
+        ),
+        ("stage1.0.relu() after conv1", (), UnknownLayerError, "stage1"),
         ("layer1.0.conv3", (), UnknownLayerError, "'layer1.0.conv1'"),
         ("layer9.*", (), UnknownLayerError, "There is no layer in this ResNet called 'layer9.*'"),
         (["fc", "cnov1"], (), UnknownLayerError, "'conv1'"),
@@ -79,14 +87,6 @@ def test_what_chooses_nothing_says_what_would(
         select(NETWORK, layers, exclude)
 
 
-def test_a_network_without_layers_is_its_own() -> None:
-    with pytest.raises(SettingError, match='its own name is ""'):
-        select(nn.ReLU())
-    with pytest.raises(SettingError, match="This ReLU has no layers"):
-        select(nn.ReLU(), lambda _name, _module: True)
-    assert select(nn.ReLU(), "") == ("",)
-
-
 def test_a_shared_module_is_chosen_once_unless_both_names_are_asked_for() -> None:
     relu = nn.ReLU()
     network = nn.Sequential(relu, nn.Conv2d(1, 1, 1), relu)
@@ -95,6 +95,16 @@ def test_a_shared_module_is_chosen_once_unless_both_names_are_asked_for() -> Non
     assert select(network, ["2", nn.ReLU]) == ("2",)
     assert select(network, ["0", "2"]) == ("0", "2")
     assert select(network, None, exclude="2") == ("1",)
+    with pytest.raises(SettingError, match='its own name is ""'):
+        select(nn.ReLU())
+    with pytest.raises(SettingError, match="This ReLU has no layers"):
+        select(nn.ReLU(), lambda _name, _module: True)
+    assert select(nn.ReLU(), "") == ("",)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scripted = torch.jit.script(nn.Sequential(nn.ReLU()))
+    with pytest.raises(ModelError, match="TorchScript"):
+        select(scripted)
 
 
 def test_names_may_have_what_wrappers_add() -> None:
@@ -120,24 +130,3 @@ def test_names_may_have_what_wrappers_add() -> None:
         assert select(given, None, exclude=f"{prefix}1._orig_mod.*") == ("0", "1")  # type: ignore[arg-type]
     with pytest.raises(UnknownLayerError, match=r"called 'module\.0'"):
         select(network, "module.0")
-
-
-def test_a_script_is_refused() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        scripted = torch.jit.script(nn.Sequential(nn.ReLU()))
-    with pytest.raises(ModelError, match="TorchScript"):
-        select(scripted)
-
-
-@pytest.mark.parametrize(
-    ("function", "nearest"),
-    [("layer1.0.relu() after conv1", "layer1.0.conv1"), ("layer2.relu() at the start", "layer2")],
-)
-def test_of_a_function_that_is_listed_the_nearest_module_is_named(
-    function: str, nearest: str
-) -> None:
-    with pytest.raises(SettingError, match=rf"is a function .* nearest one is '{nearest}'\."):
-        select(NETWORK, function)
-    with pytest.raises(UnknownLayerError):
-        select(NETWORK, function.replace("layer", "stage"))

@@ -32,6 +32,11 @@ def test_every_layer_is_printed_as_it_runs_for_a_batch() -> None:
     assert all(re.fullmatch(r"\d+\.\d\d ms", taken) for _, _, taken, _, _ in lines)
     assert not output.requires_grad
     assert hook_count(network) == 0
+    norms = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)).train()
+    before = {name: buffer.clone() for name, buffer in norms.named_buffers()}
+    printed(norms, batch)
+    assert all(torch.equal(buffer, before[name]) for name, buffer in norms.named_buffers())
+    assert norms.training
 
 
 def test_depth_tells_children_from_their_parts() -> None:
@@ -48,26 +53,6 @@ def test_depth_tells_children_from_their_parts() -> None:
     for wrong in (0, True, "1"):
         with pytest.raises(hookviz.SettingError, match="depth="):
             hookviz.summary(network, given, depth=wrong)  # type: ignore[arg-type]
-
-
-class Pair(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.part = nn.Bilinear(2, 3, 1)
-
-    def forward(self, left: Tensor, right: Tensor) -> dict[str, Tensor]:
-        return {"both": self.part(left, right)}
-
-
-@pytest.mark.parametrize(
-    "example",
-    [
-        (torch.ones(1, 2), torch.ones(1, 3)),
-        {"left": torch.ones(1, 2), "right": torch.ones(1, 3)},
-    ],
-)
-def test_several_arguments_by_place_or_by_name(example: Any) -> None:
-    assert printed(Pair(), example)[1][0][-1] == "1×2, 1×3 → 1×1"
 
 
 def test_a_pass_that_fails_says_where_and_runs_once() -> None:
@@ -88,14 +73,6 @@ def test_a_pass_that_fails_says_where_and_runs_once() -> None:
     assert hook_count(network) == 0
 
 
-def test_in_training_mode_batch_norms_keep_their_averages() -> None:
-    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)).train()
-    before = {name: buffer.clone() for name, buffer in network.named_buffers()}
-    printed(network, random_input(0))
-    assert all(torch.equal(buffer, before[name]) for name, buffer in network.named_buffers())
-    assert network.training
-
-
 def test_compiled_parts_are_printed_layer_by_layer() -> None:
     inner = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
     part: Any = torch.compile(inner, backend="eager")
@@ -113,3 +90,23 @@ def test_compiled_parts_are_printed_layer_by_layer() -> None:
         network(given)  # as it was compiled, like before
     with pytest.raises(hookviz.ModelError, match="not function"):
         hookviz.summary(printed, given)  # type: ignore[arg-type]
+
+
+class Pair(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = nn.Bilinear(2, 3, 1)
+
+    def forward(self, left: Tensor, right: Tensor) -> dict[str, Tensor]:
+        return {"both": self.part(left, right)}
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        (torch.ones(1, 2), torch.ones(1, 3)),
+        {"left": torch.ones(1, 2), "right": torch.ones(1, 3)},
+    ],
+)
+def test_several_arguments_by_place_or_by_name(example: Any) -> None:
+    assert printed(Pair(), example)[1][0][-1] == "1×2, 1×3 → 1×1"

@@ -37,17 +37,9 @@ def test_a_picture_is_the_same_as_its_pillow_image(tiny: hookviz.Model, given: A
     expected = hookviz.prepare(tiny, Image.fromarray(PIXELS), size=20)
     assert torch.equal(hookviz.prepare(tiny, given, size=20).tensor, expected.tensor)
     assert torch.equal(hookviz.capture(tiny, given, size=20).input, expected.tensor)
-
-
-@pytest.mark.parametrize(
-    "given", [GREY, GREY[..., None], GREY[None], torch.from_numpy(GREY.copy())[None]]
-)
-def test_a_grey_picture_has_three_equal_channels(given: Any) -> None:
-    np.testing.assert_array_equal(levels(given), np.repeat(GREY[..., None], 3, axis=2))
-
-
-def test_opacity_is_blended_as_that_of_a_file() -> None:
-    clear = np.dstack([PIXELS, np.zeros((50, 70), np.uint8)])
+    for grey in (GREY, GREY[..., None], GREY[None], torch.from_numpy(GREY.copy())[None]):
+        np.testing.assert_array_equal(levels(grey), np.repeat(GREY[..., None], 3, axis=2))
+    clear = np.dstack([PIXELS, np.zeros((50, 70), np.uint8)])  # it is blended as that of a file
     assert (hookviz.read_image(clear, background=(1, 2, 3)).pixels == (1, 2, 3)).all()
 
 
@@ -60,20 +52,17 @@ def test_a_deep_grey_is_shown_in_the_window_of_a_file(kind: str, tmp_path: Path)
     assert hookviz.read_image(deep.astype(kind)).note == of_file.note
 
 
-def test_what_torchvision_makes_of_a_picture_is_taken(tiny: hookviz.Model) -> None:
-    with Image.open("assets/samples/cat.jpg") as picture:
-        made = hookviz.prepare(tiny, pil_to_tensor(picture))
-        expected = hookviz.prepare(tiny, picture)
-    assert torch.equal(made.tensor, expected.tensor)
-    assert made.picture is not None
-
-
 @pytest.mark.parametrize("kind", [np.float32, np.float64, ">f4"])
 def test_an_array_of_floats_with_channels_first_is_an_input(tiny: hookviz.Model, kind: Any) -> None:
     values = np.random.default_rng(5).normal(size=(3, 20, 24)).astype(kind)
     expected = torch.from_numpy(values.astype(np.float64))
     for given in (values, values[None]):
         np.testing.assert_array_equal(hookviz.prepare(tiny, given).tensor[0].double(), expected)
+    image: Any
+    for image in (PIXELS, values, {"pixel_values": values}):  # and a lens takes it
+        shown = hookviz.run_lens("grad-cam", tiny, image).values["map"]
+        made = hookviz.run_lens("grad-cam", tiny, hookviz.prepare(tiny, image)).values["map"]
+        np.testing.assert_array_equal(shown, made)
     with pytest.raises(hookviz.ImageError, match=r"\(3, 20, 24\) is an input already"):
         hookviz.read_image(values)
     with pytest.raises(hookviz.ImageError, match="size=8 is for images"):
@@ -86,9 +75,13 @@ def test_what_an_image_processor_returned_is_an_input(tiny: hookviz.Model) -> No
         processed = UserDict({"pixel_values": given, "pixel_mask": None})
         assert torch.equal(hookviz.prepare(tiny, processed).tensor, values)
         assert torch.equal(hookviz.capture(tiny, processed).input, values)
-
-
-def test_an_input_of_sound_can_be_an_array() -> None:
+    two = torch.rand(2, 3, 20, 24).numpy()
+    for batch in (two, {"pixel_values": two}, {"pixel_values": list(two)}):
+        inputs = [capture.input[0] for capture in hookviz.capture(tiny, batch)]
+        np.testing.assert_array_equal(torch.stack(inputs), two)
+    pictures = hookviz.capture(tiny, np.stack([PIXELS, PIXELS[::-1]]))
+    expected = hookviz.prepare(tiny, Image.fromarray(PIXELS[::-1].copy())).tensor
+    assert torch.equal(pictures[1].input, expected)
     sound = hookviz.wrap(torch.nn.Sequential(torch.nn.Conv1d(1, 4, 9)))
     assert hookviz.prepare(sound, np.zeros((1, 80), np.float32)).tensor.shape == (1, 1, 80)
 
@@ -124,24 +117,6 @@ def test_what_is_neither_is_refused_with_what_works(
         hookviz.prepare(tiny, given)
 
 
-def test_a_batch_is_taken_by_capture(tiny: hookviz.Model) -> None:
-    values = np.random.default_rng(5).normal(size=(2, 3, 20, 24)).astype(np.float32)
-    for given in (values, {"pixel_values": values}, {"pixel_values": list(values)}):
-        inputs = [capture.input[0] for capture in hookviz.capture(tiny, given)]
-        np.testing.assert_array_equal(torch.stack(inputs), values)
-    pictures = hookviz.capture(tiny, np.stack([PIXELS, PIXELS[::-1]]))
-    expected = hookviz.prepare(tiny, Image.fromarray(PIXELS[::-1].copy())).tensor
-    assert torch.equal(pictures[1].input, expected)
-
-
-def test_a_lens_takes_what_capture_takes(tiny: hookviz.Model) -> None:
-    values = np.random.default_rng(5).normal(size=(3, 20, 24)).astype(np.float32)
-    for given in (PIXELS, values, {"pixel_values": values}):
-        shown = hookviz.run_lens("grad-cam", tiny, given).values["map"]
-        made = hookviz.run_lens("grad-cam", tiny, hookviz.prepare(tiny, given)).values["map"]
-        np.testing.assert_array_equal(shown, made)
-
-
 def test_a_reader_of_ones_own_takes_paths_and_bytes(tiny: hookviz.Model, tmp_path: Path) -> None:
     np.save(tmp_path / "deep.npy", np.random.default_rng(6).normal(size=(3, 20, 24)))
 
@@ -159,3 +134,11 @@ def test_a_reader_of_ones_own_takes_paths_and_bytes(tiny: hookviz.Model, tmp_pat
     poor = hookviz.wrap(tiny.network, read=lambda _: torch.zeros(4, 5))
     with pytest.raises(hookviz.ModelError, match=r"returned a tensor of \(4, 5\) for the file's"):
         hookviz.capture(poor, b"bytes")
+
+
+def test_what_torchvision_makes_of_a_picture_is_taken(tiny: hookviz.Model) -> None:
+    with Image.open("assets/samples/cat.jpg") as picture:
+        made = hookviz.prepare(tiny, pil_to_tensor(picture))
+        expected = hookviz.prepare(tiny, picture)
+    assert torch.equal(made.tensor, expected.tensor)
+    assert made.picture is not None

@@ -12,10 +12,14 @@ from PIL import Image
 import hookviz
 from hookviz.images.bit_depth import in_window, window_of
 from hookviz.images.choices import MOST_PAGES, page_count
-from tests.images.test_reading import png
+from tests.images.test_reading import grey, png
 
 Array = NDArray[Any]
 SCAN = np.random.default_rng(1).integers(900, 1100, (60, 80)).astype(np.uint16)
+
+
+def stretched(values: Array, low: float, high: float) -> Array:
+    return grey(np.rint((values.astype(float) - low).clip(0, high - low) / (high - low) * 255))
 
 
 def encoded(kind: str, *pages: Array, **options: Any) -> bytes:
@@ -26,41 +30,35 @@ def encoded(kind: str, *pages: Array, **options: Any) -> bytes:
     return buffer.getvalue()
 
 
-def stretched(values: Array, low: float, high: float) -> Array:
-    levels = np.rint((values.astype(float) - low).clip(0, high - low) / (high - low) * 255)
-    return np.repeat(levels[..., None], 3, axis=2)
-
-
 @pytest.mark.parametrize("kind", ["PNG", "TIFF"])
-def test_a_deep_grey_keeps_its_levels_and_says_its_window(kind: str) -> None:
-    image = hookviz.read_image(encoded(kind, SCAN))
+def test_a_deep_grey_keeps_its_levels_and_says_its_window(
+    kind: str, tiny: hookviz.Model, tmp_path: Path
+) -> None:
+    (tmp_path / "scan").write_bytes(encoded(kind, SCAN))
+    image = hookviz.read_image(tmp_path / "scan")
+    assert hookviz.capture(tiny, tmp_path / "scan").note == image.note
+    assert hookviz.capture(tiny, [tmp_path / "scan"])[0].note == image.note
+    assert hookviz.capture(tiny, "assets/samples/cat.jpg").note == ""
     low, high = np.percentile(SCAN, (0.5, 99.5))
     np.testing.assert_array_equal(image.pixels, stretched(SCAN, low, high))
     assert len(np.unique(image.pixels)) > 190  # of 200
     assert f"level {(low + high) / 2:g} and width {high - low:g}" in image.note
     assert "window=(level, width)" in image.note
-
-
-def test_a_window_that_is_chosen_is_taken() -> None:
-    image = hookviz.read_image(encoded("PNG", SCAN), window=(1000, 50))
-    np.testing.assert_array_equal(image.pixels, stretched(SCAN, 975, 1025))
-    assert image.note == ""
-
-
-def test_the_note_comes_with_the_capture(tiny: hookviz.Model, tmp_path: Path) -> None:
-    (tmp_path / "scan.png").write_bytes(encoded("PNG", SCAN))
-    note = hookviz.read_image(tmp_path / "scan.png").note
-    assert hookviz.capture(tiny, tmp_path / "scan.png").note == note
-    assert hookviz.capture(tiny, [tmp_path / "scan.png"])[0].note == note
-    assert hookviz.capture(tiny, "assets/samples/cat.jpg").note == ""
-
-
-def test_a_mask_is_shown_from_its_least_to_its_greatest_value() -> None:
-    mask = np.zeros((60, 80), np.uint16)
+    chosen = hookviz.read_image(encoded(kind, SCAN), window=(1000, 50))
+    np.testing.assert_array_equal(chosen.pixels, stretched(SCAN, 975, 1025))
+    assert chosen.note == ""
+    mask = np.zeros((60, 80), np.uint16)  # from its least to its greatest value
     mask[0, 0] = 7
     assert window_of(mask) == (3.5, 7.0)
     assert window_of(np.full((4, 4), 9)) == (9.5, 1.0)
     assert hookviz.read_image(mask).pixels[0, :2, 0].tolist() == [255, 0]
+    for given in (
+        "assets/samples/cat.jpg",
+        np.zeros((60, 80, 3), np.uint8),
+        Image.new("L", (9, 9)),
+    ):
+        with pytest.raises(hookviz.ImageError, match="no grey of more than 8 bits"):
+            hookviz.read_image(given, window=(40, 400))
 
 
 def test_values_that_are_no_numbers_do_not_count() -> None:
@@ -69,9 +67,6 @@ def test_values_that_are_no_numbers_do_not_count() -> None:
     level, width = window_of(values)
     assert (level - width / 2, level + width / 2) == pytest.approx((low, high))
     assert in_window(values, (2.0, 2.0)).tolist() == [[0, 0, 255, 0, 255]]
-
-
-def test_a_narrow_window_and_a_wide_one_are_finite() -> None:
     values = np.array([[-3e38, 0.0, 3e38]], np.float32)
     assert in_window(values, window_of(values))[0, 1] in (127, 128)
     assert in_window(values, (0.0, 5e-324)).tolist() == [[0, 0, 255]]
@@ -87,14 +82,6 @@ def test_transparent_greys_do_not_count() -> None:
     expected[0, 0] = 0
     np.testing.assert_array_equal(image.pixels, expected)
     assert "window" in image.note
-
-
-@pytest.mark.parametrize(
-    "given", ["assets/samples/cat.jpg", np.zeros((60, 80, 3), np.uint8), Image.new("L", (9, 9))]
-)
-def test_a_window_is_for_deep_greys_alone(given: Any) -> None:
-    with pytest.raises(hookviz.ImageError, match="no grey of more than 8 bits"):
-        hookviz.read_image(given, window=(40, 400))
 
 
 @pytest.mark.parametrize(
@@ -123,15 +110,12 @@ def test_a_page_of_a_stack_is_chosen() -> None:
     assert hookviz.read_image(data).digest == hookviz.read_image(data, page=1).digest
     with pytest.raises(hookviz.ImageError, match="no page 4: it has 3, counted from 1"):
         hookviz.read_image(data, page=4)
-
-
-def test_a_page_of_16_bit_colours_is_rounded() -> None:
     tifffile = pytest.importorskip("tifffile")
-    pages = np.random.default_rng(2).integers(0, 65536, (3, 20, 30, 3)).astype(np.uint16)
+    colours = np.random.default_rng(2).integers(0, 65536, (3, 20, 30, 3)).astype(np.uint16)
     buffer = BytesIO()
-    tifffile.imwrite(buffer, pages, photometric="rgb")
+    tifffile.imwrite(buffer, colours, photometric="rgb")
     image = hookviz.read_image(buffer.getvalue(), page=2)
-    np.testing.assert_array_equal(image.pixels, np.rint(pages[1] / 257))
+    np.testing.assert_array_equal(image.pixels, np.rint(colours[1] / 257))
 
 
 @pytest.mark.parametrize("big", [False, True])

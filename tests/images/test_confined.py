@@ -54,9 +54,6 @@ def test_a_large_one_is_told_apart_first_and_decoded_whole(up: None) -> None:
     Image.fromarray(pixels).save(buffer, "PNG")
     assert reading.pixel_count(buffer.getvalue()) == 1200 * 1300
     assert np.array_equal(reading.decode(buffer.getvalue()).pixels, pixels)
-
-
-def test_a_small_file_with_a_profile_is_decoded_behind_the_wall(up: None) -> None:
     with pytest.raises(ImageError, match="frame"):  # here it would take minutes
         reading.decode_small_file(hostile_pictures.endless_profile(), "frame")
 

@@ -33,15 +33,12 @@ def test_frames_are_taken_in_even_steps(kind: str) -> None:
     seen = [int(frame.pixels[12, 12, 0]) for frame in frames]
     assert np.abs(np.array(seen) - [LEVELS[1], LEVELS[3], LEVELS[5]]).max() <= 3
     assert len({frame.digest for frame in frames}) == 3
-
-
-def test_what_later_frames_draw_over_stays() -> None:
     moving = [Image.new("RGB", (8, 8), "black") for _ in range(4)]
     for at, frame in enumerate(moving):
         frame.paste((255, 0, 0), (2 * at, 0, 2 * at + 2, 8))
     data = encoded(moving[0], "GIF", save_all=True, append_images=moving[1:])
-    for seen, expected in zip(decode_frames(decode(data), 4), moving, strict=True):
-        np.testing.assert_array_equal(seen.pixels, np.asarray(expected))
+    for shown, expected in zip(decode_frames(decode(data), 4), moving, strict=True):
+        np.testing.assert_array_equal(shown.pixels, np.asarray(expected))  # what is drawn over goes
 
 
 def test_few_frames_are_taken_again_and_pages_are_no_moments() -> None:
@@ -50,18 +47,9 @@ def test_few_frames_are_taken_again_and_pages_are_no_moments() -> None:
     pages = decode(animation("TIFF"))
     assert pages.animation == b""
     assert decode_frames(pages, 4) == (pages,)
-
-
-def test_frames_of_many_pixels_are_the_first_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    image = decode(animation("PNG"))
-    monkeypatch.setattr(reading, "settings", lambda: Settings(max_pixels=3 * 24 * 24))
-    assert [int(frame.pixels[0, 0, 0]) for frame in decode_frames(image, 3)] == LEVELS[:3]
-
-
-def test_an_animation_that_ends_too_early_is_refused() -> None:
-    whole = animation("PNG")
-    image = decode(whole, "half")
-    short = hookviz.InputImage(image.pixels, "half", "", whole[: len(whole) * 2 // 3])
+    data = animation("PNG")
+    image = decode(data, "half")
+    short = hookviz.InputImage(image.pixels, "half", "", data[: len(data) * 2 // 3])
     with pytest.raises(ImageError, match="half"):
         decode_frames(short, 6)
 
@@ -111,9 +99,6 @@ def test_what_is_recorded_of_a_clip_is_what_the_network_computes(video: hookviz.
     assert cap["0"].values.shape == (4, 6, 16, 16)
     layer = hookviz.list_layers(video)[0]
     assert layer.input_shape == (3, 6, 16, 16)
-
-
-def test_a_clip_can_be_given_as_a_tensor_and_its_axes_are_named(video: hookviz.Model) -> None:
     assert hookviz.prepare(video, torch.rand(3, 6, 16, 16)).tensor.shape == (1, 3, 6, 16, 16)
     with pytest.raises(ImageError, match=r"\(C, T, H, W\)"):
         hookviz.prepare(video, torch.rand(3, 16))
@@ -126,17 +111,16 @@ def test_frames_are_counted_as_pillow_counts_them(kind: str, count: int) -> None
     with Image.open(BytesIO(data)) as image:
         assert frame_count(data) == getattr(image, "n_frames", 1) == count
     assert bool(decode(data).animation) == (count > 1)
+    for part in (*(data[:length] for length in (0, 5, 11, 20, 60)), animation("TIFF")):
+        assert frame_count(part) == 1  # of pages and broken files
 
 
-def test_a_gif_s_frames_with_colours_and_comments_of_their_own_are_counted() -> None:
+def test_a_frame_beyond_the_picture_makes_no_animation() -> None:
     frames = [Image.effect_noise((20, 20), 90).convert("P") for _ in range(3)]
     for number, frame in enumerate(frames):
         frame.putpalette([number * 40, 9, 9] * 256)
     options = {"save_all": True, "append_images": frames[1:], "comment": b"," * 300}
     assert frame_count(encoded(frames[0].convert("RGB"), "GIF", **options)) == 3
-
-
-def test_a_frame_beyond_the_picture_makes_no_animation() -> None:
     data = bytearray(animation("GIF", [0, 200]))
     place = data.rindex(b"\x2c\0\0\0\0") + 5  # the second frame's width and height
     data[place : place + 4] = b"\xff\xff\xff\xff"
@@ -144,9 +128,7 @@ def test_a_frame_beyond_the_picture_makes_no_animation() -> None:
     assert decode(animation("GIF", [0, 200])).animation
 
 
-@pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG", "AVIF", "TIFF"])
-def test_pages_and_broken_files_are_one_picture(kind: str) -> None:
-    data = animation(kind)
-    for length in (0, 5, 11, 20, 60):
-        assert frame_count(data[:length]) == 1
-    assert frame_count(animation("TIFF")) == 1
+def test_frames_of_many_pixels_are_the_first_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = decode(animation("PNG"))
+    monkeypatch.setattr(reading, "settings", lambda: Settings(max_pixels=3 * 24 * 24))
+    assert [int(frame.pixels[0, 0, 0]) for frame in decode_frames(image, 3)] == LEVELS[:3]

@@ -97,14 +97,11 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     files._file_system.cache_clear()
 
 
-def test_what_is_a_url() -> None:
+def test_images_of_an_object_store_are_listed_and_read(store: str) -> None:
     assert is_url("s3://photos/1.png")
     assert is_url(ImageUrl("gs://photos/1.png"))
     for other in ("photos/1.png", "C:\\photos", "c://x", Path("s3://photos"), b"s3://", None):
         assert not is_url(other)
-
-
-def test_images_of_an_object_store_are_listed_and_read(store: str) -> None:
     top = f"s3://key:secret@photos?{store}"
     assert [way for way, _ in expand_url(top, inside=True)] == [
         "broken.png",
@@ -140,7 +137,9 @@ def test_an_atlas_of_an_object_store_has_its_folders_as_classes(
         assert b"secret" not in file.read_bytes()
 
 
-def test_files_of_this_machine_by_url(tmp_path: Path) -> None:
+def test_files_of_this_machine_by_url_and_none_of_schemes_that_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("pyarrow.fs")
     (tmp_path / "deep").mkdir()
     picture(1).save(tmp_path / "a #1.png")
@@ -156,12 +155,6 @@ def test_files_of_this_machine_by_url(tmp_path: Path) -> None:
         expand([f"{top}/empty"])
     with pytest.raises(ImageError, match="can't be listed"):
         expand([f"{top}/nothing"])
-
-
-def test_schemes_that_nobody_reads_and_pyarrow_that_is_missing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pytest.importorskip("pyarrow.fs")
     with pytest.raises(HookVizError, match=r"'http://example.org/' can't be reached.*s3://, gs://"):
         hookviz.read_image("http://example.org/cat.jpg")
 
@@ -173,33 +166,19 @@ def test_schemes_that_nobody_reads_and_pyarrow_that_is_missing(
         hookviz.read_image("s3://photos/cat.jpg")
 
 
-def test_a_folder_gives_its_images_sorted(tmp_path: Path) -> None:
-    save_pictures(tmp_path, "b.PNG", "a.jpg", "c.webp")
-    (tmp_path / "notes.txt").write_text("no image")
-    (tmp_path / "folder.png").mkdir()
-    names = [path.name for path in expand([str(tmp_path)])]
-    assert names == ["a.jpg", "b.PNG", "c.webp"]
-
-
-def test_a_pattern_gives_its_images_sorted_and_each_once(tmp_path: Path) -> None:
-    first, second, deep = save_pictures(tmp_path, "a.png", "b.png", "deep/er/c.png")
+def test_a_folder_or_a_pattern_gives_its_images_sorted_and_each_once(tmp_path: Path) -> None:
+    for empty, kind in ((f"{tmp_path}", "folder"), (f"{tmp_path}/*.png", "pattern")):
+        with pytest.raises(ImageError, match=rf"{kind} .* gives no image"):
+            expand([empty])
+    first, second, deep = save_pictures(tmp_path, "a.png", "b.PNG", "deep/er/c.png")
     (tmp_path / "a.txt").write_text("no image")
-    assert expand([f"{tmp_path}/*"]) == (first, second)
-    assert expand([f"{tmp_path}/[bc].p?g", str(second), str(first)]) == (second, first)
-    assert expand([f"{tmp_path}/**/*.png"]) == (first, second, deep)
-
-
-def test_a_file_named_in_full_is_taken_as_it_is(tmp_path: Path) -> None:
-    [odd] = save_pictures(tmp_path, "[1].png")
+    (tmp_path / "folder.png").mkdir()
+    assert expand([str(tmp_path)]) == expand([f"{tmp_path}/*"]) == (first, second)
+    assert expand([f"{tmp_path}/[bc].[pP]?[gG]", str(second), str(first)]) == (second, first)
+    assert expand([f"{tmp_path}/**/*.png"]) == (first, deep)
+    [odd] = save_pictures(tmp_path, "[1].png")  # a file named in full is taken as it is
     assert expand([str(odd)]) == (odd,)
     assert expand(["missing.png"]) == (Path("missing.png"),)
-
-
-def test_a_folder_or_pattern_without_images_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ImageError, match=r"folder .* gives no image"):
-        expand([str(tmp_path)])
-    with pytest.raises(ImageError, match=r"pattern .* gives no image"):
-        expand([f"{tmp_path}/*.png"])
 
 
 def test_folders_within_and_links_in_a_circle(tmp_path: Path) -> None:

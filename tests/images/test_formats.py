@@ -1,17 +1,10 @@
-import io
-
 import pytest
 from PIL import Image
 
 from hookviz.errors import ImageError
 from hookviz.images import formats, reading
 from hookviz.language.speaking import speaking
-
-
-def encoded(kind: str) -> bytes:
-    buffer = io.BytesIO()
-    Image.effect_noise((16, 12), 60).convert("RGB").save(buffer, kind)
-    return buffer.getvalue()
+from tests.pictures import encoded, picture
 
 
 @pytest.mark.parametrize(
@@ -23,8 +16,8 @@ def encoded(kind: str) -> bytes:
         (b'<?xml version="1.0"?><svg/>', "an SVG drawing"),
         (b"\x89PNG\r\n\x1a\n", "truncated, damaged"),
         (b"BM", "truncated, damaged"),
-        (encoded("JPEG2000"), "a JPEG 2000 image"),
-        (encoded("PPM"), "is no image"),
+        (encoded(picture(), "JPEG2000"), "a JPEG 2000 image"),
+        (encoded(picture(), "PPM"), "is no image"),
     ],
 )
 def test_what_is_no_image_is_refused_with_the_reason(data: bytes, reason: str) -> None:
@@ -32,9 +25,6 @@ def test_what_is_no_image_is_refused_with_the_reason(data: bytes, reason: str) -
         reading.decode(data, "holiday.xyz")
     assert "'holiday.xyz'" in str(caught.value)
     assert "PNG, JPEG" in str(caught.value)
-
-
-def test_the_reason_is_said_in_the_language() -> None:
     with speaking("zh_CN"), pytest.raises(ImageError, match=r"'a\.pdf' 是 PDF 文档；"):
         reading.decode(b"%PDF-1.7 ...", "a.pdf")
 

@@ -62,9 +62,6 @@ def steps(preset: Any) -> Preprocess:
     )
 
 
-# ── the same as torchvision ────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", WEIGHTS)
 def test_the_tensor_is_torchvisions_bit_for_bit(name: str, shape: tuple[int, int]) -> None:
@@ -73,6 +70,10 @@ def test_the_tensor_is_torchvisions_bit_for_bit(name: str, shape: tuple[int, int
     expected = preset(Image.fromarray(image.pixels)).unsqueeze(0)
     assert found.tensor.dtype == torch.float32
     assert torch.equal(found.tensor, expected)
+    assert found.picture is not None
+    assert not found.picture.flags.writeable
+    seen = found.tensor[0].permute(1, 2, 0).numpy() * np.array(preset.std) + np.array(preset.mean)
+    np.testing.assert_allclose(seen * 255, found.picture, atol=1e-3)  # before normalisation
 
 
 @given(
@@ -128,23 +129,17 @@ def test_extreme_shapes_take_little_memory(shape: tuple[int, int]) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # KiB
 
 
-def test_an_image_of_48_megapixels() -> None:
-    image = image_of(np.full((6000, 8000, 3), (10, 20, 30), dtype=np.uint8))
-    found = prepare(image, RESNET)
+def test_an_image_of_48_megapixels_and_no_antialias() -> None:
+    found = prepare(image_of(np.full((6000, 8000, 3), (10, 20, 30), dtype=np.uint8)), RESNET)
     assert found.picture is not None
     assert (found.picture == (10, 20, 30)).all()
     assert found.crop is not None
     assert found.crop.left == pytest.approx(1360.7, abs=0.1)
-
-
-def test_antialias_off_gives_no_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = prepare(noise(30, 40), Preprocess(16, 12, antialias=False))
-    assert torch.equal(found.tensor, prepare(noise(30, 40), Preprocess(16, 12)).tensor)
-
-
-# ── the geometry of the crop ───────────────────────────────────────────────────────────────────
+        plain, smooth = (Preprocess(16, 12, antialias=each) for each in (False, True))
+        found = prepare(noise(30, 40), plain)
+    assert torch.equal(found.tensor, prepare(noise(30, 40), smooth).tensor)
 
 
 def ramps(height: int, width: int) -> InputImage:
@@ -209,29 +204,27 @@ def test_an_edge_lies_where_the_crop_says(shape: tuple[int, int], whole: bool) -
             )
             step = (high - low) / len(profile)
             assert low + dark * step == pytest.approx(at, abs=0.02 * step + 0.1)
-
-
-def test_the_crop_reaches_past_the_image_where_torchvision_pads() -> None:
+    # The crop reaches past the image where torchvision pads.
     found = prepare(image_of(np.full((10, 20, 3), 200)), Preprocess(10, 15))
     assert found.crop is not None
     assert found.picture is not None
-    assert (found.crop.top, found.crop.bottom) == (-2, 13)
-    assert (found.crop.left, found.crop.right) == (2, 17)
-    dark = (found.picture == 0).all(axis=(1, 2))
-    assert dark.tolist() == [True] * 2 + [False] * 10 + [True] * 3
-
-
-# ── size and whole ─────────────────────────────────────────────────────────────────────────────
+    assert (found.crop.top, found.crop.bottom, found.crop.left, found.crop.right) == (-2, 13, 2, 17)
+    assert (found.picture == 0).all(axis=(1, 2)).tolist() == [True] * 2 + [False] * 10 + [True] * 3
 
 
 @pytest.mark.parametrize(("size", "resized"), [(224, 256), (112, 128), (448, 512), (33, 38)])
-def test_another_size_scales_resize_and_crop_together(size: int, resized: int) -> None:
+def test_another_size_scales_resize_and_crop_together(
+    size: int, resized: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     image = noise(300, 400)
     found = prepare(image, RESNET, size=size)
     expected = prepare(image, Preprocess(resized, size))
     assert found.tensor.shape == (1, 3, size, size)
     assert torch.equal(found.tensor, expected.tensor)
     assert found.crop == expected.crop
+    monkeypatch.setattr(crop_geometry, "settings", lambda: Settings(max_input=64))
+    for whole in (False, True):  # a model larger than the setting keeps its own size
+        assert prepare(noise(90, 90), RESNET, whole=whole).tensor.shape == (1, 3, 224, 224)
 
 
 @pytest.mark.parametrize("size", [-1, 0, 1025, 10**9])
@@ -266,26 +259,6 @@ def test_the_whole_image(
     assert (found.crop.right, found.crop.bottom) == (shape[1], shape[0])
 
 
-def test_a_model_larger_than_the_setting_keeps_its_own_size(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(crop_geometry, "settings", lambda: Settings(max_input=64))
-    assert prepare(noise(90, 120), RESNET).tensor.shape == (1, 3, 224, 224)
-    assert prepare(noise(90, 90), RESNET, whole=True).tensor.shape == (1, 3, 224, 224)
-
-
-# ── picture, channels and digest ───────────────────────────────────────────────────────────────
-
-
-def test_the_picture_is_what_the_model_sees_before_normalisation() -> None:
-    found = prepare(noise(300, 200), RESNET)
-    assert found.picture is not None
-    assert not found.picture.flags.writeable
-    mean, std = np.array(RESNET.mean), np.array(RESNET.std)
-    undone = found.tensor[0].permute(1, 2, 0).numpy() * std + mean
-    np.testing.assert_allclose(undone * 255, found.picture, atol=1e-3)
-
-
 def test_a_grey_model_gets_luma() -> None:
     colours = np.zeros((8, 8, 3))
     colours[:, :, 1] = 200
@@ -297,6 +270,10 @@ def test_a_grey_model_gets_luma() -> None:
     assert (found.picture == luma).all()
     assert found.tensor.min() == found.tensor.max()
     assert found.tensor.min().item() == pytest.approx((luma / 255 - 0.5) / 0.5, abs=1e-6)
+    for channels in (0, 2, 4):
+        steps = Preprocess(8, 8, mean=(0.5,) * channels, std=(0.5,) * channels)
+        with pytest.raises(ImageError, match=rf"takes {channels} channels.*Give it a tensor"):
+            prepare(noise(9, 9), steps)
 
 
 def test_the_digest_is_of_shape_and_values() -> None:
@@ -327,16 +304,6 @@ def test_steps_that_make_no_sense_are_refused(steps: Preprocess, message: str) -
         prepare(noise(9, 9), steps)
 
 
-@pytest.mark.parametrize("channels", [0, 2, 4])
-def test_a_model_of_other_channels_needs_a_tensor(channels: int) -> None:
-    steps = Preprocess(8, 8, mean=(0.5,) * channels, std=(0.5,) * channels)
-    with pytest.raises(ImageError, match=rf"takes {channels} channels.*Give it a tensor"):
-        prepare(noise(9, 9), steps)
-
-
-# ── functions and tensors ──────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize("batch", [(), (1,)])
 def test_a_function_gets_the_image_and_decides(batch: tuple[int, ...]) -> None:
     seen: list[Image.Image] = []
@@ -353,12 +320,9 @@ def test_a_function_gets_the_image_and_decides(batch: tuple[int, ...]) -> None:
     assert not found.tensor.requires_grad
     assert found.picture is None
     assert found.crop is None
-
-
-@pytest.mark.parametrize("options", [{"size": 64}, {"whole": True}])
-def test_size_and_whole_are_a_functions_own_business(options: dict[str, Any]) -> None:
-    with pytest.raises(HookVizError, match="its own function"):
-        prepare(noise(7, 9), lambda _: torch.zeros(3, 4, 5), **options)
+    for options in ({"size": 64}, {"whole": True}):
+        with pytest.raises(HookVizError, match="its own function"):
+            prepare(noise(7, 9), function, **options)
 
 
 @pytest.mark.parametrize(
@@ -403,29 +367,19 @@ def test_a_tensor_is_taken_as_it_is(dtype: torch.dtype, batch: tuple[int, ...]) 
     assert found.tensor.dtype == wide
     assert found.tensor.is_contiguous()
     assert not found.tensor.requires_grad
-    assert torch.equal(found.tensor, given_one.detach().to(wide).reshape(1, 2, 4, 3))
+    expected = given_one.detach().to(wide).reshape(1, 2, 4, 3).clone()
+    with torch.no_grad():
+        given_one.fill_(1)  # later changes do not reach the input
+    assert torch.equal(found.tensor, expected)
     assert (found.picture, found.crop) == (None, None)
-
-
-def test_later_changes_to_a_tensor_do_not_reach_the_input() -> None:
-    mine = torch.zeros(3, 4, 5)
-    found = from_tensor(mine)
-    mine.fill_(1)
-    assert not found.tensor.any()
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        torch.zeros(4, 5),
-        torch.zeros(2, 3, 4, 5),
-        torch.zeros(1, 1, 3, 4, 5),
-        torch.zeros(0, 3, 4, 5),
-        torch.zeros(3, 4, 0),
-        torch.zeros(3, 4, 5, dtype=torch.int64),
-        torch.zeros(3, 4, 5, dtype=torch.complex64),
-        torch.tensor(1.0),
-        "picture.png",
+        *(torch.zeros(shape) for shape in ((4, 5), (2, 3, 4, 5), (1, 1, 3, 4, 5), (0, 3, 4, 5))),
+        *(torch.zeros(3, 4, 5, dtype=dtype) for dtype in (torch.int64, torch.complex64)),
+        *(torch.zeros(3, 4, 0), torch.tensor(1.0), "picture.png"),
     ],
 )
 def test_what_is_no_input_tensor_is_refused(wrong: Any) -> None:
@@ -435,8 +389,10 @@ def test_what_is_no_input_tensor_is_refused(wrong: Any) -> None:
 
 
 def test_the_picture_itself_gives_the_input_itself() -> None:
-    for name in ("shapesnet", "squeezenet"):
-        model = hookviz.load_model(name)
+    grey = hookviz.wrap(
+        torch.nn.Conv2d(1, 2, 3), Preprocess(resize=16, crop=16, mean=(0.5,), std=(0.5,))
+    )
+    for model in (hookviz.load_model("shapesnet"), hookviz.load_model("squeezenet"), grey):
         made = prepare_input(model, picture())
         assert made.picture is not None
         again = repainted(model, made, made.picture)
@@ -458,26 +414,10 @@ def test_a_change_is_in_the_tensor_and_in_the_picture(tiny: Model) -> None:
     assert again.picture is not None
     assert np.array_equal(again.picture, black)
     assert again.digest != made.digest
-
-
-def test_a_grey_model_gets_the_grey_of_it() -> None:
-    grey = hookviz.wrap(
-        torch.nn.Conv2d(1, 2, 3), Preprocess(resize=16, crop=16, mean=(0.5,), std=(0.5,))
-    )
-    made = prepare_input(grey, picture())
-    assert made.picture is not None
-    assert torch.equal(repainted(grey, made, made.picture).tensor, made.tensor)
-
-
-def test_a_function_of_its_own_is_refused() -> None:
-    model = hookviz.wrap(seeded(Tiny), lambda image: torch.zeros(3, 16, 16))
-    made = prepare_input(model, picture())
-    with pytest.raises(HookVizError, match="function of its own"):
-        repainted(model, made, np.zeros((16, 16, 3), np.uint8))
-
-
-def test_a_tensor_without_a_picture_is_refused_as_one() -> None:
-    model = hookviz.wrap(seeded(Tiny), Preprocess(resize=16, crop=16))
-    made = prepare_input(model, torch.zeros(1, 3, 16, 16))
-    with pytest.raises(HookVizError, match="given as a tensor"):
-        repainted(model, made, np.zeros((16, 16, 3), np.uint8))
+    own = hookviz.wrap(seeded(Tiny), lambda image: torch.zeros(3, 16, 16))
+    for model, image, reason in (
+        (own, picture(), "function of its own"),
+        (tiny, torch.zeros(1, 3, 16, 16), "given as a tensor"),
+    ):
+        with pytest.raises(HookVizError, match=reason):
+            repainted(model, prepare_input(model, image), black)

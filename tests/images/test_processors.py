@@ -66,14 +66,11 @@ def test_the_input_is_the_processors_own_and_its_place_is_known(
     part = (made.crop.left, made.crop.top, made.crop.right, made.crop.bottom)
     assert part == pytest.approx(known_part(image, short, crop), abs=min(image.size) / 64)
     assert made.picture is not None
-    mean, std = (torch.tensor(each)[:, None, None] for each in statistics(processor))
+    statistics = processor.image_mean, processor.image_std
+    mean, std = (torch.tensor(each)[:, None, None] for each in statistics)
     assert torch.allclose(
         F.to_tensor(made.picture.copy()), theirs[0] * std + mean, atol=0.5001 / 255
     )
-
-
-def statistics(processor: Any) -> tuple[list[float], list[float]]:
-    return processor.image_mean, processor.image_std
 
 
 class Mirroring:
@@ -94,11 +91,8 @@ def test_a_place_that_the_processor_does_not_declare_is_not_known() -> None:
     made = hookviz.prepare(hookviz.wrap(seeded(Tiny), Mirroring()), picture(1))
     assert torch.equal(made.tensor, Mirroring()(picture(1), "pt")["pixel_values"])
     assert (made.crop, made.picture) == (None, None)
-
-
-def test_a_processor_of_images_and_text_gives_its_part_for_images() -> None:
     both = type("Both", (), {"image_processor": Mirroring(), "__call__": None})()
-    model = hookviz.wrap(seeded(Tiny), processor=both)
+    model = hookviz.wrap(seeded(Tiny), processor=both)  # of images and text
     assert isinstance(model.preprocess, ImageProcessor)
     assert repr(model.preprocess) == "Mirroring"
 

@@ -1,11 +1,8 @@
 """Networks of the catalog and their state dicts, for the tests of what fits an architecture."""
 
-import io
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-import torch
 from torch import Tensor, nn
 from torchvision import models
 
@@ -30,12 +27,6 @@ def built(name: str, classes: int | None = None) -> nn.Module:
         return seeded(SMALL[name])
     option = "classes" if name == "shapesnet" else "num_classes"
     return seeded(lambda: SMALL[name](**{option: classes}))
-
-
-def saved(value: Any) -> bytes:
-    buffer = io.BytesIO()
-    torch.save(value, buffer)
-    return buffer.getvalue()
 
 
 def prefixed(prefix: str) -> Callable[[State], State]:

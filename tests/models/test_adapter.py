@@ -62,6 +62,14 @@ def test_a_network_of_several_inputs_takes_the_image(build: type[Two], example: 
     assert cap.logits is not None
     assert torch.equal(cap.logits, expected[0].detach())
     assert torch.equal(cap["conv"].values, network.conv(image)[0].detach())
+    cache = Budget(1 << 20).cache(1 << 20)
+    for about in (ABOUT, -ABOUT):  # each has a place of its own in a cache
+        other = hookviz.wrap(seeded(Two).eval(), example=(IMAGE, about))
+        for passes in (1, 0):
+            found = hookviz.capture(other, IMAGE, cache=cache)
+            assert found.forward_passes == passes
+            assert found.logits is not None
+            assert torch.equal(found.logits, other.network(IMAGE, about)[0].detach())
 
 
 @pytest.mark.parametrize("lens", SLUGS_OF_TENSORS)
@@ -70,28 +78,16 @@ def test_every_lens_works_on_it(lens: str) -> None:
     hookviz.run_lens(lens, model, random_input(1, 24))
 
 
-def test_one_network_with_two_examples_has_two_places_in_a_cache() -> None:
-    network, cache = seeded(Two).eval(), Budget(1 << 20).cache(1 << 20)
-    for about in (ABOUT, -ABOUT):
-        model = hookviz.wrap(network, example=(IMAGE, about))
-        found = hookviz.capture(model, IMAGE, cache=cache)
-        assert found.forward_passes == 1
-        assert found.logits is not None
-        assert torch.equal(found.logits, network(IMAGE, about)[0].detach())
-        assert hookviz.capture(model, IMAGE, cache=cache).forward_passes == 0
-
-
-class Spoils(Two):
-    """It writes into what it is given."""
-
-    def forward(self, images: Tensor, about: Tensor, *, power: float = 1.0) -> Tensor:
-        scores = super().forward(images, about, power=power)
-        images.zero_()
-        about.zero_()
-        return scores
-
-
 def test_the_examples_tensors_and_the_module_stay_as_they_are() -> None:
+    class Spoils(Two):
+        """It writes into what it is given."""
+
+        def forward(self, images: Tensor, about: Tensor, *, power: float = 1.0) -> Tensor:
+            scores = super().forward(images, about, power=power)
+            images.zero_()
+            about.zero_()
+            return scores
+
     about, image = ABOUT.clone(), IMAGE.clone()
     network = seeded(Spoils)
     model = hookviz.wrap(network, example=(image, about))
@@ -103,13 +99,9 @@ def test_the_examples_tensors_and_the_module_stay_as_they_are() -> None:
     assert torch.equal(image, IMAGE)
     assert "forward" not in vars(network)
     assert not dict(network.named_buffers())
-
-
-def test_a_networks_own_forward_is_put_back() -> None:
-    network = seeded(Two)
     own = vars(network)["forward"] = network.forward
-    hookviz.capture(hookviz.wrap(network, example=(IMAGE, ABOUT)), IMAGE)
-    assert vars(network)["forward"] is own
+    hookviz.capture(model, IMAGE)
+    assert vars(network)["forward"] is own  # one of its own is put back
 
 
 @pytest.mark.parametrize(
@@ -126,39 +118,23 @@ def test_an_example_that_does_not_do_is_refused(example: Any, reason: str) -> No
         hookviz.wrap(seeded(Two), example=example)
 
 
-def test_an_example_that_does_not_run_is_told_by_the_first_look() -> None:
+def test_a_model_takes_no_example_and_one_that_does_not_run_is_told_by_the_first_look() -> None:
+    with pytest.raises(hookviz.ModelError, match="is a Model already"):
+        hookviz.wrap(hookviz.wrap(seeded(Tiny)), example=(IMAGE,))
     model = hookviz.wrap(seeded(Two), example=(IMAGE, torch.zeros(1, 7)))
     with pytest.raises(hookviz.ModelError, match="scale"):
         hookviz.capture(model, IMAGE)
 
 
-def test_a_model_takes_no_example() -> None:
-    with pytest.raises(hookviz.ModelError, match="is a Model already"):
-        hookviz.wrap(hookviz.wrap(seeded(Tiny)), example=(IMAGE,))
-
-
-class _TwoInputs(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(3, 4, 3)
-        self.norm = nn.BatchNorm2d(4)
-
-    def forward(self, images: Tensor, scale: Tensor) -> Tensor:
-        found: Tensor = self.norm(self.conv(images) * scale)
-        return found
-
-
 def test_a_graph_module_takes_an_example() -> None:
-    image, scale = torch.rand(1, 3, 8, 8), torch.full((1,), 3.0)
-    twin, network = (fx.symbolic_trace(seeded(_TwoInputs)).eval() for _ in range(2))
+    twin, network = (fx.symbolic_trace(seeded(Two)).eval() for _ in range(2))
     with torch.no_grad():
-        first = twin.get_submodule("conv")(image)
-        last = twin.get_submodule("norm")(first * scale)
-    model = hookviz.wrap(network, example=(image, scale))
+        first, last = twin.get_submodule("conv")(IMAGE), twin(IMAGE, ABOUT)
+    model = hookviz.wrap(network, example=(IMAGE, ABOUT))
     for _ in range(2):
-        cap = hookviz.capture(model, image, ["conv", "norm"])
+        cap = hookviz.capture(model, IMAGE, ["conv", "head"])
         assert torch.equal(cap["conv"].values, first[0])
-        assert torch.equal(cap["norm"].values, last[0])
+        assert torch.equal(cap["head"].values, last[0])
 
 
 LISTS: dict[str, Example | None] = {
@@ -181,12 +157,8 @@ def test_a_detector_takes_a_list_of_images(example: Example | None) -> None:
         assert torch.allclose(found, plain, atol=1e-5)
     together = hookviz.capture(model, images, [conv])
     assert torch.allclose(together[1][conv].values, seen[0][1], atol=1e-5)
-
-
-def test_a_detector_is_given_values_as_it_normalises_them_itself() -> None:
-    model = hookviz.wrap(seeded(small_detector))
-    seen = hookviz.prepare(model, picture())
-    assert 0 <= seen.tensor.min() < seen.tensor.max() <= 1
+    given = hookviz.prepare(hookviz.wrap(network), picture()).tensor
+    assert 0 <= given.min() < given.max() <= 1  # which it normalises itself
 
 
 @pytest.mark.parametrize("lens", ["grad-cam", "saliency", "occlusion", "gradients"])

@@ -13,9 +13,6 @@ def test_an_outline_has_a_networks_shapes_and_no_values(name: str) -> None:
         key: own.shape for key, own in network.state_dict().items()
     }
     assert all(own.is_meta for own in outline.values())
-
-
-def test_the_last_layer_alone_depends_on_the_class_count() -> None:
     assert architectures.class_keys("resnet18") == ("fc.weight", "fc.bias")
 
 
@@ -34,11 +31,3 @@ def test_training_heads_are_gone(name: str) -> None:
     assert not any("aux" in child.casefold() for child, _ in model.network.named_children())
     size = model.min_size
     assert model.network(torch.zeros(1, 3, size, size)).shape == (1, 1000)
-
-
-def test_preprocessing_is_that_of_the_weights() -> None:
-    model = hookviz.load_model("efficientnet_b0", "random")
-    assert model.preprocess == hookviz.Preprocess(
-        resize=256, crop=224, interpolation="bicubic", antialias=True
-    )
-    assert model.categories[281] == "tabby"

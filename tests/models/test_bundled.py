@@ -27,6 +27,8 @@ def test_they_are_listed_first_as_one_family_that_needs_no_download() -> None:
     assert [spec.name for spec in specs[: len(BUNDLED)]] == boxed
     assert all(spec.on_disk and not spec.download_bytes for spec in specs[: len(BUNDLED)])
     assert specs[0].name == bundled.DEFAULT == "squeezenet"
+    assert (samples()[0].name, samples()[0].kind) == ("cat", bundled.SQUEEZENET.image_kind)
+    assert {network.image_kind for network in BUNDLED.values()} == {each.kind for each in samples()}
 
 
 @pytest.mark.parametrize("name", BUNDLED)
@@ -57,22 +59,22 @@ def test_the_first_model_recognises_photographs(sample: str, label: str, least: 
     assert probability > least
 
 
-def test_the_first_sample_is_one_that_the_first_model_knows() -> None:
-    assert (samples()[0].name, samples()[0].kind) == ("cat", bundled.SQUEEZENET.image_kind)
-    assert {network.image_kind for network in BUNDLED.values()} == {each.kind for each in samples()}
-
-
-def test_half_precision_on_file_becomes_the_same_numbers_in_float32() -> None:
-    on_file = load_file(bundled.SQUEEZENET.weights_file)
-    loaded = hookviz.load_model("squeezenet").network.state_dict()
+@pytest.mark.parametrize(("network", "most"), [("squeezenet", 2_500_000), ("shapesvit", 1_000_000)])
+def test_half_precision_on_file_becomes_the_same_numbers_in_float32(
+    network: str, most: int
+) -> None:
+    file = BUNDLED[network].weights_file
+    on_file = load_file(file)
+    loaded = hookviz.load_model(network).network.state_dict()
     assert set(on_file) == set(loaded)
     for name, tensor in on_file.items():
         assert tensor.dtype == torch.float16
         assert torch.equal(loaded[name], tensor.float())
-    assert bundled.SQUEEZENET.weights_file.stat().st_size < 2_500_000
+        assert tensor.isfinite().all()
+    assert file.stat().st_size < most
 
 
-def test_torchvisions_own_of_that_architecture_stays_what_it_is() -> None:
+def test_torchvisions_own_of_that_architecture_stays_what_it_is(tmp_path: Path) -> None:
     own = next(spec for spec in hookviz.list_models() if spec.name == "squeezenet1_1")
     assert (own.title, own.family, own.on_disk) == ("SqueezeNet 1.1", "SqueezeNet", False)
     assert own.download_bytes > 4_000_000
@@ -80,15 +82,10 @@ def test_torchvisions_own_of_that_architecture_stays_what_it_is() -> None:
     random, same = (hookviz.load_model(name, "random") for name in ("squeezenet", "squeezenet1_1"))
     assert random.digest == same.digest  # one architecture
     assert random.digest != hookviz.load_model("squeezenet").digest
-
-
-def test_a_checkpoint_of_ones_own_fits_with_its_own_classes(tmp_path: Path) -> None:
-    path = tmp_path / "three.safetensors"
+    path = tmp_path / "three.safetensors"  # of one's own, with its own classes
     save_file(seeded(lambda: models.squeezenet1_1(num_classes=3)).state_dict(), path)
     model = hookviz.load_model("squeezenet", path, labels=["a", "b", "c"])
     assert (model.weights, model.categories) == ("three.safetensors", ("a", "b", "c"))
-
-
-def test_a_file_that_fits_the_architecture_is_sent_to_torchvisions_name_for_it() -> None:
+    # A file that fits the architecture is sent to torchvision's name for it.
     error = state_dict_mismatch("resnet18", seeded(models.squeezenet1_1).state_dict())
     assert error.fits == "squeezenet1_1"

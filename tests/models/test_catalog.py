@@ -5,7 +5,6 @@ import pytest
 import hookviz
 from hookviz.models import catalog
 from hookviz.models.catalog import SOURCES, find_source, source_of
-from hookviz.models.model_source import ModelSource
 from hookviz.settings import settings
 
 
@@ -18,22 +17,6 @@ def test_names_and_titles_are_unique_and_families_are_together() -> None:
     assert {"ResNet", "VGG", "EfficientNet", "ConvNeXt", "MobileNetV3"} <= set(families)
 
 
-def test_weights_on_disk_are_found_where_torch_keeps_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
-    assert not catalog.find_model("squeezenet1_1").on_disk
-    path = tmp_path / "hub" / "checkpoints" / "squeezenet1_1-b8a52dc0.pth"
-    path.parent.mkdir(parents=True)
-    path.touch()
-    assert catalog.find_model("squeezenet1_1").on_disk
-
-
-def test_an_unknown_model_is_answered_with_the_nearest() -> None:
-    with pytest.raises(hookviz.UnknownModelError, match="'resnet34'"):
-        hookviz.load_model("resnet-34")
-
-
 def test_the_first_model_is_the_one_that_is_asked_for_where_it_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -42,10 +25,12 @@ def test_the_first_model_is_the_one_that_is_asked_for_where_it_is_there(
     settings.cache_clear()
     try:
         assert catalog.first_model().name == "squeezenet"
+        assert not catalog.find_model("resnet34").on_disk
         path = catalog.weights_path("resnet34")
         path.parent.mkdir(parents=True)
         path.touch()
         assert catalog.first_model().name == "resnet34"
+        assert catalog.find_model("resnet34").on_disk  # where torch keeps them
         monkeypatch.setenv("HOOKVIZ_START", "shapesnet")
         settings.cache_clear()
         assert catalog.first_model().name == "shapesnet"
@@ -62,19 +47,8 @@ def test_a_listed_model_belongs_to_the_source_that_lists_it() -> None:
     for source in SOURCES:
         assert [spec.name for spec in source.specs() if source_of(spec.name) is not source] == []
         assert all(spec.name.startswith(source.prefix) for spec in source.specs())
-
-
-@pytest.mark.parametrize("name", ["", "no-such-model", "timm"])
-def test_a_name_of_none_has_no_source(name: str) -> None:
-    assert find_source(name) is None
-
-
-@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
-def test_pretrained_weights_come_by_one_way(source: ModelSource) -> None:
-    ways = (source.weights_file, source.weights_url, source.build_pretrained)
-    assert sum(way is not None for way in ways) == 1
-
-
-def test_a_borrowed_architecture_is_another_models() -> None:
+        ways = (source.weights_file, source.weights_url, source.build_pretrained)
+        assert sum(way is not None for way in ways) == 1  # pretrained weights come by one way
+    assert [find_source(name) for name in ("", "no-such-model", "timm")] == [None] * 3
     assert source_of("squeezenet").same_architecture("squeezenet") == "squeezenet1_1"
     assert source_of("shapesnet").same_architecture("shapesnet") == "shapesnet"

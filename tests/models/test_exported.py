@@ -34,10 +34,7 @@ def test_an_exported_program_has_its_layers_and_its_values(file: Path) -> None:
     assert torch.equal(one.logits, other.logits)
     for lens in ("verify", "grad-cam", "health", "kernels"):
         assert hookviz.run_lens(lens, model, random_input(3)).panels
-
-
-def test_the_shell_takes_the_file(file: Path) -> None:
-    assert "conv1" in output_of("layers", file)
+    assert "conv1" in output_of("layers", file)  # the shell takes it too
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

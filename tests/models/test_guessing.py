@@ -68,7 +68,17 @@ class Views(nn.Module):
 
 
 def test_a_size_that_makes_several_rows_of_one_image_is_not_taken() -> None:
-    assert looked_at(seeded(Views)).preprocess == rgb(32)
+    network = seeded(Views).train()
+    state = torch.get_rng_state()
+    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    assert looked_at(network).preprocess == rgb(32)
+    # The search changes nothing in the network.
+    assert all(module.training for module in network.modules())
+    assert all(torch.equal(before[name], each) for name, each in network.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), state)
+    # Of 224 pixels and three channels it makes 192 rows, of 28 grey ones a single one.
+    rows = nn.Sequential(nn.Flatten(0), nn.Unflatten(0, (-1, 784)), nn.Linear(784, 10))
+    assert own_shape(hookviz.wrap(rows)) == (1, 28, 28)
 
 
 def of_one_size(kind: torch.dtype) -> nn.Module:
@@ -82,35 +92,23 @@ def test_a_network_is_probed_in_its_own_precision(kind: torch.dtype) -> None:
     assert looked_at(of_one_size(kind)).preprocess == rgb(48)
 
 
-class RunsAnother(nn.Module):
+class RunsAnother(nn.Sequential):
     """The conv that is declared first takes features."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.late = nn.Conv2d(8, 4, 3)
-        self.early = nn.Conv2d(3, 8, 3)
-
     def forward(self, images: Tensor) -> Tensor:
-        features: Tensor = self.late(self.early(images))
+        features: Tensor = self[0](self[1](images))
         return features
 
 
-class Shuffles(nn.Module):
-    """The first conv takes 12 channels, which are made of 3."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.unshuffle = nn.PixelUnshuffle(2)
-        self.conv = nn.Conv2d(12, 4, 3)
-
-    def forward(self, images: Tensor) -> Tensor:
-        features: Tensor = self.conv(self.unshuffle(images))
-        return features
-
-
-@pytest.mark.parametrize("build", [RunsAnother, Shuffles])
-def test_channels_are_those_of_the_image(build: Callable[[], nn.Module]) -> None:
-    assert looked_at(seeded(build)).preprocess == rgb()
+@pytest.mark.parametrize(
+    "network",
+    [
+        RunsAnother(nn.Conv2d(8, 4, 3), nn.Conv2d(3, 8, 3)),
+        nn.Sequential(nn.PixelUnshuffle(2), nn.Conv2d(12, 4, 3)),
+    ],
+)
+def test_channels_are_those_of_the_image(network: nn.Module) -> None:
+    assert looked_at(network).preprocess == rgb()
 
 
 class Looks(nn.Module):
@@ -141,34 +139,17 @@ def test_a_network_that_looks_at_values_is_probed_with_some(
 
 
 def test_a_network_without_a_conv_is_told_by_its_size() -> None:
-    digits = nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 10))
-    assert looked_at(digits).preprocess == hookviz.Preprocess(
-        resize=28, crop=28, mean=(0.5,), std=(0.5,)
-    )
-
-
-def test_what_never_runs_keeps_the_usual_input() -> None:
+    for side in (28, 40):
+        digits = nn.Sequential(nn.Flatten(), nn.Linear(side * side, 10))
+        assert looked_at(digits).preprocess == hookviz.Preprocess(
+            resize=side, crop=side, mean=(0.5,), std=(0.5,)
+        )
+    # 28 pixels go through as well as 32 do, which colours have.
+    layers = (nn.Conv2d(3, 4, 5), nn.MaxPool2d(12), nn.Flatten(), nn.Linear(16, 10))
+    assert looked_at(nn.Sequential(*layers)).preprocess == rgb(32)
     never = looked_at(nn.Sequential(nn.Linear(7, 7)))
     assert never.preprocess == rgb()
     assert search_input(never) is None
-
-
-class TakesTwoSizes(nn.Module):
-    """28 pixels go through as well as 32 do."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(3, 4, 5)
-        self.pool = nn.MaxPool2d(12)
-        self.head = nn.Linear(4 * 2 * 2, 10)
-
-    def forward(self, images: Tensor) -> Tensor:
-        scores: Tensor = self.head(self.pool(self.conv(images)).flatten(1))
-        return scores
-
-
-def test_of_digits_and_colours_those_have_32_pixels() -> None:
-    assert looked_at(seeded(TakesTwoSizes)).preprocess == rgb(32)
 
 
 class Article(nn.Module):
@@ -192,34 +173,3 @@ class Article(nn.Module):
 def test_a_size_that_is_not_usual_is_searched(channels: int, side: int) -> None:
     network = seeded(lambda: Article(channels, 8 * ((side - 4) // 2) ** 2)).eval()
     assert own_shape(hookviz.wrap(network)) == (channels, side, side)
-
-
-def test_a_size_is_searched_of_layers_that_are_torchs_own_and_without_a_conv() -> None:
-    digits = nn.Sequential(nn.Flatten(), nn.Linear(40 * 40, 10))
-    assert own_shape(hookviz.wrap(digits)) == (1, 40, 40)
-
-
-class Rows(nn.Module):
-    """Of 224 pixels and three channels it makes 192 rows, of 28 grey ones a single one."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(784, 10)
-
-    def forward(self, images: Tensor) -> Tensor:
-        scores: Tensor = self.fc(images.view(-1, 784))
-        return scores
-
-
-def test_channels_that_make_one_row_come_before_those_that_make_several() -> None:
-    assert own_shape(hookviz.wrap(seeded(Rows))) == (1, 28, 28)
-
-
-def test_the_search_changes_nothing_in_the_network() -> None:
-    network = seeded(Views).train()
-    state = torch.get_rng_state()
-    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-    looked_at(network)
-    assert all(module.training for module in network.modules())
-    assert all(torch.equal(before[name], each) for name, each in network.state_dict().items())
-    assert torch.equal(torch.get_rng_state(), state)

@@ -36,6 +36,8 @@ def test_random_weights_are_others_and_the_same_every_time(folder: Path) -> None
     models = [hookviz.load_model(f"hf:{folder}", "random") for _ in range(2)]
     assert {model.weights for model in models} == {"random"}
     assert models[0].digest == models[1].digest != hookviz.load_model(f"hf:{folder}").digest
+    half = hookviz.load_model(f"hf:{save(vit().half(), folder.parent / 'half')}")
+    assert {parameter.dtype for parameter in half.network.parameters()} == {torch.float32}
 
 
 def test_labels_and_precision_are_those_asked_for(folder: Path) -> None:
@@ -45,11 +47,6 @@ def test_labels_and_precision_are_those_asked_for(folder: Path) -> None:
         hookviz.load_model(f"hf:{folder}", labels=["a", "b"])
     with pytest.raises(hookviz.WeightsError, match="neither 'pretrained' nor 'random'"):
         hookviz.load_model(f"hf:{folder}", folder / "model.safetensors")
-
-
-def test_half_precision_files_are_computed_in_float32(tmp_path: Path) -> None:
-    model = hookviz.load_model(f"hf:{save(vit().half(), tmp_path)}")
-    assert {parameter.dtype for parameter in model.network.parameters()} == {torch.float32}
 
 
 def test_of_clip_the_tower_for_images_is_loaded(tmp_path: Path) -> None:
@@ -98,9 +95,6 @@ def test_a_cache_lists_its_networks_of_images(
         (snapshot / needed).rename(snapshot / "aside")
         assert hugging_face.cached_models() == ()
         (snapshot / "aside").rename(snapshot / needed)
-
-
-def test_without_transformers_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)  # as if it were not installed
     with pytest.raises(hookviz.ModelError, match=r"not installed: pip install 'hookviz\[hf\]'"):
         hookviz.load_model("hf:google/vit-base-patch16-224")

@@ -1,4 +1,3 @@
-import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,9 @@ import hookviz
 from hookviz.hooking.own_network import generators
 from hookviz.models import architectures, catalog, loading, shapesnet
 from hookviz.models.bundled import BUNDLED
-from hookviz.models.fetching import downloads
 from hookviz.settings import settings
 from hookviz.weights_digest import weights_digest
+from tests.models.checkpoints.checkpoint_files import saved
 from tests.networks import seeded
 from tests.pictures import picture
 from tests.weights_server import WeightsServer, hashed_name
@@ -26,19 +25,6 @@ def own_torch_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     yield tmp_path / "torch" / "hub" / "checkpoints"
     monkeypatch.undo()
     settings.cache_clear()
-
-
-def saved(value: Any) -> bytes:
-    buffer = io.BytesIO()
-    torch.save(value, buffer)
-    return buffer.getvalue()
-
-
-def test_a_loaded_model_is_frozen_and_in_eval_mode() -> None:
-    model = hookviz.load_model("shapesnet")
-    assert not model.network.training
-    assert not any(parameter.requires_grad for parameter in model.network.parameters())
-    assert (model.weights, len(model.categories)) == ("pretrained", 20)
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".pth"])
@@ -69,9 +55,6 @@ def test_a_checkpoint_of_another_architecture_or_no_checkpoint_at_all(tmp_path: 
         loading.load_checkpoint("squeezenett", state, "up.pt")
 
 
-# Labels
-
-
 def three_classes() -> bytes:
     return saved(seeded(lambda: shapesnet.ShapesNet(3)).state_dict())
 
@@ -88,16 +71,10 @@ def test_labels_come_along_in_any_form(tmp_path: Path) -> None:
             "dog",
             "owl",
         }
-    assert hookviz.load_model("shapesnet", labels=map_to_upper()).categories[0] == "CIRCLE"
-
-
-def map_to_upper() -> list[str]:
-    return [label.upper() for label in shapesnet.CATEGORIES]
-
-
-def test_another_class_count_has_no_labels_unless_they_are_given() -> None:
+    upper = [label.upper() for label in shapesnet.CATEGORIES]
+    assert hookviz.load_model("shapesnet", labels=upper).categories[0] == "CIRCLE"
     model = loading.load_checkpoint("shapesnet", three_classes(), "own.pth")
-    assert model.categories == ()
+    assert model.categories == ()  # of another class count
     assert hookviz.capture(model, picture()).predictions(1)[0][0].startswith("class ")
 
 
@@ -108,9 +85,6 @@ def test_a_wrong_number_of_labels_says_both_counts(tmp_path: Path) -> None:
         loading.load_checkpoint("shapesnet", three_classes(), "own.pth", labels=path)
     with pytest.raises(hookviz.WeightsError, match=r"^The list of labels has 1 .* 20 classes"):
         hookviz.load_model("shapesnet", labels=["one"])
-
-
-# Pretrained weights
 
 
 @pytest.fixture
@@ -146,31 +120,14 @@ def test_pretrained_weights_are_downloaded_once_with_progress(
 def test_weights_with_a_wrong_hash_are_refused_and_leave_nothing(
     server: WeightsServer, own_torch_home: Path
 ) -> None:
+    wanted = r"SqueezeNet 1\.1 \(5 MB\).*404.*Random weights and the bundled models work without"
+    with pytest.raises(hookviz.WeightsError, match=wanted):  # where they are not there
+        hookviz.load_model("squeezenet1_1")
     server.add("squeezenet1_1-b8a52dc0.pth", saved(seeded(models.squeezenet1_1).state_dict()))
     wanted = r"^The pretrained weights of SqueezeNet 1\.1 \(5 MB\) can't be had: .*Random weights"
     with pytest.raises(hookviz.WeightsError, match=wanted):
         hookviz.load_model("squeezenet1_1")
     assert list(own_torch_home.iterdir()) == []
-
-
-@pytest.mark.usefixtures("server")
-def test_weights_that_are_not_there_say_what_works() -> None:
-    wanted = r"SqueezeNet 1\.1 \(5 MB\).*404.*Random weights and the bundled models work without"
-    with pytest.raises(hookviz.WeightsError, match=wanted):
-        hookviz.load_model("squeezenet1_1")
-
-
-def test_what_progress_raises_ends_the_loading(server: WeightsServer, own_torch_home: Path) -> None:
-    class Enough(BaseException):
-        pass
-
-    def stop(_: downloads.TransferStatus) -> None:
-        raise Enough
-
-    server.add("squeezenet1_1-b8a52dc0.pth", bytes(200_000))
-    with pytest.raises(Enough):
-        hookviz.load_model("squeezenet1_1", progress=stop)
-    assert not catalog.is_on_disk("squeezenet1_1")
 
 
 @pytest.mark.parametrize("body", [b"", b"broken", saved({"a": torch.ones(1)})])
@@ -206,6 +163,10 @@ def test_the_first_of_several_networks_in_a_file_is_named(tmp_path: Path) -> Non
 
 
 def test_the_cpu_is_always_there() -> None:
+    model = hookviz.load_model("shapesnet")
+    assert not model.network.training
+    assert not any(parameter.requires_grad for parameter in model.network.parameters())
+    assert (model.weights, len(model.categories)) == ("pretrained", 20)
     assert loading.list_devices()[-1] == "cpu"
     assert loading.find_device("cpu") == loading.find_device(" CPU ") == torch.device("cpu")
     assert str(loading.find_device("auto")) == loading.list_devices()[0]
@@ -217,9 +178,6 @@ def test_the_cpu_is_always_there() -> None:
 def test_a_device_that_is_not_there_is_refused_with_those_that_are(device: str) -> None:
     with pytest.raises(hookviz.ModelError, match=rf"no device '{device}' here; there is .*cpu"):
         hookviz.load_model("shapesnet", device=device)
-
-
-def test_half_precision_is_for_gpus() -> None:
     with pytest.raises(hookviz.ModelError, match="Half precision is for GPUs"):
         hookviz.load_model("shapesnet", device="cpu", half=True)
 

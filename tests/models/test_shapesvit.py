@@ -2,13 +2,10 @@
 
 import json
 import math
-from functools import cache
-from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
-from torch import Tensor, nn
+from torchvision.transforms.functional import pil_to_tensor
 
 import hookviz
 from hookviz.lessons.drawings import TEST_SEEDS, draw
@@ -17,7 +14,6 @@ from hookviz.models.shapesvit import (
     FIGURES_FILE,
     INPUT_SIZE,
     MIN_SIZE,
-    WEIGHTS_FILE,
     ShapesViT,
 )
 from scripts.train_bundled import Drawings, Figures, confusion
@@ -38,61 +34,49 @@ def figures() -> tuple[Figures, Training]:
     return Figures(**on_file), training
 
 
-@cache
+@pytest.fixture
 def small() -> ShapesViT:
     return seeded(lambda: ShapesViT(3, width=8, blocks=2, heads=2, side=4)).eval()
 
 
-@cache
+@pytest.fixture(scope="module")
 def bundled() -> hookviz.Model:
     return hookviz.load_model("shapesvit")
 
 
-# Architecture
-
-
 @pytest.mark.parametrize("sides", [(32, 32), (96, 96), (64, 100), (40, 129)])
 @torch.no_grad()
-def test_it_takes_any_size_from_the_smallest_up(sides: tuple[int, int]) -> None:
+def test_it_takes_any_size_from_the_smallest_up(small: ShapesViT, sides: tuple[int, int]) -> None:
     assert min(sides) >= MIN_SIZE
     images = torch.rand(2, 3, *sides)
-    assert small().tokens(images).shape == (2, 1 + (sides[0] // 8) * (sides[1] // 8), 8)
-    scores = small()(images)
+    assert small.tokens(images).shape == (2, 1 + (sides[0] // 8) * (sides[1] // 8), 8)
+    scores = small(images)
     assert scores.shape == (2, 3)
     assert scores.isfinite().all()
 
 
 @torch.no_grad()
-def test_a_patch_is_described_by_its_pixels_and_its_place_alone() -> None:
+def test_a_patch_is_described_by_its_pixels_and_its_place_alone(small: ShapesViT) -> None:
     images = torch.rand(1, 3, 32, 32)
     other = images.clone()
     other[..., 8:16, 16:24] += 1  # row 1, column 2 of 4 × 4 patches
-    moved = (small().tokens(images) != small().tokens(other)).any(2)[0]
+    moved = (small.tokens(images) != small.tokens(other)).any(2)[0]
     assert moved.nonzero().flatten().tolist() == [1 + 1 * 4 + 2]
-    same = small().tokens(torch.ones(1, 3, 32, 32))[0, 1:]
-    places = small().pos_embed.flatten(0, 2)
+    same = small.tokens(torch.ones(1, 3, 32, 32))[0, 1:]
+    places = small.pos_embed.flatten(0, 2)
     torch.testing.assert_close(same - same[0], places - places[0])
-
-
-@torch.no_grad()
-def test_places_learned_on_one_grid_are_stretched_for_others() -> None:
-    network = ShapesViT(3, width=8, blocks=1, heads=2, side=4)
-    ramp = torch.arange(4.0).view(1, 4, 1, 1).expand(1, 4, 4, 8)
-    network.pos_embed.copy_(ramp)
-    nn.init.zeros_(network.patch_embed.proj.weight)
-    assert network.patch_embed.proj.bias is not None
-    nn.init.zeros_(network.patch_embed.proj.bias)
-    rows = network.tokens(torch.rand(1, 3, 64, 32))[0, 1:].view(8, 4, 8)
-    assert (rows.diff(dim=0) > 0).all()  # still from top to bottom
+    # Places learned on one grid are stretched for others: still from top to bottom.
+    small.pos_embed.copy_(torch.arange(4.0).view(1, 4, 1, 1).expand(1, 4, 4, 8))
+    rows = small.tokens(torch.zeros(1, 3, 64, 32))[0, 1:].view(8, 4, 8)
+    assert small.patch_embed.proj.bias is not None
+    rows = rows - small.patch_embed.proj.bias
+    assert (rows.diff(dim=0) > 0).all()
     torch.testing.assert_close(rows.mean((0, 1)), torch.full((8,), 1.5))
     assert (rows - rows[:, :1]).abs().max() < 1e-6
 
 
-# What HookViz finds in it
-
-
-def test_its_tokens_are_found_as_maps_of_patches() -> None:
-    layers = {layer.name: layer for layer in hookviz.list_layers(bundled(), kind="maps")}
+def test_its_tokens_are_found_as_maps_of_patches(bundled: hookviz.Model) -> None:
+    layers = {layer.name: layer for layer in hookviz.list_layers(bundled, kind="maps")}
     assert layers["patch_embed"].layout == "channels last"
     for block in range(4):
         found = layers[f"blocks.{block}"]
@@ -101,11 +85,11 @@ def test_its_tokens_are_found_as_maps_of_patches() -> None:
     assert layers["blocks.0.mlp.act"].output_shape == (384, 8, 8)
 
 
-def test_its_attention_is_recorded_as_the_weights_say() -> None:
+def test_its_attention_is_recorded_as_the_weights_say(bundled: hookviz.Model) -> None:
     image = draw("star", TEST_SEEDS[0], INPUT_SIZE)
-    found = hookviz.attention(bundled(), image)
+    found = hookviz.attention(bundled, image)
     assert list(found) == [f"blocks.{block}.attn" for block in range(4)]
-    network = bundled().network
+    network = bundled.network
     with torch.no_grad():
         tokens = network.tokens(found.model_input.tensor)  # type: ignore[operator]
         for block, weights in zip(network.blocks, found.values(), strict=True):  # type: ignore[arg-type]
@@ -118,20 +102,6 @@ def test_its_attention_is_recorded_as_the_weights_say() -> None:
             torch.testing.assert_close(weights, torch.stack(by_hand), atol=1e-6, rtol=1e-4)
             torch.testing.assert_close(weights.sum(2), torch.ones(4, 65))
             tokens = block(tokens)
-
-
-# Weights and figures
-
-
-def test_the_weights_fit_and_stay_small() -> None:
-    assert WEIGHTS_FILE.stat().st_size < 1_000_000
-    network = load()  # strict: a missing or a superfluous tensor raises
-    on_file = load_file(WEIGHTS_FILE)
-    for name, tensor in network.state_dict().items():
-        assert on_file[name].dtype == torch.float16
-        assert tensor.dtype == torch.float32
-        assert torch.equal(tensor, on_file[name].float())
-        assert tensor.isfinite().all()
 
 
 def test_it_recognises_drawings_that_it_never_saw_as_well_as_its_card_says() -> None:
@@ -152,25 +122,14 @@ def test_figures_and_card_agree() -> None:
     assert measured.parameters == sum(weights.numel() for weights in ShapesViT().parameters())
 
 
-# How it learns
-
-
 def test_turned_pictures_are_still_what_their_labels_say() -> None:
     """The judge is ShapesNet, which knows nearly all drawings that nobody has turned."""
     stripes = [CATEGORIES.index(name) for name in CATEGORIES if name.endswith("stripes")]
     drawings = [(kind, seed) for kind in stripes for seed in TEST_SEEDS[:16]]
     pictures = [draw(CATEGORIES[kind], seed, INPUT_SIZE) for kind, seed in drawings]
-    pixels = torch.stack([_pixels(picture) for picture in pictures])
+    pixels = torch.stack([pil_to_tensor(picture) for picture in pictures])
     labels = torch.tensor([kind for kind, _ in drawings])
     again, names = turned(pixels, labels, torch.Generator().manual_seed(0))
     assert not torch.equal(names, labels)
     scores, _, _ = Teacher()((again / 255 - 0.5) / 0.25)
     assert (scores.argmax(1) == names).float().mean() > 0.95
-
-
-def _pixels(picture: Any) -> Tensor:
-    return (
-        torch.tensor(list(picture.tobytes()), dtype=torch.uint8)
-        .view(INPUT_SIZE, INPUT_SIZE, 3)
-        .permute(2, 0, 1)
-    )

@@ -21,7 +21,10 @@ def timm() -> Any:
 
 
 def test_timms_models_are_listed_by_family(timm: Any) -> None:
+    timm_models.specs.cache_clear()
+    assert not timm_models.is_listed()  # what asks for them now waits for an import
     specs = {spec.name: spec for spec in hookviz.list_models()}
+    assert timm_models.is_listed()
     assert specs[NAME].family == "timm resnet"
     assert len([name for name in specs if name.startswith("timm/")]) == len(timm.list_models())
 
@@ -81,10 +84,3 @@ def test_pretrained_weights_without_a_network_say_so() -> None:
         cwd=Path(hookviz.__file__).parent.parent,
     )
     assert run.stdout.startswith("The pretrained weights of timm/resnet18 can't be had by timm")
-
-
-def test_it_says_whether_its_models_are_listed_already() -> None:
-    timm_models.specs.cache_clear()
-    assert not timm_models.is_listed()  # what asks for them now waits for an import
-    timm_models.specs()
-    assert timm_models.is_listed()

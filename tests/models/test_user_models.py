@@ -43,16 +43,12 @@ def nets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "my_nets", raising=False)
 
 
-def test_a_factory_a_module_or_a_model_will_do() -> None:
+def test_a_factory_a_module_a_model_or_a_repository_will_do(tmp_path: Path) -> None:
     made = user_models.build("my_nets:make_net")
     assert (made.name, [layer.name for layer in hookviz.list_layers(made)]) == ("make_net", ["0"])
     assert user_models.build("my_nets:ready").name == "ready"
     assert user_models.build("my_nets:make_model").categories == ("a", "b")
-
-
-def test_a_repository_of_hugging_face_will_do_too(tmp_path: Path) -> None:
-    folder = save(vit(), tmp_path / "vit")
-    assert user_models.build(f"hf:{folder}").categories == LABELS
+    assert user_models.build(f"hf:{save(vit(), tmp_path / 'vit')}").categories == LABELS
 
 
 @pytest.mark.parametrize(
@@ -96,12 +92,6 @@ def test_a_module_that_fails_is_named_with_the_reason(
     assert "The module 'odd_nets' can't be imported" in str(caught.value)
 
 
-def test_the_family_is_compared_and_so_the_same_in_every_language() -> None:
-    """It was said in Chinese, and the page found no network of that family."""
-    with speaking("zh_CN"):
-        assert user_models.spec(as_model(seeded(Tiny))).family == user_models.FAMILY
-
-
 def test_the_setting_puts_a_model_on_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOOKVIZ_MODEL", "my_nets:make_model")
     settings.cache_clear()
@@ -110,16 +100,15 @@ def test_the_setting_puts_a_model_on_the_list(monkeypatch: pytest.MonkeyPatch) -
         model = user_models.models()["labelled"]
         spec = user_models.spec(model)
         assert (spec.title, spec.family, spec.parameters) == ("labelled", "Your own", 2 * 3 * 9 + 2)
+        with speaking("zh_CN"):  # the family is compared, and so the same in every language
+            assert user_models.spec(model).family == user_models.FAMILY
     finally:
         user_models.remove(model)
         settings.cache_clear()
     assert "labelled" not in user_models.models()
-
-
-def test_a_model_that_was_replaced_is_not_taken_off_with_the_old_one() -> None:
     old, new = as_model(seeded(Tiny)), as_model(seeded(Tiny))
-    user_models.add(old)
-    user_models.add(new)
-    user_models.remove(old)
+    for each in (old, new):
+        user_models.add(each)
+    user_models.remove(old)  # which was replaced
     assert user_models.models()["Tiny"] is new
     user_models.remove(new)

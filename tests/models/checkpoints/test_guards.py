@@ -66,35 +66,37 @@ def test_a_zip_of_very_many_entries_is_refused_before_they_are_listed() -> None:
 def test_pickles_are_followed_behind_the_wall() -> None:
     """The app's own processors are hardly used, so that it answers others meanwhile."""
     refused = saved([*range(400_000), bytearray(1)])
-    here = time_of_refusal(refused)
+
+    def time_of_refusal() -> float:
+        begun = time.thread_time()
+        with pytest.raises(hookviz.WeightsError, match=r"a\.pth.*bytearray"):
+            read_state_dict(refused, "a.pth")
+        return time.thread_time() - begun
+
+    here = time_of_refusal()
     wall.put_up()
     try:
         assert set(read_state_dict(saved({"weight": torch.ones(2)}))) == {"weight"}
-        assert time_of_refusal(refused) < here / 2
+        assert time_of_refusal() < here / 2
     finally:
         wall.take_down()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a wall is of Linux")
 def test_headers_are_read_behind_the_wall(monkeypatch: pytest.MonkeyPatch) -> None:
+    nested = b'{"a":' + b"[" * 4000
     wall.put_up()
     try:
         monkeypatch.setattr(guards, "follow_header", None)  # of this process
         assert set(read_state_dict(safetensors.torch.save({"weight": torch.ones(2)}))) == {"weight"}
-        with pytest.raises(hookviz.WeightsError, match=r"a\.st.*more tensors than any network"):
-            read_state_dict(empty_tensors(20_001), "a.st")
-        nested = b'{"a":' + b"[" * 4000
-        with pytest.raises(hookviz.WeightsError, match=r"a\.st.*64 brackets in one another"):
-            read_state_dict(len(nested).to_bytes(8, "little") + nested, "a.st")
+        for data, reason in (
+            (empty_tensors(20_001), "more tensors than any network"),
+            (len(nested).to_bytes(8, "little") + nested, "64 brackets in one another"),
+        ):
+            with pytest.raises(hookviz.WeightsError, match=rf"a\.st.*{reason}"):
+                read_state_dict(data, "a.st")
     finally:
         wall.take_down()
-
-
-def time_of_refusal(data: bytes) -> float:
-    begun = time.thread_time()
-    with pytest.raises(hookviz.WeightsError, match=r"a\.pth.*bytearray"):
-        read_state_dict(data, "a.pth")
-    return time.thread_time() - begun
 
 
 class Mine:
@@ -127,17 +129,21 @@ def test_objects_are_refused_by_name_and_never_run(
     assert EXECUTED == []
 
 
-@pytest.mark.filterwarnings("ignore:Detected pickle protocol 4")  # torch's own
-def test_another_pickle_protocol_is_refused_with_what_works() -> None:
-    with pytest.raises(hookviz.WeightsError, match=r"another protocol than torch\.save's own"):
-        read_state_dict(saved(STATE, pickle_protocol=4))
-
-
 def scripted() -> bytes:
     """A program as torch.jit.save lays it out, without the deprecated call."""
     return zipped(
         {"m/data.pkl": b"\x80\x02}.", "m/constants.pkl": b"\x80\x02).", "m/version": b"3"}
     )
+
+
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol 4")  # torch's own
+def test_another_pickle_protocol_is_refused_and_a_name_tells_what_bytes_do_not() -> None:
+    for data, name, reason in (
+        (saved(STATE, pickle_protocol=4), "a.pth", r"another protocol than torch\.save's own"),
+        (b"\n\x0bplaceholder", "frozen.pb", "by its name it is a TensorFlow graph"),
+    ):
+        with pytest.raises(hookviz.WeightsError, match=reason):
+            read_state_dict(data, name)
 
 
 @pytest.mark.parametrize(
@@ -187,8 +193,3 @@ def test_what_is_no_checkpoint_is_named(content: bytes, reason: str, tmp_path: P
     with pytest.raises(hookviz.WeightsError, match=wanted):
         read_state_dict(tmp_path / "odd.pth")
     assert EXECUTED == []
-
-
-def test_a_name_tells_what_bytes_do_not() -> None:
-    with pytest.raises(hookviz.WeightsError, match="by its name it is a TensorFlow graph"):
-        read_state_dict(b"\n\x0bplaceholder", "frozen.pb")

@@ -22,12 +22,6 @@ def test_the_kind_is_told_by_content_and_not_by_name(
     assert same(read_state_dict(data, file_name), STATE)
 
 
-def test_a_header_that_lies_about_sizes_takes_no_memory() -> None:
-    header = b'{"w":{"dtype":"F32","shape":[100000000000],"data_offsets":[0,400000000000]}}'
-    with pytest.raises(hookviz.WeightsError, match="cut short or damaged"):
-        read_state_dict(len(header).to_bytes(8, "little") + header + bytes(64))
-
-
 def test_no_such_file_and_a_folder(tmp_path: Path) -> None:
     with pytest.raises(hookviz.WeightsError, match=r'There is no checkpoint .*none\.pth.*"random"'):
         read_state_dict(tmp_path / "none.pth")
@@ -53,3 +47,9 @@ def test_damage_anywhere_is_an_error_of_ours_or_harmless(write: Callable[[Any], 
         except hookviz.WeightsError:
             refused += 1
     assert refused > 400
+
+
+def test_a_header_that_lies_about_sizes_takes_no_memory() -> None:
+    header = b'{"w":{"dtype":"F32","shape":[100000000000],"data_offsets":[0,400000000000]}}'
+    with pytest.raises(hookviz.WeightsError, match="cut short or damaged"):
+        read_state_dict(len(header).to_bytes(8, "little") + header + bytes(64))

@@ -6,7 +6,6 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.types import Model
 from tests.networks import Tiny, as_model, random_input, seeded
 
 
@@ -26,13 +25,6 @@ def test_a_pruned_model_is_had_again_to_the_bit(name: str, method: str, tmp_path
     assert again.weights == "pruned.safetensors"
 
 
-def test_a_network_of_ones_own_takes_the_file(tiny: Model, noise: Tensor, tmp_path: Path) -> None:
-    path = hookviz.save_weights(tiny, str(tmp_path / "tiny.safetensors"))
-    other = type(tiny.network)()
-    other.load_state_dict(load_file(path))
-    assert torch.equal(other(noise), tiny.network(noise))
-
-
 def test_what_is_pruned_of_a_network_of_ones_own_is_written(noise: Tensor, tmp_path: Path) -> None:
     network = seeded(Tiny)
     pruned = hookviz.prune(network, 0.5)
@@ -43,6 +35,14 @@ def test_what_is_pruned_of_a_network_of_ones_own_is_written(noise: Tensor, tmp_p
     other.load_state_dict(written)
     shown = hookviz.capture(pruned, noise)["conv2"].values
     assert torch.equal(shown, hookviz.capture(other, noise)["conv2"].values)
+    other.load_state_dict(load_file(hookviz.save_weights(network, str(tmp_path / "a.safetensors"))))
+    assert torch.equal(other(noise), network(noise))  # of ones own as it stands
+    for path, reason in (
+        ("tiny.pth", r"tiny.pth.*does not end in .safetensors"),
+        ("none/tiny.safetensors", "can't be written: No such file"),
+    ):
+        with pytest.raises(hookviz.WeightsError, match=reason):
+            hookviz.save_weights(network, tmp_path / path)
 
 
 def test_shared_and_scattered_tensors_are_written(tmp_path: Path) -> None:
@@ -56,10 +56,3 @@ def test_shared_and_scattered_tensors_are_written(tmp_path: Path) -> None:
     held = load_file(hookviz.save_weights(model, tmp_path / "shared.safetensors"))
     assert held.keys() == model.network.state_dict().keys()
     assert all(torch.equal(held[key], value) for key, value in model.network.state_dict().items())
-
-
-def test_a_path_that_will_not_do_is_refused(tiny: Model, tmp_path: Path) -> None:
-    with pytest.raises(hookviz.WeightsError, match=r"tiny.pth.*does not end in .safetensors"):
-        hookviz.save_weights(tiny, tmp_path / "tiny.pth")
-    with pytest.raises(hookviz.WeightsError, match="can't be written: No such file"):
-        hookviz.save_weights(tiny, tmp_path / "none" / "tiny.safetensors")

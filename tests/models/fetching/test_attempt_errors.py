@@ -39,12 +39,8 @@ def test_a_refusal_after_a_redirect_names_who_refused(
         url = other.add("kept", BODY, Answer(status=403))
         text = refused(server, tmp_path, Answer(status=302, headers={"Location": url}))
     assert f"127.0.0.1:{other.port}, where it was redirected to, refused it (403" in text
-
-
-def test_a_redirect_in_a_circle(server: WeightsServer, tmp_path: Path) -> None:
-    here = {"Location": f"{server.url}/{NAME}"}
-    text = refused(server, tmp_path, Answer(status=302, headers=here))
-    assert "it is redirected in a circle" in text
+    circle = Answer(status=302, headers={"Location": f"{server.url}/{NAME}"})
+    assert "it is redirected in a circle" in refused(server, tmp_path / "circle", circle)
 
 
 def unreachable(url: str, folder: Path, limits: RetryLimits = FAST) -> str:
@@ -56,19 +52,6 @@ def unreachable(url: str, folder: Path, limits: RetryLimits = FAST) -> str:
     )
     assert list(folder.iterdir()) == []
     return str(caught.value)
-
-
-def test_a_port_where_nobody_listens(server: WeightsServer, tmp_path: Path) -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        text = unreachable(f"http://127.0.0.1:{unused.getsockname()[1]}/{NAME}", tmp_path)
-    assert "nothing answers at 127.0.0.1 (connection refused) (tried 4 times)." in text
-
-
-def test_a_name_that_does_not_exist(server: WeightsServer, tmp_path: Path) -> None:
-    text = unreachable(f"http://weights.invalid/{NAME}", tmp_path)
-    assert "the name weights.invalid can't be resolved, perhaps because there is no" in text
-    assert "(tried 2 times)" in text
 
 
 def test_a_network_that_was_there_is_waited_for(server: WeightsServer, tmp_path: Path) -> None:
@@ -99,10 +82,18 @@ def test_an_address_that_is_none(tmp_path: Path, url: str) -> None:
     assert url in text
 
 
-def test_a_proxy_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_not_there_is_told_apart_from_a_name_and_a_proxy(
+    server: WeightsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        text = unreachable(f"http://127.0.0.1:{unused.getsockname()[1]}/{NAME}", tmp_path)
+    assert "nothing answers at 127.0.0.1 (connection refused) (tried 4 times)." in text
+    nowhere = f"http://weights.invalid/{NAME}"
+    text = unreachable(nowhere, tmp_path)
+    assert "the name weights.invalid can't be resolved, perhaps because there is no" in text
+    assert "(tried 2 times)" in text
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("http_proxy", "http://proxy.invalid:3128")
-    assert "the proxy of this network can't be reached" in unreachable(
-        f"http://weights.invalid/{NAME}", tmp_path
-    )
+    assert "the proxy of this network can't be reached" in unreachable(nowhere, tmp_path)

@@ -39,13 +39,6 @@ class LeaveError(BaseException):
     """As Streamlit's rerun and stop: not an Exception."""
 
 
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[WeightsServer]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
-    with WeightsServer() as server:
-        yield server
-
-
 def until(condition: Callable[[], bool]) -> None:
     """Waits for it, for a minute at most."""
     for _ in range(6000):
@@ -63,14 +56,18 @@ def transfer_threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name.startswith("download ")]
 
 
+def threads_end() -> None:
+    """Waits until no transfer is left."""
+    for thread in transfer_threads():
+        thread.join(30)
+    assert transfer_threads() == []
+
+
 def half_way(server: WeightsServer, path: Path, **options: RetryLimits) -> Download:
     """A download of which half has come, and the rest waits for the gate."""
     download = start(server.add(NAME, BODY, HELD, Answer()), path, **{"limits": CALM, **options})
     until(lambda: download.progress.received == HALF)
     return download
-
-
-# --- one after the other ----------------------------------------------------------------------
 
 
 def test_starting_what_is_there_is_finished_at_once(server: WeightsServer, tmp_path: Path) -> None:
@@ -83,32 +80,41 @@ def test_starting_what_is_there_is_finished_at_once(server: WeightsServer, tmp_p
     assert download.wait() == path
     assert download.cancel("me") is False
     assert server.requests == []
+    (tmp_path / "plain.pth").write_bytes(BODY)
+    assert matches_name(path) is True
+    path.write_bytes(BODY[:-1])
+    assert matches_name(path) is False
+    assert matches_name(tmp_path / "plain.pth") is None
+    with pytest.raises(WeightsError, match=r"net-0123abcd\.pth can't be read: No such file"):
+        matches_name(tmp_path / "net-0123abcd.pth")
 
 
-def test_others_may_read_the_file_as_far_as_the_umask_says(
-    server: WeightsServer, tmp_path: Path
+def test_only_a_hidden_part_is_there_until_it_is_whole_and_others_come_beside_it(
+    server: WeightsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     umask = os.umask(0o022)
     try:
-        mode = fetch(server.add(NAME, BODY), tmp_path / NAME).stat().st_mode
+        download = half_way(server, tmp_path / NAME, limits=replace(CALM, interest=0.0))
+        assert not download.finished
+        (part,) = names(tmp_path)
+        assert part.startswith(f".{NAME}.")
+        assert part.endswith(".part")
+        monkeypatch.chdir(tmp_path)
+        assert start(download.url, Path(NAME)) is download  # a relative path is the same file
+        other = random_bytes(5000, seed=2)
+        name = hashed_name(other)
+        beside = tmp_path / "beside"
+        assert fetch(server.add(name, other), beside / name).read_bytes() == other
+        assert not download.finished
+        server.gate.set()
+        until(lambda: download.finished)  # nobody needs to look
     finally:
         os.umask(umask)
-    assert mode & 0o777 == 0o644
-
-
-def test_only_a_hidden_part_is_there_until_it_is_whole(
-    server: WeightsServer, tmp_path: Path
-) -> None:
-    download = half_way(server, tmp_path / NAME)
-    assert not download.finished
-    (part,) = names(tmp_path)
-    assert part.startswith(f".{NAME}.")
-    assert part.endswith(".part")
-    server.gate.set()
     assert download.wait() == tmp_path / NAME
-    assert names(tmp_path) == [NAME]
+    assert names(tmp_path) == sorted(["beside", NAME])
     assert download.error is None
     assert not download.existed
+    assert (tmp_path / NAME).stat().st_mode & 0o777 == 0o644  # as far as the umask says
 
 
 @pytest.mark.parametrize("length", ["known", "chunked"])
@@ -140,12 +146,7 @@ def test_progress_says_what_it_waits_for(server: WeightsServer, tmp_path: Path) 
     until(lambda: "trying again" in download.progress.text)
     assert "500 Internal Server Error" in download.progress.text
     assert download.cancel("me")
-    for thread in transfer_threads():
-        thread.join(30)
-    assert transfer_threads() == []
-
-
-# --- at the same time -------------------------------------------------------------------------
+    threads_end()
 
 
 def test_all_who_ask_share_one_transfer(server: WeightsServer, tmp_path: Path) -> None:
@@ -169,26 +170,6 @@ def test_all_who_ask_share_one_transfer(server: WeightsServer, tmp_path: Path) -
     assert len(server.requests) == 1
 
 
-def test_a_relative_path_is_the_same_file(
-    server: WeightsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    download = half_way(server, tmp_path / NAME)
-    assert start(download.url, Path(NAME)) is download
-    server.gate.set()
-    assert download.wait() == tmp_path / NAME
-
-
-def test_two_files_come_side_by_side(server: WeightsServer, tmp_path: Path) -> None:
-    held = half_way(server, tmp_path / NAME)
-    other = random_bytes(5000, seed=2)
-    name = hashed_name(other)
-    assert fetch(server.add(name, other), tmp_path / name).read_bytes() == other
-    assert not held.finished
-    server.gate.set()
-    held.wait()
-
-
 def test_every_waiter_gets_an_error_of_its_own(server: WeightsServer, tmp_path: Path) -> None:
     url = server.add(NAME, BODY, Answer(hold_after=HALF, body=random_bytes(200_000, seed=1)))
     download = start(url, tmp_path / NAME, limits=CALM)
@@ -200,21 +181,11 @@ def test_every_waiter_gets_an_error_of_its_own(server: WeightsServer, tmp_path: 
     assert {str(error) for error in errors} == {str(download.error)}
     assert all(isinstance(error, WeightsError) for error in errors)
     assert all(error.__cause__ is download.error for error in errors if error is not None)
+    assert download.finished
     assert names(tmp_path) == []
-
-
-def test_after_a_failure_it_begins_anew(server: WeightsServer, tmp_path: Path) -> None:
-    url = server.add(NAME, BODY, Answer(status=404), Answer())
-    failed = start(url, tmp_path / NAME)
-    with pytest.raises(WeightsError, match="404"):
-        failed.wait()
-    assert failed.finished
-    again = start(url, tmp_path / NAME)
-    assert again is not failed
+    again = start(server.add(NAME, BODY), tmp_path / NAME)  # after a failure it begins anew
+    assert again is not download
     assert again.wait().read_bytes() == BODY
-
-
-# --- cancelling -------------------------------------------------------------------------------
 
 
 def test_cancelling_in_the_middle_leaves_nothing_behind(
@@ -229,10 +200,7 @@ def test_cancelling_in_the_middle_leaves_nothing_behind(
     with pytest.raises(WeightsError, match=f"{NAME} .200.0 kB. was cancelled"):
         download.wait()
     assert download.cancel("me") is False
-    # the thread is woken by it: the stall would take minutes
-    for thread in transfer_threads():
-        thread.join(30)
-    assert transfer_threads() == []
+    threads_end()  # which are woken by it: the stall would take minutes
     assert names(tmp_path) == []
     assert fetch(download.url, tmp_path / NAME).read_bytes() == BODY
 
@@ -248,47 +216,44 @@ def test_a_new_one_can_begin_while_the_cancelled_one_still_ends(
     assert fetch(url, tmp_path / NAME).read_bytes() == BODY
     assert names(tmp_path) == [NAME]
     server.close()
-    for thread in transfer_threads():
-        thread.join(30)
+    threads_end()
     assert names(tmp_path) == [NAME]
 
 
 def test_who_has_not_watched_for_a_while_does_not_count(
     server: WeightsServer, tmp_path: Path
 ) -> None:
-    download = half_way(server, tmp_path / NAME, limits=replace(CALM, interest=0.5))
-    download.watch("a tab that is closed now")
-    assert download.cancel("me") is False
-    until(lambda: download.cancel("me"))
+    url = server.add(NAME, BODY, HELD)
+    limits = replace(CALM, interest=0.5)
+    download = start(url, tmp_path / NAME, who="a tab that is closed now", limits=limits)
+    assert download.cancel("me") is False  # who starts it watches from the start
+    assert start(url, tmp_path / NAME, who="she") is download
+    assert download.cancel("she") is False
+    until(lambda: download.cancel("she"))
     assert download.cancelled
 
 
-def test_who_starts_it_watches_from_the_start(server: WeightsServer, tmp_path: Path) -> None:
-    url = server.add(NAME, BODY, HELD)
-    download = start(url, tmp_path / NAME, who="you", limits=CALM)
-    assert download.cancel("me") is False
-    assert start(url, tmp_path / NAME, who="she") is download
-    assert download.cancel("you") is False
-    assert download.cancel("she") is True
+@pytest.mark.parametrize("is_raised", [False, True])
+def test_cancelling_and_a_report_that_raises_leave_it_to_others_who_wait(
+    server: WeightsServer, tmp_path: Path, is_raised: bool
+) -> None:
+    def leave(progress: TransferStatus) -> None:
+        raise LeaveError
 
-
-def test_cancelling_leaves_it_to_others_who_wait(server: WeightsServer, tmp_path: Path) -> None:
     download = half_way(server, tmp_path / NAME, limits=replace(CALM, interest=0.0))
     waits = threading.Event()
     with ThreadPoolExecutor(1) as pool:
         waiter = pool.submit(download.wait, lambda _: waits.set())
         assert waits.wait(30)
-        assert download.cancel("me") is False
+        if is_raised:
+            with pytest.raises(LeaveError):
+                fetch(download.url, tmp_path / NAME, leave, limits=CALM)
+        else:
+            assert download.cancel("me") is False
+        assert not download.finished
         server.gate.set()
         assert waiter.result(30).read_bytes() == BODY
     assert len(server.requests) == 1
-
-
-def test_nobody_needs_to_look(server: WeightsServer, tmp_path: Path) -> None:
-    download = half_way(server, tmp_path / NAME, limits=replace(CALM, interest=0.0))
-    server.gate.set()
-    until(lambda: download.finished)
-    assert names(tmp_path) == [NAME]
 
 
 @pytest.mark.parametrize("kind", [LeaveError, KeyboardInterrupt, ValueError])
@@ -304,23 +269,6 @@ def test_a_report_that_raises_ends_it(
         fetch(url, tmp_path / NAME, report, limits=CALM)
     assert names(tmp_path) == []
     assert fetch(url, tmp_path / NAME).read_bytes() == BODY
-
-
-def test_a_report_that_raises_leaves_it_to_others(server: WeightsServer, tmp_path: Path) -> None:
-    def leave(progress: TransferStatus) -> None:
-        raise LeaveError
-
-    download = half_way(server, tmp_path / NAME)
-    waits = threading.Event()
-    with ThreadPoolExecutor(1) as pool:
-        waiter = pool.submit(download.wait, lambda _: waits.set())
-        assert waits.wait(30)
-        with pytest.raises(LeaveError):
-            fetch(download.url, tmp_path / NAME, leave, limits=CALM)
-        assert not download.finished
-        server.gate.set()
-        assert waiter.result(30).read_bytes() == BODY
-    assert len(server.requests) == 1
 
 
 def test_coming_and_going_leaves_only_the_files(server: WeightsServer, tmp_path: Path) -> None:
@@ -349,14 +297,10 @@ def test_coming_and_going_leaves_only_the_files(server: WeightsServer, tmp_path:
 
     with ThreadPoolExecutor(people) as pool:
         outcomes = [one for all_ in pool.map(ask, range(people)) for one in all_]
-    for thread in transfer_threads():
-        thread.join(30)
+    threads_end()
     assert set(outcomes) == {"whole", "left"}
     assert not [name for name in names(tmp_path) if name.endswith(".part")]
     assert all(path.read_bytes() == BODY for path in tmp_path.iterdir())
-
-
-# --- the disk ---------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -372,41 +316,31 @@ def as_nobody() -> Iterator[None]:
         os.seteuid(0)
 
 
-def test_a_folder_that_can_not_be_written(server: WeightsServer) -> None:
+def test_a_folder_that_can_not_be_written_or_read_or_is_none(
+    server: WeightsServer, tmp_path: Path
+) -> None:
     url = server.add(NAME, BODY)
+    (tmp_path / "hub").write_bytes(b"")
     with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0)
+        with as_nobody(), pytest.raises(WeightsError, match=f"{folder}: Permission denied"):
+            start(url, Path(folder, NAME))
+        with pytest.raises(WeightsError, match=f"can't be kept in the folder {tmp_path}/hub: "):
+            fetch(url, tmp_path / "hub" / NAME)
+        assert server.requests == []
         Path(folder).chmod(0o555)
         with as_nobody(), pytest.raises(WeightsError) as caught:
             fetch(url, Path(folder, NAME), limits=CALM)
+        Path(folder).chmod(0o700)
         assert names(Path(folder)) == []
     expected = f"{NAME} can't be kept in the folder {folder}: Permission denied."
     assert str(caught.value) == expected
     assert caught.value.__cause__ is not None
     assert isinstance(caught.value.__cause__.__cause__, PermissionError)
-
-
-def test_a_folder_that_can_not_be_read(server: WeightsServer) -> None:
-    url = server.add(NAME, BODY)
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0)
-        with as_nobody(), pytest.raises(WeightsError, match=f"{folder}: Permission denied"):
-            start(url, Path(folder, NAME))
-        Path(folder).chmod(0o700)
-    assert server.requests == []
-
-
-def test_a_folder_that_is_a_file(server: WeightsServer, tmp_path: Path) -> None:
-    (tmp_path / "hub").write_bytes(b"")
-    with pytest.raises(WeightsError, match=f"can't be kept in the folder {tmp_path}/hub: "):
-        fetch(server.add(NAME, BODY), tmp_path / "hub" / NAME)
-    assert server.requests == []
-
-
-def test_a_target_that_is_a_folder(server: WeightsServer, tmp_path: Path) -> None:
     (tmp_path / NAME).mkdir()
     with pytest.raises(WeightsError, match="Is a directory"):
-        fetch(server.add(NAME, BODY), tmp_path / NAME)
-    assert names(tmp_path) == [NAME]
+        fetch(url, tmp_path / NAME)
+    assert names(tmp_path) == sorted(["hub", NAME])
 
 
 def test_a_disk_that_fills_up_in_the_middle(server: WeightsServer, tmp_path: Path) -> None:
@@ -471,8 +405,6 @@ def test_what_crashed_processes_left_is_swept_away(server: WeightsServer, tmp_pa
     assert names(tmp_path) == sorted([NAME, young.name, others.name])
 
 
-# --- the end of the process -------------------------------------------------------------------
-
 PROGRAM = """
 import sys, time
 from pathlib import Path
@@ -508,17 +440,3 @@ def test_the_end_of_the_process_leaves_nothing_behind(
     assert process.returncode == (0 if how == "exit" else -signal.SIGINT), errors
     assert ("KeyboardInterrupt" in errors) == (how == "interrupt")
     assert names(tmp_path) == []
-
-
-# --- what is there ----------------------------------------------------------------------------
-
-
-def test_a_file_against_its_name(tmp_path: Path) -> None:
-    (tmp_path / NAME).write_bytes(BODY)
-    (tmp_path / "plain.pth").write_bytes(BODY)
-    assert matches_name(tmp_path / NAME) is True
-    (tmp_path / NAME).write_bytes(BODY[:-1])
-    assert matches_name(tmp_path / NAME) is False
-    assert matches_name(tmp_path / "plain.pth") is None
-    with pytest.raises(WeightsError, match=r"net-0123abcd\.pth can't be read: No such file"):
-        matches_name(tmp_path / "net-0123abcd.pth")

@@ -31,25 +31,19 @@ def test_a_file_comes_whole(server: WeightsServer, tmp_path: Path, length: str) 
     brought(server, tmp_path, Answer(length=length))  # type: ignore[arg-type]
     assert ranges(server) == [None]
     assert server.requests[0].headers["accept-encoding"] == "identity"
-
-
-def test_redirects_are_followed(server: WeightsServer, tmp_path: Path) -> None:
-    away = Answer(status=302, headers={"Location": server.add("elsewhere", BODY)})
-    brought(server, tmp_path, away)
-
-
-def test_an_empty_file_comes_too(server: WeightsServer, tmp_path: Path) -> None:
     path = fetch(server.add("empty.txt", b""), tmp_path / "empty.txt", limits=FAST)
     assert path.read_bytes() == b""
-
-
-# --- resuming ---------------------------------------------------------------------------------
+    away = Answer(status=302, headers={"Location": server.add("elsewhere", BODY)})
+    brought(server, tmp_path / "away", away)
 
 
 def test_a_cut_off_file_goes_on_where_it_broke_off(server: WeightsServer, tmp_path: Path) -> None:
     brought(server, tmp_path, CUT, Answer())
     assert ranges(server) == [None, "bytes=70001-"]
     assert server.requests[1].headers["if-range"] == '"first"'
+    shorter = Answer(body=BODY[:50_000], etag='"second"')  # nothing of the longer one remains
+    path = fetch(server.add("net.pth", BODY, CUT, shorter), tmp_path / "net.pth", limits=FAST)
+    assert path.read_bytes() == BODY[:50_000]
 
 
 def test_the_date_of_the_last_change_does_for_an_etag(
@@ -75,12 +69,6 @@ def test_it_begins_anew_where_the_server(
 ) -> None:
     brought(server, tmp_path, first, second)
     assert ranges(server) == [None, asked]
-
-
-def test_nothing_of_a_longer_version_remains(server: WeightsServer, tmp_path: Path) -> None:
-    shorter = Answer(body=BODY[:50_000], etag='"second"')
-    path = fetch(server.add("net.pth", BODY, CUT, shorter), tmp_path / "net.pth", limits=FAST)
-    assert path.read_bytes() == BODY[:50_000]
 
 
 @pytest.mark.parametrize(
@@ -115,9 +103,6 @@ def test_a_file_put_together_of_two_versions_is_fetched_again(
     lies = Answer(body=random_bytes(len(BODY), seed=1))
     brought(server, tmp_path, CUT, lies, Answer())
     assert ranges(server) == [None, "bytes=70001-", None]
-
-
-# --- attempts ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -170,10 +155,8 @@ def test_a_line_that_always_breaks_but_brings_something_gets_there(
 ) -> None:
     brought(server, tmp_path, Answer(cut_after=20_000), limits=replace(FAST, headway=20_000))
     assert len(server.requests) == 10
-
-
-def test_a_line_that_brings_too_little_does_not(server: WeightsServer, tmp_path: Path) -> None:
-    text = refused(server, tmp_path, Answer(cut_after=10), limits=replace(FAST, headway=20_000))
+    little, limits = Answer(cut_after=10), replace(FAST, headway=20_000)
+    text = refused(server, tmp_path / "little", little, limits=limits)
     assert "cut off after 0.0 of 200.0 kB (tried 4 times)." in text
 
 
@@ -181,8 +164,11 @@ def test_the_pauses_double_and_are_bounded(
     server: WeightsServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     limits = replace(FAST, attempts=5, backoff=0.1, longest_pause=0.3)
-    with caplog.at_level("INFO", "hookviz.models.fetching.transfers"):
-        refused(server, tmp_path, Answer(status=500), limits=limits)
+    with speaking("zh_CN"), caplog.at_level("INFO", "hookviz.models.fetching.transfers"):
+        text = refused(server, tmp_path, Answer(status=500), limits=limits)
+    assert "服务器" in text  # a person reads their language, and the log is English
+    assert all(message.isascii() for message in caplog.messages)
+    assert "the server has a fault of its own (500 Internal Server Error)" in caplog.messages[0]
     pauses = [re.findall(r"trying again in ([\d.]+) s", text) for text in caplog.messages]
     assert pauses == [["0.1"], ["0.2"], ["0.3"], ["0.3"]]
 
@@ -196,20 +182,6 @@ def test_a_server_that_asks_for_a_pause_gets_it(
     assert "trying again in 0.7 s" in caplog.text
 
 
-def test_the_log_is_english_and_a_person_reads_their_language(
-    server: WeightsServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with speaking("zh_CN"), caplog.at_level("INFO", "hookviz.models.fetching.transfers"):
-        text = refused(server, tmp_path, Answer(status=500), limits=replace(FAST, attempts=2))
-    assert "服务器" in text
-    [message] = caplog.messages
-    assert message.isascii()
-    assert "the server has a fault of its own (500 Internal Server Error)" in message
-
-
-# --- no use in another attempt ----------------------------------------------------------------
-
-
 def test_a_wrong_hash_leaves_nothing_behind(server: WeightsServer, tmp_path: Path) -> None:
     wrong = random_bytes(len(BODY), seed=1)
     text = refused(server, tmp_path, Answer(body=wrong))
@@ -217,36 +189,21 @@ def test_a_wrong_hash_leaves_nothing_behind(server: WeightsServer, tmp_path: Pat
     assert f"expected {expected}, got {got}" in text
     assert "(200.0 kB)" in text
     assert len(server.requests) == 1
-
-
-def test_a_login_page_is_called_so(server: WeightsServer, tmp_path: Path) -> None:
-    headers = {"Content-Type": "text/html; charset=utf-8"}
-    text = refused(server, tmp_path, Answer(body=b"<html>Wi-Fi", headers=headers))
-    assert "perhaps the login page of this network" in text
-
-
-def test_a_cut_off_that_nobody_could_tell_is_a_wrong_hash(
-    server: WeightsServer, tmp_path: Path
-) -> None:
-    text = refused(server, tmp_path, replace(CUT, length="unknown"))
-    assert "expected" in text
-
-
-def test_a_packed_file_is_not_stored(server: WeightsServer, tmp_path: Path) -> None:
-    packed = Answer(headers={"Content-Encoding": "gzip"})
-    text = refused(server, tmp_path, packed, name="plain.bin")
-    assert "the server sent it packed (gzip)" in text
-
-
-def test_a_file_that_is_larger_than_the_disk(server: WeightsServer, tmp_path: Path) -> None:
-    huge = Answer(headers={"Content-Length": str(10**18)})
-    with pytest.raises(WeightsError, match=r"were free there") as caught:
-        fetch(server.add(NAME, BODY, huge), tmp_path / NAME, limits=FAST)
-    assert str(tmp_path) in str(caught.value)
-    assert list(tmp_path.iterdir()) == []
-
-
-# --- addresses and names ----------------------------------------------------------------------
+    for answer, name, reason in (
+        (replace(CUT, length="unknown"), NAME, "expected"),  # which nobody could tell
+        (
+            Answer(body=b"<html>Wi-Fi", headers={"Content-Type": "text/html; charset=utf-8"}),
+            NAME,
+            "perhaps the login page of this network",
+        ),
+        (
+            Answer(headers={"Content-Encoding": "gzip"}),
+            "plain.bin",
+            "the server sent it packed (gzip)",
+        ),
+    ):
+        text = refused(server, tmp_path, answer, name=name)
+        assert reason in text
 
 
 def test_what_is_secret_in_an_address_is_not_shown(server: WeightsServer, tmp_path: Path) -> None:
@@ -269,9 +226,6 @@ def test_what_is_secret_in_an_address_is_not_shown(server: WeightsServer, tmp_pa
 )
 def test_the_hash_in_a_name(name: str, digits: str | None) -> None:
     assert hash_in_name(name) == digits
-
-
-# --- TLS --------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -297,14 +251,6 @@ def secure(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Weigh
         yield server
 
 
-def test_tls(
-    secure: WeightsServer, certificate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
-    brought(secure, tmp_path, CUT, Answer())
-    assert ranges(secure) == [None, "bytes=70001-"]
-
-
 def test_a_certificate_that_nobody_trusts(secure: WeightsServer, tmp_path: Path) -> None:
     text = refused(secure, tmp_path, Answer())
     assert "the TLS certificate of 127.0.0.1 can't be verified." in text
@@ -326,6 +272,9 @@ def test_a_stalled_transfer_over_tls_can_be_cancelled(
             thread.join(30)
             assert not thread.is_alive()
     assert list(tmp_path.iterdir()) == []
+    secure.requests.clear()
+    brought(secure, tmp_path, CUT, Answer())
+    assert ranges(secure) == [None, "bytes=70001-"]
 
 
 @pytest.mark.parametrize("length", ["unknown", "chunked", "known"])
@@ -351,29 +300,10 @@ def test_a_file_that_goes_on_and_on_is_left(
 )
 def test_the_text_is_in_a_persons_units(status: TransferStatus, text: str) -> None:
     assert status.text == text
-
-
-def test_the_share() -> None:
     assert TransferStatus("f", 1, 4, 0).share == 0.25
-    assert TransferStatus("f", 1, None, 0).share is None
-    assert TransferStatus("f", 0, 0, 0).share is None
-
-
-def test_the_title_has_the_size_once_it_is_known() -> None:
+    assert TransferStatus("f", 1, None, 0).share is TransferStatus("f", 0, 0, 0).share is None
     assert TransferStatus("net.pth", 0, None, 0).title == "net.pth"
     assert TransferStatus("net.pth", 0, 87_306_240, 0).title == "net.pth (87.3 MB)"
-
-
-def test_a_meter_reads_what_it_was_told() -> None:
-    meter = Meter("net.pth")
-    assert meter.read() == TransferStatus("net.pth", 0, None, 0.0)
-    meter.expect(1000)
-    meter.count(600)
-    meter.note("connecting")
-    read = meter.read()
-    assert (read.received, read.total, read.note) == (600, 1000, "connecting")
-    # 600 bytes in a moment: over at least a tenth of a second, so no absurd figure
-    assert 0 < read.bytes_per_second <= 6000
 
 
 def test_a_stall_shows_in_the_speed() -> None:
@@ -385,15 +315,18 @@ def test_a_stall_shows_in_the_speed() -> None:
     assert meter.read().bytes_per_second == pytest.approx(1000, rel=0.01)
     now += 97
     assert meter.read().bytes_per_second < 50
-
-
-def test_beginning_anew_is_no_negative_speed() -> None:
-    now = 100.0
     meter = Meter("net.pth", clock=lambda: now)
-    for received in (5000, 0, 100):
+    assert meter.read() == TransferStatus("net.pth", 0, None, 0.0)
+    for received in (5000, 0, 100):  # to begin anew is no negative speed
         now += 1
         meter.count(received)
     assert meter.read() == TransferStatus("net.pth", 100, None, 100.0)
+    meter.expect(1000)
+    meter.count(600)
+    meter.note("connecting")
+    read = meter.read()
+    assert (read.received, read.total, read.note) == (600, 1000, "connecting")
+    assert 0 < read.bytes_per_second <= 6000  # however short the moment was
 
 
 def test_a_meter_can_be_read_while_it_is_told() -> None:
@@ -409,3 +342,11 @@ def test_a_meter_can_be_read_while_it_is_told() -> None:
     told.join()
     assert seen == sorted(seen)
     assert meter.read().received == 19_999
+
+
+def test_a_file_that_is_larger_than_the_disk(server: WeightsServer, tmp_path: Path) -> None:
+    huge = Answer(headers={"Content-Length": str(10**18)})
+    with pytest.raises(WeightsError, match=r"were free there") as caught:
+        fetch(server.add(NAME, BODY, huge), tmp_path / NAME, limits=FAST)
+    assert str(tmp_path) in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
