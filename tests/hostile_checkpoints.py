@@ -41,10 +41,10 @@ def with_weights(value: bytes) -> bytes:
     return b"}" + text("weight") + value + _ITEM
 
 
-def saved(body: bytes, count: int = 4) -> bytes:
+def saved(body: bytes, count: int = 4, method: int = zipfile.ZIP_STORED) -> bytes:
     """A file of torch.save's format with that pickle, and one storage of so many floats."""
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
+    with zipfile.ZipFile(file, "w", method) as archive:
         archive.writestr("x/data.pkl", _PROTO + body + _STOP)
         archive.writestr("x/byteorder", "little")
         archive.writestr("x/data/0", bytes(4 * count))

@@ -155,14 +155,6 @@ def equal_outputs(one: Any, other: Any) -> bool:
     )
 
 
-def same_values(one: Truth, other: Truth) -> bool:
-    """Whether two networks computed the same."""
-    if list(one.activations) != list(other.activations):
-        return False
-    pairs = zip(one.activations.values(), other.activations.values(), strict=True)
-    return all(equal(ours, theirs) for ours, theirs in pairs)
-
-
 def seen_pixels(network: nn.Module, image: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
     """Where a gradient reaches from the middle cell of a conv layer's first call, ``(H, W)``.
 

@@ -273,7 +273,6 @@ _JUNCTIONS: dict[str, tuple[type[Junction], int]] = {
         (Tries, 1),
     )
 }
-FEATURES = (*OPERATIONS, *BLOCKS, *_JUNCTIONS, *FORMS)
 
 
 def _module(step: Step) -> nn.Module:

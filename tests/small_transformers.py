@@ -3,10 +3,8 @@
 from typing import Any
 
 import timm
-import torch
-from torch import Tensor, nn
+from torch import nn
 from torchvision.models import SwinTransformer, VisionTransformer
-from torchvision.models.convnext import CNBlock
 
 import hookviz
 from hookviz.types import Model, Preprocess
@@ -66,34 +64,6 @@ def torchvision_swin() -> nn.Module:
     return network
 
 
-class ConvNeXt(nn.Module):
-    """A convolution with steps of 4 and a block of torchvision's ConvNeXt."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem = nn.Conv2d(3, 6, 4, stride=4)
-        self.block = CNBlock(6, 1.0, 0.0)
-        self.head = nn.Linear(6, 5)
-
-    def forward(self, images: Tensor) -> Tensor:
-        scores: Tensor = self.head(self.block(self.stem(images)).mean((2, 3)))
-        return scores
-
-
 def as_model(network: nn.Module) -> Model:
     """A network as a model that takes 32×32 RGB images."""
     return hookviz.wrap(network, Preprocess(resize=SIDE, crop=SIDE), output="logits")
-
-
-def put_out(network: nn.Module, name: str, image: Tensor) -> tuple[Tensor, Tensor]:
-    """What a module is given first, and what it puts out, by a plain hook."""
-    seen: list[tuple[Tensor, Tensor]] = []
-
-    def hook(_: nn.Module, given: tuple[Tensor, ...], output: Tensor) -> None:
-        seen.append((given[0].clone(), output.clone()))
-
-    handle = network.eval().get_submodule(name).register_forward_hook(hook)
-    with torch.no_grad():
-        network(image)
-    handle.remove()
-    return seen[0]

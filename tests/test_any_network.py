@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 import hookviz
 from tests.cli.command import output_of
+from tests.kinds_of_networks import KINDS
 from tests.network_trial import trial
 from tests.networks import as_model, seeded
 from tests.random_kinds import RARE
@@ -38,22 +39,12 @@ class WithoutParts(nn.Module):
 
 
 NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
-    "bare conv": (lambda: nn.Conv2d(3, 8, 3), (3, 16, 16)),
-    "no conv": (lambda: nn.Sequential(nn.Flatten(), nn.Linear(768, 5)), (3, 16, 16)),
     "no layer": (WithoutLayers, (3, 16, 16)),
     "no part": (WithoutParts, (3, 16, 16)),
-    "sound": (
-        lambda: nn.Sequential(
-            nn.Conv1d(2, 4, 9), nn.ReLU(), nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(4, 3)
-        ),
-        (2, 64),
-    ),
-    "volume": (
-        lambda: nn.Sequential(
-            nn.Conv3d(1, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool3d(1), nn.Flatten(), nn.Linear(4, 3)
-        ),
-        (1, 6, 8, 10),
-    ),
+    **{
+        name: (KINDS[name].build, KINDS[name].shape)
+        for name in ("conv alone", "no conv", "sound", "volume")
+    },
 }
 EVERY = pytest.mark.parametrize(("build", "shape"), NETWORKS.values(), ids=NETWORKS)
 

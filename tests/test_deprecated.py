@@ -95,7 +95,16 @@ def test_a_method_of_synthesis_by_its_old_names() -> None:
     assert hash(method) == hash(hookviz.SynthesisMethod(64, robustness=NONE))
 
 
-def test_both_names_at_once_are_refused() -> None:
+def test_new_names_warn_of_nothing_and_both_at_once_are_refused() -> None:
+    @renamed_keyword("old", "new")
+    @dataclass
+    class Thing:
+        new: int = 1
+        old = RenamedAttribute("new")
+
+    assert [Thing(2).new, Thing(new=3).new, Thing().new] == [2, 3, 1]
+    assert repr(Thing()).endswith("Thing(new=1)")
+
     @renamed_keyword("old", "new")
     def function(new: int) -> int:
         """Say it."""
@@ -105,14 +114,3 @@ def test_both_names_at_once_are_refused() -> None:
     with pytest.raises(TypeError, match=r"function\(\) takes new, or its old name old, and not"):
         function(**both)
     assert (function.__name__, function.__doc__) == ("function", "Say it.")
-
-
-def test_new_names_warn_of_nothing() -> None:
-    @renamed_keyword("old", "new")
-    @dataclass
-    class Thing:
-        new: int = 1
-        old = RenamedAttribute("new")
-
-    assert [Thing(2).new, Thing(new=3).new, Thing().new] == [2, 3, 1]
-    assert repr(Thing()).endswith("Thing(new=1)")

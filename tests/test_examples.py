@@ -14,6 +14,10 @@ def test_every_public_function_has_an_example_that_is_run() -> None:
         assert 1 <= len(examples) <= 6, name
         skipped = [doctest.SKIP in example.options for example in examples]
         assert all(skipped) if name in NEEDS_A_PERSON else not any(skipped), name
+    known = set(functions())
+    for name in set(hookviz.__all__) - {"__version__"} - known:
+        assert isinstance(getattr(hookviz, name), type), name
+    assert {"capture", "make_grid", "run_lens"} <= known
 
 
 @pytest.mark.parametrize("name", ["hookviz", *sorted(NEEDS_MORE)])
@@ -21,10 +25,3 @@ def test_the_example_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All others run in tests/test_library_alone.py, without the packages that these need."""
     monkeypatch.chdir(ROOT)
     assert not complaint(example_of(name, getattr(hookviz, name, hookviz)))
-
-
-def test_nothing_public_is_left_out() -> None:
-    known = set(functions())
-    for name in set(hookviz.__all__) - {"__version__"} - known:
-        assert isinstance(getattr(hookviz, name), type), name
-    assert {"capture", "make_grid", "run_lens"} <= known

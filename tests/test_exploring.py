@@ -11,24 +11,16 @@ from hookviz.types import Model
 from tests.notebook.comms import client_comms
 
 
-def test_an_image_outside_a_notebook_is_refused_with_what_works(tiny: Model, noise: Tensor) -> None:
-    with pytest.raises(HookVizError, match=r"notebook's kernel.*explore\(model\) opens the app"):
-        hookviz.explore(tiny, noise)
-
-
-def test_in_a_kernel_it_is_a_widget(
+def test_an_image_is_explored_in_a_kernel_with_anywidget_alone(
     tiny: Model, noise: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with pytest.raises(HookVizError, match=r"notebook's kernel.*explore\(model\) opens the app"):
+        hookviz.explore(tiny, noise)
     monkeypatch.setattr("hookviz.exploring.in_notebook", lambda: True)
     with client_comms(monkeypatch):
         widget = hookviz.explore(tiny, noise, view={"layer": "conv2"})
     assert isinstance(widget, ExplorerWidget)
     assert widget.layer == "conv2"
-
-
-def test_a_kernel_without_anywidget_is_told_what_to_install(
-    tiny: Model, noise: Tensor, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr("hookviz.exploring.in_notebook", lambda: True)
     monkeypatch.setattr(kernel, "find_spec", lambda _name: None)
     with pytest.raises(HookVizError, match=r"pip install 'hookviz\[notebook\]'"):

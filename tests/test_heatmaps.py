@@ -67,7 +67,7 @@ def test_the_lens_shows_the_same(
     assert settings.items() <= one.chosen.items()
 
 
-def test_a_cell_of_a_layer_can_be_asked_about(shapes: hookviz.Model) -> None:
+def test_a_cell_of_a_layer_can_be_asked_about_and_what_moves_it(shapes: hookviz.Model) -> None:
     asked = hookviz.occlusion(shapes, STAR, layer=LAYER, channel=5, cell=(2, 3), window=32)
     other = hookviz.run_lens(
         "occlusion", shapes, STAR, layer=LAYER, channel=5, row=2, column=3, window=32
@@ -75,6 +75,16 @@ def test_a_cell_of_a_layer_can_be_asked_about(shapes: hookviz.Model) -> None:
     assert np.array_equal(asked.values, other.values["map"])
     assert (asked.chosen["row"], asked.chosen["column"]) == (2, 3)
     assert asked.title == f"Occlusion of row 2, column 3 of channel 5 of {LAYER}"
+    image = next(each.path for each in samples() if each.name != "star")
+    field = hookviz.effective_receptive_field(shapes, STAR, layer=LAYER, images=[image])
+    lens = hookviz.run_lens(
+        "effective-receptive-field", shapes, STAR, layer=LAYER, images=(image,), count=2
+    )
+    assert np.array_equal(field.values, lens.values["map"])
+    one = hookviz.effective_receptive_field(shapes, STAR, layer=LAYER, channel=3, cell=(2, 5))
+    assert one.title == f"Effective receptive field of row 2, column 5 of channel 3 of {LAYER}"
+    assert (one.chosen["row"], one.chosen["column"]) == (2, 5)
+    assert field.overlay().size == (640, 640)
 
 
 def test_mistakes_are_told_with_what_works(shapes: hookviz.Model) -> None:
@@ -91,16 +101,3 @@ def test_mistakes_are_told_with_what_works(shapes: hookviz.Model) -> None:
         hookviz.saliency(shapes, STAR, samples="many")  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="opacity=2"):
         hookviz.grad_cam(shapes, STAR).overlay(opacity=2)
-
-
-def test_pixels_that_move_a_cell_are_the_lenss_over_the_same_images(shapes: hookviz.Model) -> None:
-    other = next(each.path for each in samples() if each.name != "star")
-    field = hookviz.effective_receptive_field(shapes, STAR, layer=LAYER, images=[other])
-    lens = hookviz.run_lens(
-        "effective-receptive-field", shapes, STAR, layer=LAYER, images=(other,), count=2
-    )
-    assert np.array_equal(field.values, lens.values["map"])
-    one = hookviz.effective_receptive_field(shapes, STAR, layer=LAYER, channel=3, cell=(2, 5))
-    assert one.title == f"Effective receptive field of row 2, column 5 of channel 3 of {LAYER}"
-    assert (one.chosen["row"], one.chosen["column"]) == (2, 5)
-    assert field.overlay().size == (640, 640)

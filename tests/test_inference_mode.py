@@ -59,10 +59,3 @@ def test_watch_works_inside() -> None:
             assert bad == []
             network(torch.full((1, 3, 16, 16), torch.nan))
         assert bad[0].layer == "conv1"
-
-
-def test_watch_takes_a_model() -> None:
-    model = as_model(seeded(Tiny))
-    with hookviz.watch(model, record=True) as bad:
-        model.network(torch.full((1, 3, 16, 16), torch.nan))
-    assert bad[0].layer == "conv1"

@@ -6,7 +6,7 @@ from PIL import Image
 from hookviz import markup
 
 
-def test_everything_given_is_escaped() -> None:
+def test_everything_is_escaped_numbers_end_flush_and_pictures_are_inside() -> None:
     bad = "<b>\"'&"
     safe = "&lt;b&gt;&quot;&#x27;&amp;"
     assert markup.element("p", bad) == f"<p>{safe}</p>"
@@ -14,17 +14,11 @@ def test_everything_given_is_escaped() -> None:
     assert f'alt="{safe}"' in markup.image(b"", bad)
     folded = markup.details(bad, "<hr/>", is_open=True)
     assert folded == f'<details open=""><summary>{safe}</summary><hr/></details>'
-
-
-def test_numbers_end_flush_and_keep_six_digits() -> None:
     html = markup.table(("a", "b"), [(1234567, 0.123456789), ("x", float("nan"))])
     assert '<td style="text-align: right">1234567</td>' in html
     assert ">0.123457</td>" in html
     assert ">nan</td>" in html
     assert "<td>x</td>" in html
-
-
-def test_a_picture_travels_inside() -> None:
     file = io.BytesIO()
     Image.new("RGB", (5, 3)).save(file, "PNG")
     html = markup.image(file.getvalue(), "five by three")

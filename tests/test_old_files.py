@@ -18,7 +18,7 @@ of_each_version = pytest.mark.parametrize("folder", OLD, ids=lambda folder: fold
 
 
 @of_each_version
-def test_an_atlas_has_its_strongest_patches(folder: Path) -> None:
+def test_files_of_each_version_are_read(folder: Path) -> None:
     atlas = hookviz.read_atlas(folder / "kept.atlas")
     (layer,) = atlas.layers
     strongest = atlas.top_activations(layer, 0)
@@ -26,28 +26,16 @@ def test_an_atlas_has_its_strongest_patches(folder: Path) -> None:
         (each.value for each in strongest), reverse=True
     )
     assert all(each.patch is not None and np.ptp(each.patch) > 0 for each in strongest)
-
-
-@of_each_version
-def test_an_index_has_the_vectors_that_were_kept(folder: Path) -> None:
     features = hookviz.FeatureIndex.load(folder / "index.parquet").features
     expected = json.loads((folder / "index.json").read_text("utf-8"))
     assert list(features.names) == list(expected)
     for name, vector in zip(features.names, features.vectors, strict=True):
         assert np.array_equal(vector, np.array(expected[name], np.float32))
-
-
-@of_each_version
-def test_slides_and_their_link_show_what_they_showed(folder: Path) -> None:
     link = (folder / "link.txt").read_text("utf-8")
     (slide,) = read_slides((folder / "slides.json").read_text("utf-8"))
     assert (slide.title, slide.query) == ("One", link)
     view = View.of_link(dict(parse_qsl(link)))
     assert (view.network, view.sample, view.layer) == ("ShapesNet", "star", "stem.first.conv")
     assert (view.sort, view.top, view.scale) == ("max", 16, "symmetric")
-
-
-@of_each_version
-def test_a_lesson_has_its_parts(folder: Path) -> None:
     lesson = read_lesson(folder / "lesson.md", parts())
     assert (lesson.title, len(lesson.steps), len(lesson.steps[0].blocks)) == ("Kept", 1, 3)

@@ -15,13 +15,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_tilde_is_the_home_folder(home: Path) -> None:
+def test_a_tilde_is_the_home_folder_in_every_path_of_a_person(home: Path) -> None:
     assert path_of("~/maps") == path_of(Path("~/maps")) == home / "maps"
     assert path_of("~nobody-of-this-name/maps") == Path("~nobody-of-this-name/maps")
     assert path_of("a~/~b") == Path("a~/~b")
-
-
-def test_every_path_that_a_person_gives_may_have_one(home: Path) -> None:
     picture(1).save(home / "photo.png")
     (home / "labels.txt").write_text("\n".join(map(str, range(20))))
     image = hookviz.read_image("~/photo.png")

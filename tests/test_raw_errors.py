@@ -162,13 +162,12 @@ def test_what_is_no_goal_is_refused_with_one_that_is(goal: Any, tiny: hookviz.Mo
         hookviz.maximize(tiny, goal, steps=1)
 
 
-def test_one_channel_is_a_number(tiny: hookviz.Model) -> None:
+def test_one_channel_is_a_number_and_an_image_by_two_paths_counts_twice(
+    tiny: hookviz.Model,
+) -> None:
     one = hookviz.run_lens("ablate", tiny, IMAGE, channels=0)
     text = hookviz.run_lens("ablate", tiny, IMAGE, channels="0")
     assert one.chosen["channels"] == text.chosen["channels"] == (0,)
-
-
-def test_an_image_given_by_two_paths_counts_twice(tiny: hookviz.Model) -> None:
     path = SAMPLES / "star.jpg"
     features = hookviz.extract_features(tiny, [path, path.parent / ".." / "samples" / "star.jpg"])
     assert features.names == ("star.jpg", "star.jpg (2)")

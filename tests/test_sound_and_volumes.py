@@ -52,11 +52,6 @@ def test_class_activation_maps_equal_plain_autograd(kind: str) -> None:
         np.testing.assert_allclose(found.values["map"], np.maximum(signed, 0), atol=1e-6)
     found = hookviz.run_lens("gradients", model, image, layer=LAST[kind], target=1)
     np.testing.assert_allclose(found.values["gradient"], gradient, atol=1e-6)
-
-
-@EACH
-def test_by_default_the_last_maps_of_several_cells_are_looked_at(kind: str) -> None:
-    model, image = KINDS[kind].made(kind)
     for method in ("Grad-CAM", "Grad-CAM++", "LayerCAM", "Eigen-CAM"):
         found = hookviz.run_lens("grad-cam", model, image, method=method)
         assert found.values["map"].size > 1
@@ -64,7 +59,7 @@ def test_by_default_the_last_maps_of_several_cells_are_looked_at(kind: str) -> N
 
 
 @EACH
-def test_attributions_of_the_input_equal_plain_autograd(kind: str) -> None:
+def test_attributions_equal_plain_autograd_and_add_up(kind: str) -> None:
     model, image = KINDS[kind].made(kind)
     given = image.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(plain_network(model)(given)[0, 1], given)
@@ -72,11 +67,6 @@ def test_attributions_of_the_input_equal_plain_autograd(kind: str) -> None:
         found = hookviz.run_lens("saliency", model, image, method=method, target=1)
         np.testing.assert_allclose(found.values["attribution"], expected[0], atol=1e-6)
         assert found.values["map"].shape == image.shape[2:]
-
-
-@EACH
-def test_integrated_gradients_add_up_to_the_difference_of_the_scores(kind: str) -> None:
-    model, image = KINDS[kind].made(kind)
     network = plain_network(model)
     found = hookviz.run_lens("integrated-gradients", model, image, target=1)
     difference = float(network(image)[0, 1] - network(torch.zeros_like(image))[0, 1])

@@ -29,6 +29,7 @@ from hookviz.ui.presenting.known_link import for_the_class, known_part, paramete
 from hookviz.ui.presenting.slide_file import read_slides
 from hookviz.ui.serving import go_route
 from scripts.servers import ROOT
+from tests.hostile_checkpoints import called, number, saved, storage, tensor, text, with_weights
 from tests.images.test_reading import chunk, png, tiff
 from tests.pictures import encoded, picture
 
@@ -158,59 +159,27 @@ def test_frames_and_hidden_parts_of_images_take_no_memory() -> None:
 # ── checkpoints ────────────────────────────────────────────────────────────────────────────────
 
 
-def name_of(module: str, name: str) -> bytes:
-    """Something from a module, as a pickle writes it."""
-    return b"c" + module.encode() + b"\n" + name.encode() + b"\n"
-
-
-def text(value: str) -> bytes:
-    return b"X" + struct.pack("<I", len(value)) + value.encode()
-
-
-def number(value: int) -> bytes:
-    digits = pickle.encode_long(value)
-    return b"\x8a" + bytes([len(digits)]) + digits
-
-
-def tensor(values: int, shape: int, stride: int = 1, end: bytes = b"") -> bytes:
+def full(values: int, shape: int, stride: int = 1) -> bytes:
     """A tensor that says that its storage has so many values, and takes so many of them."""
-    storage = b"(" + text("storage") + name_of("torch", "FloatStorage") + text("0") + text("cpu")
-    storage += number(values) + end + b"tQ"
-    parts = storage + b"K\0" + number(shape) + b"\x85" + number(stride) + b"\x85\x89"
-    parts += name_of("collections", "OrderedDict") + b")R"
-    return name_of("torch._utils", "_rebuild_tensor_v2") + b"(" + parts + b"tR"
-
-
-def called(module: str, name: str, argument: bytes) -> bytes:
-    return name_of(module, name) + argument + b"\x85R"
-
-
-def described(value: bytes) -> bytes:
-    """The pickle of ``{"weight": value}``."""
-    return b"\x80\x02}" + text("weight") + value + b"s."
+    return tensor(storage(values), 0, shape, stride)
 
 
 def archive(value: bytes, held: int = 16, method: int = zipfile.ZIP_STORED) -> bytes:
     """A file as torch.save writes it today, with `held` bytes of values."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", method) as file:
-        file.writestr("a/data.pkl", described(value))
-        file.writestr("a/byteorder", b"little")
-        file.writestr("a/version", b"3\n")
-        file.writestr("a/data/0", bytes(held))
-    return buffer.getvalue()
+    return saved(with_weights(value), held // 4, method)
 
 
 def old_format(value: bytes, filled: list[str], held: bytes = b"") -> bytes:
     """A file as torch.save wrote it before 2020."""
     system = {"little_endian": True, "protocol_version": 1001, "type_sizes": {}}
     heads = [pickle.dumps(part, 2) for part in (MAGIC_NUMBER, PROTOCOL_VERSION, system)]
-    return b"".join(heads) + described(value) + pickle.dumps(filled, 2) + held
+    described = b"\x80\x02" + with_weights(value.replace(b"tQ", b"NtQ")) + b"."
+    return b"".join(heads) + described + pickle.dumps(filled, 2) + held
 
 
 def lying_directory() -> bytes:
     """A zip whose table of contents says 16 bytes where 300 million come out."""
-    whole = bytearray(archive(tensor(4, 4), 300_000_000, zipfile.ZIP_DEFLATED))
+    whole = bytearray(archive(full(4, 4), 300_000_000, zipfile.ZIP_DEFLATED))
     for mark, place in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
         at = -1
         while (at := whole.find(mark, at + 1)) >= 0:
@@ -221,35 +190,34 @@ def lying_directory() -> bytes:
 
 def overlapping() -> bytes:
     """A zip whose 500 entries are all the same megabyte of the file."""
-    buffer = io.BytesIO(archive(tensor(250_000, 250_000), 1_000_000))
+    buffer = io.BytesIO(archive(full(250_000, 250_000), 1_000_000))
     with zipfile.ZipFile(buffer, "a") as file:
-        info = file.getinfo("a/data/0")
+        info = file.getinfo("x/data/0")
         file.filelist += [info] * 500
         file._didModify = True  # type: ignore[attr-defined]
     return buffer.getvalue()
 
 
 MUCH = 10**8
+MANY = number(MUCH) + b"\x85"
 HOSTILE: dict[str, bytes] = {
-    "a byte array": archive(called("builtins", "bytearray", number(MUCH))),
-    "a byte array of Python 2": archive(called("__builtin__", "bytearray", number(MUCH))),
-    "a tensor without values": archive(called("torch", "Tensor", number(MUCH))),
-    "an old tensor": archive(called("torch", "FloatTensor", number(MUCH))),
-    "a storage without values": archive(called("torch.storage", "UntypedStorage", number(MUCH))),
+    "a byte array": archive(called("builtins.bytearray", MANY)),
+    "a byte array of Python 2": archive(called("__builtin__.bytearray", MANY)),
+    "a tensor without values": archive(called("torch.Tensor", MANY)),
+    "an old tensor": archive(called("torch.FloatTensor", MANY)),
+    "a storage without values": archive(called("torch.storage.UntypedStorage", MANY)),
     "a tensor spread out and copied": archive(
-        name_of("torch._utils", "_rebuild_device_tensor_from_cpu_tensor")
-        + b"("
-        + tensor(4, MUCH, 0)
-        + name_of("torch", "float64")
-        + text("cpu")
-        + b"\x89tR"
+        called(
+            "torch._utils._rebuild_device_tensor_from_cpu_tensor",
+            b"(" + full(4, MUCH, 0) + b"ctorch\nfloat64\n" + text("cpu") + b"\x89t",
+        )
     ),
-    "a storage larger than the file": archive(tensor(10**11, 10**11)),
-    "a tensor larger than its storage": archive(tensor(4, 10**11)),
-    "a tensor spread out": archive(tensor(4, 10**11, 0)),
-    "an unfilled storage, larger than the file": old_format(tensor(MUCH, MUCH, 1, b"N"), []),
-    "a byte array after the state dict": old_format(tensor(4, 4, 1, b"N"), ["0"]).replace(
-        pickle.dumps(["0"], 2), b"\x80\x02" + called("builtins", "bytearray", number(MUCH)) + b"."
+    "a storage larger than the file": archive(full(10**11, 10**11)),
+    "a tensor larger than its storage": archive(full(4, 10**11)),
+    "a tensor spread out": archive(full(4, 10**11, 0)),
+    "an unfilled storage, larger than the file": old_format(full(MUCH, MUCH), []),
+    "a byte array after the state dict": old_format(full(4, 4), ["0"]).replace(
+        pickle.dumps(["0"], 2), b"\x80\x02" + called("builtins.bytearray", MANY) + b"."
     ),
     "entries over each other": overlapping(),
 }  # fmt: skip
@@ -266,7 +234,7 @@ def test_checkpoints_take_no_more_memory_than_they_hold() -> None:
 
 def test_values_that_a_checkpoint_leaves_out_are_zero() -> None:
     """And not what somebody else left in that memory."""
-    data = old_format(tensor(5000, 5000, 1, b"N"), [], bytes(20_000))
+    data = old_format(full(5000, 5000), [], bytes(20_000))
     for _ in range(20):
         torch.full((5000,), 7.0)  # what somebody else leaves
         weight = read_state_dict(data, "odd.pth")["weight"]

@@ -4,7 +4,6 @@ import copy
 import gc
 import itertools
 import pickle
-from typing import Any
 
 import pytest
 import torch
@@ -15,6 +14,7 @@ from hookviz.codegen.wording import as_maps
 from hookviz.language.speaking import speaking
 from hookviz.types import ActivationKey, Layout, MissingAddressError
 from tests.networks import Tiny, as_model, random_input, seeded
+from tests.plain_hooks import every_output
 
 NAMES = ("c", "c#1", "c[0]", "c[0]#1", "c]", "c\\", "c\\#1", "#", "layer1.0.conv1", "")
 PATHS: tuple[tuple[str, ...], ...] = ((), ("0",), ("0", "1"), ("0][1",), ("a#1",), ("",), ("\\",))
@@ -25,26 +25,19 @@ def test_every_address_is_written_in_a_way_of_its_own_and_read_back() -> None:
     assert len({str(address) for address in every}) == len(every)
     for address in every:
         assert ActivationKey.read(str(address)) == address
-
-
-@pytest.mark.parametrize(
-    ("address", "written"),
-    [
-        (ActivationKey("layer1.0.conv1"), "layer1.0.conv1"),
-        (ActivationKey("relu", 1), "relu#1"),
-        (ActivationKey("lstm", 0, ("1", "0")), "lstm[1][0]"),
-        (ActivationKey("block", 2, ("mask",)), "block#2[mask]"),
-        (ActivationKey("c#1"), "c\\#1"),
-        (ActivationKey("t[0]", 1, ("0",)), "t\\[0\\]#1[0]"),
-    ],
-)
-def test_the_written_form(address: ActivationKey, written: str) -> None:
-    assert str(address) == written
-
-
-@pytest.mark.parametrize("text", ["c#", "c#x", "c[0", "c]0[", "c\\"])
-def test_text_that_nobody_writes_is_a_name(text: str) -> None:
-    assert ActivationKey.read(text) == ActivationKey(text)
+    written = {
+        "layer1.0.conv1": ActivationKey("layer1.0.conv1"),
+        "relu#1": ActivationKey("relu", 1),
+        "lstm[1][0]": ActivationKey("lstm", 0, ("1", "0")),
+        "block#2[mask]": ActivationKey("block", 2, ("mask",)),
+        "c\\#1": ActivationKey("c#1"),
+        "t\\[0\\]#1[0]": ActivationKey("t[0]", 1, ("0",)),
+    }
+    assert {text: str(address) for text, address in written.items()} == {
+        text: text for text in written
+    }
+    for text in ("c#", "c#x", "c[0", "c]0[", "c\\"):  # which no address is written as
+        assert ActivationKey.read(text) == ActivationKey(text)
 
 
 class _Colliding(nn.Module):
@@ -73,17 +66,7 @@ def test_addresses_of_one_network_never_collide() -> None:
     network = seeded(_Colliding)
     model = as_model(network)
     image = random_input(3)
-    seen: dict[str, list[Any]] = {}
-    handles = [
-        network.get_submodule(name).register_forward_hook(
-            lambda _module, _inputs, output, name=name: seen.setdefault(name, []).append(output)
-        )
-        for name in ("c", "c#1", "t", "t[0]")
-    ]
-    with torch.no_grad():
-        network(image)
-    for handle in handles:
-        handle.remove()
+    seen = every_output(network, image)
     cap = hookviz.capture(model, image, ["c", "c#1", "t", "t[0]"])
     assert list(cap) == ["c", "c#1", "c\\#1", "t[0]", "t[1]", "t\\[0\\]"]
     assert torch.equal(cap["c"].values, seen["c"][0][0])

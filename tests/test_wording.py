@@ -26,20 +26,17 @@ def test_bytes_in_words(count: float, text: str) -> None:
     assert byte_size(count) == text
 
 
-def test_a_shape_in_words() -> None:
+def test_shapes_bytes_and_shares_in_words() -> None:
     assert times((64, 112, 112)) == "64×112×112"
     assert times(()) == ""
-
-
-def test_progress_in_bytes_is_told_in_the_unit_of_the_whole() -> None:
     assert bytes_of(5, 10) == "5 of 10 bytes"
     assert bytes_of(70_001, 200_000) == "70.0 of 200.0 kB"
     assert bytes_of(300_000, 87_300_000) == "0.3 of 87.3 MB"
     assert bytes_of(12_300_000, 2_460_000_000) == "12.3 of 2460.0 MB"
-
-
-def test_memory_is_told_in_the_megabytes_of_the_settings() -> None:
     assert memory_size(2460 * 1024 * 1024) == "2,460 MB"
+    shares = {0.5578: "55.8 %", 1.0: "100.0 %", 0.0004: "< 0.1 %", 0.0: "< 0.1 %"}
+    assert {share: percent(share) for share in shares} == shares
+    assert percent(float("nan")) == "NaN"
 
 
 @pytest.mark.parametrize(
@@ -73,12 +70,6 @@ def test_the_time_that_is_left(share: float, seconds: float, text: str) -> None:
     assert time_left(share, seconds) == text
 
 
-def test_a_share_in_percent() -> None:
-    shares = {0.5578: "55.8 %", 1.0: "100.0 %", 0.0004: "< 0.1 %", 0.0: "< 0.1 %"}
-    assert {share: percent(share) for share in shares} == shares
-    assert percent(float("nan")) == "NaN"
-
-
 def test_numbers_with_spans_are_read_and_written() -> None:
     assert read_numbers(["7", " 3-5 ", "", 4], 10) == (3, 4, 5, 7)
     assert numbers_listed((7, 3, 4, 5, 9)) == "3-5,7,9"
@@ -87,19 +78,13 @@ def test_numbers_with_spans_are_read_and_written() -> None:
         assert read_numbers(wrong, 10) is None
 
 
-def test_columns_are_as_wide_as_their_widest_cell() -> None:
+def test_a_name_in_a_table_moves_no_cursor_and_is_no_formula() -> None:
     text = text_table(("name", "size"), [("a", "10"), ("longer", "9,000")], right=("size",))
     assert text == "name     size\na          10\nlonger  9,000"
     assert text_table(("name",), []) == "name"
-
-
-def test_a_name_in_a_table_moves_no_cursor() -> None:
     table = text_table(("layer",), [["conv\x1b[2J\nfc"]])
     assert table.splitlines()[1:] == ["conv\\x1b[2J\\nfc"]
-
-
-def test_a_name_in_a_spreadsheet_is_no_formula() -> None:
     cells: list[str | float] = ["=1+1", "@x", "-1.5", "-x", "conv1", -2.0]
     assert [csv_cell(cell) for cell in cells] == ["'=1+1", "'@x", "-1.5", "'-x", "conv1", -2.0]
-    table = TablePanel("t", ("=a",), (("+b",), (-1,)))
-    assert table.csv() == "'=a\n'+b\n-1\n"
+    panel = TablePanel("t", ("=a",), (("+b",), (-1,)))
+    assert panel.csv() == "'=a\n'+b\n-1\n"

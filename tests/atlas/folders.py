@@ -11,7 +11,23 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.atlas.atlas import Atlas
 from hookviz.types import Model
+from tests.networks import Tiny
 from tests.pictures import picture
+from tests.plain_hooks import every_output
+
+
+class Mixing(Tiny):
+    """A network that takes the mean over its images off each of them."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        return super().forward(images - images.mean(0, keepdim=True) * 0.5)
+
+
+class Folding(Tiny):
+    """A network that lays its images one below the other."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        return super().forward(images.reshape(1, 3, -1, images.shape[-1]))
 
 
 def save_folder(folder: Path, count: int, *, first: int = 0) -> list[Path]:
@@ -27,24 +43,14 @@ def save_folder(folder: Path, count: int, *, first: int = 0) -> list[Path]:
 
 def by_plain_hooks(model: Model, paths: list[Path]) -> dict[str, NDArray[np.float32]]:
     """What each conv layer puts out for each image, ``(N, C, H, W)``, one pass an image."""
-    kept: dict[str, list[Tensor]] = {}
-    handles = [
-        module.register_forward_hook(
-            lambda _module, _args, output, name=name: kept.setdefault(name, []).append(
-                output.detach().clone()
-            )
-        )
-        for name, module in model.network.named_modules()
-        if isinstance(module, nn.Conv2d)
-    ]
-    try:
-        with torch.no_grad():
-            for path in paths:
-                model.network(hookviz.prepare(model, path).tensor.clone())
-    finally:
-        for handle in handles:
-            handle.remove()
-    return {name: torch.cat(maps).numpy() for name, maps in kept.items()}
+    passes = [every_output(model.network, hookviz.prepare(model, path).tensor) for path in paths]
+    modules = model.network.named_modules()
+    convs = [name for name, module in modules if isinstance(module, nn.Conv2d)]
+    return {name: torch.cat([each[name][0] for each in passes]).numpy() for name in convs}
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
 def check_tops(

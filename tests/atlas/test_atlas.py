@@ -26,11 +26,26 @@ def maxima(model: Model, tmp_path: Path, layer: str) -> np.ndarray:
     return np.asarray(by_plain_hooks(model, paths)[layer].max(axis=(2, 3)))
 
 
-def test_first_patches_are_those_of_the_strongest(atlas: hookviz.Atlas) -> None:
+def test_first_patches_are_the_strongest_and_their_images_are_there(
+    atlas: hookviz.Atlas, tiny: Model
+) -> None:
     patches = atlas.first_patches("conv2")
     assert len(patches) == 6
     for channel, patch in enumerate(patches):
         np.testing.assert_array_equal(patch, atlas.top_activations("conv2", channel)[0].patch)
+    for entry in atlas.top_activations("conv2", 2):
+        path: Any = atlas.picture(entry.image)
+        assert hookviz.read_image(path).digest == entry.image.digest
+        assert (entry.image.height, entry.image.width) == hookviz.read_image(path).pixels.shape[:2]
+        assert entry.box is not None
+        values = hookviz.capture(tiny, path)["conv2"].values[2]
+        assert float(values[entry.cell]) == entry.value == float(values.max())
+    with pytest.raises(UnknownLayerError, match=r"Did you mean 'conv"):
+        atlas.top_activations("conv", 0)
+    with pytest.raises(SettingError, match="it has 6, counted from 0"):
+        atlas.top_activations("conv2", 6)
+    with pytest.raises(SettingError, match="no channel -1"):
+        atlas.top_activations("conv2", -1)
 
 
 def test_channels_of_a_class_are_those_whose_images_are_of_it(
@@ -91,22 +106,3 @@ def test_it_belongs_to_one_model(atlas: hookviz.Atlas, tiny: Model) -> None:
     assert not atlas.belongs_to(larger)
     with pytest.raises(HookVizError, match="in another way"):
         atlas.check(larger)
-
-
-def test_what_is_not_there_is_told(atlas: hookviz.Atlas) -> None:
-    with pytest.raises(UnknownLayerError, match=r"Did you mean 'conv"):
-        atlas.top_activations("conv", 0)
-    with pytest.raises(SettingError, match="it has 6, counted from 0"):
-        atlas.top_activations("conv2", 6)
-    with pytest.raises(SettingError, match="no channel -1"):
-        atlas.top_activations("conv2", -1)
-
-
-def test_the_images_can_be_found_again(atlas: hookviz.Atlas, tiny: Model) -> None:
-    for entry in atlas.top_activations("conv2", 2):
-        path: Any = atlas.picture(entry.image)
-        assert hookviz.read_image(path).digest == entry.image.digest
-        assert (entry.image.height, entry.image.width) == hookviz.read_image(path).pixels.shape[:2]
-        assert entry.box is not None
-        values = hookviz.capture(tiny, path)["conv2"].values[2]
-        assert float(values[entry.cell]) == entry.value == float(values.max())

@@ -18,6 +18,7 @@ from hookviz.types import Model
 from tests.atlas.folders import check_tops, save_folder
 from tests.explorer.asking import ask, decoded
 from tests.explorer.subjects import subject_of
+from tests.plain_hooks import every_output
 from tests.token_networks import TOKEN_NETWORKS, TokenNetwork
 
 VIT = TOKEN_NETWORKS["torchvision's ViT"]
@@ -28,19 +29,10 @@ def by_plain_hooks(
     case: TokenNetwork, model: Model, layers: tuple[str, ...], images: list[Tensor]
 ) -> dict[str, NDArray[np.float32]]:
     """Maps of the layers, ``(N, C, H, W)``, cut out by hand, of one pass an image."""
-    seen: dict[str, list[Tensor]] = {name: [] for name in layers}
-    handles = [
-        model.network.get_submodule(name).register_forward_hook(
-            lambda _module, _given, output, name=name: seen[name].append(output.clone())
-        )
-        for name in layers
-    ]
-    with torch.no_grad():
-        for image in images:
-            model.network(image)
-    for handle in handles:
-        handle.remove()
-    return {name: case.maps(torch.cat(found)).numpy() for name, found in seen.items()}
+    passes = [every_output(model.network, image) for image in images]
+    return {
+        name: case.maps(torch.cat([each[name][0] for each in passes])).numpy() for name in layers
+    }
 
 
 @pytest.mark.parametrize("name", ["timm's DeiT", "torchvision's Swin", "ConvNeXt"])
@@ -93,17 +85,14 @@ def atlas(model: Model, photos: list[Path]) -> hookviz.Atlas:
     return hookviz.make_atlas(model, photos, photos[0].parent.parent / "a.atlas", top=3)
 
 
-def test_without_layers_a_transformers_blocks_are_in_it(model: Model, atlas: hookviz.Atlas) -> None:
+def test_a_transformers_blocks_are_in_it_with_patches_of_their_tokens(
+    model: Model, atlas: hookviz.Atlas, photos: list[Path]
+) -> None:
     usual = hookviz.list_layers(model, kind="usual")
     assert list(atlas.layers.items()) == [(each.name, each.output_shape[0]) for each in usual]
     assert BLOCK in atlas.layers
     assert "conv_proj" not in atlas.of_cells
     assert set(atlas.layers) - {"conv_proj"} == atlas.of_cells
-
-
-def test_a_patch_behind_attention_is_the_tokens_own(
-    model: Model, photos: list[Path], atlas: hookviz.Atlas
-) -> None:
     for best in atlas.top_activations(BLOCK, 5):
         path = next(path for path in photos if path.name == best.image.name)
         crop, (row, column) = hookviz.prepare(model, path).crop, best.cell

@@ -18,7 +18,7 @@ def test_every_layers_channels_have_their_place(tiny: Model) -> None:
     assert table.by_address["conv2"].name == "conv2"
 
 
-def test_each_call_of_a_layer_has_its_own_channels() -> None:
+def test_each_call_of_a_layer_has_its_own_channels_and_functions_none() -> None:
     class Shared(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -42,8 +42,6 @@ def test_each_call_of_a_layer_has_its_own_channels() -> None:
     with pytest.raises(ModelError, match=r"'head' of Shared puts out no maps.*Layer 'two'"):
         names_with_maps(model, trace, "head")
 
-
-def test_a_function_of_the_network_s_code_is_refused_in_words() -> None:
     class Calling(nn.Module):
         def __init__(self) -> None:
             super().__init__()

@@ -4,7 +4,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,41 +11,17 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader
-from torchvision.transforms.functional import to_tensor
 
 import hookviz
 from hookviz.atlas.making import AtlasProgress
 from hookviz.atlas.tally import Histograms
 from hookviz.errors import HookVizError, ImageError, ModelError, SettingError
 from hookviz.types import Model
-from tests.atlas.folders import by_plain_hooks, check_tops, save_folder
+from tests.atlas.folders import Folding, Mixing, by_plain_hooks, check_tops, files_of, save_folder
 from tests.networks import Tiny, all_hooks, as_model, random_input, seeded
 from tests.pictures import picture
 
 ROOT = Path(__file__).parent.parent.parent
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-
-
-def test_an_atlas_of_a_loader_is_that_of_its_images(tiny: Model, tmp_path: Path) -> None:
-    paths = save_folder(tmp_path / "photos", 7)
-    tensors = [hookviz.prepare(tiny, path).tensor[0] for path in paths]
-    loader = DataLoader([(each, 0) for each in tensors], batch_size=3)  # type: ignore[arg-type, var-annotated]
-    ours = hookviz.make_atlas(tiny, loader, tmp_path / "loader.atlas", top=3)
-    plain = hookviz.make_atlas(tiny, tensors, tmp_path / "tensors.atlas", top=3)
-    for channel in range(4):
-        found, expected = (
-            [
-                (top.image.name, top.cell, top.value)
-                for top in atlas.top_activations("conv1", channel)
-            ]
-            for atlas in (ours, plain)
-        )
-        assert found == expected
-        assert len(found) == 3
 
 
 class Branches(nn.Module):
@@ -121,16 +96,6 @@ def test_a_patch_is_what_the_cell_sees_of_the_original(
     np.testing.assert_array_equal(entry.patch, pixels[rows, columns])  # so small it is exact
 
 
-def test_a_patch_of_steps_that_tell_no_crop_is_all_of_the_image(
-    tiny: Model, tmp_path: Path
-) -> None:
-    [path] = save_folder(tmp_path / "photos", 1)
-    model = replace(tiny, preprocess=lambda image: to_tensor(image.resize((16, 16))))
-    atlas = hookviz.make_atlas(model, path, tmp_path / "a.atlas", top=1)
-    size = hookviz.read_image(path).pixels.shape[:2]
-    assert atlas.top_activations("conv1", 2)[0].box == (0, 0, *size)
-
-
 def test_copies_count_once_and_what_is_no_image_is_left_out(tiny: Model, tmp_path: Path) -> None:
     paths = save_folder(tmp_path / "photos", 6)
     shutil.copy(paths[1], tmp_path / "photos" / "copy of 1.png")
@@ -168,14 +133,6 @@ def test_nan_counts_as_nothing(tmp_path: Path) -> None:
 
 
 def test_a_network_that_mixes_images_gets_them_one_by_one(tmp_path: Path) -> None:
-    class Mixing(Tiny):
-        def forward(self, images: Tensor) -> Tensor:
-            return super().forward(images - images.mean(0, keepdim=True) * 0.5)
-
-    class Folding(Tiny):
-        def forward(self, images: Tensor) -> Tensor:
-            return super().forward(images.reshape(1, 3, -1, images.shape[-1]))
-
     paths = save_folder(tmp_path / "photos", 7)
     for kind in (Mixing, Folding):
         model = as_model(seeded(kind))
@@ -379,9 +336,6 @@ def test_what_does_not_work(tiny: Model, tmp_path: Path) -> None:
     sound = hookviz.wrap(seeded(lambda: nn.Sequential(nn.Conv1d(1, 4, 9))))
     with pytest.raises(ModelError, match="takes no images"):
         hookviz.make_atlas(sound, path, tmp_path / "a.atlas")
-
-
-def test_two_at_once_on_one_name_are_told_apart(tiny: Model, tmp_path: Path) -> None:
     paths = save_folder(tmp_path / "photos", 3)
 
     def another(_progress: AtlasProgress) -> None:

@@ -48,14 +48,11 @@ def test_behind_attention_it_is_the_cells_own_place(name: str) -> None:
         assert box(fields, layer, case.size) == (8, 12, 12, 16)
 
 
-def test_windows_behind_each_other_have_their_own_places() -> None:
+def test_windows_and_cells_without_attention_have_what_they_see() -> None:
     case, windows = TOKEN_NETWORKS["timm's Swin"], "layers.0.blocks.0.attn"
     fields = fields_of(case.model(), windows, size=case.size)
     assert fields.of_cells == {windows}
     assert box(fields, windows, case.size) == (8, 12, 12, 16)
-
-
-def test_without_attention_it_is_what_the_cell_sees() -> None:
     case = TOKEN_NETWORKS["ConvNeXt"]
     fields = fields_of(case.model(), *case.layers, size=case.size)
     assert fields.of_cells == set()

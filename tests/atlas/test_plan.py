@@ -20,16 +20,13 @@ def test_shards_are_whole_batches_of_all_images(tiny: Model, images: int, batch:
     assert all(len(shard) % batch == 0 for shard in shards[:-1])
 
 
-def test_plans_differ_in_what_decides_the_result(tiny: Model) -> None:
+def test_plans_differ_in_what_decides_the_result_and_know_classes(tiny: Model) -> None:
     one, other = plan(tiny, 3).described(), plan(tiny, 4, top=2).described()
     assert differences(one, one) == ""
     assert (
         differences(one, other)
         == "it is of 3 images, not 4; it is of other images; top is 9, not 2"
     )
-
-
-def test_a_class_is_a_folder_that_every_image_has(tiny: Model) -> None:
     mixed = [Source("a/1", None, "a"), Source("2", None)]
     assert Plan(tiny, mixed, ChannelTable(())).classes == ()
     named = [Source("b/1", None, "b"), Source("a/1", None, "a")]

@@ -169,17 +169,11 @@ def test_no_file_outside_of_the_atlass_folder_is_found(folder: Path, tmp_path: P
         assert atlas.picture(atlas.images[0]) is None
 
 
-def test_half_a_letter_in_a_name_becomes_a_whole_one(folder: Path) -> None:
+def test_names_are_whole_and_files_that_are_not_there_are_errors(folder: Path) -> None:
     said(lambda a: a["images"][0].update(name="\ud800.png"))(folder)
     assert hookviz.read_atlas(folder).images[0].name == "?.png"
-
-
-def test_a_name_that_is_nearly_right_is_told(folder: Path) -> None:
     with pytest.raises(HookVizError, match=r"Did you mean 'a.atlas'\?"):
         hookviz.read_atlas(folder.with_name("b.atlas"))
-
-
-def test_a_file_that_goes_while_it_is_open_is_an_error(folder: Path) -> None:
     atlas = hookviz.read_atlas(folder)
     (folder / "patches.bin").unlink()
     with pytest.raises(HookVizError, match="can't be read"):

@@ -16,8 +16,8 @@ from hookviz.atlas.sources import sources
 from hookviz.atlas.tally import SUMS, Tally
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.types import Model
-from tests.atlas.folders import save_folder
-from tests.networks import Tiny, all_hooks, as_model, random_input, seeded
+from tests.atlas.folders import Folding, Mixing, save_folder
+from tests.networks import all_hooks, as_model, random_input, seeded
 from tests.odd_batches import (
     REMEMBERING,
     BatchMaximum,
@@ -74,23 +74,11 @@ def test_a_layer_is_reduced_to_what_a_loop_over_its_maps_finds(images: int, memo
 
 
 def test_images_that_are_mixed_are_noticed() -> None:
-    class Mixing(Tiny):
-        def forward(self, images: Tensor) -> Tensor:
-            return super().forward(images + images.mean(0, keepdim=True))
-
-    class Folding(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.conv = nn.Conv2d(3, 2, 3)
-
-        def forward(self, images: Tensor) -> Tensor:
-            return torch.as_tensor(self.conv(images.reshape(1, 3, -1, 16)))
-
     images = torch.cat([random_input(seed) for seed in range(2)])
     assert not passes_of(as_model(seeded(Mixing))).keeps_images_apart(images)
     folding = passes_of(as_model(seeded(Folding)))
     assert not folding.keeps_images_apart(images)
-    with pytest.raises(NotByImageError, match="conv put out 1×2×30×14 for 2 images"):
+    with pytest.raises(NotByImageError, match="conv1 put out 1×4×32×16 for 2 images"):
         folding.run(images, nowhere(folding))
     assert all_hooks(folding.model) == 0
 

@@ -35,15 +35,9 @@ def test_several_of_any_kind_each_once(tiny: Model, tmp_path: Path) -> None:
     names = [each.name for each in listed]
     assert names == ["000.png", "001.png", "000.png (2)", "image 4", "image 5", "image 6"]
     assert [each.path for each in listed[:4]] == [first, second, other, None]
-
-
-def test_names_of_a_mapping_can_have_classes(tiny: Model) -> None:
     listed = sources(tiny, {"cat/1": picture(), "dog/2": picture(1)})
     assert [each.category for each in listed] == ["cat", "dog"]
     assert [each.name for each in sources(tiny, [picture()])] == ["image 1"]
-
-
-def test_nothing_is_an_error(tiny: Model) -> None:
     with pytest.raises(hookviz.HookVizError, match="no image"):
         sources(tiny, [])
 
@@ -76,7 +70,7 @@ class Labelled:
         return torch.full((3, 16, 16), float(index)), index % 2
 
 
-def test_images_of_a_dataset_and_a_loader_are_taken_without_their_labels(tiny: Model) -> None:
+def test_a_dataset_and_a_loader_are_read_without_their_labels(tiny: Model, tmp_path: Path) -> None:
     names = [f"image {number}" for number in range(1, 6)]
     data = Labelled()
     loader: DataLoader[Any] = DataLoader(data, batch_size=2)  # type: ignore[arg-type]
@@ -85,9 +79,6 @@ def test_images_of_a_dataset_and_a_loader_are_taken_without_their_labels(tiny: M
         assert [each.name for each in listed] == names
         for number, each in enumerate(listed):
             assert torch.equal(each.image.reshape(3, 16, 16), data[number][0])
-
-
-def test_paths_of_a_dataset_are_files(tiny: Model, tmp_path: Path) -> None:
     files = save_folder(tmp_path, 3)
     listed = sources(tiny, [(str(file), 0) for file in files])
     assert [each.path for each in listed] == files

@@ -37,9 +37,6 @@ def test_it_is_what_sorting_gives_and_ties_go_to_the_earlier() -> None:
         top.values[2:], np.take_along_axis(values, top.indices[2:].T, 0).T
     )
     assert (top.indices[:2] == NOBODY).all()
-
-
-def test_what_is_nothing_takes_no_place() -> None:
     values = np.array([[-np.inf], [1], [-np.inf]], np.float32)
     top = listed(values, np.arange(3))
     assert top.indices.tolist() == [[1, NOBODY, NOBODY, NOBODY]]
@@ -188,7 +185,7 @@ def test_parts_join_to_the_whole() -> None:
     np.testing.assert_array_equal(whole.strongest[4:], strongest)
 
 
-def test_all_that_is_left_out_is_counted_and_the_first_are_named() -> None:
+def test_what_is_left_out_and_zeros_are_counted() -> None:
     one, other = Tally.empty(1, 1, 0), Tally.empty(1, 1, 0)
     for index in range(MOST_REASONS):
         one.leave_out(2 * index, "even")
@@ -197,9 +194,6 @@ def test_all_that_is_left_out_is_counted_and_the_first_are_named() -> None:
     other.merge(one)
     assert other.left_out_count == 2 * MOST_REASONS + 1
     assert list(other.left_out) == list(range(MOST_REASONS))
-
-
-def test_zeros_are_counted_among_sampled_cells() -> None:
     maps = torch.zeros(2, 3, 3, 2)
     maps[:, 1] = torch.arange(12.0).reshape(2, 3, 2)
     maps[:, 2] = -1

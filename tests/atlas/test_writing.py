@@ -38,7 +38,9 @@ def test_ten_lines_read_it_without_hookviz(tiny: Model, tmp_path: Path) -> None:
     assert [f"{float(value):.4f} {rest}" for value, rest in said] == expected
 
 
-def test_every_array_and_key_is_documented(tiny: Model, tmp_path: Path) -> None:
+def test_every_array_is_documented_and_images_elsewhere_have_no_way(
+    tiny: Model, tmp_path: Path
+) -> None:
     save_folder(tmp_path / "photos", 2)
     atlas = hookviz.make_atlas(tiny, tmp_path / "photos", tmp_path / "photos.atlas")
     text = DOCUMENT.read_text("utf-8")
@@ -47,9 +49,6 @@ def test_every_array_and_key_is_documented(tiny: Model, tmp_path: Path) -> None:
         assert f"`{name}`" in text, name
     for name in atlas._numbers:
         assert f"`{name}`" in text, name
-
-
-def test_images_elsewhere_are_named_without_their_way(tiny: Model, tmp_path: Path) -> None:
     save_folder(tmp_path / "photos", 2)
     (tmp_path / "out").mkdir()
     atlas = hookviz.make_atlas(tiny, tmp_path / "photos", tmp_path / "out" / "a.atlas")

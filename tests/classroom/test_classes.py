@@ -58,13 +58,18 @@ def test_a_session_has_one_class_and_an_address_half_of_all() -> None:
     assert classes.begin("ann", "203.0.113.1") is not first
 
 
-def test_those_whose_time_has_come_make_room() -> None:
+def test_a_class_or_a_session_that_is_over_makes_room() -> None:
     time = [0.0]
     classes = Classes(1, now=lambda: time[0])
     left = begin(classes)
     time[0] = ALONE + 1
     assert begin(classes) is not left
     assert left.sit(left.secret_for_the_teacher(), lambda: None) is None
+    classes = Classes(2)
+    begun = begin(classes)
+    token = begun.admit("pupil")
+    classes.leave("pupil")
+    assert begun.sit(token, lambda: None) is None
 
 
 def test_a_code_can_not_be_guessed_even_by_who_then_has_it() -> None:
@@ -108,11 +113,3 @@ def test_a_code_names_its_server() -> None:
     with pytest.raises(ClassroomError, match="or it is over") as found:
         servers[1].find(other, "pupil")
     assert not isinstance(found.value, OtherServerError)
-
-
-def test_a_session_that_is_over_is_forgotten() -> None:
-    classes = Classes(2)
-    begun = begin(classes)
-    token = begun.admit("pupil")
-    classes.leave("pupil")
-    assert begun.sit(token, lambda: None) is None

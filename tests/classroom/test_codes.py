@@ -17,17 +17,11 @@ def test_what_is_no_code_is_none(typed: str) -> None:
     assert read_code(typed) == ""
 
 
-def test_no_two_letters_of_a_code_look_alike() -> None:
-    for group in ("O0", "I1L", "S5", "B8"):
-        assert len(set(group) & set(LETTERS)) <= 1
-
-
-def test_codes_are_not_made_in_an_order() -> None:
+def test_codes_come_in_no_order_and_name_their_server() -> None:
     codes = [new_code() for _ in range(400)]
     assert len(set(codes)) == len(codes)
     for index in range(LENGTH):
         assert len({code[index] for code in codes}) > len(LETTERS) // 2
-
-
-def test_one_of_several_servers_is_known_by_its_codes() -> None:
+    for group in ("O0", "I1L", "S5", "B8"):
+        assert len(set(group) & set(LETTERS)) <= 1
     assert [server_of(new_code(number)) for number in range(20)] == list(range(20))

@@ -64,13 +64,10 @@ def test_a_channel_is_guessed_once_and_drawings_before_photographs() -> None:
         find_channel(ATLAS, layer, rng, everything)
 
 
-def test_the_right_name_stands_anywhere() -> None:
+def test_names_are_mixed_and_those_of_a_teacher_may_be_refused() -> None:
     found = find_channel(ATLAS, "", Random(0))
     assert {four_names(ATLAS, found, Random(seed))[1] for seed in range(40)} == {0, 1, 2, 3}
     assert {typed_names("abcd", Random(seed))[1] for seed in range(40)} == {0, 1, 2, 3}
-
-
-def test_names_that_a_teacher_types_are_mixed_or_refused() -> None:
     names, right = typed_names(["dots ", "", "star", "<b>cat</b>", "none"], Random(0))
     assert sorted(names) == ["<b>cat</b>", "dots", "none", "star"]
     assert names[right] == "dots"

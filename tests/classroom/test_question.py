@@ -14,7 +14,7 @@ from hookviz.classroom.question import (
 from hookviz.errors import ClassroomError
 
 
-def test_a_question_is_what_was_typed_in_one_line_each() -> None:
+def test_a_question_its_right_answer_and_a_guess_are_read() -> None:
     question = read_question("  Which\nmap? ", ["A", "", "  B\t2 ", "\u202e", "<b>C</b>"])
     assert question.words == "Which map?"
     assert question.answers == ("A", "B 2", "<b>C</b>")
@@ -22,6 +22,14 @@ def test_a_question_is_what_was_typed_in_one_line_each() -> None:
     assert read_question("?", "AB").is_like(read_question("? ", "AB"))
     assert not read_question("?", "AB").is_like(read_question("?", "BA"))
     assert not question.is_like(None)
+    assert read_guess("  cat\near\u202e s ") == "cat ear s"
+    assert read_guess("\u200b \n") == ""
+    assert len(read_guess("x" * 5000)) == LONGEST_GUESS
+    assert read_question("?", ["a", "", "b"], right=1).right == 1
+    assert read_question("?", "ab").right is None
+    for number in (-1, 2):
+        with pytest.raises(ClassroomError, match=f"no answer {number + 1} that could be right"):
+            read_question("?", "ab", right=number)
 
 
 @pytest.mark.parametrize(
@@ -39,20 +47,6 @@ def test_a_question_is_what_was_typed_in_one_line_each() -> None:
 def test_what_can_not_be_asked_is_told(words: str, answers: list[str], said: str) -> None:
     with pytest.raises(ClassroomError, match=said):
         read_question(words, answers)
-
-
-def test_the_right_answer_is_one_of_those_that_there_are() -> None:
-    assert read_question("?", ["a", "", "b"], right=1).right == 1
-    assert read_question("?", "ab").right is None
-    for number in (-1, 2):
-        with pytest.raises(ClassroomError, match=f"no answer {number + 1} that could be right"):
-            read_question("?", "ab", right=number)
-
-
-def test_a_guess_is_one_short_line() -> None:
-    assert read_guess("  cat\near\u202e s ") == "cat ear s"
-    assert read_guess("\u200b \n") == ""
-    assert len(read_guess("x" * 5000)) == LONGEST_GUESS
 
 
 def riddle(*names: str, right: int | None = None) -> Question:
@@ -83,7 +77,7 @@ def test_no_other_answer_counts(answer: int | str) -> None:
     assert poll.view_of("x")["mine"] is None
 
 
-def test_whoever_leaves_takes_an_open_vote_along_and_leaves_a_counted_one() -> None:
+def test_whoever_leaves_takes_an_open_vote_along_and_what_a_school_writes_is_bounded() -> None:
     poll = Poll(read_question("?", "ab"))
     poll.vote("x", 0)
     poll.vote("y", 1)
@@ -94,6 +88,12 @@ def test_whoever_leaves_takes_an_open_vote_along_and_leaves_a_counted_one() -> N
     poll.close()
     poll.forget("y again")
     assert poll.view()["tally"] == [0, 1]
+    poll = Poll(riddle())
+    for number in range(200):
+        poll.vote(str(number), f"word {number}")
+    poll.close()
+    assert len(poll.view_of_teacher()["texts"]) == 60
+    assert poll.view_of_teacher()["answered"] == 200
 
 
 def test_a_riddle_is_closed_first_and_revealed_then() -> None:
@@ -136,12 +136,3 @@ def test_words_of_ones_own_are_the_teachers_until_she_reveals_the_right_ones() -
     assert poll.view_of("c")["mine"] == rude
     poll.mark(rude)
     assert poll.view_of("a")["texts"] == [["Cat ear", 2, True]]
-
-
-def test_what_a_whole_school_writes_is_bounded() -> None:
-    poll = Poll(riddle())
-    for number in range(200):
-        poll.vote(str(number), f"word {number}")
-    poll.close()
-    assert len(poll.view_of_teacher()["texts"]) == 60
-    assert poll.view_of_teacher()["answered"] == 200

@@ -78,7 +78,7 @@ def test_no_other_token_has_a_seat(token: str) -> None:
     assert not school_class.is_taught_by(token)
 
 
-def test_one_vote_each_that_can_be_changed() -> None:
+def test_one_vote_each_that_can_be_changed_of_one_question() -> None:
     school_class = SchoolClass("ABCDEF")
     teacher, one, other = (
         teacher_of(school_class),
@@ -108,6 +108,14 @@ def test_one_vote_each_that_can_be_changed() -> None:
     school_class.put_away(teacher, question.number)
     assert school_class.view(one)["question"] is school_class.view(teacher)["question"] is None
     school_class.ask(read_question("Again?", "ab"))
+    assert school_class.view(teacher)["question"]["tally"] == [0, 0]
+    teacher, pupil = teacher_of(school_class), seated(school_class)
+    first, second = read_question("?", "ab"), read_question("!", "ab")
+    school_class.ask(first)
+    school_class.vote(pupil, first.number, 1)
+    school_class.ask(second)
+    school_class.vote(pupil, first.number, 0)  # it was on its way
+    assert school_class.view(pupil)["question"]["mine"] is None
     assert school_class.view(teacher)["question"]["tally"] == [0, 0]
 
 
@@ -143,7 +151,7 @@ def test_the_votes_of_those_who_make_room_go_with_them() -> None:
     assert sum(school_class.view(teacher)["question"]["tally"]) <= 2
 
 
-def test_a_session_has_one_pass_and_one_seat() -> None:
+def test_a_session_has_one_pass_and_one_seat_and_a_copied_tab_the_newest() -> None:
     school_class = SchoolClass("ABCDEF", most=2)
     token = school_class.admit("one")
     assert school_class.admit("one") == token
@@ -160,6 +168,17 @@ def test_a_session_has_one_pass_and_one_seat() -> None:
     school_class.admit("three")
     school_class.session_ended("three")  # without a connection, and its page was not loaded again
     school_class.admit("four")
+    school_class = SchoolClass("ABCDEF")
+    teacher, first_pass = teacher_of(school_class), school_class.admit("first")
+    woken: list[str] = []
+    first = school_class.sit(first_pass, lambda: woken.append("first"))
+    copy = school_class.sit(school_class.admit("copy"), nothing, first_pass)
+    assert first is not None
+    assert copy is not None
+    assert woken
+    assert school_class.view(first)["over"] == ELSEWHERE
+    assert school_class.view(copy)["over"] == ""
+    assert school_class.view(teacher)["followers"] == 1
 
 
 def due(school_class: SchoolClass) -> bool:
@@ -241,7 +260,7 @@ def test_whoever_joins_votes_and_leaves_at_once_the_numbers_are_right() -> None:
     assert votes.count(None) == 10
 
 
-def test_the_number_that_follow_is_of_those_who_do() -> None:
+def test_those_who_follow_are_counted_and_answered() -> None:
     school_class = SchoolClass("ABCDEF")
     teacher, *pupils = (
         teacher_of(school_class),
@@ -263,11 +282,7 @@ def test_the_number_that_follow_is_of_those_who_do() -> None:
     assert counted() == (2, 1)
     school_class.admit("has not come")
     assert counted() == (2, 1)
-
-
-def test_whoever_says_that_it_is_there_is_answered() -> None:
     woken: list[str] = []
-    school_class = SchoolClass("ABCDEF")
     pupil = school_class.sit(school_class.admit("pupil"), lambda: woken.append(""))
     assert pupil is not None
     before = school_class.view(pupil)["beat"]
@@ -329,32 +344,6 @@ def test_nothing_of_the_answer_is_told_before_it_is_revealed() -> None:
     assert view["pictures"]["map"] == "data:map"
     school_class.ask(read_question("?", "ab", right=0))
     assert "right" not in school_class.view(pupil)["question"]
-
-
-def test_a_new_question_forgets_the_votes_of_the_one_before() -> None:
-    school_class = SchoolClass("ABCDEF")
-    teacher, pupil = teacher_of(school_class), seated(school_class)
-    first, second = read_question("?", "ab"), read_question("!", "ab")
-    school_class.ask(first)
-    school_class.vote(pupil, first.number, 1)
-    school_class.ask(second)
-    school_class.vote(pupil, first.number, 0)  # it was on its way
-    assert school_class.view(pupil)["question"]["mine"] is None
-    assert school_class.view(teacher)["question"]["tally"] == [0, 0]
-
-
-def test_a_copied_tab_takes_the_place_of_the_first_which_is_told() -> None:
-    school_class = SchoolClass("ABCDEF")
-    teacher, first_pass = teacher_of(school_class), school_class.admit("first")
-    woken: list[str] = []
-    first = school_class.sit(first_pass, lambda: woken.append("first"))
-    copy = school_class.sit(school_class.admit("copy"), nothing, first_pass)
-    assert first is not None
-    assert copy is not None
-    assert woken
-    assert school_class.view(first)["over"] == ELSEWHERE
-    assert school_class.view(copy)["over"] == ""
-    assert school_class.view(teacher)["followers"] == 1
 
 
 def test_a_camera_that_went_while_the_line_was_cut_is_not_shown_on() -> None:

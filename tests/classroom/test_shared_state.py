@@ -13,18 +13,17 @@ from hookviz.errors import ClassroomError
 from tests.ui.link_parameters import in_code
 
 
-def test_the_choices_of_a_link_are_shared_in_whatever_order_they_come() -> None:
+def test_choices_are_shared_and_what_is_of_the_teacher_alone_stays() -> None:
     link = "?model=ShapesNet&layer=stem.first.conv&channel=5&grad-cam-target=cat&lens=grad-cam"
     state = read_state(link)
     assert state.sample
     assert parse_qs(state.query) == parse_qs(link[1:])
     turned = "&".join(reversed(link[1:].split("&")))
     assert read_state(turned) == state
-
-
-def test_what_is_of_the_teacher_alone_stays_there() -> None:
     own = dict.fromkeys(OF_ONE, "x")
     assert read_state(urlencode(own | {"cell": "1,2"})) == SharedState("cell=1%2C2")
+    pinned = urlencode({"sample": "cat", "name": "Cat", "model": "ShapesNet"})
+    assert parse_qs(read_state(urlencode({"a": pinned})).query) == {"a": [pinned]}
 
 
 @pytest.mark.parametrize("image", ["Upload", "Camera", "Live"])
@@ -33,11 +32,6 @@ def test_no_photograph_is_shared(image: str) -> None:
     link = {"image": image, "upload": "abc", "sample": "cat", "a": pinned, "compare": "A"}
     state = read_state(urlencode(link | {"channel": "3"}))
     assert state == SharedState("channel=3", sample=False)
-
-
-def test_a_pinned_sample_is_shared() -> None:
-    pinned = urlencode({"sample": "cat", "name": "Cat", "model": "ShapesNet"})
-    assert parse_qs(read_state(urlencode({"a": pinned})).query) == {"a": [pinned]}
 
 
 @pytest.mark.parametrize(

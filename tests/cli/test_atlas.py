@@ -38,9 +38,6 @@ def test_a_terminal_is_told_how_far_it_is(photos: Path) -> None:
     assert run.returncode == 0
     assert "Images 0 of 3" in run.stderr
     assert run.stderr.endswith("\r\x1b[K")
-
-
-def test_progress_in_words() -> None:
     half = hookviz.AtlasProgress(cutting=False, done=320, images=1000, left_out=2, per_second=12.4)
     assert in_words(half) == "Images 320 of 1,000, 12.4 a second, 55 s left, 2 left out"
     begun = hookviz.AtlasProgress(cutting=True, done=0, images=9, left_out=0, per_second=0.0)

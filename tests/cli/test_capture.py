@@ -60,30 +60,21 @@ def test_the_summary_as_json_needs_no_file(image: Path) -> None:
     ]
 
 
-def test_all_layers(image: Path) -> None:
-    [row] = json.loads(output_of("capture", image, "--layers", "all", "--json"))
-    model = hookviz.load_model("shapesnet")
-    assert {layer["layer"] for layer in row["layers"]} >= {
-        layer.name for layer in hookviz.list_layers(model, kind="all")
-    }
-
-
-def test_blocks_and_all_that_puts_out_maps(image: Path) -> None:
-    [row] = json.loads(output_of("capture", image, "--layer", "stage1", "--json"))
-    [block] = row["layers"]
-    assert (block["layer"], block["shape"]) == ("stage1", [48, 32, 32])
-    [row] = json.loads(output_of("capture", image, "--layers", "maps", "--json"))
-    shapes = {layer["layer"]: layer["shape"] for layer in row["layers"]}
-    model = hookviz.load_model("shapesnet")
-    assert {layer.name for layer in hookviz.list_layers(model, kind="maps")} <= set(shapes)
-    assert all(len(shape) == 3 for shape in shapes.values())
-
-
-def test_labels_of_ones_own(image: Path, tmp_path: Path) -> None:
+def test_layers_by_their_kind_and_labels_of_ones_own(image: Path, tmp_path: Path) -> None:
     labels = tmp_path / "labels.txt"
     labels.write_text("\n".join(f"thing {number}" for number in range(20)))
-    [row] = json.loads(output_of("capture", image, "--labels", labels, "--json"))
-    assert all(each["label"].startswith("thing ") for each in row["predictions"])
+
+    def shapes(*options: object) -> dict[str, list[int]]:
+        [row] = json.loads(output_of("capture", image, *options, "--labels", labels, "--json"))
+        assert all(each["label"].startswith("thing ") for each in row["predictions"])
+        return {layer["layer"]: layer["shape"] for layer in row["layers"]}
+
+    assert shapes("--layer", "stage1") == {"stage1": [48, 32, 32]}
+    model = hookviz.load_model("shapesnet")
+    for kind in ("all", "maps"):
+        of_kind = shapes("--layers", kind)
+        assert {layer.name for layer in hookviz.list_layers(model, kind=kind)} <= set(of_kind)
+        assert kind == "all" or all(len(shape) == 3 for shape in of_kind.values())
 
 
 def test_images_in_one_pass_and_one_file_that_says_which_is_which(tmp_path: Path) -> None:

@@ -51,16 +51,13 @@ def test_in_words_with_the_most_changed_channels(pictures: list[Path], tmp_path:
     assert out.read_bytes()[:4] == b"%PDF"
 
 
-def test_one_image_in_two_models(pictures: list[Path]) -> None:
+def test_one_image_in_two_models_and_in_two_layers(pictures: list[Path], tmp_path: Path) -> None:
     other = ("--other-weights", "random", "--size", 64, "--json")
     said = json.loads(output_of("compare", pictures[0], *other))
     assert (said["a"]["weights"], said["b"]["weights"]) == ("pretrained", "random")
     assert said["a"]["image"] == said["b"]["image"]
     assert len(said["layers"]) == 10
     assert said["out"] is None
-
-
-def test_two_layers_and_a_picture_of_their_difference(pictures: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "d.png"
     pair = ("--layer", "stage1.first.conv", "--other-layer", "stage1.second.conv")
     said = output_of("compare", pictures[0], *pair, "--top", 4, "--size", 64, "-o", out)

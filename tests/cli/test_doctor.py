@@ -96,19 +96,17 @@ def test_weights_on_this_machine_are_counted_and_verified() -> None:
     assert str(path) in damaged.text
 
 
-def test_a_weights_folder_that_can_not_be_written(home: Path) -> None:
+def test_a_folder_that_can_not_be_written_and_too_much_memory_are_warned_of(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home.write_text("a file, no folder")
-    finding = found("weights folder", doctor.weights_folder)
-    assert finding.state == "warning"
-    assert "TORCH_HOME" in finding.advice
-
-
-def test_more_memory_allowed_than_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = found("weights folder", doctor.weights_folder)
     assert found("memory", doctor.settings).state == "ok"
     monkeypatch.setenv("HOOKVIZ_CACHE_MB", "999999999")
-    finding = found("memory", doctor.settings)
-    assert finding.state == "warning"
-    assert "HOOKVIZ_CACHE_MB" in finding.advice
+    memory = found("memory", doctor.settings)
+    assert (folder.state, memory.state) == ("warning", "warning")
+    assert "TORCH_HOME" in folder.advice
+    assert "HOOKVIZ_CACHE_MB" in memory.advice
 
 
 def test_a_library_that_is_broken_is_a_problem(tmp_path: Path) -> None:

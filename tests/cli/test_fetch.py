@@ -79,10 +79,16 @@ def test_damaged_weights_are_reports_and_downloaded_again(
     assert "verified" in output_of("fetch", "--check")
 
 
-def test_a_library_that_keeps_its_weights_itself_is_named() -> None:
+def test_what_can_not_be_verified_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for more in ((), ("--check",)):
         text = output_of("fetch", *more, "timm/resnet18")
         assert text.startswith("timm/resnet18: its library downloads and keeps the weights itself")
+    weights = torchvision.models.get_model_weights(NAME).DEFAULT
+    monkeypatch.setattr(weights.value, "url", "http://127.0.0.1:9/plain.pth")
+    path = catalog.weights_path(NAME)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(BODY)
+    assert "not verified, as its name has no hash" in output_of("fetch", "--check", NAME)
 
 
 def test_check_with_names_tells_what_is_missing() -> None:
@@ -97,17 +103,6 @@ def test_check_with_names_tells_what_is_missing() -> None:
         spec.name: "missing" if spec.download_bytes else "bundled"
         for spec in catalog.described_models()
     }
-
-
-def test_a_file_without_a_hash_in_its_name_can_not_be_verified(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    weights = torchvision.models.get_model_weights(NAME).DEFAULT
-    monkeypatch.setattr(weights.value, "url", "http://127.0.0.1:9/plain.pth")
-    path = catalog.weights_path(NAME)
-    path.parent.mkdir(parents=True)
-    path.write_bytes(BODY)
-    assert "not verified, as its name has no hash" in output_of("fetch", "--check", NAME)
 
 
 def test_a_family_goes_on_past_one_that_fails(

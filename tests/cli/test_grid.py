@@ -1,6 +1,7 @@
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -26,29 +27,26 @@ def test_one_image_becomes_the_grid_that_the_library_draws(image: Path, tmp_path
     assert printed == f"{out}: stage2.first.conv. {grid.legend}\n"
 
 
-def test_the_first_convolution_is_the_default(image: Path, tmp_path: Path) -> None:
-    [row] = json.loads(output_of("grid", image, "-o", tmp_path / "grid.png", "--json"))
-    assert row["layer"] == "stem.first.conv"
-    assert row["shape"] == [32, 64, 64]
-    assert row["channels"] == list(range(32))
-    assert (row["model"], row["weights"]) == ("shapesnet", "pretrained")
+def test_the_first_convolution_is_the_default_and_others_have_names(
+    image: Path, tmp_path: Path
+) -> None:
+    def row(*options: object) -> dict[str, Any]:
+        out = tmp_path / "grid.png"
+        [answer] = json.loads(output_of("grid", image, *options, "-o", out, "--json"))
+        return dict(answer)
 
-
-def test_size_weights_and_whole(image: Path, tmp_path: Path) -> None:
-    out = ("-o", tmp_path / "grid.png", "--json")
-    [row] = json.loads(output_of("grid", image, "--size", 64, "--weights", "random", *out))
-    assert (row["shape"], row["weights"]) == ([32, 32, 32], "random")
-    [row] = json.loads(output_of("grid", image, "--whole", *out))
-    assert row["shape"] == [32, 64, 86]  # 40×30 pixels, the shorter side at 128
-
-
-def test_other_layers_than_convolutions(image: Path, tmp_path: Path) -> None:
-    out = ("-o", tmp_path / "grid.png", "--json")
-    [row] = json.loads(output_of("grid", image, "--layer", "stage1.relu", *out))
-    assert row["layer"] == "stage1.relu"
+    first = row()
+    assert (first["layer"], first["shape"]) == ("stem.first.conv", [32, 64, 64])
+    assert first["channels"] == list(range(32))
+    assert (first["model"], first["weights"]) == ("shapesnet", "pretrained")
+    small = row("--size", 64, "--weights", "random")
+    assert (small["shape"], small["weights"]) == ([32, 32, 32], "random")
+    assert row("--whole")["shape"] == [32, 64, 86]  # 40×30 pixels, the shorter side at 128
+    assert row("--layer", "stage1.relu")["layer"] == "stage1.relu"
+    block = row("--layer", "stage1")
+    assert (block["layer"], block["shape"]) == ("stage1", [48, 32, 32])
+    out = ("-o", tmp_path / "grid.png")
     assert "Did you mean 'stage1.relu'" in mistake("grid", image, "--layer", "stage1.relu#1", *out)
-    [row] = json.loads(output_of("grid", image, "--layer", "stage1", *out))
-    assert (row["layer"], row["shape"]) == ("stage1", [48, 32, 32])
     said = mistake("grid", image, "--layer", "head", *out)
     assert "head puts out 20 numbers, no maps" in said
     assert "hookviz layers --kind maps" in said

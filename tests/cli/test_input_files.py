@@ -12,13 +12,10 @@ from tests.cli.command import save_pictures
 SUFFIXES = (".png", ".pdf")
 
 
-def test_one_image_goes_into_a_file(tmp_path: Path) -> None:
+def test_images_go_into_a_file_a_folder_or_a_pattern(tmp_path: Path) -> None:
     image, out = tmp_path / "a.jpg", tmp_path / "new" / "grid.PDF"
     assert destinations(str(out), [image], SUFFIXES) == {image: out}
     assert out.parent.is_dir()
-
-
-def test_many_images_go_into_a_folder_or_a_pattern(tmp_path: Path) -> None:
     first, second = tmp_path / "a.jpg", tmp_path / "b.jpg"
     out = tmp_path / "out"
     assert destinations(str(out), [first, second], SUFFIXES) == {
@@ -34,9 +31,6 @@ def test_many_images_go_into_a_folder_or_a_pattern(tmp_path: Path) -> None:
     dotted = tmp_path / "v1.2"
     assert destinations(f"{dotted}/", [first], SUFFIXES) == {first: dotted / "a.png"}
     assert destinations(str(dotted), [first], SUFFIXES) == {first: dotted / "a.png"}  # there now
-
-
-def test_images_of_one_name_do_not_overwrite_each_other(tmp_path: Path) -> None:
     images = [tmp_path / each for each in ("x/a.jpg", "y/A.png", "a-2.png", "z/a.gif")]
     places = destinations(str(tmp_path / "out"), images, SUFFIXES)
     assert [place.name for place in places.values()] == ["a.png", "A-2.png", "a-2-2.png", "a-3.png"]
@@ -98,24 +92,20 @@ def test_what_would_fail_with_every_image_ends_it(error: HookVizError) -> None:
     assert tried == [Path("a")]
 
 
-def test_an_empty_argument_is_not_the_folder_that_one_is_in(
+def test_an_empty_argument_is_no_folder_and_a_tilde_is_the_home_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    save_pictures(tmp_path, "a.png")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (picture,) = save_pictures(tmp_path, "a.png")
     assert expand(["."]) == (Path("a.png"),)
     for nothing in ("", "  "):
         with pytest.raises(ImageError, match="names no image"):
             expand([nothing])
         with pytest.raises(SettingError, match="names no file"):
             destinations(nothing, [Path("a.png")], (".png",))
-
-
-def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (picture,) = save_pictures(tmp_path, "a.png")
-    for given in ("~", "~/a.png", "~/*.png"):
-        assert expand([given]) == (picture,)
+    for home in ("~", "~/a.png", "~/*.png"):
+        assert expand([home]) == (picture,)
     assert destinations("~/maps/", [picture], (".png",)) == {picture: tmp_path / "maps" / "a.png"}
 
 

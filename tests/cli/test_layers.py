@@ -8,15 +8,8 @@ import hookviz
 from tests.cli.command import invoke, mistake, output_of
 from tests.repositories import save, vit
 
-NETWORK = """
-from torch import nn
 
-def make():
-    return nn.Sequential(nn.Conv2d(3, 5, 3, stride=2), nn.ReLU())
-"""
-
-
-def test_one_row_a_convolution_in_order_of_execution() -> None:
+def test_one_row_a_convolution_and_all_layers_as_json() -> None:
     head, *rows = output_of("layers", "shapesnet").splitlines()
     assert head.split()[:5] == ["number", "layer", "kind", "kernel", "stride"]
     expected = hookviz.list_layers(hookviz.load_model("shapesnet"))
@@ -27,9 +20,6 @@ def test_one_row_a_convolution_in_order_of_execution() -> None:
         *("stem.first.conv", "Conv2d", "7×7", "2×2", "3×128×128", "→", "32×64×64"),
         *("channels", "first", "7×7", "4,704", f"{4704 * 64 * 64:,}", "1"),
     ]
-
-
-def test_all_layers_at_another_size_as_json() -> None:
     every = json.loads(output_of("layers", "shapesnet", "--all", "--size", 64, "--json"))
     names = [layer["name"] for layer in every]
     assert names.index("stem.first.norm") == names.index("stem.first.conv") + 1
@@ -60,13 +50,6 @@ def test_nothing_is_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     assert output_of("layers", "squeezenet1_1").startswith("number  layer")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_network_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "layers_test_net.py").write_text(NETWORK)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))  # which `layers` adds to
-    assert "3×224×224 → 5×111×111" in output_of("layers", "layers_test_net:make")
 
 
 def test_what_does_not_work() -> None:

@@ -18,19 +18,20 @@ def photo(tmp_path: Path) -> Path:
     return path
 
 
-def test_all_lenses_are_listed() -> None:
+def test_all_lenses_are_listed_and_each_says_what_it_takes() -> None:
+    slugs = [lens.slug for lens in running.list_lenses()]
     head, *rows = output_of("lens").splitlines()
     assert head.split()[:2] == ["lens", "question"]
-    assert [row.split()[0] for row in rows] == [lens.slug for lens in running.list_lenses()]
-
-
-def test_a_lens_says_what_it_takes() -> None:
+    assert [row.split()[0] for row in rows] == slugs
+    assert [each["lens"] for each in json.loads(output_of("lens", "--json"))] == slugs
     said = output_of("lens", "grad-cam")
     assert said.startswith("Where does the network look? Grad-CAM and its relatives: Which parts")
     assert [line.split()[0] for line in said.splitlines()[3:]] == [
         *("method", "layer", "target", "beside", "other_target", "other_method", "top"),
         *("beside_random", "region", "like"),
     ]
+    one = json.loads(output_of("lens", "ablate", "--json"))
+    assert one["parameters"]["factor"] == "Factor to scale by"
 
 
 @pytest.mark.parametrize("slug", ["summary", "grad-cam", "maximize"])
@@ -57,12 +58,18 @@ def test_pruned_weights_are_written_and_had_again(photo: Path, tmp_path: Path) -
     np.testing.assert_array_equal(logits, np.load(out / "values.npz")["kept_logits"])
 
 
-def test_the_numbers_as_json_with_choices_made(photo: Path) -> None:
+def test_the_numbers_as_json_and_the_lens_as_a_script(photo: Path) -> None:
     options = ("--set", "method=LayerCAM", "--set", "target=3", "--set", "layer=stage2.second.conv")
     found = json.loads(output_of("lens", "grad-cam", photo, "--json", *options))
     assert found["chosen"]["method"] == "LayerCAM"
     assert found["chosen"]["target"] == 3
     assert np.shape(found["values"]["map"]) == (16, 16)
+    choices = ("--set", "layer=stage1.first.conv", "--set", "method=LayerCAM")
+    said = output_of("lens", "grad-cam", photo, "--code", "--size", 64, *choices)
+    compile(said, "script.py", "exec")  # its numbers: codegen/test_lens_script.py
+    assert f'IMAGE = "{photo.name}"' in said
+    assert 'LAYER = "stage1.first.conv"' in said
+    assert 'np.savez("shapesnet-grad-cam.npz"' in said
 
 
 def test_what_does_not_work(photo: Path) -> None:
@@ -71,16 +78,6 @@ def test_what_does_not_work(photo: Path) -> None:
     assert "'Grad-CAM++'" in mistake("lens", "grad-cam", photo, "--set", "method=GradCAM")
     assert "no parameter 'layers'" in mistake("lens", "grad-cam", photo, "--set", "layers=x")
     assert "no.png" in mistake("lens", "summary", "no.png")
-
-
-def test_the_list_and_a_lens_as_json() -> None:
-    listed = json.loads(output_of("lens", "--json"))
-    assert [each["lens"] for each in listed] == [lens.slug for lens in running.list_lenses()]
-    one = json.loads(output_of("lens", "ablate", "--json"))
-    assert one["parameters"]["factor"] == "Factor to scale by"
-
-
-def test_a_folder_without_a_name_is_refused(photo: Path) -> None:
     assert "names no folder" in mistake("lens", "summary", photo, "-o", "")
     assert "give a folder" in mistake("lens", "summary", photo, "-o", "-")
 
@@ -98,12 +95,3 @@ def test_a_folder_of_images_goes_into_a_folder_each(photo: Path, tmp_path: Path)
     before = numbers.stat().st_mtime_ns
     output_of("lens", "saliency", photos, "--size", 64, "-o", out)  # as after a kill
     assert numbers.stat().st_mtime_ns == before
-
-
-def test_a_lens_as_a_script(photo: Path) -> None:
-    choices = ("--set", "layer=stage1.first.conv", "--set", "method=LayerCAM")
-    said = output_of("lens", "grad-cam", photo, "--code", "--size", 64, *choices)
-    compile(said, "script.py", "exec")  # its numbers: codegen/test_lens_script.py
-    assert f'IMAGE = "{photo.name}"' in said
-    assert 'LAYER = "stage1.first.conv"' in said
-    assert 'np.savez("shapesnet-grad-cam.npz"' in said

@@ -1,7 +1,6 @@
 import subprocess
 import sys
 from importlib import import_module
-from pathlib import Path
 
 import click
 import pytest
@@ -9,7 +8,7 @@ from click.testing import CliRunner
 
 from hookviz import __version__
 from hookviz.cli.main import COMMANDS, main
-from tests.cli.command import ROOT, invoke, mistake, output_of, save_pictures
+from tests.cli.command import ROOT, invoke, mistake, output_of
 
 
 def test_version_and_help() -> None:
@@ -62,15 +61,6 @@ def test_what_a_person_got_wrong_is_one_line() -> None:
     assert "Did you mean 'resnet18'" in mistake("layers", "resnet81")
     assert "See" in mistake("layers")
     assert "--help" in mistake("grid", "x.png")
-
-
-def test_what_can_not_be_written_is_one_line(tmp_path: Path) -> None:
-    [image] = save_pictures(tmp_path, "a.png")
-    wall = tmp_path / "wall"
-    wall.write_text("a file, no folder")
-    text = mistake("grid", image, "-o", wall / "grid.png")
-    assert str(wall) in text
-    assert "Errno" not in text
 
 
 def test_a_bug_of_ours_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

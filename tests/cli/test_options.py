@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 from click.testing import CliRunner
 
 from hookviz.cli.main import main
@@ -28,13 +27,3 @@ def test_a_dash_is_standard_output(tmp_path: Path) -> None:
         assert "/stdout." not in result.stderr
     told = mistake("grid", *names, "-o", "-")
     assert told.startswith("hookviz: 2 images don't go into one file 'stdout.png'")
-
-
-def test_what_failed_of_several_is_told_beside_the_rest(tmp_path: Path) -> None:
-    picture(7).save(tmp_path / "good.png")
-    (tmp_path / "bad.png").write_bytes(b"nothing")
-    result = CliRunner().invoke(main, ["features", str(tmp_path), "-o", "-"])
-    assert result.exit_code == 2
-    assert "bad.png" in result.stderr
-    (tmp_path / "found.npz").write_bytes(result.stdout_bytes)
-    assert len(np.load(tmp_path / "found.npz")["vectors"]) == 1

@@ -272,42 +272,26 @@ def test_lines_of_ones_own_run_where_nobody_else_can_come(
     assert f"code: {code_and_cache}\n" in done.stdout
 
 
-@pytest.mark.parametrize("model", ["nets", "nets:make()", "a/b.py:make"])
-def test_a_model_of_another_form_is_refused(model: str) -> None:
-    assert "package.module:factory" in mistake("run", "--model", model)
-
-
-def test_a_module_that_is_not_there_is_told_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    Path("my_networks.py").write_text("")
-    assert "Did you mean 'my_networks'?" in mistake("run", "--model", "my_network:make")
-    assert "no module 'nowhere.nets'" in mistake("run", "--model", "nowhere.nets:make")
-
-
-def test_a_package_that_fails_is_told_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        ("nets", "package.module:factory"),
+        ("nets:make()", "package.module:factory"),
+        ("a/b.py:make", "package.module:factory"),
+        ("my_network:make", "Did you mean 'my_networks'?"),
+        ("nowhere.nets:make", "no module 'nowhere.nets'"),
+        ("broken_nets.a:make", "division by zero"),
+        ("ending_nets:make", "status 7"),
+        ("my_networks:make", "no data"),
+    ],
+)
+def test_a_network_that_cannot_be_had_is_one_line_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, reason: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     Path("broken_nets").mkdir()
     Path("broken_nets/__init__.py").write_text("1 / 0")
-    assert "division by zero" in mistake("run", "--model", "broken_nets.a:make")
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("import os; os._exit(7)", "status 7"),
-        ("def make(): raise ValueError('no\\ndata')", "no data"),
-    ],
-)
-def test_a_network_that_cannot_be_made_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, reason: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    Path("odd_networks.py").write_text(text)
-    assert reason in mistake("run", "--model", "odd_networks:make")
+    Path("ending_nets.py").write_text("import os; os._exit(7)")
+    Path("my_networks.py").write_text("def make(): raise ValueError('no\\ndata')")
+    assert reason in mistake("run", "--model", model)

@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 import hookviz
 from hookviz import _MODULES
 from tests.cli.command import invoke, mistake, output_of, save_pictures
+from tests.plain_hooks import every_output
 
 LAYER = "stage3"
 
@@ -37,14 +38,8 @@ def test_the_nearest_are_those_of_torchs_cosine_similarity(index: Path, photos: 
     said = json.loads(output_of("similar", photos[1], index, "--json"))
     assert (said["model"], said["layer"]) == ("shapesnet", LAYER)
     model = hookviz.load_model("shapesnet")
-    seen: list[torch.Tensor] = []
-    handle = model.network.get_submodule(LAYER).register_forward_hook(
-        lambda *call: seen.append(call[2].mean((2, 3))[0])
-    )
-    with torch.no_grad():
-        for photo in photos:
-            model.network(hookviz.prepare(model, photo, size=64).tensor)
-    handle.remove()
+    inputs = [hookviz.prepare(model, photo, size=64).tensor for photo in photos]
+    seen = [every_output(model.network, each)[LAYER][0].mean((2, 3))[0] for each in inputs]
     expected = F.cosine_similarity(torch.stack(seen), seen[1][None]).numpy()
     order = np.argsort(-expected, kind="stable")
     assert said["nearest"][0][0] == str(photos[1])
@@ -55,17 +50,11 @@ def test_the_nearest_are_those_of_torchs_cosine_similarity(index: Path, photos: 
     assert same[str(photos[0])] == same[str(photos[3])]  # to the last digit
     names = [name for name, _ in said["nearest"]]
     assert names.index(str(photos[0])) < names.index(str(photos[3]))  # which comes first there
-
-
-def test_so_many_as_are_asked_for(index: Path, photos: list[Path]) -> None:
     lines = output_of("similar", photos[0], index, "-n", 2).splitlines()
     assert [line.split() for line in lines[1:]] == [
         ["1", str(photos[0]), "1.0000"],
         ["2", str(photos[3]), "1.0000"],
     ]
-
-
-def test_it_is_read_without_hookviz_in_a_few_lines(index: Path, photos: list[Path]) -> None:
     table = pq.read_table(index)
     frame = table.to_pandas()
     assert frame["path"].tolist() == ["a.png", "d.png", "dogs/b.png", "dogs/small/c.png"]

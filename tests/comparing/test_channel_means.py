@@ -18,7 +18,9 @@ from hookviz.comparing.channel_means import (
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass
 from hookviz.types import Model, ignore
 from tests.networks import as_model, hook_count, random_input, seeded
+from tests.odd_batches import BatchMaximum
 from tests.pictures import encoded, picture
+from tests.plain_hooks import every_output
 
 SILENT = ProgressReporter(None)
 
@@ -77,6 +79,7 @@ def test_images_share_passes_and_one_model_alone_runs_once(
     # the first three tell whether images can, and those beside one that can't go alone
     assert passes == [2, 1, 1, 4, 4, 3, 1, 1, 1]
     assert (len(result.names), [*result.failed]) == (10, ["odd"])
+    assert "conv1 of Tiny puts out NaN or infinite values for it" in result.failed["odd"]
     assert result.a is result.b
     means(tiny, tiny, inputs(4))
     assert passes[9:] == 2 * [2, 1, 1, 4]
@@ -92,13 +95,6 @@ def test_what_cannot_go_through_both_is_left_out_of_both(tiny: Model, tmp_path: 
     assert {len(each) for each in (*result.a.values(), *result.b.values())} == {2}
     assert set(result.failed) == {"broken", "small", "bytes"}
     assert "can't take an input of 3×8×8" in result.failed["small"]
-
-
-def test_nan_is_left_out_and_told(tiny: Model) -> None:
-    images = inputs(2) | {"sick": torch.full((1, 3, 16, 16), torch.nan)}
-    result = means(tiny, None, images)
-    assert result.names == ("image 0", "image 1")
-    assert "conv1 of Tiny puts out NaN or infinite values for it" in result.failed["sick"]
 
 
 class Fickle(nn.Module):
@@ -122,14 +118,13 @@ def test_another_way_through_the_network_is_left_out_and_told() -> None:
     assert "conv#1 has 3 channels for it and 0 for the first image" in result.failed["bright"]
 
 
-def test_names_that_do_not_exist_end_the_run(tiny: Model) -> None:
+def test_names_that_do_not_exist_and_images_that_are_gone_end_the_run(
+    tiny: Model, tmp_path: Path
+) -> None:
     with pytest.raises(hookviz.UnknownLayerError, match="conv1"):
         means(tiny, None, inputs(2), "conv11")
     with pytest.raises(hookviz.HookVizError, match="has no conv layer to look at"):
         means(as_model(nn.Sequential(nn.ReLU())), None, inputs(2))
-
-
-def test_where_nothing_goes_through_it_says_why(tiny: Model, tmp_path: Path) -> None:
     with pytest.raises(hookviz.ImageError, match=r"There is no image file"):
         means(tiny, None, {"a": tmp_path / "a.png"})
     with pytest.raises(hookviz.HookVizError, match=r"No image went through\. a: There is no"):
@@ -158,29 +153,8 @@ def test_progress_rises_to_1_and_can_cancel(tiny: Model) -> None:
 
 def by_plain_hooks(network: nn.Module, images: Tensor, layers: list[str]) -> list[Tensor]:
     """Return what each layer puts out for each image by itself, float64 ``(N, …)``."""
-    seen: dict[str, list[Tensor]] = {name: [] for name in layers}
-    hooks = [
-        network.get_submodule(name).register_forward_hook(
-            lambda _module, _given, output, name=name: seen[name].append(output.double())
-        )
-        for name in layers
-    ]
-    with torch.no_grad():
-        for image in images:
-            network(image[None])
-    for hook in hooks:
-        hook.remove()
-    return [torch.cat(each) for each in seen.values()]
-
-
-def test_images_together_have_the_means_that_they_have_alone(tiny: Model) -> None:
-    images = torch.cat([random_input(seed) for seed in range(5)])
-    assert keeps_images_apart(tiny, images[:1], None, SILENT)
-    found = batched_means(tiny, images, None, SILENT)
-    assert list(found) == ["conv1", "conv2"]
-    expected = by_plain_hooks(tiny.network, images, [*found])
-    for rows, maps in zip(found.values(), expected, strict=True):
-        np.testing.assert_allclose(rows, maps.mean((2, 3)), rtol=1e-5, atol=1e-6)
+    passes = [every_output(network, image[None]) for image in images]
+    return [torch.cat([each[name][0].double() for each in passes]) for name in layers]
 
 
 def test_so_have_tokens() -> None:
@@ -194,27 +168,15 @@ def test_so_have_tokens() -> None:
     np.testing.assert_allclose(rows, tokens[:, prefix:].mean(1), rtol=1e-5, atol=1e-5)
 
 
-class Crowd(nn.Module):
-    """Takes a number over the whole batch, so that its images are not apart."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(3, 4, 3)
-
-    def forward(self, images: Tensor) -> Tensor:
-        values: Tensor = self.conv(images / images.abs().amax())
-        return values
-
-
 def test_where_images_are_not_apart_they_go_one_by_one() -> None:
-    model = as_model(seeded(Crowd))
+    model = as_model(seeded(BatchMaximum))
     images = torch.cat([random_input(seed) for seed in range(5)])
     assert not keeps_images_apart(model, images[:1], None, SILENT)
     side = Side(model, None, None, whole=False)
     listed = {str(number): image[None] for number, image in enumerate(images)}
     result = channel_means(side, side, listed, ignore)
-    (maps,) = by_plain_hooks(model.network, images, ["conv"])
-    np.testing.assert_allclose(result.a["conv"], maps.mean((2, 3)), rtol=1e-5, atol=1e-6)
+    (maps,) = by_plain_hooks(model.network, images, ["conv2"])
+    np.testing.assert_allclose(result.a["conv2"], maps.mean((2, 3)), rtol=1e-5, atol=1e-6)
 
 
 def test_nothing_is_told_of_what_has_no_finite_map_for_each(tiny: Model) -> None:

@@ -88,22 +88,6 @@ def test_channels_that_changed_places_are_found_again() -> None:
     assert result.matches("conv2", "conv2").channels.tolist() == [*range(6)]
 
 
-def test_a_trained_network_is_nearer_to_itself_than_to_random_weights() -> None:
-    samples = sorted((Path(__file__).parent.parent.parent / "assets/samples").glob("*.jpg"))
-    trained, drawn = (hookviz.load_model("shapesnet", each) for each in ("pretrained", "random"))
-    layers = ["stage2", "stage3"]
-    own = similarity(trained, trained, samples, layers, layers, size=64)
-    beside = similarity(trained, drawn, samples, layers, layers, size=64)
-    assert own.cka[0, 1] > beside.cka.max()
-    assert beside.weights == ("pretrained", "random")
-
-
-def test_layers_can_be_chosen_on_either_side(tiny: Model, other: Model) -> None:
-    result = similarity(tiny, other, inputs(4), "relu", ["up", "left"])
-    assert (result.layers, result.other_layers) == (("relu", "relu#1"), ("left", "up"))
-    assert similarity(tiny, tiny, inputs(4), ["conv2"]).cka.shape == (1, 2)
-
-
 def test_a_layer_without_variation_has_no_number_and_no_nearest(tiny: Model) -> None:
     network = seeded(Tiny)
     with torch.no_grad():
@@ -128,22 +112,23 @@ def test_images_of_all_sizes_and_broken_ones(tiny: Model, tmp_path: Path) -> Non
     assert "1 left out" in result._repr_html_()
 
 
-def test_csv_holds_every_digit(tiny: Model, other: Model) -> None:
+def test_csv_the_figure_and_layers_of_either_side_are_those_chosen(
+    tiny: Model, other: Model
+) -> None:
     result = similarity(tiny, other, inputs(4))
     head, *body = csv.reader(io.StringIO(result.csv()))
     assert head == ["layer", "left", "right", "up"]
     assert [row[0] for row in body] == ["conv1", "conv2"]
     np.testing.assert_array_equal(np.array([row[1:] for row in body], float), result.cka)
-
-
-def test_the_figure_says_whose_layers_they_are(tiny: Model, other: Model) -> None:
-    result = similarity(tiny, other, inputs(4))
     axes = result.figure().axes[0]
     weights = result.weights[0]
     assert axes.get_title() == f"Tiny ({weights}) and Odd ({weights}), 4 images"
     assert axes.get_ylabel() == f"Tiny ({weights})"
     assert result.figure(title="mine").axes[0].get_title() == "mine"
     assert result.figure_bytes("pdf")[:4] == b"%PDF"
+    result = similarity(tiny, other, inputs(4), "relu", ["up", "left"])
+    assert (result.layers, result.other_layers) == (("relu", "relu#1"), ("left", "up"))
+    assert similarity(tiny, tiny, inputs(4), ["conv2"]).cka.shape == (1, 2)
 
 
 def test_what_does_not_work_is_said(tiny: Model, tmp_path: Path) -> None:
@@ -205,16 +190,6 @@ def test_it_is_the_ratio_of_hsics(unbiased: bool) -> None:
     np.testing.assert_allclose(cka, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_without_bias_unrelated_layers_are_near_0_where_the_plain_one_says_1() -> None:
-    """16 images and 512 channels, again and again."""
-    pairs = [(noise(16, 512, seed=seed), noise(16, 512, seed=1000 + seed)) for seed in range(40)]
-    without = [linear_cka([x], [y])[0, 0] for x, y in pairs]
-    plainly = [linear_cka([x], [y], unbiased=False)[0, 0] for x, y in pairs]
-    assert abs(np.mean(without)) < 0.03
-    assert min(without) < 0
-    assert min(plainly) > 0.9
-
-
 @EITHER
 def test_a_layer_that_is_the_same_for_all_images_has_none(unbiased: bool) -> None:
     constant = np.full((9, 3), 0.1)
@@ -233,17 +208,14 @@ def test_parts_at_a_time_give_the_same(unbiased: bool, monkeypatch: pytest.Monke
     np.testing.assert_allclose(linear_cka(first, first, unbiased=unbiased), whole, atol=1e-13)
 
 
-def test_large_and_small_numbers_stay_within_range() -> None:
-    x = noise(8, 3)
-    np.testing.assert_allclose(linear_cka([x], [x * 1e200, x * 1e-200]), 1, atol=1e-9)
-
-
-def test_too_few_images_are_told() -> None:
+def test_too_few_images_are_refused_and_any_size_of_number_is_not() -> None:
     with pytest.raises(hookviz.HookVizError, match=r"needs 4 .* there are 3; unbiased=False takes"):
         linear_cka([noise(3, 2)], [noise(3, 2)])
     with pytest.raises(hookviz.HookVizError, match=r"needs 2 images at least, and there is 1\."):
         linear_cka([noise(1, 2)], [noise(1, 2)], unbiased=False)
     assert linear_cka([noise(2, 2)], [noise(2, 2)], unbiased=False).shape == (1, 1)
+    x = noise(8, 3)
+    np.testing.assert_allclose(linear_cka([x], [x * 1e200, x * 1e-200]), 1, atol=1e-9)
 
 
 def test_the_highest_correlation_of_all_is_found() -> None:
@@ -257,7 +229,7 @@ def test_the_highest_correlation_of_all_is_found() -> None:
     np.testing.assert_allclose(correlations, correlations_of_all.max(1), rtol=1e-12)
 
 
-def test_of_equal_ones_it_is_the_lower_number_and_constants_match_none() -> None:
+def test_of_equal_ones_it_is_the_lower_number_and_the_best_stand_first() -> None:
     values = np.arange(6.0)[:, None]
     constant = np.full((6, 1), 0.1)
     channels, correlations = best_matches(
@@ -268,14 +240,5 @@ def test_of_equal_ones_it_is_the_lower_number_and_constants_match_none() -> None
     channels, correlations = best_matches(values, constant)
     assert channels.tolist() == [-1]
     assert np.isnan(correlations).all()
-
-
-def test_the_best_stand_first_and_those_without_a_number_last() -> None:
     matches = ChannelMatches("a", "b", np.array([1, -1, 0]), np.array([0.2, np.nan, 0.9]))
     assert matches.best_first.tolist() == [2, 0, 1]
-
-
-@pytest.mark.parametrize(("images", "chance"), [(14, 0.7), (1000, 0.1)])
-def test_with_few_images_the_best_of_many_is_high_by_chance(images: int, chance: float) -> None:
-    first, second = (np.random.default_rng(seed).standard_normal((images, 512)) for seed in (2, 3))
-    assert best_matches(first, second)[1].mean() == pytest.approx(chance, abs=0.05)

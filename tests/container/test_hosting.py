@@ -27,7 +27,7 @@ def needed(people: int) -> tuple[int, int, int, int]:
     return round(clicks), copies, round(cores), round(gigabytes)
 
 
-def test_the_table_is_what_its_formula_gives() -> None:
+def test_the_table_is_what_its_printed_formula_gives() -> None:
     rows = [
         [int(cell.replace(",", "")) for cell in re.findall(r"[\d,]+", row)]
         for row in re.findall(r"^\| [\d,]+ \|.*$", SECTION, re.MULTILINE)
@@ -35,23 +35,16 @@ def test_the_table_is_what_its_formula_gives() -> None:
     assert [row[0] for row in rows] == [100, 500, 5000]
     for people, *said in rows:
         assert tuple(said) == needed(people), people
-
-
-def test_the_formula_that_is_printed_has_every_number_and_no_other() -> None:
     formula = SECTION.partition("```text")[2].partition("```")[0]
     assert set(re.findall(r"\b[a-z]+_[a-z]+\b|\bbusy\b", formula)) == set(NUMBERS)
 
 
-def test_what_was_measured_stands_among_the_measurements() -> None:
+def test_what_was_measured_and_what_kubernetes_starts_are_its_numbers() -> None:
     text = (DOCS / "benchmarks.md").read_text("utf-8")
     _, _, rest = text.partition("\n## Many people on one server")
     (row,) = re.findall(r"^\| \*\*ShapesNet\*\* \| \*\*100\*\* \|.*$", rest, re.MULTILINE)
     *_, click_ms, session_mb = row.strip("| ").split(" | ")
     assert (float(click_ms), float(session_mb)) == (NUMBERS["click_ms"], NUMBERS["session_mb"])
-
-
-def test_a_copy_is_what_kubernetes_starts() -> None:
-    """Compose's is held against the same limits in test_kubernetes.py."""
     limits = Cluster("cluster").of(*APP)["spec"]["template"]["spec"]["containers"][0]["resources"]
     assert limits["limits"]["cpu"] == f"{NUMBERS['copy_cores']:g}"
     assert limits["limits"]["memory"] == f"{NUMBERS['copy_mb'] / 1024:g}Gi"

@@ -64,13 +64,7 @@ def compose() -> Any:
     return yaml.safe_load((ROOT / "compose.yaml").read_text())
 
 
-def test_every_base_is_pinned_to_one_release() -> None:
-    bases = {of(stage, "FROM")[0].split()[0] for stage in STAGES}
-    names = {of(stage, "FROM")[0].split()[-1] for stage in STAGES[:-1]}
-    assert bases - names == {"python:3.11-slim-bookworm"}
-
-
-def test_the_server_is_process_one_of_a_fixed_user_who_owns_nothing_but_the_weights() -> None:
+def test_the_server_is_process_one_of_a_fixed_user_and_its_health_is_asked_for() -> None:
     (command,) = of(LAST, "CMD")
     assert json.loads(command) == ["python", "-m", "streamlit", "run", "app.py"]
     assert of(LAST, "STOPSIGNAL") == ["SIGTERM"]
@@ -81,9 +75,6 @@ def test_the_server_is_process_one_of_a_fixed_user_who_owns_nothing_but_the_weig
     assert owned == [environment()["TORCH_HOME"]]
     assert environment()["STREAMLIT_BROWSER_GATHER_USAGE_STATS"] == "false"
     assert environment()["STREAMLIT_BROWSER_SERVER_ADDRESS"]  # else it asks the web for its own
-
-
-def test_the_health_check_asks_for_a_run_of_the_page_and_a_capture() -> None:
     (check,) = of(LAST, "HEALTHCHECK")
     program = json.loads(check.partition("CMD ")[2])
     assert "'http://127.0.0.1:8501/health/deep'" in program[-1]
@@ -94,14 +85,11 @@ def test_the_health_check_asks_for_a_run_of_the_page_and_a_capture() -> None:
     assert int(asked[1]) < int(patience[1])
 
 
-def test_the_image_carries_no_secret_and_no_setting() -> None:
+def test_the_image_carries_no_secret_and_its_programs_exist() -> None:
     """A HOOKVIZ_ variable that is none of ours would keep the app from starting."""
     text = (ROOT / "Dockerfile").read_text()
     assert not re.search(r"(?i)password|secret|token|api_?key", text)
     assert not [name for name in environment() if name.startswith("HOOKVIZ_")]
-
-
-def test_what_its_own_programs_take_from_hookviz_exists() -> None:
     text = (ROOT / "Dockerfile").read_text().replace("\\\n", "")
     programs = re.findall(r"from (hookviz[\w.]*) import (\w+); (.*?)\"", text)
     assert [(module, name) for module, name, _ in programs] == [("hookviz.models", "catalog")]
@@ -110,6 +98,9 @@ def test_what_its_own_programs_take_from_hookviz_exists() -> None:
         used = set(re.findall(rf"\b{name}\.(\w+)", program))
         assert used == {"find_model", "weights_path"}
         assert used <= set(vars(found))
+    bases = {of(stage, "FROM")[0].split()[0] for stage in STAGES}
+    names = {of(stage, "FROM")[0].split()[-1] for stage in STAGES[:-1]}
+    assert bases - names == {"python:3.11-slim-bookworm"}
 
 
 def test_the_page_starts_with_a_resnet_34_where_it_was_built_in(compose: Any) -> None:
@@ -147,7 +138,7 @@ def _locked() -> dict[str, tuple[str, int]]:
     return found
 
 
-def test_the_lock_holds_what_the_requirements_pin() -> None:
+def test_the_lock_is_closed_and_holds_what_the_requirements_pin() -> None:
     """`make lock` makes it again after a change of requirements.txt."""
     locked = _locked()
     lines = (ROOT / "requirements.txt").read_text().splitlines()
@@ -158,11 +149,7 @@ def test_the_lock_holds_what_the_requirements_pin() -> None:
             assert f"=={version}" == str(pin.specifier), pin
     assert not TORCH & set(locked)
     assert min(hashes for _, hashes in locked.values()) >= 1
-
-
-def test_the_lock_is_closed() -> None:
-    """`--no-deps` is right only where everything that anything needs is listed."""
-    locked = _locked()
+    # `--no-deps` is right only where everything that anything needs is listed
     for name in [*locked, *TORCH]:
         for text in importlib.metadata.requires(name) or []:
             need = Requirement(text)
@@ -199,7 +186,7 @@ def test_hadolint_has_nothing_to_say() -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_the_app_is_locked_in(compose: Any) -> None:
+def test_the_app_is_locked_in_and_only_the_proxy_is_reached(compose: Any) -> None:
     app = compose["services"]["app"]
     assert app["read_only"] is True
     assert app["cap_drop"] == ["ALL"]
@@ -209,9 +196,6 @@ def test_the_app_is_locked_in(compose: Any) -> None:
     assert app["volumes"] == [f"weights:{environment()['TORCH_HOME']}"]
     assert app["restart"] == "unless-stopped"
     assert {"cpus", "memory", "pids"} <= set(app["deploy"]["resources"]["limits"])
-
-
-def test_only_the_proxy_is_reached_from_outside(compose: Any) -> None:
     app, proxy = compose["services"]["app"], compose["services"]["proxy"]
     assert not {"ports", "container_name"} & set(app)  # else --scale fails
     assert app["networks"] == ["inside"]
@@ -220,7 +204,7 @@ def test_only_the_proxy_is_reached_from_outside(compose: Any) -> None:
     assert proxy["depends_on"]["app"]["condition"] == "service_healthy"
 
 
-def test_one_number_bounds_an_upload_everywhere(compose: Any) -> None:
+def test_one_number_bounds_an_upload_and_one_name_is_the_only_host(compose: Any) -> None:
     services = compose["services"]
     limit = services["proxy"]["environment"]["UPLOAD_MB"]
     variables = services["app"]["environment"]
@@ -228,11 +212,6 @@ def test_one_number_bounds_an_upload_everywhere(compose: Any) -> None:
     assert bounds == {limit} == {"${UPLOAD_MB:-50}"}
     assert "STREAMLIT_SERVER_MAX_UPLOAD_SIZE" in variables
     assert "max_size {$UPLOAD_MB:50}.9MiB" in (ROOT / "deploy" / "Caddyfile").read_text()
-
-
-def test_one_name_is_the_proxys_site_and_the_apps_only_host(compose: Any) -> None:
-    """Where a name is given; `:80`, as it comes, is any, as the proxy reads it too."""
-    services = compose["services"]
     assert services["proxy"]["environment"]["SITE"] == "${SITE:-:80}"
     assert services["app"]["environment"]["HOOKVIZ_HOSTS"] == "${HOOKVIZ_HOSTS:-${SITE:-}}"
     assert "\n{$SITE::80} {" in (ROOT / "deploy" / "Caddyfile").read_text()

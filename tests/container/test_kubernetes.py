@@ -41,7 +41,7 @@ def test_every_file_is_used_and_every_object_is_in_one_namespace(cluster: Cluste
             assert each["metadata"]["namespace"] == cluster.of("Namespace")["metadata"]["name"]
 
 
-def test_pods_run_as_the_images_user_without_any_privilege(cluster: Cluster) -> None:
+def test_pods_run_as_the_images_user_who_writes_to_tmp_alone(cluster: Cluster) -> None:
     (user,) = of(LAST, "USER")
     uid = int(user.partition(":")[0])
     for pod in cluster.pods():
@@ -61,9 +61,6 @@ def test_pods_run_as_the_images_user_without_any_privilege(cluster: Cluster) -> 
             }
     enforced = cluster.of("Namespace")["metadata"]["labels"]
     assert enforced["pod-security.kubernetes.io/enforce"] == "restricted"
-
-
-def test_only_tmp_can_be_written_to_and_the_weights_by_the_job_alone(cluster: Cluster) -> None:
     home = environment()["TORCH_HOME"]
     for pod, may_write in zip(cluster.pods(), (False, True), strict=True):
         (container,) = pod["spec"]["containers"]
@@ -90,9 +87,6 @@ def test_the_app_has_no_way_out_and_its_visitors_one_way_in(cluster: Cluster) ->
     for policy in cluster.policies({"app.kubernetes.io/name": "anything else"}):
         assert not policy.get("ingress")
         assert not policy.get("egress")
-
-
-def test_the_ways_in_are_the_images_port_and_the_metrics(cluster: Cluster) -> None:
     ports = {port["name"]: port["containerPort"] for port in cluster.app()["ports"]}
     data = cluster.of("ConfigMap")["data"]
     assert of(LAST, "EXPOSE") == [str(ports["http"])]
@@ -104,7 +98,9 @@ def test_the_ways_in_are_the_images_port_and_the_metrics(cluster: Cluster) -> No
     assert cluster.of(*APP)["spec"]["selector"]["matchLabels"] == labels
 
 
-def test_probes_ask_for_a_run_of_the_page_and_wait_longer_than_the_app(cluster: Cluster) -> None:
+def test_probes_wait_longer_than_the_app_and_a_copy_that_goes_has_time_to_end(
+    cluster: Cluster,
+) -> None:
     app = cluster.app()
     names = ("startupProbe", "readinessProbe", "livenessProbe")
     for name in names:
@@ -114,16 +110,13 @@ def test_probes_ask_for_a_run_of_the_page_and_wait_longer_than_the_app(cluster: 
     assert start >= 60, "what the image gives it"
     assert ready < live, "first no more visitors, and only then an end"
     assert live >= 2 * 60
-
-
-def test_a_copy_that_goes_is_given_the_time_to_end(cluster: Cluster) -> None:
-    """The image ends within ten seconds of SIGTERM, which comes after the pause."""
+    # the image ends within ten seconds of SIGTERM, which comes after the pause
     pause = cluster.app()["lifecycle"]["preStop"]["sleep"]["seconds"]
     spec = cluster.of(*APP)["spec"]["template"]["spec"]
     assert spec["terminationGracePeriodSeconds"] >= pause + 10
 
 
-def test_each_copy_is_as_large_as_composes(cluster: Cluster) -> None:
+def test_each_copy_is_as_large_as_composes_and_starts_with_these_settings(cluster: Cluster) -> None:
     compose = yaml.safe_load((ROOT / "compose.yaml").read_text())
     limits = compose["services"]["app"]["deploy"]["resources"]["limits"]
     assert (limits["cpus"], limits["memory"]) == ("${CPUS:-2}", "${MEMORY:-4g}")
@@ -133,13 +126,10 @@ def test_each_copy_is_as_large_as_composes(cluster: Cluster) -> None:
         for container in pod["spec"]["containers"]:
             assert {"cpu", "memory"} <= set(container["resources"]["limits"])
             assert {"cpu", "memory"} == set(container["resources"]["requests"])
-
-
-def test_the_app_starts_with_these_settings(cluster: Cluster) -> None:
-    """Kubernetes would add the Service's address under names that the app refuses."""
     data = cluster.of("ConfigMap")["data"]
     assert read_settings(data, 2**32).metrics_address == "0.0.0.0"  # noqa: S104 - in a pod
     assert cluster.app()["envFrom"][0] == {"configMapRef": {"name": "hookviz"}}
+    # Kubernetes would add the Service's address under names that the app refuses
     with pytest.raises(UnknownNameError, match="HOOKVIZ_SERVICE_HOST"):
         read_settings(data | {"HOOKVIZ_SERVICE_HOST": "10.0.0.1"})
     assert all(pod["spec"]["enableServiceLinks"] is False for pod in cluster.pods())
@@ -164,15 +154,14 @@ def test_one_name_is_the_ingress_the_certificate_and_the_apps_only_host(
         assert host_names(cluster.of("ConfigMap")["data"]["HOOKVIZ_HOSTS"]) == [name]
 
 
-def test_one_number_bounds_an_upload(cluster: Cluster) -> None:
+def test_an_ingress_bounds_uploads_and_a_cookie_keeps_a_visitor_at_one_copy(
+    cluster: Cluster,
+) -> None:
     data = cluster.of("ConfigMap")["data"]
     (limit,) = {value for name, value in data.items() if name.endswith(("_SIZE", "_MB"))}
     assert "STREAMLIT_SERVER_MAX_UPLOAD_SIZE" in data
     notes = cluster.of("Ingress")["metadata"]["annotations"]
     assert notes["nginx.ingress.kubernetes.io/proxy-body-size"] == f"{int(limit) + 1}m"
-
-
-def test_a_cookie_keeps_a_visitor_at_one_copy(cluster: Cluster) -> None:
     at_ingress = cluster.of("Ingress")["metadata"]["annotations"]
     nginx = {name.rpartition("/")[2]: value for name, value in at_ingress.items()}
     assert nginx["affinity"] == "cookie"
@@ -186,7 +175,7 @@ def test_a_cookie_keeps_a_visitor_at_one_copy(cluster: Cluster) -> None:
     assert path["backend"]["service"] == {"name": "hookviz", "port": {"name": "http"}}
 
 
-def test_a_cluster_has_as_many_copies_as_it_needs_and_never_loses_all() -> None:
+def test_copies_share_a_secret_and_as_many_run_as_a_cluster_needs() -> None:
     cluster = Cluster("cluster")
     scaler = cluster.of("HorizontalPodAutoscaler")["spec"]
     deployment = cluster.of(*APP)
@@ -206,11 +195,7 @@ def test_a_cluster_has_as_many_copies_as_it_needs_and_never_loses_all() -> None:
     (spread,) = deployment["spec"]["template"]["spec"]["topologySpreadConstraints"]
     assert spread["topologyKey"] == "kubernetes.io/hostname"
     assert spread["labelSelector"] == deployment["spec"]["selector"]
-
-
-def test_several_copies_share_one_cookie_secret_and_do_not_start_without_it() -> None:
     secret = {"name": "hookviz", "optional": False}
-    cluster = Cluster("cluster")
     assert cluster.app()["envFrom"][1] == {"secretRef": secret}
     assert "Secret" not in cluster.kinds()
     text = (ROOT / "docs" / "kubernetes.md").read_text("utf-8")

@@ -110,7 +110,7 @@ def test_everything_of_ours_that_is_served_is_on_the_dashboard(served: Series) -
     assert ours - parts <= shown
 
 
-def test_outcomes_that_a_query_names_are_the_codes_own() -> None:
+def test_outcomes_and_settings_that_are_named_exist() -> None:
     code = (ROOT / "hookviz" / "serving" / "turns.py").read_text("utf-8")
     outcomes = set(re.findall(r'outcome = "([a-z ]+)"', code))
     assert len(outcomes) == 5
@@ -124,6 +124,10 @@ def test_outcomes_that_a_query_names_are_the_codes_own() -> None:
     assert named <= outcomes
     (panel,) = [each for each in DASHBOARD["panels"] if each["title"] == "Runs by how they ended"]
     assert all(outcome in panel["description"] for outcome in outcomes)
+    known = (ROOT / "docs" / "settings.md").read_text("utf-8")
+    said = json.dumps(DASHBOARD) + (PROMETHEUS / "alerts.yaml").read_text("utf-8")
+    for name in set(re.findall(r"HOOKVIZ_\w+", said)):
+        assert f"`{name}`" in known
 
 
 @pytest.mark.parametrize("panel", DASHBOARD["panels"], ids=lambda panel: panel["title"])
@@ -147,13 +151,6 @@ def test_every_panel_says_what_it_shows_and_in_which_unit(panel: Any) -> None:
         for label in re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]):
             grouped = used(query)[1]
             assert label in (grouped or OF_PROMETHEUS)
-
-
-def test_settings_that_the_descriptions_name_exist() -> None:
-    known = (ROOT / "docs" / "settings.md").read_text("utf-8")
-    said = json.dumps(DASHBOARD) + (PROMETHEUS / "alerts.yaml").read_text("utf-8")
-    for name in set(re.findall(r"HOOKVIZ_\w+", said)):
-        assert f"`{name}`" in known
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])

@@ -15,18 +15,17 @@ QUERIES = np.array([[0, 1, 2], [3, 4, -1]])
 KEYS = np.array([[-1, 2, 1, 0], [5, 4, 3, -1]])
 
 
-def test_a_query_s_keys_lie_where_their_cells_are() -> None:
+def test_a_query_has_its_keys_where_their_cells_are() -> None:
     maps = head_maps(WEIGHTS, QUERIES, KEYS, GRID, 4)
     nan = np.nan
     for head in range(2):
         first, second, third, _ = WEIGHTS[1, head, 1]
         np.testing.assert_array_equal(maps[head], [[nan, nan, nan], [third, second, first]])
-
-
-def test_the_class_token_is_the_first_and_one_that_is_nowhere_has_nothing() -> None:
     maps = head_maps(WEIGHTS, QUERIES, KEYS, GRID, CLASS_TOKEN)
     np.testing.assert_array_equal(maps[0, 0], WEIGHTS[0, 0, 0, [3, 2, 1]])
     assert np.isnan(head_maps(WEIGHTS, QUERIES, KEYS, GRID, 5)).all()
+    assert query_name(4, GRID) == "the patch at row 1, column 1"
+    assert query_name(CLASS_TOKEN, GRID) == "the class token"
 
 
 def test_a_sheet_shows_the_strongest_the_asking_and_the_keyless_patch() -> None:
@@ -38,8 +37,3 @@ def test_a_sheet_shows_the_strongest_the_asking_and_the_keyless_patch() -> None:
     assert keyless < weakest < strongest
     assert (sheet[57, 2] == 255).all()  # the frame around the fourth patch
     assert (sheet[:, 168:174] == 255).all()
-
-
-def test_a_query_is_called_by_its_place() -> None:
-    assert query_name(4, GRID) == "the patch at row 1, column 1"
-    assert query_name(CLASS_TOKEN, GRID) == "the class token"

@@ -20,7 +20,7 @@ def grid(values: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> Grid:
     return make_grid(values, title="conv1")
 
 
-def test_the_numbers_are_those_of_the_map(grid: Grid) -> None:
+def test_the_numbers_are_those_of_the_map() -> None:
     flat = np.array([[1.0, -2.0, 0.0, 4.0, np.nan]], dtype=np.float32)
     said = page.numbers(make_grid(np.stack([flat, flat * 2])), 0, flat)
     assert said == {
@@ -31,9 +31,6 @@ def test_the_numbers_are_those_of_the_map(grid: Grid) -> None:
         "zeros": "25 %",
         "rank by maximum": "2 of 2",
     }
-
-
-def test_a_map_without_numbers_says_so() -> None:
     nothing = np.full((2, 2), np.nan, dtype=np.float32)
     assert page.numbers(make_grid(nothing[None]), 0, nothing) == {"finite values": "none"}
 
@@ -60,16 +57,11 @@ def test_a_page_has_the_map_the_image_and_the_histogram(
     assert (200, 30, 30) in colours
 
 
-def test_without_an_image_the_map_stands_alone(
+def test_without_an_image_the_map_stands_alone_and_others_are_refused(
     grid: Grid, values: np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 ) -> None:
     with Image.open(io.BytesIO(page.channel_page(grid, 0, values[0]))) as alone:
         assert alone.width == round(7.2 * 200)
-
-
-def test_what_is_not_there_is_refused(
-    grid: Grid, values: np.ndarray[tuple[int, ...], np.dtype[np.float32]]
-) -> None:
     with pytest.raises(HookVizError, match="Channel 9 is not in this grid"):
         page.channel_page(grid, 9, values[0])
     with pytest.raises(SettingError, match="no map of"):

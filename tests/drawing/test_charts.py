@@ -31,25 +31,19 @@ def test_a_chart_is_a_picture_with_a_transparent_ground(kind: str, log: bool) ->
     assert (pixels[..., 3] > 0).any()
 
 
-def test_bars_have_the_heights_of_the_numbers() -> None:
-    figure = charts.chart_figure(panel())
-    heights = [bar.get_height() for bar in figure.axes[0].patches if isinstance(bar, Rectangle)]
+def test_bars_and_lines_have_the_numbers_and_what_does_not_fit_is_refused() -> None:
+    axes = charts.chart_figure(panel()).axes[0]
+    heights = [bar.get_height() for bar in axes.patches if isinstance(bar, Rectangle)]
     np.testing.assert_array_equal(heights, [1, 10, np.nan, 2, 0, 4])
-    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["a", "b", "c"]
-
-
-def test_a_log_chart_leaves_out_what_has_no_logarithm() -> None:
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["a", "b", "c"]
+    signed = ChartPanel("", ("a", "b"), {"x": np.array([-1.0, 2.0])})
+    colours = [bar.get_facecolor() for bar in charts.chart_figure(signed).axes[0].patches]
+    assert colours == [to_rgba(BELOW), to_rgba(ABOVE)]
     lines = charts.chart_figure(panel(kind="lines", log=True)).axes[0].get_lines()
-    np.testing.assert_array_equal(lines[1].get_ydata(), [2, np.nan, 4])
-
-
-def test_many_labels_are_counted_instead() -> None:
+    np.testing.assert_array_equal(lines[1].get_ydata(), [2, np.nan, 4])  # 0 has no logarithm
     labels = tuple(f"layer{index}" for index in range(120))
-    figure = charts.chart_figure(ChartPanel("x", labels, {"a": np.arange(120.0)}))
-    assert len(figure.axes[0].get_xticklabels()) < 40
-
-
-def test_what_does_not_fit_is_refused() -> None:
+    many = charts.chart_figure(ChartPanel("x", labels, {"a": np.arange(120.0)}))
+    assert len(many.axes[0].get_xticklabels()) < 40
     with pytest.raises(SettingError, match="neither"):
         charts.chart_figure(panel(kind="pie"))
     with pytest.raises(SettingError, match="2 numbers for 1 labels"):
@@ -61,7 +55,7 @@ def axis(values: list[float], **looks: Any) -> charts.Axis:
     return charts.axis_of(ChartPanel("", labels, {"x": np.array(values)}, **looks))
 
 
-def test_an_axis_holds_every_number_and_zero_where_there_are_bars() -> None:
+def test_an_axis_has_every_number_and_one_of_powers_leaves_zero_out() -> None:
     found = axis([-2.5, 0.3, np.nan])
     assert found.share(0.0) == next(place for place, text in found.ticks if text == "0")
     shares = [found.share(value) for value in (-2.5, 0.3)]
@@ -69,19 +63,10 @@ def test_an_axis_holds_every_number_and_zero_where_there_are_bars() -> None:
     assert found.share(np.nan) is None
     lines = axis([50.0, 51.0], kind="lines")
     assert (lines.low, lines.high) == pytest.approx((50.0, 51.0))
-
-
-def test_an_axis_of_powers_leaves_zero_out() -> None:
     found = axis([1e-3, 0.0, 10.0], log=True)
     assert [found.share(value) for value in (1e-3, 10.0, 0.0)] == [0.0, 1.0, None]
     assert found.share(0.1) == pytest.approx(0.5)
     assert axis([np.nan], log=True).ticks
-
-
-def test_bars_about_zero_are_blue_below_and_red_above() -> None:
-    signed = ChartPanel("", ("a", "b"), {"x": np.array([-1.0, 2.0])})
-    colours = [bar.get_facecolor() for bar in charts.chart_figure(signed).axes[0].patches]
-    assert colours == [to_rgba(BELOW), to_rgba(ABOVE)]
 
 
 def has(picture: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], colour: tuple[int, ...]) -> bool:
@@ -99,12 +84,6 @@ def test_a_way_past_others_is_an_arc_and_a_meeting_is_orange() -> None:
     assert has(joined, TEAL)
     assert has(joined, ORANGE)
     assert joined.shape[0] > plain.shape[0]  # the arc takes room above
-
-
-def test_many_names_still_fit_a_page() -> None:
     many = arc_diagram([f"layer{index}" for index in range(500)], [(0, 1)])
     assert many.shape[1] < 2500
-
-
-def test_one_thing_alone_is_a_dot() -> None:
     assert arc_diagram(["image"], []).size

@@ -1,5 +1,3 @@
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -14,7 +12,7 @@ def activation(*shape: int) -> Activation:
     return Activation(ActivationKey("conv"), values, Layout(FIRST))
 
 
-def test_sound_is_a_strip_for_each_channel() -> None:
+def test_sound_is_a_strip_for_each_channel_and_rows_of_heads_are_none() -> None:
     sound = activation(6, 50)
     grid = hookviz.make_grid(sound, sort="max", top=3)
     assert grid.shape == (6, 1, 50)
@@ -23,9 +21,6 @@ def test_sound_is_a_strip_for_each_channel() -> None:
     assert grid.geometry.tile_width == 50
     assert grid.stats.maximum.tolist() == sound.values.amax(1).tolist()
     assert grid.png()[1:4] == b"PNG"
-
-
-def test_rows_of_several_heads_are_no_channels() -> None:
     heads = activation(2, 4, 5, 6, 7)  # (heads, C, T, H, W), as MViT's pooling convolutions put out
     for draw in (hookviz.make_grid, lambda each: middle_maps(each.values)):
         with pytest.raises(hookviz.HookVizError, match="2×4×5×6×7 numbers are of several images"):
@@ -33,7 +28,7 @@ def test_rows_of_several_heads_are_no_channels() -> None:
 
 
 def test_a_volume_is_drawn_by_its_slices() -> None:
-    volume = activation(4, 5, 6, 7)
+    volume, maps = activation(4, 5, 6, 7), activation(4, 5, 6).values.numpy()
     grid = hookviz.make_grid(volume, depth=3)
     assert grid.shape == (4, 6, 7)
     assert grid.legend.startswith("Slice 3 of 5 in depth")
@@ -41,24 +36,13 @@ def test_a_volume_is_drawn_by_its_slices() -> None:
     assert hookviz.make_grid(volume.values, depth=0).shape == (4, 6, 7)
     with pytest.raises(hookviz.HookVizError, match="depth="):
         hookviz.make_grid(volume)
-
-
-@pytest.mark.parametrize("depth", [-1, 5, True, "2"])
-def test_a_slice_that_is_not_there_is_refused(depth: Any) -> None:
-    with pytest.raises(hookviz.SettingError, match="a slice of this volume, 0 to 4"):
-        as_maps(activation(4, 5, 6, 7).values.numpy(), depth)
-
-
-def test_a_depth_is_for_volumes() -> None:
+    for depth in (-1, 5, True, "2"):
+        with pytest.raises(hookviz.SettingError, match="a slice of this volume, 0 to 4"):
+            as_maps(volume.values.numpy(), depth)  # type: ignore[arg-type]
     with pytest.raises(hookviz.SettingError, match="it is for volumes"):
-        hookviz.make_grid(torch.rand(4, 5, 6), depth=1)
-
-
-def test_maps_stay_as_they_are() -> None:
-    maps = activation(4, 5, 6).values.numpy()
+        hookviz.make_grid(maps, depth=1)
     drawn, about = as_maps(maps, None)
-    assert drawn is maps
-    assert about == ""
+    assert (drawn is maps, about) == (True, "")
 
 
 def test_what_is_shown_of_an_activation_are_maps() -> None:

@@ -22,10 +22,12 @@ def test_the_font_has_every_character_that_is_said() -> None:
     assert missing <= in_neither_font
 
 
-def test_each_language_has_its_font() -> None:
+def test_each_language_has_its_font_and_a_page_needs_no_other() -> None:
+    values = np.random.default_rng(0).normal(size=(3, 6, 6)).astype(np.float32)
     assert font_file("en").stem == "DejaVuSans"
     with speaking("zh_CN"):
         assert font_file() == CHINESE
+        assert channel_page(make_grid(values), 1, values[1], format="pdf").startswith(b"%PDF")
     assert font_file().stem == "DejaVuSans"
 
 
@@ -43,10 +45,3 @@ def test_chinese_in_a_figure_is_drawn_and_no_box() -> None:
     assert (one != other).any()
     with pytest.warns(UserWarning, match="missing from font"):
         _drawn("卷积", with_font=False)
-
-
-def test_a_channel_is_printed_in_chinese_without_a_warning() -> None:
-    values = np.random.default_rng(0).normal(size=(3, 6, 6)).astype(np.float32)
-    with speaking("zh_CN"):
-        page = channel_page(make_grid(values), 1, values[1], format="pdf")
-    assert page.startswith(b"%PDF")

@@ -28,9 +28,6 @@ def test_a_map_lies_on_the_image_where_its_cells_look(shapes: hookviz.Model) -> 
     assert paper.get_figwidth() == pytest.approx(8.5 / 2.54)
     assert paper.axes[0].get_title() == cam.title
     assert paper.axes[1].get_ylim() == pytest.approx(cam.limits)
-
-
-def test_what_is_below_zero_has_colours_of_its_own(shapes: hookviz.Model) -> None:
     found = hookviz.integrated_gradients(shapes, STAR, steps=3)
     low, high = found.limits
     assert (found.values < 0).any()

@@ -36,12 +36,9 @@ def test_the_signs_choose_the_colours(low: float, signed: str | None, colormap: 
     assert drawn(of, signed=signed).png() == alone.png()
 
 
-def test_of_a_volume_the_middle_slice_is_drawn() -> None:
+def test_a_volume_is_its_middle_slice_on_a_scale_that_stays() -> None:
     of = activation(4, 5, 6, 7)
     assert drawn(of).png() == drawn(Activation(of.address, of.values[:, 2])).png()
-
-
-def test_what_is_held_is_not_the_activations_own() -> None:
     first, second = activation(4, 5, 6, low=-1.0), activation(4, 5, 6)
     held = Held((), drawn(first).limits, signed=True)
     again = drawn(second, held)

@@ -26,7 +26,7 @@ def said(drawing: MapDrawing) -> list[str]:
     return [each.get_text() for each in map_figure(drawing).findobj(Text) if each.get_text()]
 
 
-def test_a_card_holds_as_many_pictures_as_there_is_room_for() -> None:
+def test_a_card_has_as_many_pictures_as_there_is_room_for_and_a_map_40_inches() -> None:
     for height, count in ((1.0, 1), (2.2, 2), (3.0, 3), (6.0, 3)):
         card = replace(DRAWING.cards[0], height=height)
         images = map_figure(replace(DRAWING, cards=(card,))).findobj(AxesImage)
@@ -36,24 +36,17 @@ def test_a_card_holds_as_many_pictures_as_there_is_room_for() -> None:
         assert tops[0] >= 0
         assert ends[-1] <= height
         assert all(end <= top for end, top in zip(ends, tops[1:], strict=False))
-
-
-def test_a_long_map_is_no_longer_than_40_inches() -> None:
     figure = map_figure(replace(DRAWING, size=(1000.0, 2.2), ends=(1000.0, 1.1)))
     assert max(figure.get_size_inches()) == pytest.approx(40)
     assert map_figure(DRAWING).get_size_inches()[0] < 4
 
 
-def test_names_are_cut_off_where_there_is_no_room() -> None:
+def test_names_are_cut_off_and_classes_stand_with_their_shares() -> None:
     card = replace(DRAWING.cards[0], name="a_very_long_name_of_a_layer")
-    (name,) = (each for each in said(replace(DRAWING, cards=(card,))) if each.startswith("a_very"))
+    classes = (("cat", 0.75, "75 %"), ("dog", 0.25, "25 %"))
+    drawing = replace(DRAWING, cards=(card,), photograph=TILE, classes=classes)
+    assert {"cat 75 %", "dog 25 %", "What is shown."} <= set(said(drawing))
+    (name,) = (each for each in said(drawing) if each.startswith("a_very"))
     assert name.endswith("…")
     assert fitting("relu", 1.0, 0.15) == "relu"
-
-
-def test_classes_stand_with_their_shares() -> None:
-    drawing = replace(
-        DRAWING, photograph=TILE, classes=(("cat", 0.75, "75 %"), ("dog", 0.25, "25 %"))
-    )
-    assert {"cat 75 %", "dog 25 %", "What is shown."} <= set(said(drawing))
     assert len(map_figure(drawing).findobj(AxesImage)) == 3  # two in the card

@@ -34,23 +34,14 @@ def test_cells_cover_their_share_of_the_crop_and_nothing_else() -> None:
     outside = np.ones((100, 200), dtype=bool)
     outside[20:80, 50:150] = False
     assert (shown[outside] == 50).all()
-
-
-def test_opacity_blends() -> None:
-    image = np.full((10, 10, 3), 100, dtype=np.uint8)
-    colours = np.full((1, 1, 3), 200, dtype=np.uint8)
-    crop = Crop(0, 0, 10, 10, 10, 10)
-    for opacity, expected in ((0, 100), (0.25, 125), (1, 200)):
-        assert (overlay(image, colours, crop, opacity=opacity, side=10) == expected).all()
+    past = overlay(image, colours, Crop(-200, 0, 200, 100, 10, 20), opacity=1, side=200)
+    assert (past == BLUE).all()  # the red half lies outside
+    grey = np.full((1, 1, 3), 200, dtype=np.uint8)
+    for opacity, expected in ((0, 50), (0.3, 95), (1, 200)):
+        blended = overlay(image, grey, Crop(0, 0, 200, 100, 10, 20), opacity=opacity, side=200)
+        assert (blended == expected).all()
     with pytest.raises(hookviz.SettingError, match="opacity=2"):
-        overlay(image, colours, crop, opacity=2)
-
-
-def test_a_crop_that_reaches_past_the_image_is_cut_there() -> None:
-    image = np.zeros((10, 10, 3), dtype=np.uint8)
-    colours = np.array([[RED, BLUE]], dtype=np.uint8)
-    shown = overlay(image, colours, Crop(-10, 0, 10, 10, 10, 20), opacity=1, side=10)
-    assert (shown == BLUE).all()  # the red half lies outside
+        overlay(image, grey, crop, opacity=2)
 
 
 def test_a_bright_spot_lands_on_what_made_it_bright() -> None:
@@ -67,7 +58,7 @@ def test_a_bright_spot_lands_on_what_made_it_bright() -> None:
     assert abs(columns.mean() - 310) < 3
 
 
-def test_over_the_input_covers_all_of_it_whatever_its_shape() -> None:
+def test_over_the_input_covers_all_of_it_and_over_the_image_the_crop_alone() -> None:
     model = as_model(seeded(Tiny))
     seen = hookviz.prepare(model, picture(width=60, height=30), whole=True)
     red = np.array([[(255, 0, 0), (0, 0, 255)]], np.uint8)
@@ -75,11 +66,7 @@ def test_over_the_input_covers_all_of_it_whatever_its_shape() -> None:
     assert shown.shape == (320, 640, 3)
     assert (shown[:, :320] == (255, 0, 0)).all()
     assert (shown[:, 320:] == (0, 0, 255)).all()
-
-
-def test_over_the_image_covers_the_crop_alone() -> None:
     image = reading.read(picture(width=64, height=32))
-    model = as_model(seeded(Tiny))  # resizes to 16×32 and takes the 16×16 in the middle
     seen = inputs.prepare(model, image)
     red = np.array([[(255, 0, 0)]], np.uint8)
     shown = over_image(seen, image, red, opacity=1)
@@ -141,11 +128,9 @@ def test_a_frame_is_white_inside_black_and_touches_nothing_else() -> None:
     assert (picture == 128).all()
     assert (shown[:6] == 128).all()
     assert (shown[24:] == 128).all()
-
-
-def test_a_frame_at_the_edge_is_cut() -> None:
-    shown = framed(np.zeros((20, 20, 3), np.uint8), (0, 0, 20, 20))
-    assert shown.shape == (20, 20, 3)
+    assert framed(picture, (0, 0, 40, 60)).shape == picture.shape  # cut at the edges
+    of_input = on_input(picture, (2, 2, 4, 4), (8, 6))  # a rectangle of an input of 8 × 6
+    assert (of_input == shown).all()
 
 
 def test_a_rectangle_of_the_input_lands_where_it_lies_on_the_image() -> None:
@@ -153,9 +138,3 @@ def test_a_rectangle_of_the_input_lands_where_it_lies_on_the_image() -> None:
     crop = Crop(left=50, top=0, right=150, bottom=100, height=10, width=10)
     assert on_picture((0, 0, 10, 10), crop, image, (50, 100)) == (0, 25, 50, 75)
     assert on_picture((5, 5, 6, 7), crop, image, (100, 200)) == (50, 100, 60, 120)
-
-
-def test_a_rectangle_of_the_input_is_framed_where_it_lies_on_a_picture_of_all_of_it() -> None:
-    picture = np.full((100, 200, 3), 128, np.uint8)
-    expected = framed(picture, (50, 100, 70, 160))
-    assert (on_input(picture, (5, 5, 7, 8), (10, 10)) == expected).all()

@@ -85,8 +85,15 @@ def well_formed(html: str) -> None:
     ET.fromstring(f"<div>{html}</div>")  # noqa: S314 - we wrote it ourselves
 
 
-def test_every_kind_of_panel_is_among_them() -> None:
+def test_every_kind_of_panel_is_among_them_and_pictures_have_their_sizes() -> None:
     assert {type(panel).__name__ for panel in PANELS.values()} == set(kinds(Panel))
+    grid, image, chart = (pictures(PANELS[kind].html())[0] for kind in ("grid", "image", "bars"))
+    assert grid.size == (GRID.geometry.width, GRID.geometry.height)
+    assert image.size == (7, 5)
+    assert chart.size == (720, 272)
+    (row,) = pictures(PANELS["pictures"].html())
+    assert row.size == (10, 5)
+    assert row.getpixel((7, 2)) == (128, 128, 128)  # of the one that is not there
 
 
 @pytest.mark.parametrize("kind", PANELS)
@@ -97,28 +104,14 @@ def test_every_kind_of_panel_is_shown_and_escaped(kind: str) -> None:
     well_formed(html)
 
 
-def test_pictures_have_their_sizes() -> None:
-    grid, image, chart = (pictures(PANELS[kind].html())[0] for kind in ("grid", "image", "bars"))
-    assert grid.size == (GRID.geometry.width, GRID.geometry.height)
-    assert image.size == (7, 5)
-    assert chart.size == (720, 272)
-    (row,) = pictures(PANELS["pictures"].html())
-    assert row.size == (10, 5)
-    assert row.getpixel((7, 2)) == (128, 128, 128)  # of the one that is not there
-
-
-def test_a_long_table_is_folded_away() -> None:
+def test_a_long_table_is_folded_away_and_the_rows_of_a_tree_are_indented() -> None:
     rows = tuple((str(row),) for row in range(31))
     assert "<details>" in TablePanel("long", ("a",), rows).html()
     assert "<details" not in TablePanel("short", ("a",), rows[:30]).html()
+    assert "<td>\N{EM SPACE}b</td>" in PANELS["tree"].html()
 
 
-def test_the_rows_of_a_tree_are_indented() -> None:
-    html = PANELS["tree"].html()
-    assert "<td>\N{EM SPACE}b</td>" in html
-
-
-def test_a_shell_prints_what_is_text_and_names_the_rest(tiny: Model) -> None:
+def test_a_shell_prints_what_is_text_and_a_panel_is_a_file_of_its_kind(tiny: Model) -> None:
     printed = {kind: panel.printed() for kind, panel in PANELS.items()}
     assert printed["grid"] == printed["image"] == printed["bars"] == printed["maps"] == f"[{BAD}]"
     assert printed["pictures"] == f"{BAD}: {BAD} (1), b ({BAD})"
@@ -130,9 +123,6 @@ def test_a_shell_prints_what_is_text_and_names_the_rest(tiny: Model) -> None:
     assert second.startswith("  b")
     assert "nan" in printed["table"]
     assert GridPanel("layer", GRID, state="before").printed() == "[layer before]"
-
-
-def test_a_panel_is_a_file_of_its_kind(tiny: Model) -> None:
     files = {kind: panel.file("3-lens", tiny) for kind, panel in PANELS.items()}
     names = {kind: file.name for kind, file in files.items() if file}
     assert files["text"] is None
@@ -146,8 +136,11 @@ def test_a_panel_is_a_file_of_its_kind(tiny: Model) -> None:
         Image.open(io.BytesIO(file.data)).verify()
 
 
-def test_a_grid_shows_itself() -> None:
+def test_a_grid_and_what_a_lens_finds_show_themselves(tiny: Model, noise: Tensor) -> None:
     assert GRID._repr_png_() == GRID.png()
+    html = hookviz.run_lens("summary", tiny, noise)._repr_html_()
+    assert "<th>multiply-adds</th>" in html
+    well_formed(html)
 
 
 def test_a_capture_shows_its_classes_and_shapes(tiny: Model, noise: Tensor) -> None:
@@ -159,12 +152,6 @@ def test_a_capture_shows_its_classes_and_shapes(tiny: Model, noise: Tensor) -> N
     assert html.count("%") == 5
     well_formed(html)
     assert "%" not in hookviz.capture(named, noise, "conv1", logits=False)._repr_html_()
-
-
-def test_what_a_lens_found_shows_itself(tiny: Model, noise: Tensor) -> None:
-    html = hookviz.run_lens("summary", tiny, noise)._repr_html_()
-    assert "<th>multiply-adds</th>" in html
-    well_formed(html)
 
 
 def test_a_tree_shows_as_many_levels_as_one_takes_in() -> None:

@@ -124,7 +124,9 @@ def test_the_input_is_the_picture_that_the_network_saw(tiny: hookviz.Model) -> N
     assert len(tiles(hookviz.figure([cap, bare], "conv", [0, 1]))) == 5
 
 
-def test_an_end_that_stands_for_values_beyond_says_so(tiny: hookviz.Model) -> None:
+def test_ends_say_what_is_beyond_and_diverging_colours_have_zero_in_their_middle(
+    tiny: hookviz.Model,
+) -> None:
     cap = capture(tiny, conv=np.array([[[-3, 1]], [[0, 9]]], np.float32))
 
     def ends(channels: list[int], *limits: float) -> set[str]:
@@ -135,10 +137,6 @@ def test_an_end_that_stands_for_values_beyond_says_so(tiny: hookviz.Model) -> No
     assert ends([0], -2, 1) == {"≤ −2.00", "1.00"}
     assert ends([1], -2, 5) == {"−2.00", "≥ 5.00"}
     assert ends([1, 0], -2, 5) == {"≤ −2.00", "≥ 5.00"}
-
-
-def test_diverging_colours_have_zero_in_their_middle(tiny: hookviz.Model) -> None:
-    cap = capture(tiny, conv=np.array([[[-3, 1]], [[0, 9]]], np.float32))
     figure = hookviz.figure(cap, "conv", [1, 0], colormap="RdBu_r")
     assert {"−9.00", "0", "9.00"} <= set(words(figure))
     of_one_channel = hookviz.figure(cap, "conv", [0], colormap="RdBu_r")
@@ -158,7 +156,9 @@ def test_one_value_everywhere_and_no_finite_value_are_drawn(tiny: hookviz.Model)
     assert {"−0.500", "0.500"} <= set(words(nothing))
 
 
-def test_strips_of_sound_can_be_seen_and_tall_maps_stay_in_their_row(tiny: hookviz.Model) -> None:
+def test_strips_of_sound_and_tall_maps_fit_and_layers_have_their_channels(
+    tiny: hookviz.Model,
+) -> None:
     cap = capture(tiny, sound=maps(2, 300), tall=maps(2, 50, 2))
     cap = replace(cap, model_input=replace(cap.model_input, picture=None))
     figure = hookviz.figure(cap, ["sound", "tall"], [1])
@@ -166,9 +166,6 @@ def test_strips_of_sound_can_be_seen_and_tall_maps_stay_in_their_row(tiny: hookv
     assert strip.height / strip.width == pytest.approx(0.25, abs=0.01)
     assert tall.height / tall.width == pytest.approx(25)
     assert tall.y0 > figure.axes[-1].get_window_extent().y1
-
-
-def test_each_layer_can_have_channels_of_its_own(tiny: hookviz.Model) -> None:
     cap = capture(tiny, a=maps(3, 2, 2), b=maps(30, 2, 2))
     figure = hookviz.figure(cap, ["b", "a"], {"a": [2], "b": (29, 0)})
     assert words(figure)[:6] == ["b", "a", "input", "channel 29", "channel 0", "channel 2"]

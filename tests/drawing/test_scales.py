@@ -42,16 +42,13 @@ def bounds(values: NDArray[Any], scale: str) -> list[tuple[float, float]]:
     return list(zip(found.low.tolist(), found.high.tolist(), strict=True))
 
 
-def test_limits_of_each_policy() -> None:
+def test_limits_of_each_policy_pass_over_what_is_not_finite() -> None:
     values = array([-1, 0, 2], [0, 0, 0], [1, 3, 5])
     assert bounds(values, "channel") == [(-1, 2), (0, 0), (1, 5)]
     assert bounds(values, "layer") == [(-1, 5)] * 3
     assert bounds(values, "symmetric") == [(-5, 5)] * 3
     assert bounds(-values, "symmetric") == [(-5, 5)] * 3
     assert bounds(values, "percentile") == [(-1, 5)] * 3  # too few values to leave any out
-
-
-def test_limits_pass_over_values_that_are_not_finite() -> None:
     values = array([np.nan, np.nan], [-np.inf, 2], [np.inf, 7])
     assert bounds(values, "channel") == [(0, 0), (2, 2), (7, 7)]
     assert bounds(values, "layer") == [(2, 7)] * 3
@@ -108,7 +105,7 @@ def test_levels_are_those_of_matplotlib(one: float, other: float, drawn: list[fl
     assert np.abs(levels.astype(int) - exact).max() <= 1
 
 
-def test_zero_is_the_middle_of_a_symmetric_scale() -> None:
+def test_zero_is_the_middle_and_what_is_not_finite_has_levels_of_its_own() -> None:
     for wanted in (1e-44, 1e-30, 0.1, 3.0, 7e5, 3e38):
         peak = float(np.float32(wanted))
         values = array([-peak, -peak * 0.6, 0, peak * 0.6, peak])
@@ -116,19 +113,10 @@ def test_zero_is_the_middle_of_a_symmetric_scale() -> None:
         assert levels[::4] == [0, LEVELS - 1]
         assert levels[1] + levels[3] == 2 * levels[2] == LEVELS - 1
         assert 0 < levels[1] < levels[2] < levels[3] < LEVELS - 1
-
-
-def test_not_finite_values_have_levels_of_their_own() -> None:
     values = array([1, np.nan, 2, np.inf, -np.inf], [5, 5, 5, np.nan, 5])
-    levels = quantise(values, np.array([1.0, 5.0]), np.array([2.0, 5.0]))
-    assert levels[0, 0].tolist() == [0, NAN_LEVEL, LEVELS - 1, INF_LEVEL, INF_LEVEL]
-    assert levels[1, 0].tolist() == [0, 0, 0, NAN_LEVEL, 0]
-
-
-def test_a_dead_channel_is_dark_beside_bright_ones() -> None:
-    values = array([0, 0, 0], [0, 1, 2])
-    stats = channel_stats(values)
-    assert not quantise(values, stats.minimum, stats.maximum)[0].any()
+    odd = quantise(values, np.array([1.0, 5.0]), np.array([2.0, 5.0]))
+    assert odd[0, 0].tolist() == [0, NAN_LEVEL, LEVELS - 1, INF_LEVEL, INF_LEVEL]
+    assert odd[1, 0].tolist() == [0, 0, 0, NAN_LEVEL, 0]
 
 
 def lab(colormap: str) -> NDArray[Any]:
@@ -191,9 +179,6 @@ def test_legends() -> None:
         "Colours run from black (9.00, the layer's 1st percentile) to white (990, its 99th), and "
         "the values beyond, at most 2 % of all, take the end colours."
     )
-
-
-def test_legends_count_what_is_not_finite() -> None:
     values = array([np.nan, 1, 2, np.inf, -np.inf])
     assert says(values, "layer").endswith(
         "of this layer; 1 NaN value is magenta; 2 infinite values are cyan."

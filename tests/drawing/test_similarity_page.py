@@ -37,8 +37,5 @@ def test_many_layers_have_some_names_and_no_numbers() -> None:
     assert all(len(tick.get_text()) <= 32 for tick in axes.get_yticklabels())
     assert not axes.texts
     assert figure.axes[1].get_ylabel() == "linear CKA"
-
-
-def test_an_unknown_colormap_is_refused() -> None:
     with pytest.raises(hookviz.SettingError, match="colormap called 'jet'"):
         similarity_figure(np.eye(2), ["a", "b"], ["a", "b"], colormap="jet")

@@ -7,7 +7,7 @@ from hookviz.drawing.grid import make_grid
 from hookviz.drawing.tile_facts import tile_facts
 
 
-def test_the_facts_are_in_the_order_of_the_tiles_and_json_takes_them() -> None:
+def test_facts_are_in_the_order_of_the_tiles_and_their_key_is_of_the_picture() -> None:
     values = torch.stack([torch.full((2, 3), level) for level in (1.0, float("nan"), 3.0)])
     grid = make_grid(values, sort="max", top=3)
     facts = json.loads(json.dumps(tile_facts(grid, "three", grid.sprite), allow_nan=False))
@@ -17,9 +17,6 @@ def test_the_facts_are_in_the_order_of_the_tiles_and_json_takes_them() -> None:
     assert facts["geometry"]["tile"] == [2, 3]
     assert (facts["alt"], len(facts["palette"])) == ("three", 255)
     assert base64.b64decode(facts["bar"].partition(",")[2])[1:4] == b"PNG"
-
-
-def test_the_key_is_of_the_picture() -> None:
     grids = [make_grid(torch.eye(4)[None] * n) for n in (1, 2, -1)]
     one, same, other = (tile_facts(grid, "", grid.sprite) for grid in grids)
     assert one["key"] == same["key"]

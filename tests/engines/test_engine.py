@@ -12,7 +12,7 @@ from tests.engines.jobs import Doubling
 ROOT = Path(__file__).parent.parent.parent
 
 
-def test_this_process_takes_a_shard_when_the_one_before_is_handed_over() -> None:
+def test_this_process_works_shard_by_shard_and_is_local() -> None:
     seen: list[str] = []
 
     def asked(number: int) -> tuple[int, ...]:
@@ -22,33 +22,25 @@ def test_this_process_takes_a_shard_when_the_one_before_is_handed_over() -> None
     results = in_this_process(Doubling(), map(asked, range(3)), lambda _done, _left_out: None)
     seen.extend(f"took in {result[0] // 2}" for result in results)
     assert seen == [f"{what} {number}" for number in range(3) for what in ("asked for", "took in")]
+    assert engine_of("local") is in_this_process
+    assert engine_of(in_this_process) is in_this_process
 
 
-def test_what_is_told_of_shards_is_summed_up() -> None:
+def test_progress_is_summed_up_and_whoever_hears_it_can_end_the_job() -> None:
     reported: list[tuple[float, int]] = []
     list(in_this_process(Doubling(), [(1, 2), (3,)], lambda *now: reported.append(now)))
     assert reported == [(1, 0), (2, 0), (3, 0)]
-
-
-def test_a_shard_that_is_begun_anew_tells_nothing_twice() -> None:
-    reported: list[tuple[float, int]] = []
+    reported = []
     total = TotalProgress(lambda *now: reported.append(now))
     for number, done, left_out in [(0, 4, 1), (1, 2, 0), (0, 1, 0), (0, 4, 1), (0, 6, 2)]:
         total.shard(number, done, left_out)
     assert reported == [(4, 1), (6, 1), (8, 2)]
 
-
-def test_whoever_is_told_can_end_the_job() -> None:
     def end(_done: float, _left_out: int) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         list(in_this_process(Doubling(), [(1, 2)], end))
-
-
-def test_this_process_is_local_and_an_engine_is_itself() -> None:
-    assert engine_of("local") is in_this_process
-    assert engine_of(in_this_process) is in_this_process
 
 
 @pytest.mark.parametrize(

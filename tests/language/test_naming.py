@@ -39,9 +39,6 @@ def test_a_class_has_its_name_in_the_language_that_is_spoken() -> None:
         assert (class_name(0, "circle"), class_name(285, "Egyptian cat")) == ("圆形", "埃及猫")
     with speaking("de"):
         assert class_name(0, "circle") == "circle"
-
-
-def test_another_class_of_that_name_or_number_keeps_the_name_that_its_weights_have() -> None:
     with speaking("zh_CN"):
         assert class_name(1, "circle") == "circle"
         assert class_name(0, "Circle") == "Circle"
@@ -49,14 +46,11 @@ def test_another_class_of_that_name_or_number_keeps_the_name_that_its_weights_ha
         assert class_name(134, "crane") == "crane"
 
 
-def test_a_class_without_a_name_has_its_number() -> None:
+def test_a_class_without_a_name_has_its_number_and_a_list_has_both_names() -> None:
     assert class_label(1, ("circle",)) == "class 1"
     with speaking("zh_CN"):
         assert class_label(1, ("circle",)) == "类别 1"
         assert listed_label(1, ("circle",)) == "类别 1"
-
-
-def test_in_a_list_either_name_is_found() -> None:
     assert listed_label(0, ("circle",)) == "circle"
     with speaking("zh_CN"):
         assert listed_label(0, ("circle",)) == "圆形 · circle"

@@ -24,16 +24,12 @@ def without_code(lesson: Lesson) -> list[str]:
 
 
 @EVERY
-def test_it_is_short(lesson: Lesson) -> None:
+def test_it_is_short_types_no_figure_and_asks(lesson: Lesson) -> None:
     words = " ".join(without_code(lesson))
     assert (
         len(re.findall(r"[^\W\d_]{1,}(?:['’-]\w+)*", re.sub(r"\{[^}]*\}", "", words))) <= MOST_WORDS
     )
     assert 5 <= lesson.minutes <= 10
-
-
-@EVERY
-def test_no_figure_is_typed(lesson: Lesson) -> None:
     for words in without_code(lesson):
         text = re.sub(r"\{[^}]*\}|`[^`]*`|https?://\S+", "", words)
         for name in NAMES:
@@ -41,10 +37,6 @@ def test_no_figure_is_typed(lesson: Lesson) -> None:
         assert re.findall(r"\d+(?!\.\s)", re.sub(r"^\d+\.", "", text, flags=re.MULTILINE)) == [], (
             words
         )
-
-
-@EVERY
-def test_it_asks_and_says_why_in_every_answer(lesson: Lesson) -> None:
     questions = [b for step in lesson.steps for b in step.blocks if isinstance(b, Question)]
     assert questions
     for question in questions:

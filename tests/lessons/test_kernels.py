@@ -37,7 +37,7 @@ def test_a_map_is_the_correlation_with_the_kernel(name: str, stride: int, paddin
     np.testing.assert_array_equal(call.input[0].numpy(), GREY)
 
 
-def test_kernels_do_what_they_are_called() -> None:
+def test_kernels_do_what_they_are_called_and_the_weight_that_differs_is_found() -> None:
     edge = np.zeros((9, 9), np.float32)
     edge[:, 5:] = 1
     across, along = (
@@ -48,6 +48,11 @@ def test_kernels_do_what_they_are_called() -> None:
     np.testing.assert_allclose(np.array(PRESETS["blur"]).sum(), 1)
     np.testing.assert_allclose(kernel_call(GREY, PRESETS["copy"], 1, 1).output[0].numpy(), GREY)
     assert TITLES.keys() == PRESETS.keys()
+    sobel = PRESETS["vertical"]
+    assert changed_weight(sobel, with_weight(sobel, 1, 0, -1)) == ChangedWeight(1, 0, -2)
+    assert changed_weight(sobel, sobel) is None
+    assert changed_weight(sobel, PRESETS["blur"]) is None
+    assert changed_weight(sobel, ((1.0,),)) is None
 
 
 def test_a_map_as_large_as_its_picture_sees_no_edge_in_the_frame() -> None:
@@ -61,27 +66,26 @@ def test_a_map_as_large_as_its_picture_sees_no_edge_in_the_frame() -> None:
     assert np.abs(same_size_map(PRESETS["vertical"], even)).max() < 1e-6
 
 
-def test_weights_are_written_as_people_write_them() -> None:
+def test_weights_and_what_they_do_are_in_words() -> None:
     assert [fraction_text(weight) for weight in (-2.0, 0.0, 1 / 9, 0.5)] == [
         "−2",
         "0",
         "1/9",
         "1/2",
     ]
+    kernel = with_weight(((0.0,) * 5,) * 5, 3, 1, 1_000_000)
+    flat = np.zeros((2, 2), np.float32)
+    words = effect_words(kernel, ChangedWeight(3, 1, 0.5), flat, flat)
+    assert "in row 4 and column 2 of the kernel went from 0.5 to 1,000,000" in words
+    made = np.array([[-1.0, 3.0]], np.float32)
+    words = effect_words(PRESETS["copy"], None, made, made)
+    assert words == "The map's mean is 1.00; its values go from −1.00 to 3.00."
 
 
 def with_weight(kernel: Kernel, row: int, column: int, weight: float) -> Kernel:
     rows = [list(line) for line in kernel]
     rows[row][column] = weight
     return tuple(map(tuple, rows))
-
-
-def test_the_one_weight_that_differs() -> None:
-    sobel = PRESETS["vertical"]
-    assert changed_weight(sobel, with_weight(sobel, 1, 0, -1)) == ChangedWeight(1, 0, -2)
-    assert changed_weight(sobel, sobel) is None
-    assert changed_weight(sobel, PRESETS["blur"]) is None
-    assert changed_weight(sobel, ((1.0,),)) is None
 
 
 @pytest.mark.parametrize(
@@ -106,16 +110,3 @@ def test_each_cell_has_gained_the_change_times_its_pixel(
         float(text.replace("−", "-")) for text in re.findall(r"map: (\S+) → (\S+)\.$", words)[0]
     ]
     assert means == pytest.approx([before.mean(), after.mean()], rel=6e-3)
-
-
-def test_large_weights_are_written_out_and_large_kernels_have_rows_and_columns() -> None:
-    kernel = with_weight(((0.0,) * 5,) * 5, 3, 1, 1_000_000)
-    flat = np.zeros((2, 2), np.float32)
-    words = effect_words(kernel, ChangedWeight(3, 1, 0.5), flat, flat)
-    assert "in row 4 and column 2 of the kernel went from 0.5 to 1,000,000" in words
-
-
-def test_of_several_weights_it_says_how_the_map_is_now() -> None:
-    made = np.array([[-1.0, 3.0]], np.float32)
-    words = effect_words(PRESETS["copy"], None, made, made)
-    assert words == "The map's mean is 1.00; its values go from −1.00 to 3.00."

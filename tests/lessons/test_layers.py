@@ -10,19 +10,30 @@ from tests.networks import Tiny, as_model, seeded
 from tests.ui.lessons.parts.scenes import cat, star
 
 
-def test_a_place_is_a_conv_layer_in_order_of_execution(scene: LessonScene) -> None:
+def test_a_position_is_a_conv_layer_in_order_of_execution_with_its_field(
+    scene: LessonScene,
+) -> None:
     names = [layer.name for layer in scene.trace.convs]
     places = [names.index(layer_of(scene, place).name) for place in PLACES]
     assert places == sorted(places)
     assert (places[0], places[1], places[-1]) == (0, 1, len(names) - 1)
     assert layer_of(scene, "stage1.second.conv").name == "stage1.second.conv"
     assert layer_of(scene, "stage1").name == "stage1"
+    field = receptive_field_of(cat(), "features.0")
+    assert field is not None
+    assert field.size == (3, 3)
+    assert receptive_field_of(cat(), "features.99") is None
 
 
-def test_few_layers_stand_for_several_places() -> None:
+def test_few_layers_stand_for_several_positions_and_others_are_refused() -> None:
     two = scene_of(as_model(seeded(Tiny)))
     assert {layer_of(two, place).name for place in PLACES} == {"conv1", "conv2"}
     assert layer_of(two, "second").name == layer_of(two, "last").name == "conv2"
+    with pytest.raises(UnknownLayerError, match="Did you mean 'conv2', 'conv1'"):
+        layer_of(scene_of(as_model(seeded(Tiny))), "conv")
+    flat = as_model(nn.Sequential(nn.Flatten(), nn.Linear(3 * 16 * 16, 2)))
+    with pytest.raises(HookVizError, match="has no conv layer"):
+        layer_of(scene_of(flat), "first")
 
 
 def test_a_place_is_no_conv_of_one_cell_where_there_are_others() -> None:
@@ -35,36 +46,15 @@ def test_a_place_is_no_conv_of_one_cell_where_there_are_others() -> None:
     assert layer_of(scene_of(alone), "early").name == "1"
 
 
-def test_what_there_is_not_is_told() -> None:
-    with pytest.raises(UnknownLayerError, match="Did you mean 'conv2', 'conv1'"):
-        layer_of(scene_of(as_model(seeded(Tiny))), "conv")
-    flat = as_model(nn.Sequential(nn.Flatten(), nn.Linear(3 * 16 * 16, 2)))
-    with pytest.raises(HookVizError, match="has no conv layer"):
-        layer_of(scene_of(flat), "first")
-
-
 def test_the_activation_is_the_relu_that_runs_next() -> None:
     assert activation_of(star(), layer_of(star(), "first")) == "stem.relu"
     assert activation_of(cat(), layer_of(cat(), "first")) == "features.1"
-
-
-def test_without_a_relu_it_is_the_layer_itself() -> None:
     shortcut = layer_of(star(), "stage3.shortcut.conv")
     found = activation_of(star(), shortcut)
     assert found in ("stage3.shortcut.conv", "stage3.relu_out")
     maps = capture_at(star().model, star().model_input, found)
     assert maps.values.shape == shortcut.output_shape
-
-
-def test_what_is_captured_is_the_activation() -> None:
     maps = capture_at(star().model, star().model_input, "stem.relu")
     whole = hookviz.capture(star().model, star().model_input, "stem.relu")
     assert (maps.values == whole["stem.relu"].values).all()
     assert maps.values.min() == 0
-
-
-def test_the_field_of_a_layer_is_known_by_its_name() -> None:
-    field = receptive_field_of(cat(), "features.0")
-    assert field is not None
-    assert field.size == (3, 3)
-    assert receptive_field_of(cat(), "features.99") is None

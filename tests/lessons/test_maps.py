@@ -15,14 +15,11 @@ from hookviz.lessons.maps import (
 from tests.ui.lessons.parts.scenes import star
 
 
-def test_maps_are_what_the_layer_put_out() -> None:
+def test_maps_are_what_the_layer_puts_out() -> None:
     scene = star()
     name = scene.trace.convs[2].name
     captured = hookviz.capture(scene.model, scene.model_input, name)[name].values.numpy()
     np.testing.assert_array_equal(maps_of(scene, name), captured)
-
-
-def test_a_layer_without_maps_is_told() -> None:
     with pytest.raises(HookVizError, match="head"):
         maps_of(star(), "head")
 

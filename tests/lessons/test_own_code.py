@@ -61,36 +61,20 @@ def test_a_fault_is_one_sentence_with_the_line_that_one_wrote(lines: str, fault:
     assert "\n" not in said
 
 
-def test_what_was_printed_before_a_fault_is_there() -> None:
-    came = result("print('so far')\nraise ValueError('no')\n")
-    assert came.printed == ("so far",)
-    assert came.fault == "Line 2: ValueError: no"
-
-
-def test_a_loop_without_an_end_is_ended_and_what_it_printed_stays() -> None:
-    came = result("print('begun')\nwhile True:\n    pass\n", seconds=0.5)
-    assert came.printed == ("begun",)
-    assert came.fault == "It was ended after 0 seconds: a loop without an end, perhaps?"
-
-
-def test_prints_without_an_end_are_cut_and_not_kept() -> None:
-    came = result("while True:\n    print('x' * 70)\n", seconds=1)
-    assert 50 < len(came.printed) < 200
-
-
-def test_too_much_memory_is_refused_by_the_system() -> None:
-    came = result("kept = [bytearray(10**8) for _ in range(20)]\n", megabytes=300)
-    assert came.fault.startswith("There was not enough memory")
-
-
-def test_a_process_that_ends_itself_is_told() -> None:
+def test_what_ends_a_run_is_in_words() -> None:
+    failed = result("print('so far')\nraise ValueError('no')\n")
+    assert (failed.printed, failed.fault) == (("so far",), "Line 2: ValueError: no")
+    endless = result("print('begun')\nwhile True:\n    pass\n", seconds=0.5)
+    assert endless.printed == ("begun",)
+    assert endless.fault == "It was ended after 0 seconds: a loop without an end, perhaps?"
+    assert 50 < len(result("while True:\n    print('x' * 70)\n", seconds=1).printed) < 200
+    large = result("kept = [bytearray(10**8) for _ in range(20)]\n", megabytes=300)
+    assert large.fault.startswith("There was not enough memory")
     assert result("import os\nos.abort()\n").fault == "Python itself ended, with status -6."
-
-
-def test_the_set_ups_own_fault_has_no_line_of_yours() -> None:
-    assert result("a = 1\n", "raise OSError('no file')\n").fault == (
-        "The set-up failed: OSError: no file"
-    )
+    set_up = "raise OSError('no file')\n"
+    assert result("a = 1\n", set_up).fault == "The set-up failed: OSError: no file"
+    long = result("#" * (own_code._LONGEST + 1))
+    assert long.fault == "These lines are too long to be run."
 
 
 def test_lines_are_stopped_and_their_process_and_folder_are_gone() -> None:
@@ -114,12 +98,9 @@ def _is_in(link: Path, folder: Path) -> bool:
         return False
 
 
-def test_very_long_lines_are_refused_before_anything_is_started() -> None:
-    came = result("#" * (own_code._LONGEST + 1))
-    assert came.fault == "These lines are too long to be run."
-
-
-def test_files_that_can_not_be_written_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_that_can_not_be_written_are_named_and_hookviz_is_apart(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     def full(_folder: Path) -> None:
         raise OSError("No space left on device")
 
@@ -129,9 +110,6 @@ def test_files_that_can_not_be_written_are_said(capsys: pytest.CaptureFixture[st
     assert run.result is not None
     assert run.result.fault == "The files could not be written: No space left on device"
     assert capsys.readouterr().err == ""
-
-
-def test_the_lines_find_no_hookviz_of_ours_and_nothing_of_the_programs() -> None:
     came = result("import sys\nfound = str([n for n in sys.modules if 'hookviz' in n])\n")
     assert came.facts["found"] == "[]"
 

@@ -16,11 +16,6 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "lessons.md"
 BEGIN, END = "<!-- parts -->\n", "<!-- end of parts -->"
 
 
-def test_every_part_computes_and_looks() -> None:
-    for name in parts():
-        assert callable(part_module(name).show)
-
-
 def test_every_part_declares_itself_for_whoever_writes_a_lesson() -> None:
     for name, part in parts().items():
         assert name == part.name
@@ -29,16 +24,15 @@ def test_every_part_declares_itself_for_whoever_writes_a_lesson() -> None:
             assert option.help.endswith(".")
             if option.default:
                 assert option.check(option.default) == "", (name, option.name)
+    for name in parts():
+        assert callable(part_module(name).show)
 
 
-def test_an_option_takes_whole_numbers() -> None:
+def test_an_option_takes_whole_numbers_or_one_of_some_names() -> None:
     check = whole_number(-2, 12)
     assert [check(value) for value in ("-2", "0", "12")] == [""] * 3
     for wrong in ("13", "-3", "1.5", "", "x", "²", "1e3", " 1", "9" * 400):
         assert check(wrong) == "A whole number from -2 to 12 works here."
-
-
-def test_an_option_takes_one_of_some_names() -> None:
     check = choice(("vertical", "blur"))
     assert check("blur") == ""
     assert check("vertica") == "Did you mean 'vertical'?"
@@ -68,10 +62,11 @@ def test_without_a_cache_it_is_computed_each_time() -> None:
     assert len(computed) == 2
 
 
-def test_the_table_of_parts_is_what_they_declare() -> None:
+def test_the_table_of_parts_and_the_limits_are_those_of_the_code() -> None:
     """To write it anew: python -m tests.lessons.test_part."""
     text = DOCUMENT.read_text("utf-8")
     assert text.partition(BEGIN)[2].partition(END)[0] == part_table()
+    assert f"{LARGEST:,} bytes" in DOCUMENT.read_text("utf-8")
 
 
 def example() -> str:
@@ -93,10 +88,6 @@ def test_the_example_is_a_lesson(scene: LessonScene) -> None:
         for block in step.blocks:
             if not isinstance(block, Live):
                 as_html(block.words, facts, lesson.file, block.line)
-
-
-def test_the_limits_are_those_of_the_code() -> None:
-    assert f"{LARGEST:,} bytes" in DOCUMENT.read_text("utf-8")
 
 
 def part_table() -> str:

@@ -30,7 +30,7 @@ def test_grey_is_the_brightness_of_each_pixel(scene: LessonScene) -> None:
     np.testing.assert_allclose(small[0, 0], whole[:2, :2].mean(), atol=1 / 255)
 
 
-def test_a_frame_lies_where_the_network_sees() -> None:
+def test_a_frame_and_a_map_lie_where_the_network_sees() -> None:
     scene = cat()  # whose image is wider than what the network is given of it
     plain = photograph(scene)
     side = scene.model_input.tensor.shape[-1]
@@ -44,24 +44,14 @@ def test_a_frame_lies_where_the_network_sees() -> None:
     down = plain.shape[0] / image.height
     assert abs(rows.min() - crop.top * down) <= 5
     assert abs(rows.max() - crop.bottom * down) <= 5
-
-
-def test_a_map_covers_what_the_network_sees_and_nothing_else() -> None:
-    scene = cat()
-    plain = photograph(scene)
     red = np.full((2, 2, 3), (255, 0, 0), np.uint8)
     over = photograph(scene, red, opacity=1)
-    crop, image = scene.model_input.crop, scene.image
     assert crop is not None
     left = int(crop.left * plain.shape[1] / image.width)
     np.testing.assert_array_equal(over[:, : left - 1], plain[:, : left - 1])
     middle = over[:, plain.shape[1] // 2]
     covered = (middle == (255, 0, 0)).all(1).mean()
     assert abs(covered - (crop.bottom - crop.top) / image.height) < 0.02
-
-
-def test_without_a_crop_it_is_what_the_network_got() -> None:
-    scene = cat()
     bare = replace(scene, model_input=replace(scene.model_input, crop=None))
     picture = photograph(bare, box=(0, 0, 112, 112))
     assert picture.shape[0] == picture.shape[1]
@@ -90,26 +80,20 @@ def test_a_shift_moves_every_pixel_and_mirrors_at_the_edge(right: int, down: int
             assert (moved[row, column] == PICTURE[source_row, source_column]).all()
 
 
-def test_a_turn_by_a_right_angle_is_exact_and_clockwise() -> None:
+def test_a_turn_by_a_right_angle_is_exact_and_none_brings_black_in() -> None:
     square = PICTURE[:7, :7]
     assert np.array_equal(turned(square, 90), np.rot90(square, -1))
     assert np.array_equal(turned(square, 180), square[::-1, ::-1])
     assert np.array_equal(turned(square, 360), square)
-
-
-def test_a_turn_brings_no_black_in() -> None:
     grey = np.full((32, 48, 3), 77, np.uint8)
     assert (turned(grey, 37) == 77).all()
 
 
-def test_light_multiplies_and_ends_at_white() -> None:
+def test_light_multiplies_and_noise_moves_every_number_alike() -> None:
     assert np.array_equal(brightened(PICTURE, 100), PICTURE)
     assert (brightened(PICTURE, 0) == 0).all()
     twice = brightened(PICTURE, 200)
     assert np.array_equal(twice, np.minimum(255, 2 * PICTURE.astype(int)))
-
-
-def test_noise_moves_every_number_by_the_same_size_each_time_alike() -> None:
     middle = np.full((40, 40, 3), 128, np.uint8)
     moved = noisy(middle, 5).astype(int) - 128
     assert set(np.unique(moved)) == {-5, 5}

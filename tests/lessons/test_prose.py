@@ -24,22 +24,23 @@ def html(words: str) -> str:
     return prose.as_html(words, FACTS, FILE, 7)
 
 
-def test_facts_are_filled_in_as_their_format_says() -> None:
+def test_facts_are_filled_in_as_their_format_and_the_language_say() -> None:
     assert html("a **{count:,}** b") == "<p>a <strong>12,345</strong> b</p>\n"
     assert html("`{mean:.2f}` and {mean:+.1f}") == "<p><code>−0.12</code> and −0.1</p>\n"
     assert html("{{count}} and {count}") == "<p>{count} and 12345</p>\n"
     assert html("| {count} | b |\n|---|---|\n| c | {mean:.1%} |").count("−12.3 %") == 1
-
-
-def test_numbers_are_written_as_the_language_does() -> None:
     with speaking("de"):
         assert html("{count:,} {mean:.2f}") == "<p>12.345 −0,12</p>\n"
+    assert prose.as_plain("a **{count:,}**\n`b`", FACTS, FILE, 1) == "a 12,345 b"
 
 
-def test_a_fact_is_text_whatever_stands_in_it() -> None:
+def test_a_fact_and_the_pages_own_directives_are_text() -> None:
     """Names of layers, classes and files come from models and people."""
     assert html("{name}") == ("<p>conv_1 &lt;b&gt;*x*&lt;/b&gt; [a](javascript:x) {mean}</p>\n")
     assert html("`{name}`").startswith("<p><code>conv_1 &lt;b&gt;*x*")
+    assert html(":red[x] :material/x: $x^2$") == "<p>:red[x] :material/x: $x^2$</p>\n"
+    assert 'target="_blank" rel="noopener noreferrer"' in html("[a](https://x.org)")
+    assert "target" not in html("[a](?lesson=all)")
 
 
 def test_an_unknown_fact_is_told_with_the_nearest() -> None:
@@ -61,19 +62,6 @@ def test_html_of_ones_own_gets_nowhere_even_in_a_translation() -> None:
     assert html("```\n<script>\n```") == "<pre><code>&lt;script&gt;\n</code></pre>\n"
     quoted = html('[a](https://x.org/"onclick=alert)')
     assert 'href="https://x.org/%22onclick=alert"' in quoted
-
-
-def test_streamlits_own_directives_are_plain_text() -> None:
-    assert html(":red[x] :material/x: $x^2$") == "<p>:red[x] :material/x: $x^2$</p>\n"
-
-
-def test_links_out_open_beside_the_lesson() -> None:
-    assert 'target="_blank" rel="noopener noreferrer"' in html("[a](https://x.org)")
-    assert "target" not in html("[a](?lesson=all)")
-
-
-def test_a_line_without_marks() -> None:
-    assert prose.as_plain("a **{count:,}**\n`b`", FACTS, FILE, 1) == "a 12,345 b"
 
 
 @pytest.mark.parametrize("language", languages())

@@ -91,10 +91,11 @@ def test_a_file_becomes_a_lesson(tmp_path: Path) -> None:
     assert second.blocks[1] == Text("| a | b |\n|---|---|\n| c | d |", 36)
 
 
-def test_windows_line_ends_and_a_byte_order_mark_are_fine(tmp_path: Path) -> None:
+def test_line_ends_of_windows_and_links_to_https_are_fine(tmp_path: Path) -> None:
     file = tmp_path / FILE
     file.write_bytes(b"\xef\xbb\xbf" + LESSON.replace("\n", "\r\n").encode())
     assert len(read_lesson(file, parts()).steps) == 2
+    parsed(with_body("[a](https://example.org/x) [b](?lesson=all) [c](#top) <https://x.org>"))
 
 
 QUESTION = "```question\nWhy?\n{}\n```"
@@ -218,10 +219,6 @@ def test_headings_are_no_way_in(title: str) -> None:
 def test_yaml_makes_no_objects_and_no_bombs(yaml: str) -> None:
     with pytest.raises(LessonError, match=r"07-mine\.md, line"):
         parsed(f"---\n{yaml}\n---\n# Step\ntext")
-
-
-def test_links_to_https_and_to_this_app_work() -> None:
-    parsed(with_body("[a](https://example.org/x) [b](?lesson=all) [c](#top) <https://x.org>"))
 
 
 def test_files_that_are_no_lessons_are_refused(tmp_path: Path) -> None:

@@ -55,13 +55,10 @@ def test_effects_are_the_falls_of_the_likeliest_class() -> None:
         assert fallen[channel] == pytest.approx(before.scores[before.best] - alone[3], abs=1e-4)
 
 
-def test_channels_come_by_what_they_matter() -> None:
+def test_channels_come_by_effect_and_chances_are_the_softmax() -> None:
     fallen = np.array([0.5, -2.0, 3.0, 0.0])
     assert by_effect(fallen, "most") == [2, 0, 3, 1]
     assert by_effect(fallen, "least") == [3, 0, 1, 2]
-
-
-def test_chances_are_the_softmax_and_unnamed_classes_have_numbers() -> None:
     scores = Scores(np.array([1.0, 900.0, 899.0]), ("a",))
     np.testing.assert_allclose(scores.chances, [0, 1 / (1 + np.exp(-1)), 1 / (1 + np.e)])
     assert [scores.name(target) for target in scores.first(2)] == ["class 1", "class 2"]

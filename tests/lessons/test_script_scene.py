@@ -55,7 +55,7 @@ def test_no_run_leaves_a_hook_or_a_change_on_the_network(name: str) -> None:
         assert all(torch.equal(value, before[key]) for key, value in network.state_dict().items())
 
 
-def test_layers_and_channels_are_those_of_the_network() -> None:
+def test_layers_and_lines_are_those_of_the_network() -> None:
     controls = {control.name: control for control in of("see", cat()).controls}
     names = [layer.name for layer in cat().trace.convs]
     assert controls["LAYER"].start == names[0]
@@ -65,6 +65,14 @@ def test_layers_and_channels_are_those_of_the_network() -> None:
     of_last = {each.name: each for each in of("see", cat(), names[-1]).controls}
     assert of_last["LAYER"].start == names[-1]
     assert len(of_last["CHANNEL"].values) == cat().trace.convs[-1].output_shape[0]
+    script = of("see", cat())
+    lines = after_set_up(script.text).splitlines()
+    assert lines[0] == 'LAYER = "features.0"  # a conv layer'
+    assert "handle.remove()  # remove" in lines
+    assert not any("import" in line for line in lines)
+    assert "load_file(WEIGHTS)" in set_up_of(script.text)
+    assert "register_forward_hook" not in set_up_of(script.text)
+    assert re.search(r"^import torch$", set_up_of(script.text), re.MULTILINE)
 
 
 def test_a_channel_multiplied_by_a_hook_changes_the_scores_as_by_hand() -> None:
@@ -89,36 +97,19 @@ def test_a_channel_multiplied_by_a_hook_changes_the_scores_as_by_hand() -> None:
     assert run.printed[1].endswith(likeliest[:12])
 
 
-def test_a_lambda_in_a_loop_has_the_last_name_and_a_default_its_own() -> None:
+def test_mistakes_with_hooks_show_in_the_facts() -> None:
     late = run_on_scene(of("every", cat()), cat(), {}).facts
     convs = [m for m in cat().model.network.modules() if isinstance(m, nn.Conv2d)]
     assert (late["layers"], late["found"]) == (len(convs), 1)
     assert run_on_scene(of("every", cat()), cat(), {"BIND": True}).facts["found"] == len(convs)
-
-
-def test_what_is_kept_grows_by_what_each_hook_keeps() -> None:
     facts = run_on_scene(of("remove", star()), star(), {"PASSES": 3}).facts
     size = np.prod(star().trace.convs[0].output_shape) * 4 / 1e6
     assert (facts["called"], facts["left"], facts["tensors"]) == (3, 3, 1 + 2 + 3)
     assert facts["megabytes"] == pytest.approx(6 * size)
     tidy = run_on_scene(of("remove", star()), star(), {"PASSES": 3, "REMOVE": True}).facts
     assert (tidy["called"], tidy["left"], tidy["tensors"]) == (1, 0, 3)
-
-
-def test_a_pass_that_fails_leaves_its_hook_unless_it_is_in_a_finally() -> None:
     assert run_on_scene(of("fails", cat()), cat(), {}).facts["left"] == 1
     assert run_on_scene(of("fails", cat()), cat(), {"USE_FINALLY": True}).facts["left"] == 0
-
-
-def test_the_lines_with_the_hook_stand_before_all_else_and_the_set_up_apart() -> None:
-    script = of("see", cat())
-    lines = after_set_up(script.text).splitlines()
-    assert lines[0] == 'LAYER = "features.0"  # a conv layer'
-    assert "handle.remove()  # remove" in lines
-    assert not any("import" in line for line in lines)
-    assert "load_file(WEIGHTS)" in set_up_of(script.text)
-    assert "register_forward_hook" not in set_up_of(script.text)
-    assert re.search(r"^import torch$", set_up_of(script.text), re.MULTILINE)
 
 
 def test_the_whole_script_computes_the_same_where_hookviz_is_not(tmp_path: Path) -> None:
@@ -152,13 +143,10 @@ def test_a_network_of_ones_own_is_looked_at_and_not_made_anew() -> None:
     assert "build_model()" in set_up_of(of("see", scene).text)
 
 
-def test_weights_are_named_where_the_set_up_reads_a_file() -> None:
+def test_weights_are_named_and_what_can_not_run_is_in_words() -> None:
     assert weights_of(cat()) == "squeezenet.safetensors"
     random = scene_of(hookviz.load_model("shapesnet", "random"), "star")
     assert weights_of(random) == ""
-
-
-def test_what_can_not_run_on_a_network_is_said_in_words() -> None:
     broken = Script("broken", "# %% Set-up\n# %% The hook\nmodel.no_such_layer\n", ())
     with pytest.raises(HookVizError, match=r"broken\.py can't run on ShapesNet: .*no_such_layer"):
         run_on_scene(broken, star(), {})

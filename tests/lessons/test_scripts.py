@@ -89,16 +89,13 @@ def test_a_choice_changes_its_constant_and_nothing_else(script: Script) -> None:
                 assert after == before
 
 
-def test_only_declared_values_get_into_the_code() -> None:
+def test_only_declared_values_and_scripts_that_are_there_run() -> None:
     script = read_script("remove")
     for wrong in ("0\nimport os", 8, 1.0, True):
         with pytest.raises(SettingError, match=r"PASSES of remove\.py can't be"):
             script.with_choices({"PASSES": wrong})
     with pytest.raises(SettingError, match=r"OTHER can't be chosen in remove\.py"):
         script.with_choices({"OTHER": 1})
-
-
-def test_a_script_that_is_none_is_refused_with_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="gradient"):
         read_script("gradien")
     with pytest.raises(UnknownNameError):
@@ -120,13 +117,10 @@ def test_what_is_printed_is_in_the_pages_language_and_the_numbers_are_the_same(
         assert re.findall(r"\d+\.\d+", line) == re.findall(r"\d+\.\d+", original)
 
 
-def test_a_clone_keeps_what_an_in_place_relu_overwrites() -> None:
+def test_a_clone_is_not_overwritten_and_a_run_leaves_torch_alone() -> None:
     kept = run_script(read_script("in_place"), {"CLONE": True})
     assert kept.facts["wrong"] == 0
     assert kept.facts["lowest"] == kept.facts["true_lowest"]
-
-
-def test_a_run_leaves_torchs_random_numbers_and_modes_alone() -> None:
     before = torch.get_rng_state()
     with torch.no_grad():
         run_script(Script("nobody", 'import torch\ntorch.manual_seed(3)\nprint("x")\n', ()), {})
@@ -156,7 +150,7 @@ def test_guiding_drops_what_is_negative_at_every_relu() -> None:
     np.testing.assert_allclose(run.pictures["guided"], expected, atol=1e-6)
 
 
-def test_controls_are_read_from_the_comments() -> None:
+def test_controls_are_read_from_the_comments_of_constants() -> None:
     assert read_script("vanish").controls == (
         Control("DEPTH", tuple(range(2, 21)), 10),
         Control("SCALE", (0.25, 0.5, 1.0, 2.0, 4.0), 1.0),
@@ -164,6 +158,8 @@ def test_controls_are_read_from_the_comments() -> None:
     assert read_script("guided").controls[0].values == ("ring", "cross", "stripes")
     constants = re.findall(r"^([A-Z_]+) = ", read_script("gradient").text, re.MULTILINE)
     assert constants == [control.name for control in read_script("gradient").controls]
+    text = '# %% The hook\nDEPTH = 2  # from 1 to 3\nx = "#"  # of one\n    # alone\n'
+    assert comment_words(text) == ("of one", "alone")
 
 
 def test_comments_are_in_the_language_and_what_is_run_is_the_same() -> None:
@@ -176,11 +172,6 @@ def test_comments_are_in_the_language_and_what_is_run_is_the_same() -> None:
         assert [title for title, _ in cells(theirs.text)] == [
             title for title, _ in cells(script.text)
         ]
-
-
-def test_values_of_constants_and_titles_of_cells_are_no_comments() -> None:
-    text = '# %% The hook\nDEPTH = 2  # from 1 to 3\nx = "#"  # of one\n    # alone\n'
-    assert comment_words(text) == ("of one", "alone")
 
 
 def test_larger_first_weights_turn_what_vanishes_into_what_explodes() -> None:

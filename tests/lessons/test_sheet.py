@@ -61,7 +61,7 @@ def story(*, answers: bool) -> str:
     return "\n".join(found)
 
 
-def test_questions_without_answers() -> None:
+def test_questions_are_printed_without_answers_and_with_them() -> None:
     text = story(answers=False)
     for part in (
         "A <title> & more · questions",
@@ -82,14 +82,8 @@ def test_questions_without_answers() -> None:
         assert part in text, part
     assert "✓" not in text
     assert "Computed." not in text
-
-
-def test_questions_with_answers() -> None:
     text = story(answers=True)
     assert "☐ A none\nNo reason.\n✓ B 42\nComputed." in text.replace("  ", " ")
-
-
-def test_it_is_a_pdf_that_brings_its_fonts() -> None:
     made = sheet(LESSON, FACTS, "this", answers=True)
     assert made.startswith(b"%PDF-")
     assert b"/FontFile2" in made

@@ -72,13 +72,18 @@ def test_a_frame_is_drawn_as_capture_and_make_grid_draw_it(
     assert torch.equal(result.maps, capture[subject.step].values)
 
 
-def test_a_step_is_a_call_of_a_layer_that_runs_more_than_once() -> None:
+def test_a_step_is_a_call_of_a_layer_and_of_a_volume_its_slice() -> None:
     model = as_model(seeded(Tiny))
     data = encoded(picture(1, 16, 16))
     for step in ("relu", "relu#1", "conv2"):
         result = drawn(data, model, subject_of(model, step=step))
         capture = hookviz.capture(model, data, ActivationKey.read(step).layer)
         assert torch.equal(result.maps, capture[step].values)
+    model, data = as_model(seeded(Volumes)), encoded(picture(1, 16, 16))
+    result = drawn(data, model, subject_of(model, step="conv"))
+    values = hookviz.capture(model, data, "conv")["conv"].values
+    assert values.shape[1] == 3
+    assert torch.equal(result.maps, values[:, 1])
 
 
 def test_a_large_networks_frame_is_what_plain_hooks_see_to_rounding_and_captures_stay_exact() -> (
@@ -117,14 +122,6 @@ class Volumes(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         result: Tensor = self.conv(images[:, None])
         return result.mean((2, 3, 4))
-
-
-def test_of_a_volume_it_is_the_slice_that_the_explorer_shows() -> None:
-    model, data = as_model(seeded(Volumes)), encoded(picture(1, 16, 16))
-    result = drawn(data, model, subject_of(model, step="conv"))
-    values = hookviz.capture(model, data, "conv")["conv"].values
-    assert values.shape[1] == 3
-    assert torch.equal(result.maps, values[:, 1])
 
 
 def test_a_scale_that_is_held_stays_and_another_layers_is_its_own() -> None:

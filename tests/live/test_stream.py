@@ -294,7 +294,16 @@ def test_a_stream_that_is_over_stops_and_leaves_no_hook_and_no_turn(
     assert capacity.queue().running == 0
 
 
-def test_an_error_of_ours_is_not_taken_for_the_frames() -> None:
+def test_the_end_is_told_once_and_an_error_of_ours_is_not_the_frames() -> None:
+    heard: list[StreamClosed] = []
+    stream = Stream("somebody", subject_of(shapesnet()), heard.append)
+    why = StreamClosed(4401, "over")
+    for _ in range(3):
+        stream.end(why)
+    assert heard == [why]
+    stream.put(1, frame())
+    assert stream.next_answer() is None
+
     class BrokenError(Exception):
         pass
 
@@ -305,17 +314,6 @@ def test_an_error_of_ours_is_not_taken_for_the_frames() -> None:
     stream.put(1, frame())
     with pytest.raises(BrokenError):
         stream.next_answer()
-
-
-def test_the_end_is_told_once() -> None:
-    heard: list[StreamClosed] = []
-    stream = Stream("somebody", subject_of(shapesnet()), heard.append)
-    why = StreamClosed(4401, "over")
-    for _ in range(3):
-        stream.end(why)
-    assert heard == [why]
-    stream.put(1, frame())
-    assert stream.next_answer() is None
 
 
 def test_two_streams_at_once_see_their_own_frames() -> None:

@@ -76,7 +76,7 @@ def test_a_session_has_one_stream_and_the_newest_connection_has_it() -> None:
     open_(streams, token)
 
 
-def test_streams_of_the_process_are_bounded() -> None:
+def test_streams_of_the_process_are_bounded_or_off() -> None:
     streams = Streams(3)
     tokens = [streams.offer(str(number), "cookie", SUBJECT) for number in range(5)]
     held = [open_(streams, token) for token in tokens[:3]]
@@ -84,8 +84,5 @@ def test_streams_of_the_process_are_bounded() -> None:
     streams.close(held[1])
     open_(streams, tokens[4])
     assert refused(streams, tokens[3]) == TOO_MANY
-
-
-def test_none_are_given_where_they_are_switched_off() -> None:
     streams = Streams(0)
     assert refused(streams, streams.offer("me", "cookie", SUBJECT)) == OFF

@@ -27,6 +27,7 @@ from hookviz.types import Model
 from tests.networks import Tiny, random_input, seeded
 from tests.node import run_node
 from tests.notebook.comms import client_comms, client_of
+from tests.plain_hooks import every_output
 
 BUSY = "The kernel is busy: this is answered when its cell has run."
 WAIT_S = 20
@@ -38,19 +39,12 @@ def comms(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def plain(network: nn.Module, layer: str, given: Tensor) -> Tensor:
+def plain(network: nn.Module, layer: str, image: Tensor) -> Tensor:
     """What a layer puts out for an input, by a plain hook in evaluation mode."""
-    seen: list[Tensor] = []
     was = network.training
-    network.eval()
-    handle = network.get_submodule(layer).register_forward_hook(
-        lambda *call: seen.append(call[2].detach().clone())
-    )
-    with torch.no_grad():
-        network(given)
-    handle.remove()
+    output: Tensor = every_output(network.eval(), image)[layer][0][0]
     network.train(was)
-    return seen[0][0]
+    return output
 
 
 def test_what_is_chosen_here_is_shown_there(noise: Tensor) -> None:
@@ -223,7 +217,7 @@ def test_another_model_and_another_image_can_be_looked_at(tiny: Model, noise: Te
     )
 
 
-def test_a_model_of_a_network_in_training_can_be_refreshed(noise: Tensor) -> None:
+def test_a_model_can_be_refreshed_or_is_shown_itself(noise: Tensor) -> None:
     network = seeded(Tiny)
     widget = ExplorerWidget(hookviz.wrap(network, name="mine"), noise)
     with torch.no_grad():
@@ -233,6 +227,11 @@ def test_a_model_of_a_network_in_training_can_be_refreshed(noise: Tensor) -> Non
     assert torch.equal(
         widget.capture["conv1"].values, plain(network, "conv1", widget.capture.input)
     )
+    model = hookviz.load_model("shapesnet")
+    widget = ExplorerWidget(model, random_input(1, 64))
+    assert widget.model is model
+    widget.refresh()
+    assert widget.model is model
 
 
 def test_the_network_is_not_run_after_it_was_copied(noise: Tensor) -> None:
@@ -246,14 +245,6 @@ def test_the_network_is_not_run_after_it_was_copied(noise: Tensor) -> None:
     assert widget.model.network is not network
     assert calls == []
     assert network.training
-
-
-def test_a_model_of_the_catalog_is_looked_at_itself(noise: Tensor) -> None:
-    model = hookviz.load_model("shapesnet")
-    widget = ExplorerWidget(model, random_input(1, 64))
-    assert widget.model is model
-    widget.refresh()
-    assert widget.model is model
 
 
 class Locked(Tiny):
@@ -350,7 +341,16 @@ def test_a_closed_widget_keeps_nothing(noise: Tensor) -> None:
     assert cache.used == 0
 
 
-def test_a_capture_of_a_network_that_has_changed_is_not_explored(noise: Tensor) -> None:
+def test_a_capture_needs_no_second_pass_while_its_network_is_the_same(
+    tiny: Model, noise: Tensor
+) -> None:
+    captured = hookviz.capture(tiny, noise, "conv2")
+    widget = ExplorerWidget.of_capture(captured, tiny)
+    assert widget.layer == "conv2"
+    assert widget.capture.forward_passes == 0
+    assert torch.equal(widget.capture["conv2"].values, captured["conv2"].values)
+    of_scores = hookviz.capture(tiny, noise, "head")
+    assert ExplorerWidget.of_capture(of_scores, tiny).layer == "conv1"
     network = seeded(Tiny)
     model = hookviz.wrap(network)
     captured = hookviz.capture(model, noise, "conv2")
@@ -360,17 +360,7 @@ def test_a_capture_of_a_network_that_has_changed_is_not_explored(noise: Tensor) 
         ExplorerWidget.of_capture(captured, model)
 
 
-def test_a_capture_needs_no_second_pass(tiny: Model, noise: Tensor) -> None:
-    captured = hookviz.capture(tiny, noise, "conv2")
-    widget = ExplorerWidget.of_capture(captured, tiny)
-    assert widget.layer == "conv2"
-    assert widget.capture.forward_passes == 0
-    assert torch.equal(widget.capture["conv2"].values, captured["conv2"].values)
-    of_scores = hookviz.capture(tiny, noise, "head")
-    assert ExplorerWidget.of_capture(of_scores, tiny).layer == "conv1"
-
-
-def test_the_script_is_a_module_without_imports() -> None:
+def test_the_script_is_a_module_and_begins_with_its_language() -> None:
     script = client_script()
     data = json.dumps(script)
     kind = run_node(
@@ -379,9 +369,6 @@ def test_the_script_is_a_module_without_imports() -> None:
         "const it = await import(text); console.log(typeof it.default.render);"
     )
     assert kind.strip() == "function"
-
-
-def test_it_begins_with_its_language_its_sheets_and_its_size() -> None:
     for language in languages():
         begun = client_start(language, 500)
         assert begun["language"]["language"] == language.replace("_", "-")

@@ -32,25 +32,16 @@ def test_scores_become_probabilities_where_they_have_some(
     assert bool(answer.reading.question) is (kind == "")
 
 
-def test_a_number_has_its_unit_and_no_class() -> None:
+def test_an_answer_is_shown_as_its_kind_has_it() -> None:
     answer = Answer(torch.tensor([57.0]), Reading("number", "years"))
     assert answer.top(5, ()) == ((0, "number 0", 0.0, "57.0 years"),)
     assert Answer(torch.tensor([0.3]), Reading()).top(5, ()) == ((0, "output 0", 0.0, "0.300"),)
-
-
-def test_the_shares_of_the_pixels_come_first() -> None:
     answer = Answer(SCORES, Reading("maps"), areas=torch.tensor([0.1, 0.9, 0.0]))
     (top,) = answer.top(1, ("sky", "cat"))
     assert (top.number, top.name, top.text) == (1, "cat", "90.0 %")
     assert top.share == pytest.approx(0.9)
-
-
-def test_a_class_without_a_box_is_not_shown() -> None:
     answer = Answer(torch.tensor([0.0, 0.9, 0.0]), Reading("boxes"))
     assert [top.number for top in answer.top(5, ())] == [1]
-
-
-def test_an_embedding_has_no_classes() -> None:
     answer = Answer(SCORES, Reading("embedding"))
     assert answer.top(5, ()) == ()
     with pytest.raises(hookviz.HookVizError, match="embedding of 3 numbers"):

@@ -41,12 +41,6 @@ BOXES = [
 ]
 
 
-def test_boxes_without_classes_are_none() -> None:
-    assert not is_boxes([{"boxes": torch.zeros(1, 4), "scores": torch.zeros(1)}])
-    assert not is_boxes([torch.zeros(1, 4)])
-    assert not is_boxes([])
-
-
 def test_a_box_is_of_its_likeliest_class_which_is_never_none() -> None:
     assert is_boxes(DETR)
     (boxes,) = boxes_of(DETR, (7, 9))
@@ -54,11 +48,11 @@ def test_a_box_is_of_its_likeliest_class_which_is_never_none() -> None:
     assert boxes[:, 4].tolist() == [0, 1]
     shares = LOGITS.softmax(-1)[0]
     torch.testing.assert_close(boxes[:, 5], torch.stack([shares[0, 0], shares[1, 1]]))
-
-
-def test_all_scores_are_those_of_the_box_there() -> None:
     found = scores_within(DETR, 2, (0.6, 0.2, 0.9, 0.8), (7, 9))
     torch.testing.assert_close(found, LOGITS.softmax(-1)[:, 1, :-1])
+    assert not is_boxes([{"boxes": torch.zeros(1, 4), "scores": torch.zeros(1)}])
+    assert not is_boxes([torch.zeros(1, 4)])
+    assert not is_boxes([])
 
 
 def test_of_each_class_it_is_the_box_that_overlaps_most() -> None:
@@ -100,21 +94,20 @@ def test_the_part_that_answers_is_found(raw: Any, part: Part) -> None:
     assert torch.equal(scores(raw, part), ROWS)
 
 
-def test_one_number_an_image_is_a_row() -> None:
+def test_one_number_an_image_is_a_row_whoever_computes_it() -> None:
     assert torch.equal(scores(ROWS[:, 0]), ROWS[:, :1])
+    found = scores({"a": MAPS}, lambda out: out["a"][:, 2].mean())
+    torch.testing.assert_close(found, MAPS[:, 2].mean((1, 2))[:, None])
 
 
-def test_maps_are_their_means_and_the_shares_of_the_pixels() -> None:
+def test_maps_are_their_means_and_boxes_the_best_score_of_each_class() -> None:
     found: Any = read_scores(Output("maps"), OrderedDict(out=MAPS, aux=MAPS), 2, size=(4, 5))
     assert found.areas is not None
     torch.testing.assert_close(found.values, MAPS.mean((2, 3)))
     for image, areas in zip(MAPS, found.areas, strict=True):
         counts = torch.bincount(image.argmax(0).flatten(), minlength=3)
         torch.testing.assert_close(areas, counts / counts.sum())
-
-
-def test_boxes_are_the_best_score_of_each_class() -> None:
-    found: Any = read_scores(Output("boxes"), BOXES, 2, 4)
+    found = read_scores(Output("boxes"), BOXES, 2, 4)
     assert found.kind == "boxes"
     torch.testing.assert_close(
         found.values, torch.tensor([[0.0, 0.4, 0.9, 0.0], [0.0, 0.0, 0.0, 0.0]])
@@ -145,25 +138,25 @@ def test_what_is_not_said_is_found_or_left_open(
     assert found.kind == expected
 
 
-def test_one_logit_speaks_for_one_label_and_against_the_other() -> None:
+def test_one_logit_speaks_for_two_labels_and_not_for_five() -> None:
     logit = torch.tensor([[-0.3]])
     found: Any = read_scores(Output("binary"), logit, 1)
     shares = found.reading.values(found.values)
     torch.testing.assert_close(shares, torch.cat([1 - logit.sigmoid(), logit.sigmoid()], 1))
     given: Any = read_scores(Output("probabilities"), logit.sigmoid(), 1)
     torch.testing.assert_close(given.values, shares)
+    with pytest.raises(hookviz.ModelError, match="3 numbers: output='multilabel'"):
+        read_scores(Output("binary"), ROWS, 2)
 
 
-def test_numbers_that_contradict_a_statement_leave_a_doubt() -> None:
+def test_numbers_that_contradict_a_statement_or_are_none_leave_a_doubt() -> None:
     stated = Output("probabilities", is_said=False)
     for raw, kind in ((ROWS.sigmoid(), "probabilities"), (ROWS, "")):
         found: Any = read_scores(stated, raw, 2)
         assert found.kind == kind
-
-
-def test_a_function_of_one_image_is_asked_for_each() -> None:
-    found = scores({"a": MAPS}, lambda out: out["a"][:, 2].mean())
-    torch.testing.assert_close(found, MAPS[:, 2].mean((1, 2))[:, None])
+    nested = torch.nested.nested_tensor([*ROWS], layout=torch.jagged)
+    for raw in (ROWS.to_sparse(), nested, ROWS.to("meta")):
+        assert read_scores(Output(), raw, 2) is None
 
 
 @pytest.mark.parametrize("raw", [(ROWS, MAPS), {"x": ROWS, "y": {"z": ROWS}}])
@@ -191,32 +184,18 @@ def test_pixels_have_the_probabilities_that_the_output_means() -> None:
     assert map_probabilities(Output(), ROWS) is None
 
 
-def test_one_logit_is_not_five() -> None:
-    with pytest.raises(hookviz.ModelError, match="3 numbers: output='multilabel'"):
-        read_scores(Output("binary"), ROWS, 2)
-
-
-def test_tensors_without_numbers_of_their_own_answer_nothing() -> None:
-    nested = torch.nested.nested_tensor([*ROWS], layout=torch.jagged)
-    for raw in (ROWS.to_sparse(), nested, ROWS.to("meta")):
-        assert read_scores(Output(), raw, 2) is None
-
-
 def left(rows: int, columns: int) -> NDArray[np.float64]:
     marked = np.zeros((rows, columns))
     marked[:, : columns // 2] = 1
     return marked
 
 
-def test_maps_are_their_means_over_the_region_whatever_part_answers() -> None:
+def test_maps_are_their_means_over_the_region_by_its_own_key() -> None:
     maps = torch.randn(2, 3, 4, 6)
     output = within(Output("maps", "out"), left, (32, 48), 0, "left")
     found: Any = read_scores(output, {"out": maps, "aux": maps + 1}, 2)
     assert found.kind == "maps"
     torch.testing.assert_close(found.values, maps[..., :3].mean((2, 3)))
-
-
-def test_what_is_kept_of_one_region_is_not_taken_for_another() -> None:
     one, same, other, another = (
         within(Output(kind), left, (8, 8), 0, name).key
         for kind, name in (("maps", "a"), ("maps", "a"), ("maps", "b"), ("binary", "a"))

@@ -9,16 +9,11 @@ from pathlib import Path
 import pytest
 
 import hookviz
-from hookviz.language.saying import say
-from hookviz.language.speaking import speaking
 from scripts import docs_site
 from scripts.fenced_examples import fenced
-from tests.test_docs import anchors, without_code
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "docs" / "site"
-PAGES = sorted(file for file in SITE.rglob("*.md") if not file.name.endswith(".zh.md"))
-of_each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -91,48 +86,12 @@ def test_a_part_of_a_page_has_one_anchor_in_both_languages(
     )
 
 
-def test_the_reference_names_every_public_name(tmp_path: Path) -> None:
+def test_the_reference_names_every_public_name_and_doctests_are_code(tmp_path: Path) -> None:
     docs_site.assemble(tmp_path)
     named = re.findall(r"^::: hookviz\.(\w+)$", (tmp_path / "api.md").read_text("utf-8"), re.M)
     assert {*named, "__version__"} == set(hookviz.__all__)
-
-
-def test_doctests_are_code_in_the_reference() -> None:
     text = "Add.\n\n>>> a = [1]\n>>> a[0]\n1\n\nMore [words](x)."
     assert fenced(text) == ("Add.\n\n```python\n>>> a = [1]\n>>> a[0]\n1\n```\n\nMore [words](x).")
-
-
-@of_each_page
-def test_both_languages_have_the_same_code_links_and_pictures(page: Path) -> None:
-    chinese = page.with_suffix(".zh.md")
-    for language in ("python", "sh"):
-        assert blocks(page, language) == blocks(chinese, language)
-    english_text, chinese_text = page.read_text("utf-8"), chinese.read_text("utf-8")
-    for what in (r"^(#+) ", r"^(\d\.|-) "):
-        assert re.findall(what, english_text, re.M) == re.findall(what, chinese_text, re.M), what
-    english_links, chinese_links = (
-        re.findall(r"\]\(([^)\s]+)\)", text) for text in (english_text, chinese_text)
-    )
-    for link, there in zip(english_links, chinese_links, strict=True):
-        file, _, anchor = link.partition("#")
-        twin = (page.parent / file).with_suffix(".zh.md")
-        in_document = twin.exists() and "docs/site" not in twin.resolve().as_posix()
-        expected = str(Path(file).with_suffix(".zh.md")) if in_document else file
-        assert there.partition("#")[0] == expected, link
-        if anchor:
-            headings, named = (anchors((page.parent / to).resolve()) for to in (file, expected))
-            assert named[headings.index(anchor)] == there.partition("#")[2], link
-
-
-@of_each_page
-def test_both_languages_name_what_is_on_the_page_as_the_page_does(page: Path) -> None:
-    italic = r"(?<!\*)\*([^*]+)\*(?!\*)"
-    english, chinese = (
-        [" ".join(words.split()) for words in re.findall(italic, without_code(file))]
-        for file in (page, page.with_suffix(".zh.md"))
-    )
-    with speaking("zh_CN"):
-        assert sorted(map(say, english)) == sorted(chinese)
 
 
 @pytest.mark.by_day

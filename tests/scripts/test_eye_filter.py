@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch import Tensor, nn
+from torch import nn
 
 import hookviz
 from hookviz.settings import ASSETS
 from scripts import eye_filter
 from scripts.eye_filter import EYES, cat, drawn
+from tests.plain_hooks import every_output
 
 
 @pytest.fixture(scope="module")
@@ -28,15 +29,9 @@ def found(model: hookviz.Model) -> eye_filter.EyeFilter:
 def test_it_is_the_best_of_every_channel_by_plain_hooks(
     model: hookviz.Model, found: eye_filter.EyeFilter
 ) -> None:
-    outputs: list[Tensor] = []
-    network = model.network
-    convs = [module for module in network.modules() if isinstance(module, nn.Conv2d)]
-    hook = lambda _module, _inputs, output: outputs.append(output[0].clone())  # noqa: E731
-    handles = [conv.register_forward_hook(hook) for conv in convs]
-    with torch.no_grad():
-        network(hookviz.prepare(model, cat()).tensor)
-    for handle in handles:
-        handle.remove()
+    seen = every_output(model.network, hookviz.prepare(model, cat()).tensor)
+    modules = model.network.named_modules()
+    outputs = [seen[name][0][0] for name, module in modules if isinstance(module, nn.Conv2d)]
     every = []
     for maps in (maps.double() for maps in outputs if min(maps.shape[1:]) >= 10):
         marked = torch.tensor(np.maximum(*(eye.cover(*maps.shape[1:]) for eye in EYES)))
@@ -45,11 +40,6 @@ def test_it_is_the_best_of_every_channel_by_plain_hooks(
         every.append((inside - outside) / maps.flatten(1).std(1, correction=0).clamp_min(1e-12))
     assert found.looked_at == (len(every), sum(map(len, every)))
     assert found.score == pytest.approx(float(torch.cat(every).max()), rel=1e-4)
-
-
-def test_it_answers_to_both_eyes_and_untrained_weights_less(
-    model: hookviz.Model, found: eye_filter.EyeFilter
-) -> None:
     rows, columns = found.values.shape
     strongest = []
     for eye in EYES:

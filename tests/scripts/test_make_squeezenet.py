@@ -15,7 +15,7 @@ from scripts import make_squeezenet
 from tests.networks import seeded
 
 
-def test_the_figures_on_file_are_honest() -> None:
+def test_the_figures_on_file_are_honest_and_the_card_says_them() -> None:
     figures = make_squeezenet.on_file()
     assert (figures.accuracy, figures.top5_accuracy) == make_squeezenet.PUBLISHED
     assert figures.largest_difference <= make_squeezenet.MOST_MOVED
@@ -28,9 +28,6 @@ def test_the_figures_on_file_are_honest() -> None:
         filed, percent = figures.samples[path.name]
         assert label == filed
         assert 100 * probability == pytest.approx(percent, abs=0.1)
-
-
-def test_the_card_says_what_the_figures_say() -> None:
     on_file = make_squeezenet.CARD_FILE.read_text(encoding="utf-8")
     assert on_file == make_squeezenet.card(make_squeezenet.on_file())
     page = (ASSETS / "README.md").read_text(encoding="utf-8")

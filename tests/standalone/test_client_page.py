@@ -34,6 +34,11 @@ def test_the_policy_names_the_script_and_the_style_and_nothing_from_outside() ->
         "form-action": "'none'",
     }
     assert html.index("Content-Security-Policy") < html.index("<style>")
+    assert re.findall(r"https?://\S+", html) == []
+    assert html.startswith("<!doctype html>\n")
+    html = page_html("a page", {"first": packed(1)}, {"last": packed(2)})
+    places = [html.index(part) for part in ('id="first"', "<script>", 'id="last"')]
+    assert places == sorted(places)
 
 
 def test_no_text_becomes_markup() -> None:
@@ -41,20 +46,5 @@ def test_no_text_becomes_markup() -> None:
     assert "bad()</script>" not in html
     assert html.count("<script>") == html.count("<title>") == html.count("<h2>") == 1
     assert "&lt;script&gt;bad()" in between(html, "<title>", "</title>")
-
-
-def test_a_block_that_is_no_base64_is_our_own_mistake() -> None:
     with pytest.raises(AssertionError, match="page"):
         page_html("a page", {}, {"page": "</script>"})
-
-
-def test_nothing_in_it_leads_elsewhere() -> None:
-    html = page_html("a page", {"page": packed({})}, {})
-    assert re.findall(r"https?://\S+", html) == []
-    assert html.startswith("<!doctype html>\n")
-
-
-def test_what_is_shown_first_stands_before_the_script_and_all_else_behind_it() -> None:
-    html = page_html("a page", {"first": packed(1)}, {"last": packed(2)})
-    places = [html.index(part) for part in ('id="first"', "<script>", 'id="last"')]
-    assert places == sorted(places)

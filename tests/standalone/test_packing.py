@@ -55,8 +55,10 @@ def test_what_is_the_same_stands_once(variants: list[Any]) -> None:
     assert varied(LANGUAGE, [variants[0]] * 2) == variants[0]
 
 
-def test_true_is_not_one() -> None:
+def test_true_is_not_one_and_what_json_lacks_is_null() -> None:
     assert varied(LANGUAGE, [True, 1]) == {LANGUAGE: [True, 1]}
+    facts = {"a": [1.0, float("nan"), (float("inf"), "x")], "b": 2}
+    assert unpacked(packed(facts)) == {"a": [1.0, None, [None, "x"]], "b": 2}
 
 
 def test_every_row_of_columns_is_had_again() -> None:
@@ -69,11 +71,6 @@ def test_every_row_of_columns_is_had_again() -> None:
     assert node["fields"]["same"] == {"same": "s"}
     found = in_node("recorded.js", "[0, 1, 2].map((at) => it.rowOf(node, at))", node=node)
     assert found == rows
-
-
-def test_what_json_lacks_is_null() -> None:
-    facts = {"a": [1.0, float("nan"), (float("inf"), "x")], "b": 2}
-    assert unpacked(packed(facts)) == {"a": [1.0, None, [None, "x"]], "b": 2}
 
 
 def kept(values: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -137,7 +137,7 @@ def _approximately(facts: Any) -> Any:
     return pytest.approx(facts, rel=_DIGITS) if isinstance(facts, float) else facts
 
 
-def test_another_cell_says_which_one_there_is_and_how_to_have_all(
+def test_only_what_a_page_has_is_offered_and_how_to_have_all(
     subject: Subject, page: Recorded
 ) -> None:
     tiles = asked(subject, "tiles", View(layer=LAST))
@@ -148,6 +148,14 @@ def test_another_cell_says_which_one_there_is_and_how_to_have_all(
     assert f"--sums {LAST}" in facts["info"]
     assert page.facts("tiles", LAST)["picksStrongest"]
     assert not page.facts("tiles", SUMS)["picksStrongest"]
+    layers = page.facts("layers", FIRST)
+    assert [len(layers[name]) for name in ("scales", "colourMaps")] == [1, 1]
+    assert (layers["patches"], layers["isConv"], layers["isUsual"]) == (None, False, False)
+    assert page.facts("layers", "gone")["layer"] == FIRST
+    assert "no layer gone" in page.facts("layers", "gone")["warning"]
+    assert page.facts("layers", None)["warning"] == ""
+    assert "hookviz run" in page.facts("walk", FIRST, channel=0, row=0, column=0)["error"]
+    assert page.facts("excites", FIRST, channel=0) == {"known": False, "patches": [], "error": ""}
 
 
 @pytest.mark.parametrize("language", [0, 1])
@@ -182,17 +190,6 @@ def test_a_sum_leads_to_the_layer_before_where_the_page_has_it(
     tiles = asked(subject, "tiles", View(layer=LAST))
     row, column = divmod(tiles["strongest"][0], tiles["columns"])
     assert page.facts("cell", LAST, channel=0, row=row, column=column)["upstream"] == before
-
-
-def test_only_what_a_page_has_is_offered(page: Recorded) -> None:
-    layers = page.facts("layers", FIRST)
-    assert [len(layers[name]) for name in ("scales", "colourMaps")] == [1, 1]
-    assert (layers["patches"], layers["isConv"], layers["isUsual"]) == (None, False, False)
-    assert page.facts("layers", "gone")["layer"] == FIRST
-    assert "no layer gone" in page.facts("layers", "gone")["warning"]
-    assert page.facts("layers", None)["warning"] == ""
-    assert "hookviz run" in page.facts("walk", FIRST, channel=0, row=0, column=0)["error"]
-    assert page.facts("excites", FIRST, channel=0) == {"known": False, "patches": [], "error": ""}
 
 
 def test_what_excites_a_channel_is_there_with_an_atlas(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def blocks_of(file: Path) -> dict[str, str]:
     return found
 
 
-def test_the_layers_of_the_capture_are_those_of_the_page(
+def test_layers_of_the_capture_or_those_named_are_on_the_page(
     capture: hookviz.Capture, tmp_path: Path
 ) -> None:
     file = hookviz.save_page(capture, tmp_path / "star.html")
@@ -48,9 +48,6 @@ def test_the_layers_of_the_capture_are_those_of_the_page(
     assert page["head"]["image"].startswith("input of 3×128×128")
     assert {"values-0", "cells-1", "channels-1", "layer-1"} <= blocks.keys()
     assert "input-0" not in blocks
-
-
-def test_layers_sums_and_the_image_can_be_named(capture: hookviz.Capture, tmp_path: Path) -> None:
     file = tmp_path / "star.html"
     hookviz.save_page(capture, str(file), image=SAMPLE, layers=FIRST, sums=[FIRST])
     blocks = blocks_of(file)
@@ -81,14 +78,11 @@ def test_a_network_of_one_s_own_and_a_tensor_are_saved(tmp_path: Path) -> None:
     assert page["photograph"]["crop"] == {"top": 0, "left": 0, "bottom": 1, "right": 1}
 
 
-def test_blocks_and_activations_are_saved_too(tmp_path: Path) -> None:
+def test_blocks_of_ones_own_sound_and_volumes_are_saved(tmp_path: Path) -> None:
     own = as_model(seeded(Tiny))
     seen = hookviz.capture(own, random_input(1), ["conv1", "relu", "head"])
     file = hookviz.save_page(seen, tmp_path / "own.html")
     assert unpacked(blocks_of(file)["page"])["names"] == ["conv1", "relu"]
-
-
-def test_sound_and_volumes_are_saved(tmp_path: Path) -> None:
     sound = hookviz.wrap(seeded(lambda: nn.Sequential(nn.Conv1d(1, 3, 5))))
     seen = hookviz.capture(sound, torch.rand(1, 1, 64))
     page = unpacked(blocks_of(hookviz.save_page(seen, tmp_path / "sound.html"))["page"])
@@ -141,14 +135,14 @@ def test_what_can_not_be_saved_is_refused(
     assert not path.exists()
 
 
-def test_a_capture_without_maps_is_refused(tmp_path: Path) -> None:
+def test_a_capture_without_maps_and_a_stop_leave_no_file(
+    tmp_path: Path, capture: hookviz.Capture
+) -> None:
     own = as_model(seeded(Tiny))
     seen = hookviz.capture(own, random_input(1), "head")
     with pytest.raises(hookviz.HookVizError, match="no layer that puts out maps"):
         hookviz.save_page(seen, tmp_path / "own.html")
 
-
-def test_a_stop_by_progress_leaves_no_file(capture: hookviz.Capture, tmp_path: Path) -> None:
     def stop(_share: float) -> None:
         raise KeyboardInterrupt
 

@@ -288,14 +288,12 @@ def test_dead_units_are_counted_along_the_axis_of_channels(
     assert [row.dead for row in log.rows] == dead
 
 
-def test_channels_are_told_by_layers_that_were_not_chosen() -> None:
+def test_channels_are_known_by_layers_that_are_not_chosen_and_by_their_first_output() -> None:
     network = nn.Sequential(half_dead(nn.Linear(4, 4)), nn.ReLU())
     with hookviz.record(network, layers="1") as log:
         network(VALUES).sum().backward()
     assert [(row.layer, row.dead) for row in log.rows] == [("1", 0.5)]
 
-
-def test_a_recurrent_layer_and_attention_have_the_units_of_what_they_put_out_first() -> None:
     class Both(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -307,11 +305,11 @@ def test_a_recurrent_layer_and_attention_have_the_units_of_what_they_put_out_fir
             total: Tensor = self.attention(features, features, features)[0]
             return total
 
-    network = seeded(Both)
+    both = seeded(Both)
     with torch.no_grad():
-        network.attention.out_proj.weight[9:] = 0.0
-    with hookviz.record(network, layers=["rnn", "attention"]) as log:
-        network(VALUES).sum().backward()
+        both.attention.out_proj.weight[9:] = 0.0
+    with hookviz.record(both, layers=["rnn", "attention"]) as log:
+        both(VALUES).sum().backward()
     assert [row.dead for row in log.rows] == [0.0, 0.25]
 
 

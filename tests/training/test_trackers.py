@@ -50,7 +50,7 @@ def board(tmp_path: Path) -> tuple[TrainingLog, list[torch.Tensor], EventAccumul
     return log, gradients, events
 
 
-def test_tensorboard_has_every_number_of_the_log(
+def test_tensorboard_has_every_number_histograms_and_grids(
     board: tuple[TrainingLog, list[torch.Tensor], EventAccumulator],
 ) -> None:
     log, gradients, events = board
@@ -63,11 +63,6 @@ def test_tensorboard_has_every_number_of_the_log(
                 assert written[row.step] == pytest.approx(value, rel=1e-6), tag
     norms = [event.value for event in events.Scalars("0/gradient_norm")]
     assert norms[0] > float(gradients[0].norm()) > 0  # the bias's gradient counts too
-
-
-def test_tensorboard_has_histograms_and_grids(
-    board: tuple[TrainingLog, list[torch.Tensor], EventAccumulator],
-) -> None:
     _, gradients, events = board
     for step, event in enumerate(events.Histograms("0/weight/gradient")):
         seen = event.histogram_value

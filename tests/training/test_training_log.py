@@ -65,13 +65,7 @@ else:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_a_notebook_shows_the_gradients_over_the_steps_once_there_are_some() -> None:
-    log = log_of(a=steady(4), b=steady(4)[::-1])
-    assert log._repr_png_() == log.chart("gradient_norm", ["a", "b"])
-    assert TrainingLog([TrainingRow(0, "relu", dead=0.5)])._repr_png_() is None
-
-
-def test_a_chart_shows_up_to_five_layers() -> None:
+def test_a_chart_shows_up_to_five_layers_and_a_notebook_the_gradients() -> None:
     log = log_of(**{f"layer{number}": steady(4) for number in range(9)})
     pixels = np.asarray(Image.open(io.BytesIO(log.chart())))
     assert pixels.shape[1] > 1000
@@ -87,10 +81,9 @@ def test_a_chart_shows_up_to_five_layers() -> None:
     for measure, layers, said in wrong:
         with pytest.raises(hookviz.HookVizError, match=said):
             log.chart(measure, layers)
-
-
-def test_a_steady_run_has_nothing_that_stands_out() -> None:
-    assert log_of(first=steady(60), last=steady(60)).findings() == ()
+    log = log_of(a=steady(4), b=steady(4)[::-1])
+    assert log._repr_png_() == log.chart("gradient_norm", ["a", "b"])
+    assert TrainingLog([TrainingRow(0, "relu", dead=0.5)])._repr_png_() is None
 
 
 @pytest.mark.parametrize(
@@ -116,7 +109,7 @@ def test_what_stands_out_is_named_with_its_step(
     assert f"first, step {step}: {kind}, norm of the gradient" in str(about[0])
 
 
-def test_the_z_score_is_that_of_the_formula() -> None:
+def test_the_z_score_is_that_of_the_formula_and_a_steady_run_has_none() -> None:
     """By NumPy: just beyond the limit, and just within."""
     values = [1.5 ** math.sin(step) for step in range(20)]
     logs = np.log10(values)
@@ -126,9 +119,10 @@ def test_the_z_score_is_that_of_the_formula() -> None:
         assert value > 3 * 10 ** float(np.median(logs))
         findings = log_of(first=[*values, value], other=[value] * 21).findings()
         assert sum(finding.kind == "jump" for finding in findings) == count
+    assert log_of(first=steady(60), last=steady(60)).findings() == ()
 
 
-def test_every_number_goes_to_a_writer() -> None:
+def test_every_number_goes_to_a_writer_and_a_finding_is_a_sentence() -> None:
     class Writer:
         def __init__(self) -> None:
             self.scalars: list[tuple[Any, ...]] = []
@@ -139,9 +133,6 @@ def test_every_number_goes_to_a_writer() -> None:
     writer = Writer()
     TrainingLog([TrainingRow(3, "a", 1.5, dead=0.0)]).write_to(writer)
     assert writer.scalars == [("a/gradient_norm", 1.5, 3), ("a/dead", 0.0, 3)]
-
-
-def test_a_finding_is_a_sentence() -> None:
     finding = TrainingFinding("vanishing", 120, "conv1", "gradient_norm", 3.21e-9, 0.4)
     assert str(finding) == (
         "conv1, step 120: vanishing, norm of the gradient 3.21×10⁻⁹; the largest of that step is "
