@@ -43,7 +43,6 @@ def test_axe_finds_nothing_serious(
         page.get_by_role("heading", name=lens.question, exact=True).wait_for()
         settle(page)
         assert serious(page) == [], lens.slug
-    context.close()
 
 
 def test_axe_finds_nothing_serious_on_the_page_of_all_questions(
@@ -59,7 +58,6 @@ def test_axe_finds_nothing_serious_on_the_page_of_all_questions(
     page.get_by_role("searchbox").fill("no such words")
     expect(page.get_by_text("No question has these words.")).to_be_visible()
     assert serious(page) == []
-    context.close()
 
 
 _AXE = Axe()

@@ -22,6 +22,9 @@ def test_each_frame_shows_what_its_link_asks_for(browser: Browser, tmp_path: Pat
         picture.wait_for(state="attached")
         chosen = frame.locator(".layer-row select.layers option:checked")
         assert (chosen.text_content() or "").endswith(link["layer"][0])
-        expect(frame.locator(".seen-head")).to_be_hidden()  # tiles and inspector alone
-    expect(page.frame_locator("iframe").first.locator("h3")).to_contain_text("Channel")
-    page.close()
+        for gone in (".seen-head", ".tree-side", ".layer-row", ".view-row", "footer"):
+            expect(frame.locator(gone)).to_be_hidden()  # tiles and inspector alone
+    first = page.frame_locator("iframe").first
+    expect(first.locator("h3")).to_contain_text("Channel")
+    first.locator("figure .stage").click(position={"x": 20, "y": 20})
+    expect(first.locator("h3")).to_have_text("Channel 0")

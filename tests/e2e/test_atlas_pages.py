@@ -77,21 +77,12 @@ def test_it_speaks_the_language_and_has_the_theme_that_are_picked(page: Page, in
     page.get_by_role("button", name="Light").click()
     assert page.evaluate(ground) == "rgb(255, 255, 255)"
     page.get_by_role("combobox", name="Language").select_option("简体中文")
-    expect(page.get_by_role("heading", level=1)).to_have_text("什么激活每个通道")
     page.get_by_role("link", name=LAYERS[1]).click()
     expect(page.locator("#channel-7 h2")).to_have_text("通道 7")
     assert page.evaluate(ground) == "rgb(255, 255, 255)"
     assert page.evaluate("document.documentElement.lang") == "zh-CN"
     page.reload()
     expect(page.locator("#channel-7 h2")).to_have_text("通道 7")
-
-
-def test_the_reader_s_own_language_is_spoken_at_once(browser: Browser, index: str) -> None:
-    context = browser.new_context(locale="zh-CN", offline=True)
-    page = context.new_page()
-    page.goto(index)
-    expect(page.get_by_role("heading", level=1)).to_have_text("什么激活每个通道")
-    context.close()
 
 
 def test_all_of_it_is_reached_by_keyboard(page: Page, index: str) -> None:
@@ -122,11 +113,18 @@ def test_nothing_is_wrong_for_those_who_can_not_see_it(page: Page, index: str, t
         ).first.click()
 
 
-def test_without_scripts_it_is_there_in_english(browser: Browser, index: str) -> None:
-    context = browser.new_context(java_script_enabled=False, offline=True)
-    page = context.new_page()
-    page.goto(index)
-    page.get_by_role("link", name=LAYERS[1]).click()
-    expect(page.locator("#channel-7 h2")).to_have_text("Channel 7")
-    expect(page.locator("#channel-7 img").first).to_be_visible()
-    context.close()
+def test_the_reader_s_own_language_is_spoken_and_without_scripts_english(
+    browser: Browser, index: str
+) -> None:
+    for has_scripts, title, channel in (
+        (True, "什么激活每个通道", "通道 7"),
+        (False, "What excites each channel", "Channel 7"),
+    ):
+        context = browser.new_context(java_script_enabled=has_scripts, locale="zh-CN", offline=True)
+        page = context.new_page()
+        page.goto(index)
+        expect(page.get_by_role("heading", level=1)).to_have_text(title)
+        page.get_by_role("link", name=LAYERS[1]).click()
+        expect(page.locator("#channel-7 h2")).to_have_text(channel)
+        expect(page.locator("#channel-7 img").first).to_be_visible()
+        context.close()

@@ -95,10 +95,6 @@ def test_a_cell_is_read_and_picked_and_multiplied_out_and_the_link_keeps_it(
     expect(page.locator(".why .steps").get_by_text("BatchNorm2d")).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("laid over the image"))).to_be_visible()
     page.get_by_role("radio", name="Numbers").click()
-    listed = page.locator(".hv-numbers:visible").inner_text()
-    highest = read_number(re.search(r"maximum\s+(\S+)", listed)[1])  # type: ignore[index]
-    assert highest == pytest.approx(exact.max().item(), rel=6e-3)
-    expect(page.get_by_role("img", name=re.compile("Histogram of 4,096 cells"))).to_be_visible()
     expect(page.get_by_role("spinbutton", name="Row")).to_have_value("20")
     page.reload()
     expect(page.get_by_role("spinbutton", name="Column")).to_have_value("33")
@@ -110,8 +106,6 @@ def test_a_cell_is_read_and_picked_and_multiplied_out_and_the_link_keeps_it(
     choose(page, "Layer", "stage3.second.conv")
     expect(page.get_by_role("spinbutton", name="Row")).to_have_value("2")
     expect(why).to_contain_text("at row 2, column 4?")
-    expect(said).to_contain_text("as the network computed")
-    expect(page.get_by_role("alert")).to_have_count(0)
     page.get_by_role("button", name="Close").click()
     expect(heading).to_have_count(0)
     assert "channel=" not in page.url
@@ -128,7 +122,6 @@ def test_what_a_cell_is_made_of_leads_upstream_and_the_trail_back_with_the_focus
     page.keyboard.press("Enter")
     upstream = wait_for_grid(page, before)
     expect(page.get_by_role("heading", name=f"Channel {number}", exact=True)).to_be_focused()
-    expect(page.get_by_role("combobox", name="Layer")).to_have_value("5 · stage2.first.conv")
     page.get_by_role("button", name="channel 5 of stage2.second.conv").focus()
     page.keyboard.press("Enter")
     assert wait_for_grid(page, upstream) == before

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, WebSocket, expect
 from hookviz.classroom.live_frame import MOST_BYTES
 from tests.e2e.test_accessibility import serious
 from tests.e2e.test_classroom import PHONE, WIDE, begin, screen
-from tests.e2e.test_live import LIVE, expect_live
+from tests.e2e.test_live import expect_live
 from tests.e2e.test_mirror import expect_mirror
 
 __all__ = ["screen"]
@@ -107,12 +107,3 @@ def test_pupils_read_that_there_is_a_camera_and_see_it_when_the_teacher_shows_it
     teacher.get_by_test_id("stSidebar").get_by_text("Samples", exact=True).click()
     for page in (pupil, phone):
         expect(page.locator(".camera")).to_be_hidden()
-
-
-def test_who_teaches_no_class_is_offered_nothing_to_share(page: Page, server: str) -> None:
-    page.goto(f"{server}/{LIVE}")
-    expect_live(page)
-    expect(page.get_by_label("Show my camera to the class")).to_have_count(2)
-    for box in page.get_by_label("Show my camera to the class").all():
-        expect(box).to_be_hidden()
-    assert page.evaluate("window.hookvizCamera?.kind ?? null") is None

@@ -12,10 +12,11 @@ from hookviz.language.naming import class_label
 from hookviz.language.saying import say
 from hookviz.language.speaking import speaking
 from hookviz.models.shapesnet import CATEGORIES
-from scripts.browsing import wait_for_grid
+from scripts.browsing import settled_box, wait_for_grid
 from tests.e2e.screen import at_rest
 from tests.e2e.test_accessibility import serious
 from tests.e2e.test_classroom import PHONE, WIDE, begin, follows, screen
+from tests.e2e.test_layout import lies_in, window
 
 __all__ = ["screen"]  # a fixture
 
@@ -23,19 +24,17 @@ ATLAS = hookviz.read_atlas(FOLDER / "shapesnet.atlas")
 Screen = Callable[..., Page]
 
 
-def begin_game(page: Page, way: str = "", layer: str = "", *, is_open: bool = False) -> None:
-    """Begin the game, in the menu that may be open already."""
-    if not is_open:
-        page.get_by_role("button", name="Guess the channel").click()
-    if layer:
-        page.get_by_test_id("stPopoverBody").get_by_role("combobox", name="Layer").click()
-        page.get_by_role("option", name=layer, exact=True).click()
-    if way:
-        page.get_by_role("radio", name=way).click()
-        at_rest(page)
+def begin_game(page: Page) -> None:
+    """Begin the game in the menu that is open."""
     page.get_by_role("button", name="Begin the game").click()
     expect(page.locator(".patches img")).to_have_count(ATLAS.top)
     page.keyboard.press("Escape")
+
+
+def reveal(teacher: Page) -> None:
+    """Close the question, and reveal what is right."""
+    teacher.get_by_role("button", name="Close the question").click()
+    teacher.get_by_role("button", name="Reveal").click()
 
 
 def right_of(page: Page) -> tuple[str, str, int]:
@@ -54,16 +53,14 @@ def test_phones_guess_a_channel_by_four_names_and_have_points(screen: Screen, se
     chinese.goto(f"{server}/?follow={code}&lang=zh-CN")
     for page in (first, chinese):
         wait_for_grid(page)
-    begin_game(teacher, layer="stage3.second.conv")
+    teacher.get_by_role("button", name="Guess the channel").click()
+    teacher.get_by_test_id("stPopoverBody").get_by_role("combobox", name="Layer").click()
+    teacher.get_by_role("option", name="stage3.second.conv", exact=True).click()
+    begin_game(teacher)
     for page in (first, chinese):
         expect(page.locator(".patches img")).to_have_count(ATLAS.top)
         expect(page.locator(".answers button")).to_have_count(4)
-        card = page.locator(".card").bounding_box()
-        assert card is not None
-        assert card["x"] >= 0
-        assert card["x"] + card["width"] <= PHONE[0]
-        assert card["y"] >= 0
-        assert card["y"] + card["height"] <= PHONE[1]
+        assert lies_in(settled_box(page, page.locator(".card")), window(page))
         assert page.locator(".card").evaluate("card => card.scrollHeight - card.clientHeight") <= 1
     expect(chinese.locator(".card summary")).to_have_text("什么最能激活这个通道？")
     names = first.locator(".answers button").all_inner_texts()
@@ -73,7 +70,6 @@ def test_phones_guess_a_channel_by_four_names_and_have_points(screen: Screen, se
             for name in names
         ]
     expect(chinese.locator(".answers button")).to_have_text(said)
-    assert set(names) <= set(ATLAS.classes)
     expect(teacher.locator(".tally li")).to_have_text(names)  # and no votes yet
     assert serious(first) == []
 
@@ -94,27 +90,20 @@ def test_phones_guess_a_channel_by_four_names_and_have_points(screen: Screen, se
     teacher.get_by_role("button", name="Reveal").click()
     for page in (teacher, first, chinese):
         expect(page.locator(".map img")).to_be_visible()
+        assert serious(page) == []
     right, layer, channel = right_of(teacher)
-    best = ATLAS.top_activations(layer, channel)
-    classes = [each.image.category for each in best]
     assert layer == "stage3.second.conv"
-    assert classes.count(right) == len(best)
     won = [names[at] == right for at in (0, 1)]
     expect(first.locator(".points")).to_have_text(
         f"You: {int(won[0])} of 1, class: {50 * sum(won)}%"
     )
     expect(chinese.locator(".points")).to_contain_text(f"全班：{50 * sum(won)}%")
-    for page in (teacher, first, chinese):
-        assert serious(page) == []
 
-    # the next one, all right; and the points stay when the page is loaded again
+    # the next one; the points stay when the page is loaded again, and it is shown on all screens
     teacher.get_by_role("button", name="Next channel").click()
-    expect(teacher.get_by_role("button", name="Close the question")).to_be_visible()
-    for page in (first, chinese):
-        page.locator(".answers button").first.click()
-    expect(teacher.locator(".card .voted")).to_have_text("2 answers")
-    teacher.get_by_role("button", name="Close the question").click()
-    teacher.get_by_role("button", name="Reveal").click()
+    first.locator(".answers button").first.click()
+    expect(teacher.locator(".card .voted")).to_have_text("1 answer")
+    reveal(teacher)
     expect(first.locator(".points")).to_contain_text("of 2")
     points = first.locator(".points").inner_text()
     expect(teacher.locator(".map img")).to_be_visible()  # each screen hears of it on its own line
@@ -122,8 +111,6 @@ def test_phones_guess_a_channel_by_four_names_and_have_points(screen: Screen, se
     assert channel != before
     first.reload()
     expect(first.locator(".points")).to_have_text(points)
-
-    # the channel itself, on all screens
     teacher.get_by_role("button", name="Show it large").click()
     for page in (teacher, first, chinese):
         follows(page, channel=str(channel), layer=layer)
@@ -148,7 +135,9 @@ def test_words_of_their_own_and_names_of_the_teacher_s_are_asked_where_there_is_
     expect(none).to_be_visible()
     teacher.get_by_role("button", name="Take ShapesNet").click()
     follows(teacher, model="ShapesNet")
-    begin_game(teacher, way="Their own words", is_open=True)
+    teacher.get_by_role("radio", name="Their own words").click()
+    at_rest(teacher)
+    begin_game(teacher)
     for page, words in ((first, "<b>Dots</b>"), (second, "rude " * 12)):
         page.get_by_label("Your answer, in a word or two").fill(words)
         page.keyboard.press("Enter")
@@ -162,14 +151,11 @@ def test_words_of_their_own_and_names_of_the_teacher_s_are_asked_where_there_is_
     expect(teacher.locator(".tally button").first).to_have_attribute("aria-pressed", "true")
     assert serious(teacher) == []
     teacher.get_by_role("button", name="Reveal").click()
-    for page in (first, second):
+    for page, said in ((first, "You were right."), (second, "Not this time.")):
         expect(page.locator(".tally li")).to_have_count(1)
         expect(page.locator(".tally li")).to_contain_text("<b>Dots</b>")
         assert "rude" not in page.locator(".card").inner_text()
-    expect(first.locator(".points")).to_have_text("You: 1 of 1, class: 50%")
-    expect(second.locator(".points")).to_have_text("You: 0 of 1, class: 50%")
-    expect(first.get_by_text("You were right.")).to_be_visible()
-    expect(second.get_by_text("Not this time.")).to_be_visible()
+        expect(page.get_by_text(said)).to_be_visible()
     teacher.get_by_role("button", name="End the game").click()
     expect(first.locator(".card")).not_to_be_visible()
 
@@ -186,6 +172,5 @@ def test_words_of_their_own_and_names_of_the_teacher_s_are_asked_where_there_is_
     first.get_by_role("button", name="right one").click()
     teacher.keyboard.press("Escape")
     expect(teacher.locator(".card .voted")).to_have_text("1 answer")
-    teacher.get_by_role("button", name="Close the question").click()
-    teacher.get_by_role("button", name="Reveal").click()
+    reveal(teacher)
     expect(first.get_by_text("You were right.")).to_be_visible()

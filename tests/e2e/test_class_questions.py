@@ -3,37 +3,21 @@
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
-from scripts.browsing import STAGE, wait_for_grid
+from scripts.browsing import STAGE, settled_box, settled_boxes, wait_for_grid
 from tests.e2e.screen import at_rest
 from tests.e2e.test_accessibility import serious
 from tests.e2e.test_classroom import PHONE, WIDE, ask, begin, screen
+from tests.e2e.test_live import overlap
 from tests.line import line_to
 
 __all__ = ["screen"]  # a fixture
 
-Screen = Callable[..., Page]
 
-
-def card_of(page: Page) -> Locator:
-    return page.locator(".card:visible")
-
-
-def apart(one: Locator, other: Locator) -> bool:
-    """Whether two things on the screen have no point in common."""
-    a, b = one.bounding_box(), other.bounding_box()
-    assert a is not None
-    assert b is not None
-    return (
-        a["x"] + a["width"] <= b["x"]
-        or b["x"] + b["width"] <= a["x"]
-        or a["y"] + a["height"] <= b["y"]
-        or b["y"] + b["height"] <= a["y"]
-    )
-
-
-def test_the_card_covers_nothing_that_it_asks_about(screen: Screen, server: str) -> None:
+def test_the_card_covers_nothing_that_it_asks_about(
+    screen: Callable[..., Page], server: str
+) -> None:
     teacher, pupil, phone = screen(WIDE), screen((1440, 900)), screen(PHONE)
     code = begin(teacher, server)
     for page in (pupil, phone):
@@ -51,25 +35,27 @@ def test_the_card_covers_nothing_that_it_asks_about(screen: Screen, server: str)
                 page.goto(f"{server}/?follow={code}&present=1")
                 wait_for_grid(page)
         for page in (teacher, pupil, phone):
-            expect(card_of(page)).to_be_visible()
+            card, tiles = page.locator(".card:visible"), page.locator(f"{STAGE} canvas")
+            expect(card).to_be_visible()
             at_rest(page)
-            tiles = page.locator(f"{STAGE} canvas")
             if page is phone:  # one scrolls to them, and they come to stand above it
                 tiles.evaluate("canvas => canvas.scrollIntoView({block: 'start'})")
-            assert apart(card_of(page), tiles), page.viewport_size
+            box, other = settled_boxes(page, card, tiles)
+            assert not overlap(box, other), page.viewport_size
             page.locator(".card summary").click()
             at_rest(page)
-            bar = card_of(page).bounding_box()
-            assert bar is not None
-            assert bar["height"] < 110
+            assert settled_box(page, card)["height"] < 110
             page.locator(".card summary").press("Enter")
             expect(page.locator(".card details")).to_have_attribute("open", "")
         assert serious(pupil) == []
+    teacher.get_by_role("button", name="Code", exact=True).click()
+    large = teacher.locator(".hv-class-code")
+    assert large.evaluate("code => parseFloat(getComputedStyle(code).fontSize)") >= 48
 
 
 @pytest.mark.by_day
 def test_a_line_that_is_cut_is_told_on_both_sides_and_comes_back(
-    screen: Screen, server: str
+    screen: Callable[..., Page], server: str
 ) -> None:
     teacher, pupil = screen(WIDE), screen(PHONE)
     with line_to(server) as of_pupil, line_to(server) as of_teacher:

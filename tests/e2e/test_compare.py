@@ -1,7 +1,7 @@
 """Something pinned as A against what is looked at: flipped, split, subtracted, and in numbers."""
 
 import re
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
@@ -38,9 +38,7 @@ def pin(page: Page, address: str) -> bytes:
     page.goto(address)
     single = wait_for_grid(page)
     page.get_by_role("button", name="Compare").click()
-    expect_caption(page, "A is what you look at")
     expect_caption(page, "There is no B yet.")
-    expect(page.locator(".hv-changes")).to_be_hidden()  # of eight zeros
     return wait_for_grid(page, single)
 
 
@@ -50,10 +48,7 @@ def against_random(page: Page, server: str) -> None:
     page.get_by_role("radio", name="random").click()
     expect_caption(page, f"A Cat · ShapesNet · {LAYER} B ShapesNet, random")
     wait_for_grid(page, before)
-    sides = page.locator(".compare-row .seen > span")
-    expect(sides.locator("img")).to_have_count(2)
-    expect(sides.nth(0)).to_contain_text(re.compile(r"^A.* %.* %$"))
-    expect(sides.nth(1)).to_contain_text(re.compile(r"^B.* %.* %$"))
+    expect(page.locator(".compare-row .seen > span img")).to_have_count(2)
 
 
 def show(page: Page, name: str) -> None:
@@ -123,7 +118,6 @@ def test_flip_and_split_show_the_tiles_of_either_and_the_link_holds_both(
     other.get_by_role("button", name="Unpin A").click()
     expect(other.get_by_role("button", name="Unpin A")).to_have_count(0)
     assert "a" not in parse_qs(urlsplit(other.url).query)
-    elsewhere.close()
     page.go_back()
     expect(page.locator(STAGE)).to_have_attribute("data-face", re.compile("^b"))
 
@@ -167,32 +161,11 @@ def test_the_difference_and_what_changed_most_and_a_channel_in_both(
     of_both = [pixels(page.locator(f".{side} .single .picture")) for side in ("of-a", "of-b")]
     assert all(each[..., 3].all() for each in of_both)
     assert (of_both[0] != of_both[1]).any()  # neither is the difference, whose tiles are shown
-    own = [
-        page.locator(f"{part} .ticks").all_inner_texts()[0] for part in ("figure", ".of-difference")
-    ]
-    assert own[0].split()[:: len(own[0].split()) - 1] == own[1].split()[:: len(own[1].split()) - 1]
-    assert own[1] != page.locator(".of-b .ticks").inner_text()  # those of both together
     row, column = map(int, parse_qs(urlsplit(page.url).query)["cell"][0].split(",")[:2])
     of_cell = page.locator(".of-difference output")
     expect(of_cell).to_contain_text(f"row {row}, column {column}")
     changed = (untrained - values)[12, row, column].item()
     assert read_numbers(of_cell.inner_text())[-1] == pytest.approx(changed, rel=1e-4)
-    page.get_by_role("button", name="Close").click()
-
-    show(page, "B")
-    page.mouse.click(*tile_centre(page, expected.index(12)))
-    expect(page.get_by_role("heading", name="Channel 12")).to_be_visible()
-    expect(page.locator(".single .picture:visible")).to_have_count(2)
-    assert np.array_equal(pixels(page.locator(".of-b .single .picture")), of_both[1])
-    expect(beside).to_contain_text("correlation")
-    listed = read_numbers(beside.inner_text())
-    row, column = map(int, parse_qs(urlsplit(page.url).query)["cell"][0].split(",")[:2])
-    of_a, of_b = values[12].double().numpy(), untrained[12].double().numpy()
-    cosine = (of_a * of_b).sum() / np.sqrt((of_a**2).sum() * (of_b**2).sum())
-    correlation = np.corrcoef(of_a.ravel(), of_b.ravel())[0, 1]
-    cells = [of_a[row, column], of_b[row, column]]
-    in_common = [*cells, np.abs(of_b - of_a).mean(), correlation, cosine]
-    assert listed == pytest.approx(in_common, rel=6e-3)
 
 
 def test_two_shapes_are_shown_one_after_the_other(
@@ -219,15 +192,3 @@ def test_two_shapes_are_shown_one_after_the_other(
     expect(page.get_by_text("What excites the channel")).to_be_hidden()
     group.get_by_text("B", exact=True).click()
     expect(page.get_by_role("heading", name="Channel 12", exact=True)).to_be_visible()
-
-
-@pytest.mark.sweep("by day without a browser: tests/ui/explorer/test_pinned_view.py")
-def test_a_link_to_a_view_that_is_not_here_says_so(page: Page, server: str) -> None:
-    """Other such links are in tests/ui/explorer/test_pinned_view.py."""
-    missing = "sample=cat&name=Cat&model=NoNet&weights=random&size=&whole=0&layer=a&step=a"
-    page.goto(f"{server}/?{urlencode({'model': 'ShapesNet', 'a': missing})}")
-    wait_for_grid(page)
-    said = page.get_by_role("alert").filter(has_text="model 'NoNet', which is not here")
-    expect(said).to_be_visible()
-    page.get_by_role("button", name="Unpin A").click()
-    expect(page.get_by_role("alert")).to_have_count(0)

@@ -9,24 +9,20 @@ from tests.e2e.screen import Questions, at_rest
 from tests.e2e.test_layout import LINK, expect_picked, query_of
 
 
-def open_early(page: Page, address: str) -> None:
-    """Only as far as the page's first script."""
-    page.goto(address, wait_until="commit")
-    page.wait_for_function("() => window.hookviz")
+def test_keys_pressed_before_the_page_is_there_are_followed_in_order(
+    page: Page, server: str
+) -> None:
+    def open_early() -> None:
+        """Only as far as the page's first script."""
+        page.goto(f"{server}/?{LINK}", wait_until="commit")
+        page.wait_for_function("() => window.hookviz")
 
-
-def test_a_number_is_jumped_to_as_soon_as_the_grid_is_there(page: Page, server: str) -> None:
-    open_early(page, f"{server}/?{LINK}")
+    open_early()
     for key in ("/", "1", "1", "Enter"):
         page.keyboard.press(key)
     wait_for_grid(page)
     expect_picked(page, 11)
-
-
-def test_enter_picks_where_arrows_led_and_n_leads_to_the_next_layer_once(
-    page: Page, server: str
-) -> None:
-    open_early(page, f"{server}/?{LINK}")
+    open_early()
     for key in ("ArrowRight", "ArrowRight", "Enter", "n"):
         page.keyboard.press(key)
     expect(page.get_by_role("combobox", name="Layer")).to_have_value(

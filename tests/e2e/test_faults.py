@@ -7,13 +7,11 @@ import re
 import resource
 import socket
 import struct
-import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -25,20 +23,17 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 import hookviz
 from hookviz.images.samples import Sample, samples
-from hookviz.lenses import channels_that_matter
 from scripts.automatic_grid import automatic_grid
 from scripts.browsing import grid_bytes, wait_for_grid
-from scripts.children import child
 from scripts.explorer_client import RefusedError, exploring
-from scripts.servers import ROOT, Server, free_port, serve, written
+from scripts.servers import Server, free_port, serve
 from scripts.visitor import Visitor, arrive
-from tests.container.test_running import until_healthy
 from tests.e2e.screen import SHAPESNET, choose
 from tests.line import line_to
 from tests.loops import in_a_loop_of_its_own
 
 COMMAND = (
-    *(sys.executable, "-m", "streamlit", "run", "tests/e2e/faults_app.py"),
+    *(sys.executable, "-m", "streamlit", "run", "tests/e2e/live_app.py"),
     *("--server.port", "PORT", "--server.address", "127.0.0.1"),
 )
 LAYERS = ("stem.first.conv", "stage1.first.conv", "stage2.first.conv")
@@ -233,40 +228,3 @@ def test_visitors_who_read_nothing_are_cut_off_and_others_go_on(served: Served) 
     assert served.server.megabytes() - memory < 400
     for line in lines:
         line.close()
-
-
-@pytest.mark.sweep("by day two servers: tests/e2e/test_processes.py")
-def test_sigterm_ends_a_server_at_which_forty_wait_for_long_runs() -> None:
-    """Those that compute come to their end, and those that wait are let go."""
-    port = free_port()
-    address, command = f"http://127.0.0.1:{port}", [sys.executable, "-m", "hookviz", "run"]
-
-    async def forty() -> int:
-        async with AsyncExitStack() as tabs:
-            arrivals = [arrive(address, {"model": "ShapesNet"}) for _ in range(40)]
-            visitors = [await tabs.enter_async_context(each) for each in arrivals]
-            await asyncio.gather(*(visitor.run() for visitor in visitors))
-            slug = channels_that_matter.LENS.slug
-            runs = [asyncio.ensure_future(each.go_to(lens=slug)) for each in visitors]
-            while channels_that_matter.LENS.slug not in written(output):
-                await asyncio.sleep(0.05)
-            guard.terminate()
-            status = await asyncio.to_thread(guard.wait, 60)  # `Process` is killed after 8 seconds
-            await asyncio.gather(*runs, return_exceptions=True)
-            return int(status)
-
-    with (
-        tempfile.TemporaryFile("w+", errors="replace") as output,
-        child(
-            [*command, "--port", str(port), "--address", "127.0.0.1"],
-            cwd=ROOT,
-            env={**os.environ, "HOOKVIZ_LOG": "json"},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        ) as guard,
-    ):
-        until_healthy(f"{address}/_stcore/health")
-        assert in_a_loop_of_its_own(forty()) == 0
-        assert "did not end" not in written(output)
-        # Streamlit logs a message that it was sending when the line was closed
-        assert all("in _sender" in trace for trace in written(output).split("Traceback")[1:])

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 import hookviz
 from hookviz.language.catalogs import languages, own_name
@@ -139,56 +139,33 @@ def test_every_word_is_translatable(
 
 
 def test_the_switch_turns_the_page_and_links_stay_english(address: str, page: Page) -> None:
-    page.goto(f"{address}/?model=ShapesNet&channel=5&sort=mean")
-    expect(page.get_by_role("heading", name="Channel 5")).to_be_visible()
-    page.locator(".st-key-hv-name").get_by_text("简体中文").click()
-    expect(page.get_by_role("heading", name="通道 5")).to_be_visible()
-    expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
-    expect(page.get_by_text(re.compile("通道 5 · 最小")).first).to_be_visible()  # by a script
-    expect(chosen(page, "sort")).to_have_text("均值")
-    expect_in_one_language(page, "图像", "白色")
-    page.locator("[data-word=scale]").select_option("通道")
-    expect(page).to_have_url(re.compile("scale=channel"))
-    assert "sort=mean" in page.url
-    page.reload()
-    expect(chosen(page, "scale")).to_have_text("通道")
-    page.locator(".st-key-hv-name").get_by_text("English").click()
-    expect(page.get_by_role("heading", name="Channel 5")).to_be_visible()
-    expect(chosen(page, "scale")).to_have_text("channel")
-    expect(chosen(page, "sort")).to_have_text("mean")
-    expect_in_one_language(page, "Sample image", "channels")
-
-
-def expect_in_one_language(page: Page, samples: str, legend: str) -> None:
-    """The names of the samples, and what is written under the grid, are in it as well."""
-    letters = re.compile("[A-Za-z]{3}" if samples.isascii() else "[\u4e00-\u9fff]")
-    group = page.locator(".st-key-gallery").get_by_role("radiogroup")
-    expect(group).to_have_attribute("aria-label", re.compile(samples))
-    for name in ("title", "aria-label"):
-        expect(group.get_by_role("radio").first).to_have_attribute(name, letters)
-    expect(page.locator(".explorer .legend")).to_contain_text(legend)
-    for words in (".cost", ".field"):
-        expect(page.locator(f".explorer {words}")).to_have_text(letters)
-
-
-def test_classes_have_chinese_names_and_links_do_not(address: str, page: Page) -> None:
-    page.goto(f"{address}/?model=ShapesNet&sample=star&lens=grad-cam&lang=zh-CN")
-    first = page.locator(".hv-classes .label").first
-    expect(first).to_have_text("星形")
-    page.locator(".st-key-target input").fill("circle")  # by its English name
-    page.get_by_role("option", name=re.compile("圆形 · circle")).click()
-    expect(page).to_have_url(re.compile("[?&]target=circle(&|$)"))
-    expect(page.get_by_text(re.compile("^圆形.*得分"))).to_be_visible()
-    page.locator(".st-key-target input").fill("星形")
-    page.get_by_role("option", name=re.compile("星形 · star")).click()
-    expect(page).to_have_url(re.compile("[?&]target=star(&|$)"))
-    page.locator(".st-key-hv-name").get_by_text("English").click()
-    expect(first).to_have_text("star")
-    expect(page.get_by_text(re.compile("^star: score"))).to_be_visible()
-    expect(page).to_have_url(re.compile("[?&]target=star(&|$)"))
-    page.goto(f"{address}/?patches=true&lang=zh-CN")  # an atlas of other classes than the model's
-    page.locator("select.answers").select_option("三角形 · triangle")
-    expect(page).to_have_url(re.compile("answers=triangle"))
+    page.goto(f"{address}/?model=ShapesNet&sample=star&channel=5&sort=mean")
+    sort, scale = (page.locator(f"[data-word={word}] option:checked") for word in ("sort", "scale"))
+    for name, words in (
+        ("简体中文", ("通道 5", "均值", "星形", "图像", "白色")),
+        ("English", ("Channel 5", "mean", "star", "Sample image", "channels")),
+    ):
+        heading, mean, star, samples, legend = words
+        page.locator(".st-key-hv-name").get_by_text(name).click()
+        expect(page.get_by_role("heading", name=heading)).to_be_visible()
+        expect(sort).to_have_text(mean)
+        expect(page.locator(".hv-classes .label").first).to_have_text(star)
+        letters = re.compile("[A-Za-z]{3}" if samples.isascii() else "[\u4e00-\u9fff]")
+        group = page.locator(".st-key-gallery").get_by_role("radiogroup")
+        expect(group).to_have_attribute("aria-label", re.compile(samples))
+        expect(group.get_by_role("radio").first).to_have_attribute("title", letters)
+        expect(page.locator(".explorer .legend")).to_contain_text(legend)
+        for part in (".cost", ".field"):
+            expect(page.locator(f".explorer {part}")).to_have_text(letters)
+        if name != "English":
+            expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
+            expect(page.get_by_text(re.compile("通道 5 · 最小")).first).to_be_visible()  # a script
+            page.locator("[data-word=scale]").select_option("通道")
+            expect(page).to_have_url(re.compile("scale=channel"))
+            assert "sort=mean" in page.url
+            page.reload()
+            expect(scale).to_have_text("通道")
+    expect(scale).to_have_text("channel")
 
 
 def test_the_page_in_chinese_is_as_wide_as_its_window_and_can_be_read_aloud(
@@ -203,8 +180,3 @@ def test_the_page_in_chinese_is_as_wide_as_its_window_and_can_be_read_aloud(
         assert right_of_layer_row(page) <= width
         assert serious(page) == []
     expect_point(page, ".", r"\d,\d\d?\b")
-
-
-def chosen(page: Page, word: str) -> Locator:
-    """The option that is chosen of how the tiles are drawn, by its word in a link."""
-    return page.locator(f"[data-word={word}] option:checked")

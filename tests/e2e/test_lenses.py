@@ -1,26 +1,19 @@
-"""Every lens in the app: opened, and each of its controls used once."""
+"""Lenses in the app: what is chosen, folded, led to, stopped and kept."""
 
 import re
 import urllib.parse
-from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 import hookviz
 from hookviz.images.samples import samples
-from hookviz.lenses.contract import parameters, regions, running
+from hookviz.lenses.contract import running
 from hookviz.lenses.contract.lens import Lens
-from scripts.browsing import settled_box
+from scripts.browsing import settled_boxes
 from tests.e2e.screen import at_rest, choose, look_through
-from tests.every_lens import OF_ANY_NETWORK
-from tests.every_way import EVERY_WAY
 from tests.pictures import encoded, picture
-
-LAYERS = {"Layer": "stage2.first.conv"}
-"""Which layer to choose by a control's label; a later one for all others."""
-
 
 CLIMBING = ("maximize", "dream", "inversion", "toaster")
 """Lenses whose steps are passes there and back; a few will do."""
@@ -49,110 +42,36 @@ def settle(page: Page, *, or_refused: bool = False) -> None:
     expect(page.get_by_role("alert").filter(has_text="went wrong")).to_have_count(0)
 
 
-def _around(page: Page, parameter: parameters.Parameter) -> Locator:
-    """What a control stands in: the page's row, or what opens for those beyond four."""
-    main, settings = page.get_by_test_id("stMain"), page.get_by_test_id("stPopoverBody")
-    at_rest(page)  # a menu that a run is about to close is seen for a moment
-    drawn = isinstance(parameter, regions.RegionChoice)
-    if drawn or main.get_by_text(parameter.label, exact=True).count():
-        return main
-    if not settings.is_visible():
-        page.get_by_role("button", name="More", exact=True).click()
-        settings.wait_for()
-    return settings
-
-
-def use(page: Page, parameter: parameters.Parameter, tmp_path: Path) -> None:
-    """Change one control to something else than it shows."""
-    main = _around(page, parameter)
-    match parameter:
-        case parameters.LayerChoice():
-            choose(page, parameter.label, LAYERS.get(parameter.label, "stage3.second.conv"))
-        case parameters.ClassChoice():
-            box = page.get_by_role("combobox", name=parameter.label, exact=True)
-            box.click()
-            box.fill("star")
-            page.get_by_role("option", name=re.compile(r"^star\b")).first.click()
-        case parameters.OneOf():
-            choose(page, parameter.label, parameter.choices[-1])
-        case parameters.PixelCount():  # a single pixel would take a pass for every pixel
-            field = main.get_by_role("spinbutton", name=parameter.label, exact=True)
-            field.fill("40")
-            field.press("Enter")
-        case parameters.WholeNumber() | parameters.RealNumber():
-            low, high = parameter.low, parameter.high
-            other = low if parameter.default != low else min(high, low + 1)
-            field = main.get_by_role("spinbutton", name=parameter.label, exact=True)
-            field.fill(f"{other:g}")
-            field.press("Enter")
-        case parameters.Switch():
-            main.get_by_text(parameter.label, exact=True).click()  # the label takes the click
-        case parameters.Channels():
-            field = main.get_by_role("textbox", name=parameter.label)
-            field.fill("0, 2-3")
-            field.press("Enter")
-        case regions.RegionChoice():
-            marked = page.get_by_role("application", name=re.compile(rf"^{parameter.label}: "))
-            marked.press("ArrowLeft")
-            expect(page).to_have_url(re.compile(f"-{parameter.name}=rect"))
-        case parameters.MoreImages():
-            file = tmp_path / "another.png"
-            file.write_bytes(encoded(picture(5)))
-            main.locator("input[type=file]").set_input_files(file)
-            expect(main.get_by_text("another.png").first).to_be_visible()
-        case _:
-            raise AssertionError(f"no way to use {parameter}")
-
-
-def one_of_each_kind() -> dict[str, list[parameters.Parameter]]:
-    """By the lens's slug, controls to use: of each kind that a person meets, the first.
-
-    By night those too that are folded away, or asked for where another choice was made.
-    """
-    met: set[tuple[type, bool, bool]] = set()
-    used: dict[str, list[parameters.Parameter]] = {}
-    for lens in OF_ANY_NETWORK:
-        for parameter in lens.parameters:
-            hidden = parameter.rare, parameter.matters_for is not None
-            kind = (type(parameter), *(hidden if EVERY_WAY else (False, False)))
-            if kind not in met:
-                met.add(kind)
-                used.setdefault(lens.slug, []).append(parameter)
-    return used
-
-
-@pytest.mark.parametrize(("slug", "used"), one_of_each_kind().items(), ids=one_of_each_kind())
-def test_every_kind_of_control_works(
-    page: Page, server: str, slug: str, used: list[parameters.Parameter], tmp_path: Path
+def test_what_is_folded_away_an_image_more_and_a_region_by_keys_are_answered(
+    page: Page, server: str
 ) -> None:
     """Each control of each lens is used in tests/ui/lenses/test_every_control.py, with no browser.
 
     Lenses with all kinds of panels are opened in tests/e2e/test_threats.py.
     """
-    lens = running.find_lens(slug)
-    opened(page, server, lens)
-    shown: Locator = page.get_by_test_id("stMain").locator(
-        "img:not([hidden]), table, [data-testid=stDataFrame]"
+    opened(page, server, running.find_lens("dream"))
+    at_rest(page)  # a menu that a run is about to close is seen for a moment
+    more, menu = (
+        page.get_by_role("button", name="More", exact=True),
+        page.get_by_test_id("stPopoverBody"),
     )
-    expect(shown.first).to_be_visible()
-    one_of = {each.name: each for each in lens.parameters if isinstance(each, parameters.OneOf)}
-    chosen = {name: each.choices[0] for name, each in one_of.items()}
-    for parameter in used:
-        if not parameter.matters(chosen) and parameter.matters_for is not None:
-            name, choices = parameter.matters_for  # it is not asked for until then
-            if name in one_of:
-                choose(page, one_of[name].label, choices[0])
-                chosen[name] = choices[0]
-            else:
-                use(page, next(each for each in lens.parameters if each.name == name), tmp_path)
-                chosen[name] = "something"
-            at_rest(page)
-            settle(page, or_refused=True)
-        use(page, parameter, tmp_path)
-        among = one_of.get(parameter.name)
-        chosen[parameter.name] = among.choices[-1] if among else "something"
-        at_rest(page)
-        settle(page, or_refused=True)
+    more.click()
+    field = menu.get_by_role("spinbutton", name="Seed")
+    field.fill("2")
+    field.press("Enter")
+    expect(page).to_have_url(re.compile("dream-seed=2"))
+    settle(page)
+    opened(page, server, running.find_lens("across-images"))
+    file = {"name": "another.png", "mimeType": "image/png", "buffer": encoded(picture(5))}
+    at_rest(page)
+    more.click()
+    menu.locator("input[type=file]").set_input_files(file)  # type: ignore[arg-type]
+    expect(menu.get_by_text("another.png").first).to_be_visible()
+    settle(page)
+    opened(page, server, running.find_lens("responds-here"))
+    page.locator(".region .stage").press("ArrowLeft")
+    expect(page).to_have_url(re.compile("responds-here-[a-z]+=rect"))
+    settle(page)
 
 
 def test_blocks_fold_by_click_and_by_key(page: Page, server: str) -> None:
@@ -169,16 +88,13 @@ def test_blocks_fold_by_click_and_by_key(page: Page, server: str) -> None:
     assert seen() == children
     rows.filter(has_text="layer1").first.click()
     assert seen() == [*children[:5], "layer1.0", "layer1.1", *children[5:]]
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowRight")
-    opened_twice = seen()
-    assert opened_twice[6:9] == ["layer1.0.conv1", "layer1.0.bn1", "layer1.0.relu"]
-    page.keyboard.press("ArrowRight")
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight"):
+        page.keyboard.press(key)
+    assert seen()[6:9] == ["layer1.0.conv1", "layer1.0.bn1", "layer1.0.relu"]
     assert page.locator("tr:focus").inner_text().startswith("layer1.0.conv1")
     page.keyboard.press("ArrowLeft")  # out to its block
     page.keyboard.press("ArrowLeft")  # which closes
     assert len(seen()) == len(children) + 2
-    page.keyboard.press("Home")
     page.keyboard.press("End")
     assert page.locator("tr:focus").inner_text().startswith("fc")
     assert "layer=" not in page.url  # the arrows are the table's as long as one is in it
@@ -194,13 +110,9 @@ def test_the_layer_at_the_side_is_the_lens_s_layer(page: Page, server: str) -> N
     expect(page.get_by_text("stage1.first.conv (Conv2d) has 48 kernels")).to_be_visible()
     choose(page, "Layer", "stage1.shortcut.conv")
     expect(page.get_by_text("stage1.shortcut.conv (Conv2d) has 48 kernels")).to_be_visible()
-    assert "layer=stage1.shortcut.conv" in page.url
-    tree = page.locator("nav", has=page.get_by_placeholder("Find a layer"))
-    expect(tree.locator("[aria-current=true]")).to_have_attribute(
-        "data-name", "stage1.shortcut.conv"
-    )
     page.locator("body").press("p")
     expect(page.get_by_text("stage1.second.conv (Conv2d) has 48 kernels")).to_be_visible()
+    tree = page.locator("nav", has=page.get_by_placeholder("Find a layer"))
     tree.get_by_placeholder("Find a layer").fill("stem")
     tree.locator("[data-name='stem.first.conv']").click()
     expect(page.get_by_text("stem.first.conv (Conv2d) has 32 kernels")).to_be_visible()
@@ -244,18 +156,13 @@ def test_before_and_after_are_flipped_in_one_place(page: Page, server: str) -> N
     before = page.get_by_role("radio", name="before").first
 
     def below_the_top() -> float:  # of all that is there, however far it is scrolled
-        top = page.locator(".st-key-hv-header").bounding_box()
-        box = stage.bounding_box()
-        assert top is not None
-        assert box is not None
+        box, top = settled_boxes(page, stage, page.locator(".st-key-hv-header"))
         return box["y"] - top["y"]
 
-    settled_box(page, stage)
     painted, place = stage.get_attribute("data-painted"), below_the_top()
     before.click()
     expect(stage).not_to_have_attribute("data-painted", painted or "")
     settle(page)
-    settled_box(page, stage)
     assert below_the_top() == place
 
 
@@ -287,25 +194,13 @@ def test_a_long_run_leaves_nothing_of_the_lens_before_and_can_be_stopped(
 
 
 @pytest.mark.promise
-def test_what_is_kept_of_a_lens_are_the_numbers_of_the_library(
-    page: Page, server: str, tmp_path: Path
-) -> None:
-    """Every script is run in tests/codegen/test_lens_script.py."""
+def test_what_is_kept_of_a_lens_are_the_numbers_of_the_library(page: Page, server: str) -> None:
     opened(page, server, running.find_lens("grad-cam"), sample="star")
     expect(page.get_by_text(re.compile("^star: score"))).to_be_visible()
     star = next(sample for sample in samples() if sample.name == "star")
     expected = hookviz.run_lens("grad-cam", hookviz.load_model("shapesnet"), star.path)
 
-    def kept(label: str) -> Path:
-        with page.expect_download() as waiting:
-            page.get_by_role("button", name=label, exact=True).click()
-        file = tmp_path / waiting.value.suggested_filename
-        waiting.value.save_as(file)
-        return file
-
-    with np.load(kept("The numbers as NPZ")) as values:
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="The numbers as NPZ", exact=True).click()
+    with np.load(waiting.value.path()) as values:
         np.testing.assert_array_equal(values["map"], expected.values["map"])
-    page.get_by_role("button", name="Copy as code").click()
-    expect(page.get_by_text("the same numbers without HookViz")).to_be_visible()
-    assert kept("The weights").stat().st_size > 100_000
-    compile(kept("The script").read_text("utf-8"), "script", "exec")

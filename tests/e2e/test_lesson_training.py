@@ -30,7 +30,6 @@ def test_it_is_trained_stopped_and_scrubbed_and_another_screen_has_it(
     drawn, text = first.locator(".tr-all"), first.locator("#root")
     with without_errors(server):
         first.goto(f"{server}/?lesson=how-weights-come-to-be&step=2")
-        expect(text).to_contain_text("What comes of it will stand here.")
         expect(first.locator(".tr-kernels canvas")).to_have_count(8)
         begun = kernels(first)
         first.get_by_role("button", name=re.compile("Train$")).click()
@@ -43,7 +42,6 @@ def test_it_is_trained_stopped_and_scrubbed_and_another_screen_has_it(
         assert 0 < stopped < STEPS
         trained = kernels(first)
         assert trained != begun
-        expect(text).to_contain_text(f"After {stopped:,} of {STEPS:,} steps")
 
         # Back to the beginning by keys: the noise is there again, and the text says that step.
         first.locator(".tr-step").focus()

@@ -7,15 +7,15 @@ pointer. With EVERY_WAY=1 (`make lessons`) each is in each of both, by either.
 import re
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, ViewportSize, WebSocketRoute, expect
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
 from hookviz.language.catalogs import languages
 from hookviz.lessons.lesson import Lesson, Live, Question
 from hookviz.ui.lessons.catalog import lessons
+from scripts.browsing import settled_boxes
 from scripts.servers import Server
 from tests.e2e.screen import at_rest, new_context, without_errors
 from tests.e2e.test_accessibility import serious
@@ -134,8 +134,6 @@ def test_a_lesson_from_beginning_to_end_by_pointer(
                 expect(answer(page, question, asked, right=right)).to_have_attribute(
                     "aria-pressed", "true"
                 )
-        parts = sum(isinstance(block, Live) for block in lesson.steps[number - 1].blocks)
-        expect(page.locator("[class*=st-key-hv-live-]")).to_have_count(parts)
         asks = bool(questions(lesson, number))
         looked_at = not asked_before and lesson.number <= 2 * len(SIZES)  # at each size a question
         if number == 1 or (asks and (EVERY_WAY or looked_at)):  # an axe run takes long
@@ -148,7 +146,6 @@ def test_a_lesson_from_beginning_to_end_by_pointer(
     expect(page.locator(f"[data-slug={lesson.slug}] b.done")).to_be_visible()
     if EVERY_WAY or lesson.number <= len(SIZES) + len(LANGUAGES):
         assert serious(page) == []
-    context.close()
 
 
 # What has the focus, in whatever shadow it lies.
@@ -202,82 +199,24 @@ def test_a_lesson_from_beginning_to_end_by_keyboard(way: Way, page: Page, taught
         expect(page.locator(".hv-step-title")).to_have_attribute("data-step", at)
 
 
-@pytest.mark.sweep("by day of any step: the lessons by keyboard")
-def test_the_heading_of_a_step_that_takes_long_to_compute_gets_the_focus(
-    page: Page, taught: Server
-) -> None:
-    """Its numbers wait in the queue, and all that the page draws below the dots with them."""
-    lesson = lessons()[0]
-    late: list[str | bytes] = []
-    lines: list[WebSocketRoute] = []
-
-    def pass_on(line: WebSocketRoute) -> None:
-        lines.append(line)
-        server = line.connect_to_server()
-
-        def receive(message: str | bytes) -> None:
-            whole = message.encode() if isinstance(message, str) else message
-            if late or f'data-step="{lesson.slug} 2"'.encode() in whole:
-                late.append(message)
-            else:
-                line.send(message)
-
-        server.on_message(receive)
-
-    page.route_web_socket(re.compile("/_stcore/stream"), pass_on)
-    page.goto(taught + link(lesson, "en"))
-    at_step(page, lesson, 1)
-    page.keyboard.press("ArrowRight")
-    expect(page.locator("nav.steps button[aria-current]")).to_have_text("2")
-    page.wait_for_timeout(3500)
-    assert late
-    assert page.evaluate("document.activeElement === document.body")
-    for message in late:
-        lines[-1].send(message)
-    late.clear()
-    at_step(page, lesson, 2)
-    expect(page.locator(".hv-step-title")).to_be_focused()
-
-
 def test_on_a_phone_the_way_on_is_seen_wherever_one_reads(page: Page, taught: Server) -> None:
     """At any place of the text; and what leads to the next lesson is below all of the step."""
     page.set_viewport_size(SIZES[2])
     page.goto(f"{taught}/?lesson=image&step=4")
     at_step(page, lessons()[0], 4)
-    live = page.locator("[class*=st-key-hv-live-]").bounding_box()
-    onward = page.locator(".st-key-hv-next-lesson button").bounding_box()
-    assert live
-    assert onward
+    live, onward = settled_boxes(
+        page,
+        page.locator("[class*=st-key-hv-live-]"),
+        page.locator(".st-key-hv-next-lesson button"),
+    )
     assert live["y"] + live["height"] <= onward["y"]
     page.locator(".st-key-hv-previous button").click()
     at_step(page, lessons()[0], 3)
-    waits = page.locator(".hv-waits").bounding_box()
-    asked = page.locator("section.question").bounding_box()
-    assert waits
-    assert asked
+    waits, asked = settled_boxes(page, page.locator(".hv-waits"), page.locator("section.question"))
     assert asked["y"] < waits["y"]
     for end in (0, 1e6):
         page.locator("[data-testid=stMain]").evaluate("(main, end) => main.scrollTo(0, end)", end)
         expect(page.locator(".st-key-hv-next button")).to_be_in_viewport(ratio=1)
-
-
-def test_the_sheets_come_down(page: Page, taught: Server, tmp_path: Path) -> None:
-    page.goto(f"{taught}/?lesson=convolution")
-    at_step(page, next(each for each in lessons() if each.slug == "convolution"), 1)
-    page.locator(".st-key-menu-sheet button").first.click()
-    buttons = page.locator("[data-testid=stDownloadButton] button")
-    expect(buttons).to_have_count(2)
-    sizes = []
-    for position, name in enumerate(("convolution.pdf", "convolution-answers.pdf")):
-        with page.expect_download() as coming:
-            buttons.nth(position).click()
-        assert coming.value.suggested_filename == name
-        file = tmp_path / name
-        coming.value.save_as(file)
-        data = file.read_bytes()
-        assert data.startswith(b"%PDF-")
-        sizes.append(len(data))
-    assert sizes[1] > sizes[0]
 
 
 def test_a_teachers_own_lesson_stands_beside_ours_and_brings_nothing_in(
@@ -332,8 +271,14 @@ def test_a_step_is_a_link_and_what_was_done_stays_in_the_browser(
     page.reload()
     at_step(page, lesson, 2)
     expect(dots.nth(1)).to_have_class(re.compile("done"))
+    page.locator(".st-key-menu-sheet button").first.click()
+    sheets = page.locator("[data-testid=stDownloadButton] button")
+    for position, name in enumerate((f"{lesson.slug}.pdf", f"{lesson.slug}-answers.pdf")):
+        with page.expect_download() as coming:
+            sheets.nth(position).click()
+        assert coming.value.suggested_filename == name
+        assert coming.value.path().read_bytes().startswith(b"%PDF-")
     other = new_context(browser).new_page()
     other.goto(f"{taught}/?lesson=image&step=2")
     expect(other.locator("nav.steps button[aria-current]")).to_be_visible()
     expect(other.locator("nav.steps button.done")).to_have_count(0)
-    other.context.close()

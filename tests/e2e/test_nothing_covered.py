@@ -9,18 +9,8 @@ from scripts.browsing import tiles, wait_for_grid
 from tests.e2e.screen import at_rest, new_context, pixels
 from tests.e2e.test_layout import LINK, expect_seen
 
-SCROLL = """by => {
-  const main = document.querySelector("[data-testid=stMain]");
-  main.scrollTop = by;
-  return main.scrollTop;
-}"""
-TALL = """by => {
-  const main = document.querySelector("[data-testid=stMain]");
-  return main.scrollHeight - main.clientHeight >= by;
-}"""
 # What a finger or a pointer would meet of Streamlit's own in the upper corners.
-FLOATING = """() => {
-  const ours = document.querySelector("[data-testid=stMain]");
+FLOATING = """ours => {
   const met = [];
   for (let y = 5; y < 80; y += 10)
     for (let x = ours.getBoundingClientRect().left + 5; x < innerWidth; x += 10)
@@ -29,14 +19,23 @@ FLOATING = """() => {
 }"""
 
 
+def scroll(page: Page, by: int) -> None:
+    """Scroll the page to there, once it is tall enough."""
+    main = page.get_by_test_id("stMain")
+    page.wait_for_function(
+        "([main, by]) => main.scrollHeight - main.clientHeight >= by",
+        arg=[main.element_handle(), by],
+    )
+    main.evaluate("(main, by) => { main.scrollTop = by; }", by)
+
+
 def test_the_buttons_of_the_corner_go_with_its_row(page: Page, server: str) -> None:
     page.set_viewport_size({"width": 1280, "height": 720})
     page.goto(f"{server}/?{LINK}&channel=3")
     wait_for_grid(page)
     corner = page.locator(".corner").get_by_role("button")
     expect_seen(page, *corner.all())
-    page.wait_for_function(TALL, arg=150)
-    assert page.evaluate(SCROLL, 150) == 150
+    scroll(page, 150)
     at_rest(page)
     heading = page.get_by_role("heading", name="Channel 3", exact=True)
     buttons = [page.get_by_role("button", name=name) for name in ("Across images", "Close")]
@@ -54,13 +53,11 @@ def test_what_opens_the_sidebar_lies_over_nothing_that_is_scrolled(
     wait_for_grid(page)
     opens = page.get_by_test_id("stExpandSidebarButton")
     expect(opens).to_be_visible()
-    page.wait_for_function(TALL, arg=200)  # what lies below the grid comes after it
-    assert page.evaluate(SCROLL, 200) == 200
+    scroll(page, 200)
     expect(opens).to_be_hidden()
-    assert page.evaluate(FLOATING) == []
-    assert page.evaluate(SCROLL, 0) == 0
+    assert page.get_by_test_id("stMain").evaluate(FLOATING) == []
+    scroll(page, 0)
     expect(opens).to_be_visible()
-    context.close()
 
 
 def test_a_picked_tile_has_its_number_once(page: Page, server: str, model: hookviz.Model) -> None:

@@ -87,4 +87,10 @@ def test_ones_own_images_are_looked_through_and_lead_to_themselves(
     expect(page.get_by_text(f"Left out: '{hostile}' is no image")).to_be_visible()
     page.get_by_role("radio", name="114 others").click()
     expect(page.get_by_role("button", name="among 114 images")).to_be_visible()
-    other.close()
+    mine = wait_for_grid(page)
+    patches(page).first.click()  # of a drawing that comes with the network
+    wait_for_grid(page, mine)
+    page.go_back()
+    expect(page.get_by_role("heading", name=f"Channel {CHANNEL}")).to_be_visible()
+    page.get_by_role("radio", name="random").click()  # which no atlas is of
+    expect(page.get_by_role("button", name="among your images…")).to_be_visible()

@@ -31,10 +31,8 @@ with hookviz.explore(seeded(Tiny), preprocess=steps, open_browser=False) as expl
 def test_explore_shows_a_network_of_a_running_program(page: Page) -> None:
     with child([sys.executable, "-c", EXPLORES], cwd=ROOT, stdout=subprocess.PIPE) as program:
         url = program.stdout.readline().strip()
-        page.goto(f"{url}&lang=zh-CN")
-        in_chinese = wait_for_grid(page)
         page.goto(url)
         shown = wait_for_grid(page)
     model = hookviz.wrap(seeded(Tiny), hookviz.Preprocess(resize=32, crop=32))
     expected = hookviz.capture(model, samples()[0].path, "conv1")["conv1"]
-    assert shown == in_chinese == automatic_grid(expected).sprite
+    assert shown == automatic_grid(expected).sprite

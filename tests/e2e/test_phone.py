@@ -1,7 +1,5 @@
 """A phone: pages of six columns, a swipe for the layer, and a sheet that does not fight with it."""
 
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -11,12 +9,10 @@ from tests.e2e.test_layout import LINK, expect_picked, query_of
 
 
 @pytest.fixture
-def phone(browser: Browser) -> Iterator[Page]:
+def phone(browser: Browser) -> Page:
     context = new_context(browser, viewport={"width": 390, "height": 844}, has_touch=True)
-    page = context.new_page()
-    page.set_default_timeout(30_000)
-    yield page
-    context.close()
+    context.set_default_timeout(30_000)
+    return context.new_page()
 
 
 def swipe(page: Page, start: tuple[float, float], end: tuple[float, float]) -> None:
@@ -42,7 +38,6 @@ def test_the_tiles_come_in_pages_that_fit(phone: Page, server: str) -> None:
     phone.goto(server)
     wait_for_grid(phone)
     expect(phone.get_by_text("Tap a tile")).to_be_visible()
-    expect(phone.locator(".hv-classes .class:visible")).to_have_count(2)
     for menu in ("Download", "Copy as code", "Share"):
         expect(phone.get_by_role("button", name=menu)).to_be_in_viewport(ratio=1)
     sidebar = phone.get_by_test_id("stSidebar")
@@ -53,15 +48,11 @@ def test_the_tiles_come_in_pages_that_fit(phone: Page, server: str) -> None:
     assert lie.page < lie.count
     assert lie.page % 6 == 0
     later = phone.get_by_role("button", name="Next page")
-    box = later.bounding_box()
-    assert box is not None
+    box = settled_box(phone, later)
     assert box["y"] + box["height"] <= 844
     expect(phone.get_by_role("button", name="Previous page")).to_be_disabled()
     expect(phone.get_by_text(f"1–{lie.page} of {lie.count}")).to_be_visible()
     later.click()
-    end = min(lie.count, 2 * lie.page)
-    expect(phone.get_by_text(f"{lie.page + 1}–{end} of {lie.count}")).to_be_visible()
-    assert later.is_disabled() == (end == lie.count)
     second = tiles(phone)
     assert second.first == lie.page
     channel = lie.page + 7
@@ -75,28 +66,25 @@ def test_the_tiles_come_in_pages_that_fit(phone: Page, server: str) -> None:
     assert third.first <= channel < third.first + third.page
 
 
-def test_a_link_with_a_channel_shows_its_tile_above_the_sheet(phone: Page, server: str) -> None:
+def test_a_link_shows_its_tile_above_the_sheet_and_a_question_leads_to_the_top(
+    phone: Page, server: str
+) -> None:
     phone.goto(f"{server}/?{LINK}&channel=30")
     wait_for_grid(phone)
     expect_above_sheet(phone, 30)
+    main = phone.get_by_test_id("stMain")
+    assert main.evaluate("element => element.scrollTop") > 0
     before = tiles(phone).box(30)["y"]
     phone.mouse.move(200, 150)
     phone.mouse.wheel(0, -1000)  # whoever scrolls on stays there, also where the page grows
     phone.set_viewport_size({"width": 360, "height": 844})
     at_rest(phone)
     assert tiles(phone).box(30)["y"] > before + 200
-
-
-def test_a_channel_s_question_is_answered_at_the_top_of_the_page(phone: Page, server: str) -> None:
-    phone.goto(f"{server}/?{LINK}&channel=30")
-    wait_for_grid(phone)
-    expect_above_sheet(phone, 30)
-    main = phone.get_by_test_id("stMain")
-    assert main.evaluate("element => element.scrollTop") > 0
     phone.evaluate(  # as it is at the click: the page becomes shorter later, and may end above
         "document.querySelector('[data-testid=stMain]').addEventListener('click',"
         " (event) => { window.hvTop = event.currentTarget.scrollTop; })"
     )
+    phone.mouse.wheel(0, 1000)
     phone.get_by_role("button", name="Which class needs it?").click()
     expect(phone.get_by_role("heading", name="Which channels does a class need?")).to_be_visible()
     at_rest(phone)

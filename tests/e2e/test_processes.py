@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from scripts.explorer_client import ExplorerClient, RefusedError, exploring
 from scripts.servers import ROOT, free_port, written
 from scripts.visitor import arrive
 from tests.container.test_running import until_healthy
+from tests.e2e.probing import until
 from tests.e2e.screen import at_rest, choose, new_context
 from tests.e2e.test_classroom import begin
 from tests.loops import in_a_loop_of_its_own
@@ -143,14 +143,6 @@ def others(group: Group, copy: str) -> Iterator[list[str]]:
         thread.join()
 
 
-def until(condition: object, seconds: float = 60.0) -> None:
-    assert callable(condition)
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def cookie_of(page: Page) -> str:
     return next(each["value"] for each in page.context.cookies() if each["name"] == COPY)
 
@@ -200,17 +192,13 @@ def test_a_class_and_its_short_link_lead_to_their_server(
     pupil.wait_for_url(f"**layer={LAYERS[0]}**")
     page.get_by_role("button", name="Present this view (F)").click()
     page.get_by_role("toolbar", name="Presenting").wait_for()
-    page.keyboard.press("q")  # while a class is taught, it is the link that leads there
-    dialog = page.get_by_role("dialog", name="For the class")
-    expect(dialog.get_by_text(f"?follow={code}")).to_be_visible()
-    page.keyboard.press("Escape")
     page.get_by_role("button", name="Code", exact=True).click()
     page.get_by_role("button", name="End the class").click()
     page.wait_for_url(lambda url: "class=" not in url)
     expect(page.get_by_test_id("stPopoverBody")).to_have_count(0)  # whose keys they were
     at_rest(page)
     page.keyboard.press("q")
-    link = dialog.get_by_text("/hookviz/go/").inner_text()
+    link = page.get_by_role("dialog").get_by_text("/hookviz/go/").inner_text()
     guest = short.new_page()
     guest.goto(link)
     expect(guest.get_by_role("combobox", name="Layer")).to_have_value(SHOWN[0])
@@ -257,7 +245,6 @@ def test_a_proxy_that_is_killed_costs_nobody_their_session(page: Page, group: Gr
     choose(page, "Layer", LAYERS[1])
     wait_for_grid(page, grid)
     expect(page.get_by_role("combobox", name="Layer")).to_have_value(SHOWN[1])
-    expect(page.get_by_text("Upload it again in the sidebar")).to_have_count(0)
     assert cookie_of(page) == at
     assert group.proxy() not in (0, proxy)
 

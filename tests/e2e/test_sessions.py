@@ -60,7 +60,6 @@ def test_a_page_that_is_loaded_again_has_its_photograph_back_and_another_browser
     assert wait_for_grid(another) == sample
     expect(another.get_by_text(note)).to_be_visible()
     expect(another.get_by_role("heading", name="Channel 3")).to_be_visible()
-    another.close()
 
     page.get_by_role("radio", name="Camera").click()
     page.wait_for_function("() => document.querySelector('video')?.readyState >= 2")

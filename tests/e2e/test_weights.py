@@ -83,17 +83,6 @@ def test_a_download_is_cancelled_begun_again_and_one_for_all_who_wait(
         second.close()
 
 
-def test_without_a_network_one_click_goes_on(page: Page, server: str) -> None:
-    page.goto(f"{server}/?model=ResNet-18")
-    page.get_by_role("button", name="Download 47 MB").click()
-    alert = page.get_by_role("alert")
-    said = "The pretrained weights of ResNet-18 (47 MB) are not on this"
-    expect(alert).to_contain_text(said, timeout=30_000)  # it has tried several times
-    page.get_by_role("button", name="ResNet-18 with random weights").click()
-    wait_for_grid(page)
-    expect(page.get_by_text("random weights: these predictions mean nothing")).to_be_visible()
-
-
 class Bomb:
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return (print, ("a pickle was executed",))
@@ -114,24 +103,15 @@ def test_uploaded_weights_are_used_and_what_is_none_leaves_those_before(
     random = wait_for_grid(page)
     page.get_by_role("radio", name="your weights").click()
     expect(page.get_by_text(f"Shown until then: {TITLE} with random weights")).to_be_visible()
-    for name, content, said in (
-        ("evil.pth", pickle.dumps({"weight": Bomb()}, 2), ""),
-        ("other.pth", saved(models.squeezenet1_0().state_dict()), "SqueezeNet 1.0"),
-    ):
-        upload(page, name, content)
-        expect(page.get_by_role("alert").filter(has_text=name)).to_contain_text(said)
-        expect(page.get_by_text("Traceback")).to_have_count(0)
-        expect(page.locator("[data-stale=true]")).to_have_count(0)
-        assert wait_for_grid(page) == random
-    wrapped = {"epoch": 3, "state_dict": {f"module.{key}": state[key] for key in state}}
-    upload(page, "mine.pth", saved(wrapped))
+    upload(page, "evil.pth", pickle.dumps({"weight": Bomb()}, 2))
+    expect(page.get_by_role("alert").filter(has_text="evil.pth")).to_be_visible()
+    expect(page.get_by_text("Traceback")).to_have_count(0)
+    expect(page.locator("[data-stale=true]")).to_have_count(0)
+    assert wait_for_grid(page) == random
+    upload(page, "mine.pth", saved(state))
     mine = wait_for_grid(page, random)
     assert mine == grid_of(saved(state), tmp_path)
     expect(page.get_by_role("alert")).to_have_count(0)
-    upload(page, "names.txt", b"one name alone", number=1)
-    expect(page.get_by_role("alert").filter(has_text="file of labels")).to_be_visible()
-    expect(page.get_by_text(f"Shown until then: {TITLE} with your last weights")).to_be_visible()
-    assert wait_for_grid(page) == mine
     names = "\n".join(f"class number {index}" for index in range(1000))
     upload(page, "names.txt", names.encode(), number=1)
     expect(page.get_by_text("class number").first).to_be_visible()

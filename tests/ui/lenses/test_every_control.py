@@ -1,6 +1,6 @@
 """Every control of every lens, used once, as Streamlit runs the page without a browser.
 
-One control of each kind is used in a browser too, in tests/e2e/test_lenses.py.
+Those of our own scripts are used in a browser too, in tests/e2e/test_lenses.py.
 """
 
 import pytest
