@@ -91,6 +91,29 @@ def test_no_file_is_longer_than_an_idea() -> None:
     assert long == {}
 
 
+def test_conditions_are_not_nested_and_arguments_not_starred_from_a_tuple() -> None:
+    """`a if b else c if d else e`, and `f(*(a, b))`."""
+    hard = [
+        f"{name}:{node.lineno}"
+        for name, tree in trees().items()
+        for node in ast.walk(tree)
+        if (
+            isinstance(node, ast.IfExp)
+            and any(isinstance(part, ast.IfExp) for part in (node.test, node.body, node.orelse))
+        )
+        or (
+            isinstance(node, ast.Call)
+            and any(
+                isinstance(each, ast.Starred)
+                and isinstance(each.value, ast.Tuple)
+                and not any(isinstance(part, ast.Starred) for part in each.value.elts)
+                for each in node.args
+            )
+        )
+    ]
+    assert hard == []
+
+
 def test_a_package_says_what_belongs_there_and_has_no_public_name() -> None:
     for path in PACKAGE.rglob("__init__.py"):
         tree = ast.parse(path.read_text("utf-8"))

@@ -60,7 +60,6 @@ def test_it_imports_neither_torch_nor_matplotlib() -> None:
 
 
 def test_a_server_whose_page_can_not_be_loaded_ends_and_says_why() -> None:
-    """One whose page can be tells its health in tests/e2e/test_queue.py."""
     ended = subprocess.run(
         [*(sys.executable, "-m", "streamlit", "run", str(APP)), f"--server.port={free_port()}"],
         env=os.environ | {"HOOKVIZ_START": "resnet81"},
