@@ -41,7 +41,7 @@ class _Block(nn.Module):
         return torch.relu(self.norm(self.conv(maps)))
 
 
-class _Of(nn.Module):
+class OfFunction(nn.Module):
     """A layer that calls a function."""
 
     def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
@@ -76,7 +76,7 @@ def _sparse(maps: Tensor) -> Tensor:
 
 class Sparse(Odd):
     def make(self) -> nn.Module:
-        return _Of(_sparse)
+        return OfFunction(_sparse)
 
     def use(self, maps: Tensor) -> Tensor:
         numbers: Tensor = self.odd(maps).to_dense()
@@ -89,7 +89,7 @@ def _quantised(maps: Tensor) -> Tensor:
 
 class Quantised(Odd):
     def make(self) -> nn.Module:
-        return _Of(_quantised)
+        return OfFunction(_quantised)
 
     def use(self, maps: Tensor) -> Tensor:
         numbers: Tensor = self.odd(maps).dequantize()
@@ -102,7 +102,7 @@ def _hollow(maps: Tensor) -> Tensor:
 
 class OnMeta(Odd):
     def make(self) -> nn.Module:
-        return _Of(_hollow)
+        return OfFunction(_hollow)
 
     def use(self, maps: Tensor) -> Tensor:
         scaled: Tensor = maps * self.odd(maps).shape[1]
@@ -115,7 +115,7 @@ def _nested(maps: Tensor) -> Tensor:
 
 class Nested(Odd):
     def make(self) -> nn.Module:
-        return _Of(_nested)
+        return OfFunction(_nested)
 
     def use(self, maps: Tensor) -> Tensor:
         padded: Tensor = self.odd(maps).to_padded_tensor(0.0)
@@ -130,7 +130,7 @@ class Ragged(Odd):
     """Of parts that differ in shape, which no tensor holds as they are."""
 
     def make(self) -> nn.Module:
-        return _Of(_ragged)
+        return OfFunction(_ragged)
 
     def use(self, maps: Tensor) -> Tensor:
         total: Tensor = maps + self.odd(maps).to_padded_tensor(0.0)[:1]

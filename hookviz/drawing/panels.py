@@ -4,7 +4,7 @@ import csv
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -406,6 +406,12 @@ class ChartPanel(Chart, Panel):
 
     caption: str = ""
     layer: str = ""
+
+    @classmethod
+    def of(cls, chart: Chart, caption: str, layer: str = "") -> "ChartPanel":
+        """Put words under a chart that something returned."""
+        facts = {each.name: getattr(chart, each.name) for each in fields(Chart)}
+        return cls(**facts, caption=caption, layer=layer)
 
     def _html(self) -> str:
         # half the dots of a chart on the page, since a notebook shows it dot by dot

@@ -190,14 +190,8 @@ def _panels(
             new_probability=number(100 * (chance + chances[lowers])),
         )
         says = sentences(says, falls)
-    chart = ChartPanel(
-        say("What each channel alone adds to the score of {label}", label=label),
-        tuple(map(str, listed)),
-        {say("fall of the score"): -scores[listed]},
-        unit=say("fall of the score without it"),
-        caption=say("By channel. Above 0: the channel speaks for the class."),
-        layer=info.name,
-    )
+    caption = say("By channel. Above 0: the channel speaks for the class.")
+    chart = ChartPanel.of(effects.chart(listed), caption, info.name)
     rows = tuple(
         (
             channel,

@@ -218,18 +218,7 @@ def _charts(health: NetworkHealth) -> tuple[ChartPanel, ChartPanel]:
             "On this image. Dead: 0 or constant everywhere. Saturated: within 1 % of an end."
         ),
     )
-    sizes = ChartPanel(
-        say("Largest activation"),
-        labels,
-        {
-            say("max |x|"): np.array([output.largest for output in outputs]),
-            say("explodes above"): np.full(len(outputs), health.limit),
-        },
-        kind="lines",
-        unit=say("max |x|"),
-        log=True,
-        caption=say("Of the finite values, in order of execution."),
-    )
+    sizes = ChartPanel.of(health.chart, say("Of the finite values, in order of execution."))
     return dead, sizes
 
 

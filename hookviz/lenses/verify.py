@@ -192,7 +192,7 @@ def _chart(result: Verification) -> tuple[Panel, ...]:
         "Conv and linear layers against the same sums in double precision, at the "
         "place where they are furthest apart. Single precision keeps about 7 digits."
     )
-    return (ChartPanel(chart.title, chart.labels, chart.series, unit=chart.unit, caption=caption),)
+    return (ChartPanel.of(chart, caption),)
 
 
 def _row(name: str, check: LayerCheck) -> tuple[str | int | float, ...]:

@@ -16,6 +16,7 @@ from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.watched_pass import watch
 from hookviz.types import FIRST, LAST, Layout, Preprocess
 from tests.networks import as_model, random_input, seeded
+from tests.odd_networks import OfFunction
 from tests.plain_hooks import every_output
 
 Shapes = dict[str, tuple[int, ...]]
@@ -195,17 +196,6 @@ def test_rows_and_columns_behind_each_other_are_no_map(size: tuple[int, int]) ->
     assert layouts == unknown | first
 
 
-class Makes(nn.Module):
-    """Whatever a function makes."""
-
-    def __init__(self, make: Callable[[Tensor], Tensor]) -> None:
-        super().__init__()
-        self.make = make
-
-    def forward(self, maps: Tensor) -> Tensor:
-        return self.make(maps)
-
-
 def alone(maps: Tensor) -> Tensor:
     """The channels last, of one size of input alone."""
     if maps.shape[2:] != (14, 14):
@@ -220,7 +210,7 @@ def alone(maps: Tensor) -> Tensor:
         (
             [
                 *(nn.Conv2d(3, 6, 3, padding=1), nn.AdaptiveAvgPool2d((None, 1))),
-                *(nn.Conv2d(6, 6, (3, 1)), Makes(lambda maps: maps.movedim(1, -1))),
+                *(nn.Conv2d(6, 6, (3, 1)), OfFunction(lambda maps: maps.movedim(1, -1))),
                 nn.Linear(6, 6),
             ],
             [*[FIRST] * 3, LAST, LAST],
@@ -228,13 +218,13 @@ def alone(maps: Tensor) -> Tensor:
         # a square that is turned is none
         (
             [
-                *(nn.Conv2d(3, 6, 3), Makes(lambda maps: maps.transpose(2, 3))),
+                *(nn.Conv2d(3, 6, 3), OfFunction(lambda maps: maps.transpose(2, 3))),
                 *(nn.GELU(), nn.Linear(14, 5)),
             ],
             [FIRST, *["unknown"] * 3],
         ),
         (
-            [nn.Conv2d(3, 6, 3), Makes(alone), nn.LayerNorm(6), nn.Linear(6, 5)],
+            [nn.Conv2d(3, 6, 3), OfFunction(alone), nn.LayerNorm(6), nn.Linear(6, 5)],
             [FIRST, *[LAST] * 3],
         ),
     ],

@@ -97,15 +97,20 @@ class NetworkHealth:
         """The first output that holds NaN or infinities."""
         return next((output for output in self.outputs if output.bad), None)
 
-    def figure(self) -> "Figure":
-        """Draw the largest |x| of each output, in order of execution, beside `limit`."""
+    @property
+    def chart(self) -> Chart:
+        """Largest |x| of each output, in order of execution, beside `limit`."""
         labels = tuple(output.address.in_words for output in self.outputs)
         sizes = {
             say("max |x|"): np.array([output.largest for output in self.outputs]),
             say("explodes above"): np.full(len(labels), self.limit),
         }
         title, unit = say("Largest activation"), say("max |x|")
-        return titled_figure(Chart(title, labels, sizes, kind="lines", unit=unit, log=True))
+        return Chart(title, labels, sizes, kind="lines", unit=unit, log=True)
+
+    def figure(self) -> "Figure":
+        """Draw the largest |x| of each output, in order of execution, beside `limit`."""
+        return titled_figure(self.chart)
 
 
 def network_health(

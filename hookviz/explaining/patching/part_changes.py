@@ -333,17 +333,19 @@ class ChannelEffects:
     flips: int
     how: str = ""
 
+    def chart(self, channels: Sequence[int]) -> Chart:
+        """Return by how much the score falls without each of these channels, in that order."""
+        return Chart(
+            say("What each channel alone adds to the score of {label}", label=self.label),
+            tuple(map(str, channels)),
+            {say("fall of the score"): -self.score_changes[channels]},
+            unit=say("fall of the score without it"),
+        )
+
     def figure(self, top: int = 16) -> "Figure":
         """Draw by how much the score falls without each of the `top` channels that move it most."""
         listed = np.argsort(-np.abs(self.score_changes), kind="stable")[:top]
-        return titled_figure(
-            Chart(
-                say("What each channel alone adds to the score of {label}", label=self.label),
-                tuple(map(str, listed.tolist())),
-                {say("fall of the score"): -self.score_changes[listed]},
-                unit=say("fall of the score without it"),
-            )
-        )
+        return titled_figure(self.chart(listed.tolist()))
 
 
 class ChannelAblation(PartChanges):
