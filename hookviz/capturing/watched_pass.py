@@ -5,8 +5,8 @@ names that `hookviz.hooking.function_calls` gives them.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -29,7 +29,11 @@ from hookviz.capturing.returned_call import (
     returned_call,
 )
 from hookviz.hooking import hooks
-from hookviz.hooking.function_calls import kind_of_function, observe_functions
+from hookviz.hooking.function_calls import (
+    TORCH_ATTENTION,
+    kind_of_function,
+    observe_functions,
+)
 from hookviz.hooking.modules import named_modules
 from hookviz.hooking.recorder import Recorder
 from hookviz.hooking.torch_functions import EveryFunction, function_name, not_followed
@@ -155,7 +159,6 @@ def watch(
     # Scripts call operators that no dispatch mode can pass on: of those nobody knows.
     reads.found = any(isinstance(each, ScriptModule) for each in modules.values())
     layouts.take(images, Layout(FIRST), is_sure=True)
-    has_torch_attention = any(isinstance(each, _TORCH_ATTENTION) for each in modules.values())
 
     def see_function(call: hooks.Call) -> None:
         if notes_writes:
@@ -176,7 +179,8 @@ def watch(
         hooks.observe(network, modules, see),
         observe_functions(network, layers.quiet_names(network), see_function),
         nullcontext() if reads.found else reads,
-        nullcontext() if has_torch_attention else _Exports(reads),
+        _Exports(reads),
+        _attention_not_followed(network),
         hooks.within_a_pass(),
     ):
         output = (run or network)(images)
@@ -240,8 +244,26 @@ class _Exports(EveryFunction):
         return func(*args, **kwargs)
 
 
-_TORCH_ATTENTION = (nn.MultiheadAttention, nn.TransformerEncoder, nn.TransformerEncoderLayer)
-"""They compute another way where functions are followed."""
+@contextmanager
+def _attention_not_followed(network: nn.Module) -> Iterator[None]:
+    """Follow no function within torch's own attention: it computes another way where one does."""
+    names = [name for name, each in named_modules(network) if isinstance(each, TORCH_ATTENTION)]
+    with ExitStack() as rest:
+        blocks: list[ExitStack] = []
+
+        def enter(_call: hooks.Call) -> None:
+            blocks.append(rest.enter_context(ExitStack()))
+            blocks[-1].enter_context(not_followed())
+
+        def leave(_call: hooks.Call) -> None:
+            if blocks:
+                blocks.pop().close()
+
+        with (
+            hooks.before(network, names, enter),
+            hooks.observe(network, names, leave, always_call=True),
+        ):
+            yield
 
 
 def _seen_function(call: hooks.Call, behind: int, layouts: Layouts) -> FunctionCall:

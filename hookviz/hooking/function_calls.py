@@ -36,7 +36,7 @@ KINDS: Mapping[str, str] = {
 }
 """Functions that are listed, by `function_name`, and the class of module that does the same."""
 
-_OTHERWISE = (nn.MultiheadAttention, nn.TransformerEncoder, nn.TransformerEncoderLayer)
+TORCH_ATTENTION = (nn.MultiheadAttention, nn.TransformerEncoder, nn.TransformerEncoderLayer)
 """Blocks of torch's own that compute another way where functions are watched."""
 
 _AT_THE_START, _AFTER = "at the start", "after "  # where in a block a function is called
@@ -182,7 +182,7 @@ def observe_functions(
         after: called with the call and its output, as a forward hook is.
         before: called before it computes, while its input is as it was.
     """
-    if any(isinstance(module, _OTHERWISE) for module in network.modules()):
+    if any(isinstance(module, TORCH_ATTENTION) for module in network.modules()):
         yield
         return
     running = _Running(quiet)

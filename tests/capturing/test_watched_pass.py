@@ -73,9 +73,7 @@ KEEPS: dict[str, Callable[[Tensor], Any]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "attends"), [*product([*READS, *KEEPS], (False, True)), *product(EXPORTS, (False,))]
-)
+@pytest.mark.parametrize(("name", "attends"), [*product([*READS, *EXPORTS, *KEEPS], (False, True))])
 def test_a_pass_that_reads_no_value_is_static(name: str, *, attends: bool) -> None:
     do = (READS | EXPORTS | KEEPS)[name]
     network = seeded(lambda: _Does(do, attends=attends)).eval()
