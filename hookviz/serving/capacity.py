@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from hookviz.serving.metrics import Metrics
 
 
+_TWO_OF_TWO = 4  # cores that two runs of two threads fill
+
+
 @dataclass(slots=True)
 class Shutdown:
     """End of a process: a flag to look at, which a signal's handler may set.
@@ -77,17 +80,20 @@ class RunPlan(NamedTuple):
     Attributes:
         runs: how many compute at once.
         threads: of each run.
+        large: how many of the runs, and of the loadings beside them, may take much memory.
     """
 
     runs: int
     threads: int
+    large: int
 
 
 def plan_runs(runs: int, threads: int, cores: int, memory_bytes: int) -> RunPlan:
     """Return how many runs compute at once, and on how many threads, so that they fill the cores.
 
     At least two at once, so that one long run does not hold up everybody, and one for every four
-    cores; at most one for every gigabyte.
+    cores; four where each has a single thread, among which the system divides the cores. At most
+    one for every gigabyte.
 
     Args:
         runs: what was chosen; 0 for automatic.
@@ -95,13 +101,14 @@ def plan_runs(runs: int, threads: int, cores: int, memory_bytes: int) -> RunPlan
         cores: processors that there are; 0 for less than one.
         memory_bytes: that there are.
     """
-    runs = runs or max(1, min(max(2, cores // 4), memory_bytes >> 30))
-    return RunPlan(runs, threads or max(1, cores // runs))
+    least = 2 if cores >= _TWO_OF_TWO else 4
+    runs = runs or max(1, min(max(least, cores // 4), memory_bytes >> 30))
+    return RunPlan(runs, threads or max(1, cores // runs), large=max(1, min(runs - 1, cores // 2)))
 
 
 @cache
 def run_plan() -> RunPlan:
-    """Return how many runs compute at once in this process, and on how many threads each."""
+    """Return how the cores of this process are shared out."""
     cores = memory.cores() // settings().processes
     return plan_runs(settings().runs, settings().threads, cores, own_memory().limit)
 
@@ -115,7 +122,7 @@ def queue() -> FairQueue:
 @cache
 def reservations() -> MemoryReservations:
     """Return the line in which every run and every loading waits for memory."""
-    return MemoryReservations(own_memory(), _give_back, _droppable)
+    return MemoryReservations(own_memory(), _give_back, _droppable, run_plan().large)
 
 
 def _give_back(nbytes: int) -> int:

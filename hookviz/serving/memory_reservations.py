@@ -9,13 +9,18 @@
    already counts twice, on the safe side.
 4. Where nobody holds anything it may use the reserve too. What does not fit then never will, and
    is refused.
-5. What needs little reserves nothing. It keeps the reserve free, and `_MARGIN` of it while somebody
+5. Of those who need much only so many go on at once as leave others a slot of the queue, and on
+   Linux their threads let all others have the processors first: a single layer of such a pass may
+   compute for seconds.
+6. What needs little reserves nothing. It keeps the reserve free, and `_MARGIN` of it while somebody
    holds memory: the holder may be using the reserve.
 """
 
+import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from math import prod, sqrt
@@ -35,6 +40,7 @@ SMALL = 16 * MEGABYTE
 """Bytes below which nothing is reserved: the reserve has room for it."""
 
 _MARGIN = 4 * SMALL
+_NICENESS = 10
 _TICK = 0.4  # seconds between two looks at the memory, and two calls of `OnPosition`
 _COPIES = 5  # of the largest output, at most
 _RANDOM, _READ = 1.04, 2  # times the parameters' bytes; what is read is in memory twice
@@ -69,7 +75,11 @@ class MemoryReservations:
     """
 
     def __init__(
-        self, memory: Memory, give_back: Callable[[int], int], droppable: Callable[[], int]
+        self,
+        memory: Memory,
+        give_back: Callable[[int], int],
+        droppable: Callable[[], int],
+        large_at_once: int,
     ) -> None:
         """Start with nothing reserved.
 
@@ -77,8 +87,10 @@ class MemoryReservations:
             memory: of this process.
             give_back: drops kept values, as in `Memory.make_room`.
             droppable: returns the bytes that `give_back` could drop.
+            large_at_once: how many may hold more than half of the reserve at the same time.
         """
         self._memory, self._give_back, self._droppable = memory, give_back, droppable
+        self._large_at_once = large_at_once
         self._lock = threading.Lock()
         self._line: list[threading.Condition] = []  # in the order of arrival
         self._held: dict[int, int] = {}  # bytes by thread
@@ -117,6 +129,8 @@ class MemoryReservations:
                 self._is_granted(thread, label, need)
         else:
             self._wait(thread, label, need, on_position)
+        if self._is_large(need.nbytes):
+            _let_others_first()
         try:
             yield
         finally:
@@ -160,6 +174,8 @@ class MemoryReservations:
         held = sum(self._held.values())
         needed = self._memory.reserve + held + need.nbytes - before
         may_wait = held > before and not before
+        if may_wait and self._is_large(need.nbytes) and self._large_ones >= self._large_at_once:
+            return False
         if may_wait and self._memory.free() + self._droppable() < needed:
             return False
         if not self._make_room(needed):
@@ -180,12 +196,26 @@ class MemoryReservations:
         self._held[thread] = need.nbytes
         return True
 
+    def _is_large(self, nbytes: int) -> bool:
+        return nbytes > self._memory.reserve // 2
+
+    @property
+    def _large_ones(self) -> int:
+        return sum(map(self._is_large, self._held.values()))
+
     def _make_room(self, nbytes: int) -> bool:
         return self._memory.make_room(self._give_back, nbytes)
 
     def _wake(self) -> None:
         if self._line:
             self._line[0].notify()
+
+
+def _let_others_first() -> None:
+    """Lower this thread's priority to the end of its life: no user may raise it again."""
+    if sys.platform == "linux":  # elsewhere threads have none of their own
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
 
 
 def pass_need(

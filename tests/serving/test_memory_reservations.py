@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -41,7 +42,7 @@ def nothing_goes(_nbytes: int) -> int:
 
 @pytest.fixture
 def line() -> MemoryReservations:
-    return MemoryReservations(Memory(ROOM, lambda: 0), nothing_goes, lambda: 0)
+    return MemoryReservations(Memory(ROOM, lambda: 0), nothing_goes, lambda: 0, large_at_once=9)
 
 
 class Visitor(threading.Thread):
@@ -160,7 +161,7 @@ def test_what_is_kept_goes_before_anybody_waits() -> None:
     def give_back(_nbytes: int) -> int:
         return kept.pop() if kept else 0
 
-    line = MemoryReservations(Memory(ROOM, lambda: sum(kept)), give_back, lambda: sum(kept))
+    line = MemoryReservations(Memory(ROOM, lambda: sum(kept)), give_back, lambda: sum(kept), 9)
     with line.hold("It", need(250)):
         assert kept
     with line.hold("It", need(350)):
@@ -170,7 +171,7 @@ def test_what_is_kept_goes_before_anybody_waits() -> None:
 def test_what_is_kept_stays_while_dropping_it_would_not_be_enough() -> None:
     kept = [200 * MEGABYTE]
     line = MemoryReservations(
-        Memory(ROOM, lambda: sum(kept)), lambda _nbytes: kept.pop(), lambda: sum(kept)
+        Memory(ROOM, lambda: sum(kept)), lambda _nbytes: kept.pop(), lambda: sum(kept), 9
     )
     with visitors(line, 500, 600) as (_first, second):
         until(lambda: len(second.positions) >= 2)
@@ -178,10 +179,28 @@ def test_what_is_kept_stays_while_dropping_it_would_not_be_enough() -> None:
         second.leaves.set()
 
 
+def test_one_large_run_at_a_time_leaves_slots_and_processors_to_others() -> None:
+    line = MemoryReservations(Memory(ROOM, lambda: 0), nothing_goes, lambda: 0, large_at_once=1)
+    with visitors(line, 60, 60) as (first, second):
+        until(lambda: len(second.positions) >= 2)
+        with line.hold("It", None):
+            pass
+        first.leaves.set()
+        until(second.inside.is_set)
+    with visitors(line, 40, 60, 40) as (small, large, third):
+        assert all(each.inside.is_set() for each in (small, large, third))
+        if sys.platform == "linux":
+            here = os.getpriority(os.PRIO_PROCESS, 0)
+            levels = [
+                os.getpriority(os.PRIO_PROCESS, each.native_id or 0) for each in (small, large)
+            ]
+            assert levels == [here, 10]
+
+
 def test_what_is_small_leaves_what_is_kept_to_the_reserve_of_others() -> None:
     kept: list[int] = []
     line = MemoryReservations(
-        Memory(ROOM, lambda: 675 * MEGABYTE + sum(kept)), lambda _nbytes: kept.pop(), lambda: 0
+        Memory(ROOM, lambda: 675 * MEGABYTE + sum(kept)), lambda _nbytes: kept.pop(), lambda: 0, 9
     )
     with visitors(line, 20):
         kept.append(30 * MEGABYTE)  # 95 are free
