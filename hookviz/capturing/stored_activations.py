@@ -8,7 +8,7 @@ import json
 import os
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, groupby
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
@@ -212,6 +213,10 @@ class StoredActivations(Mapping[str, "StoredLayer"]):
         return f"StoredActivations({str(self.folder)!r}, {len(self.names)} images, {list(self)})"
 
 
+Rows = int | slice | Sequence[int] | Sequence[bool] | NDArray[np.integer | np.bool_] | Tensor
+"""Which images are read."""
+
+
 class StoredLayer:
     """One layer's activations of many images, ``(N, …)``, of which rows are read when asked for."""
 
@@ -229,17 +234,25 @@ class StoredLayer:
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
-    def __getitem__(self, index: int | slice) -> Tensor:
-        """Read one image's activation, or those of a slice, ``(n, …)``, and no others.
+    def __getitem__(self, index: Rows) -> Tensor:
+        """Read one image's activation, or those of several, ``(n, …)``, and no others.
+
+        Args:
+            index: as of an array: a number, a slice, a list of numbers, or a mask, ``(N,)``.
 
         Raises:
             IndexError: there is no such image.
         """
-        if isinstance(index, slice):
-            rows = range(len(self))[index]
-            return torch.stack(list(self._read(rows))) if rows else self[:1][:0]
-        [tensor] = self._read([range(len(self))[index]])
-        return tensor
+        if not isinstance(index, slice):
+            index = np.asarray(index)
+            index = index if index.size else index.astype(np.intp)  # an empty list has no type
+        rows = np.arange(len(self))[index]
+        if rows.ndim > 1:
+            raise IndexError(f"images stand on one axis, and the index has {rows.ndim}")
+        tensors = list(self._read(map(int, np.atleast_1d(rows))))
+        if not rows.ndim:
+            return tensors[0]
+        return torch.stack(tensors) if tensors else self[:1][:0]
 
     def __iter__(self) -> Iterator[Tensor]:
         return self._read(range(len(self)))

@@ -49,6 +49,15 @@ def test_rows_are_those_of_captures_in_any_order(
         torch.testing.assert_close(layer[number], row)
     for part in (slice(None), slice(2, 6), slice(None, None, -2), slice(5, 5)):
         torch.testing.assert_close(layer[part], torch.stack(rows)[list(range(7))[part]])
+    mask = torch.arange(7) % 3 == 0
+    chosen: list[Any] = [[6, 0, 5, 0], np.array([2, -1]), mask, mask.tolist()]
+    for some in chosen:
+        torch.testing.assert_close(layer[some], torch.stack(rows)[torch.as_tensor(some)])
+    assert layer[[]].equal(layer[:0])
+    wrong: list[Any] = [7, [0, -8], mask[1:], [[0, 1]]]
+    for some in wrong:
+        with pytest.raises(IndexError):
+            layer[some]
     sent = pickle.loads(pickle.dumps(stored))  # noqa: S301 - ours
     assert sent["relu#1"][6].equal(stored["relu#1"][6])
     assert hookviz.StoredActivations(tmp_path / name)["conv1"][4].equal(layer[4])
