@@ -3,26 +3,24 @@
 1. What it takes is estimated. Measured on the catalog's largest networks at 1024 pixels, a pass
    takes five times the largest output, for its copies in other layouts and what torch computes in,
    beside what is recorded.
-2. Whoever needs memory waits in line, without a slot in the queue of runs.
+2. Whoever needs memory waits in line, without a slot in the queue of runs. Large ones let others
+   by: they need more than half of the reserve.
 3. The first in line goes on once its bytes are free beside all that others hold. What is kept
    gives way for it as soon as that is enough, and not before. A byte that its holder has taken
    already counts twice, on the safe side.
 4. Where nobody holds anything it may use the reserve too. What does not fit then never will, and
    is refused.
-5. Of those who need much only so many go on at once as leave others a slot of the queue, and on
-   Linux their threads let all others have the processors first: a single layer of such a pass may
-   compute for seconds.
+5. Large ones leave others a slot of the queue: one layer of such a pass may compute for seconds.
 6. What needs little reserves nothing. It keeps the reserve free, and `_MARGIN` of it while somebody
    holds memory: the holder may be using the reserve.
 """
 
-import os
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from math import prod, sqrt
 
 from hookviz.capturing.inputs import own_shape
@@ -36,11 +34,10 @@ from hookviz.settings import settings
 from hookviz.types import Model, ModelInput
 from hookviz.wording import memory_size
 
-SMALL = 16 * MEGABYTE
+SMALL = 64 * MEGABYTE
 """Bytes below which nothing is reserved: the reserve has room for it."""
 
-_MARGIN = 4 * SMALL
-_NICENESS = 10
+_MARGIN = SMALL
 _TICK = 0.4  # seconds between two looks at the memory, and two calls of `OnPosition`
 _COPIES = 5  # of the largest output, at most
 _RANDOM, _READ = 1.04, 2  # times the parameters' bytes; what is read is in memory twice
@@ -92,7 +89,7 @@ class MemoryReservations:
         self._memory, self._give_back, self._droppable = memory, give_back, droppable
         self._large_at_once = large_at_once
         self._lock = threading.Lock()
-        self._line: list[threading.Condition] = []  # in the order of arrival
+        self._line: dict[threading.Condition, bool] = {}  # by arrival: whether it is large
         self._held: dict[int, int] = {}  # bytes by thread
 
     @property
@@ -119,9 +116,13 @@ class MemoryReservations:
         thread = threading.get_ident()
         before = self._held.get(thread, 0)
         if need is None or need.nbytes <= max(before, SMALL):
-            with self._lock:
-                reserve = self._memory.reserve
-                self._make_room(min(_MARGIN, reserve) if self._held else reserve)
+            reserve = self._memory.reserve
+            free = min(_MARGIN, reserve) if self._held else reserve
+            if self._memory.free() < free and self._lock.acquire(blocking=False):
+                try:  # where another run makes room now, that is enough
+                    self._make_room(free)
+                finally:
+                    self._lock.release()
             yield
             return
         if before:
@@ -129,8 +130,6 @@ class MemoryReservations:
                 self._is_granted(thread, label, need)
         else:
             self._wait(thread, label, need, on_position)
-        if self._is_large(need.nbytes):
-            _let_others_first()
         try:
             yield
         finally:
@@ -146,23 +145,28 @@ class MemoryReservations:
         limit = TimeLimit.from_now(label)
         turn = threading.Condition(self._lock)
         with self._lock:
-            self._line.append(turn)
+            self._line[turn] = self._is_large(need.nbytes)
         try:
             while True:
                 with self._lock:
-                    if self._line[0] is turn and self._is_granted(thread, label, need):
+                    ahead = self._ahead_of(turn)
+                    if not ahead and self._is_granted(thread, label, need):
                         return
                     turn.wait(_TICK)
-                    position = self._line.index(turn) + 1
+                    position = len(ahead) + 1
                 limit.check()
                 if on_position is not None:
                     on_position(position)  # without the lock: it may take its time
         finally:
             with self._lock:
-                self._line.remove(turn)
+                del self._line[turn]
                 self._wake()
 
     # All below are called with the lock held.
+
+    def _ahead_of(self, mine: threading.Condition) -> list[threading.Condition]:
+        before = takewhile(lambda each: each is not mine, self._line)
+        return [each for each in before if self._line[mine] or not self._line[each]]
 
     def _is_granted(self, thread: int, label: str, need: MemoryNeed) -> bool:
         """Reserve the bytes if they are free; else say whether to wait for others.
@@ -207,15 +211,9 @@ class MemoryReservations:
         return self._memory.make_room(self._give_back, nbytes)
 
     def _wake(self) -> None:
-        if self._line:
-            self._line[0].notify()
-
-
-def _let_others_first() -> None:
-    """Lower this thread's priority to the end of its life: no user may raise it again."""
-    if sys.platform == "linux":  # elsewhere threads have none of their own
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+        firsts = {is_large: first for first, is_large in reversed(self._line.items())}
+        for first in firsts.values():
+            first.notify()
 
 
 def pass_need(

@@ -2,7 +2,6 @@
 
 import os
 import re
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -179,35 +178,50 @@ def test_what_is_kept_stays_while_dropping_it_would_not_be_enough() -> None:
         second.leaves.set()
 
 
-def test_one_large_run_at_a_time_leaves_slots_and_processors_to_others() -> None:
-    line = MemoryReservations(Memory(ROOM, lambda: 0), nothing_goes, lambda: 0, large_at_once=1)
-    with visitors(line, 60, 60) as (first, second):
+def test_large_ones_go_one_at_a_time_and_let_others_by() -> None:
+    line = MemoryReservations(
+        Memory(4096 * MEGABYTE, lambda: 0), nothing_goes, lambda: 0, large_at_once=1
+    )
+    with visitors(line, 300, 300, 100) as (first, second, smaller):
         until(lambda: len(second.positions) >= 2)
-        with line.hold("It", None):
-            pass
+        assert smaller.inside.is_set()
+        assert not second.inside.is_set()
         first.leaves.set()
         until(second.inside.is_set)
-    with visitors(line, 40, 60, 40) as (small, large, third):
-        assert all(each.inside.is_set() for each in (small, large, third))
-        if sys.platform == "linux":
-            here = os.getpriority(os.PRIO_PROCESS, 0)
-            levels = [
-                os.getpriority(os.PRIO_PROCESS, each.native_id or 0) for each in (small, large)
-            ]
-            assert levels == [here, 10]
 
 
 def test_what_is_small_leaves_what_is_kept_to_the_reserve_of_others() -> None:
     kept: list[int] = []
     line = MemoryReservations(
-        Memory(ROOM, lambda: 675 * MEGABYTE + sum(kept)), lambda _nbytes: kept.pop(), lambda: 0, 9
+        Memory(ROOM, lambda: 620 * MEGABYTE + sum(kept)), lambda _nbytes: kept.pop(), lambda: 0, 9
     )
-    with visitors(line, 20):
-        kept.append(30 * MEGABYTE)  # 95 are free
+    with visitors(line, 70):
+        kept.append(110 * MEGABYTE)  # 70 are free
         with line.hold("It", None):
             assert kept
     with line.hold("It", None):
         assert not kept
+
+
+def test_what_is_small_does_not_wait_while_another_makes_room() -> None:
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def give_back(_nbytes: int) -> int:
+        begun.set()
+        assert goes_on.wait(30)
+        return 0
+
+    line = MemoryReservations(Memory(ROOM, lambda: ROOM), give_back, lambda: 0, 9)
+    first, second = (Visitor(line, 1), Visitor(line, 1))
+    try:
+        first.start()
+        assert begun.wait(30)
+        second.start()
+        assert second.inside.wait(10)
+        assert not first.inside.is_set()
+    finally:
+        for each in (goes_on, first.leaves, second.leaves):
+            each.set()
 
 
 def test_a_wait_ends_when_a_run_would(

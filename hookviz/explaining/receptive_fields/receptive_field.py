@@ -16,7 +16,7 @@ input is given, and not its shape alone.
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -35,7 +35,7 @@ from hookviz.explaining.receptive_fields.tracer import Budget, Tracer
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.function_calls import observe_functions
-from hookviz.hooking.network_state import Findings, unchanged
+from hookviz.hooking.network_state import Findings, is_shared, unchanged
 from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.hooking.torch_functions import not_followed
 from hookviz.language.saying import say
@@ -129,7 +129,10 @@ def receptive_fields(model: Model, seen: tuple[int, ...] | ModelInput) -> Fields
         return MappingProxyType({})
     with unchanged(model.network):
         key = _key(model, seen)
-        return _fields.of(model.network).find(key, lambda: _traced(model, seen, shape, key))
+        known = _fields.of(model.network)
+        # Those who come meanwhile wait for the one who traces.
+        with known.one_at_a_time if is_shared(model.network) else nullcontext():
+            return known.find(key, lambda: _traced(model, seen, shape, key))
 
 
 def _traced(
