@@ -56,10 +56,10 @@ def subject_given(
         shown = read(image)
         model_input = prepare(model, shown, size=size, whole=whole)
     return Subject(
-        model,
-        model_input,
-        shown,
-        own_cache() if cache is None else cache,
+        model=model,
+        model_input=model_input,
+        image=shown,
+        cache=own_cache() if cache is None else cache,
         alt=shown.name,
         image_title=shown.name,
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -109,22 +109,19 @@ class Pinned:
     run: Callable[[], Capture] | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Subject:
-    """What questions are answered about.
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Topic:
+    """What questions are about, the network and the view aside.
 
     Attributes:
-        model: the network.
-        model_input: what it is given.
+        model_input: the network's input.
         image: the image that this was made of.
-        alt: what the image shows, in words.
-        image_title: what the image is called.
-        model_title: what the network is called, with its weights where they are not its own.
+        alt: description of the image, in words.
+        image_title: title of the image.
+        model_title: title of the network, with its weights where they are not its own.
         cache: keeps what was computed.
         shared: keeps what everybody's passes over a sample put out; None for what is one's own.
-        take_turn: waits for a turn to compute.
         colours: the page's colormaps.
-        pinned: what is pinned as A; None without it.
         atlas: of the network's most activating images, where there is one.
         atlas_words: among which images that is, in a person's words.
         image_names: what a patch's image leads to, by the digest of its pixels: the name of a
@@ -133,22 +130,41 @@ class Subject:
         begins_at: which of them is looked at where none is chosen; else the first.
     """
 
-    model: Model
     model_input: ModelInput
     image: InputImage
-    cache: ByteCache
+    cache: ByteCache = field(repr=False)
     alt: str = ""
     image_title: str = ""
     model_title: str = ""
-    shared: ByteCache | None = None
-    take_turn: TakeTurn = at_once
+    shared: ByteCache | None = field(default=None, repr=False)
     colours: Colours = field(default_factory=Colours)
-    pinned: Pinned | None = None
-    atlas: Atlas | None = None
+    atlas: Atlas | None = field(default=None, repr=False)
     atlas_words: str = ""
-    image_names: Mapping[str, str] = field(default_factory=dict)
-    offered: Sequence[LayerInfo] = ()
+    image_names: Mapping[str, str] = field(default_factory=dict, repr=False)
+    offered: Sequence[LayerInfo] = field(default=(), repr=False)
     begins_at: str = ""
+
+    def with_network(
+        self, model: Model, take_turn: TakeTurn, pinned: Pinned | None = None
+    ) -> "Subject":
+        """Return the subject with these attributes and everything here."""
+        facts = {each.name: getattr(self, each.name) for each in fields(Topic)}
+        return Subject(model=model, take_turn=take_turn, pinned=pinned, **facts)
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Subject(Topic):
+    """What questions are answered about.
+
+    Attributes:
+        model: the network.
+        take_turn: waits for a turn to compute.
+        pinned: the network, image and layer pinned as A; None without.
+    """
+
+    model: Model
+    take_turn: TakeTurn = at_once
+    pinned: Pinned | None = None
 
     @property
     def trace(self) -> LayerTrace:

@@ -28,10 +28,10 @@ def subject_of(model: Model, sample: str = "star", **facts: Any) -> Subject:
     """A sample in a network, with a cache of its own."""
     image = read(next(each.path for each in samples() if each.name == sample))
     return Subject(
-        model,
-        prepare(model, image),
-        image,
-        facts.pop("cache", cache()),
+        model=model,
+        model_input=prepare(model, image),
+        image=image,
+        cache=facts.pop("cache", cache()),
         alt="a yellow star",
         image_title=sample,
         model_title=model.title,

@@ -260,24 +260,8 @@ def _must_compute() -> AbstractContextManager[None]:
 
 def subject_of(scene: Scene, model: Model, take_turn: TakeTurnFor) -> Subject:
     """Return what questions are answered about: a scene with its network."""
-    return Subject(
-        model=model,
-        model_input=scene.model_input,
-        image=scene.image,
-        cache=scene.cache,
-        alt=scene.alt,
-        image_title=scene.image_title,
-        model_title=scene.model_title,
-        shared=scene.shared,
-        take_turn=partial(take_turn, model, scene.model_input),
-        colours=scene.colours,
-        pinned=None if scene.pinned is None else _pinned(scene, scene.pinned, take_turn),
-        atlas=scene.atlas,
-        atlas_words=scene.atlas_words,
-        image_names=scene.image_names,
-        offered=scene.offered,
-        begins_at=scene.begins_at,
-    )
+    pinned = None if scene.pinned is None else _pinned(scene, scene.pinned, take_turn)
+    return scene.with_network(model, partial(take_turn, model, scene.model_input), pinned)
 
 
 def _pinned(scene: Scene, pinned: PinnedScene, take_turn: TakeTurnFor) -> Pinned:
@@ -291,7 +275,13 @@ def _pinned(scene: Scene, pinned: PinnedScene, take_turn: TakeTurnFor) -> Pinned
                 raise HookVizError(say("The network of A is another one now: pin it again."))
             # Nothing of it for the class: its image can be somebody's own.
             take = partial(take_turn, model, model_input)
-            subject = Subject(model, model_input, scene.image, scene.cache, take_turn=take)
+            subject = Subject(
+                model=model,
+                model_input=model_input,
+                image=scene.image,
+                cache=scene.cache,
+                take_turn=take,
+            )
             layer = ActivationKey.read(pinned.step).layer
             return capture_layer(subject, layer)
 

@@ -8,14 +8,12 @@ another scene than the one on the screen is told from the others.
 import hashlib
 import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
-from hookviz.atlas.atlas import Atlas
-from hookviz.capturing.cache import ByteCache
-from hookviz.explorer.subject import Colours
-from hookviz.types import InputImage, LayerInfo, ModelInput
+from hookviz.explorer.subject import Topic
+from hookviz.types import ModelInput
 from hookviz.ui.serving.flow_control import TokenBucket
 from hookviz.ui.state import ModelChoice
 
@@ -50,8 +48,8 @@ class PinnedScene:
     error: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class Scene:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Scene(Topic):
     """What a page run hands over to the explorer: all that questions are about beside the view.
 
     No model is in it, which the process may let go of meanwhile.
@@ -59,38 +57,12 @@ class Scene:
     Attributes:
         choice: the network.
         model_digest: of the network, since one's own can be another one under the same name.
-        model_input: what it is given.
-        image: the image that this was made of.
-        cache: the session's.
-        alt: what the image shows, in words.
-        image_title: what the image is called.
-        model_title: what the network is called, with its weights.
-        shared: keeps what everybody's passes over a sample put out; None for what is one's own.
-        colours: the page's colormaps.
         pinned: what is pinned as A; None without it.
-        atlas: of the network's most activating images, where there is one.
-        atlas_words: among which images that is, in a person's words.
-        image_names: what a patch's image leads to, by the digest of its pixels.
-        offered: the layers that can be looked at, where a lens says which.
-        begins_at: which of them is looked at where none is chosen.
     """
 
     choice: ModelChoice
     model_digest: str
-    model_input: ModelInput
-    image: InputImage
-    cache: ByteCache = field(repr=False)
-    alt: str = ""
-    image_title: str = ""
-    model_title: str = ""
-    shared: ByteCache | None = field(default=None, repr=False)
-    colours: Colours = field(default_factory=Colours)
     pinned: PinnedScene | None = None
-    atlas: Atlas | None = field(default=None, repr=False)
-    atlas_words: str = ""
-    image_names: Mapping[str, str] = field(default_factory=dict, repr=False)
-    offered: Sequence[LayerInfo] = field(default=(), repr=False)
-    begins_at: str = ""
 
     @cached_property
     def key(self) -> str:

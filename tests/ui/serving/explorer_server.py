@@ -168,7 +168,13 @@ def scene(seed: int | None = None, **changes: Any) -> Scene:
 def subject(shown: Scene) -> Subject:
     """The same as answers are computed from without any server, and with a cache of its own."""
     cache = capacity.activation_budget().cache(200 * MEGABYTE)
-    return Subject(model(), shown.model_input, shown.image, cache, alt=shown.alt)
+    return Subject(
+        model=model(),
+        model_input=shown.model_input,
+        image=shown.image,
+        cache=cache,
+        alt=shown.alt,
+    )
 
 
 def session(port: int, owner: str, shown: Scene, cookie: str = "") -> Asking:

@@ -41,7 +41,9 @@ def test_warming_up_loads_the_model_to_start_with_and_keeps_what_its_sample_gave
         assert len(replicas._idle[model.network]) >= 1
         first = inputs.prepare(model, samples()[0].path)
         subject = Subject(
-            *(model, first, reading.read(samples()[0].path)),
+            model=model,
+            model_input=first,
+            image=reading.read(samples()[0].path),
             cache=capacity.activation_budget().cache(settings().session_mb * MEGABYTE),
             shared=capacity.sample_activations(),
             take_turn=no_turn,
