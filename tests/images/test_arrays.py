@@ -13,6 +13,7 @@ from torch import Tensor
 from torchvision.transforms.functional import pil_to_tensor
 
 import hookviz
+from hookviz.images.arrays import picture_of
 
 PIXELS = np.random.default_rng(3).integers(0, 256, (50, 70, 3), dtype=np.uint8)
 OPAQUE = np.dstack([PIXELS, np.full((50, 70), 255, np.uint8)])
@@ -50,6 +51,23 @@ def test_a_deep_grey_is_shown_in_the_window_of_a_file(kind: str, tmp_path: Path)
     of_file = hookviz.read_image(tmp_path / "deep.png")
     np.testing.assert_array_equal(levels(deep.astype(kind)), of_file.pixels)
     assert hookviz.read_image(deep.astype(kind)).note == of_file.note
+
+
+def test_whole_greys_stay_whole_as_far_as_pillow_has_them() -> None:
+    ends = np.iinfo(np.int32)
+    deep = np.full((9, 9), ends.max, np.int64)
+    deep[0, 0] = ends.min
+    kept = picture_of(deep)
+    assert (kept.mode, kept.getextrema()) == ("I", (ends.min, ends.max))
+    assert [picture_of(deep + step).mode for step in (1, -1)] == ["F", "F"]
+
+
+def test_floats_may_leave_their_range_by_rounding_alone() -> None:
+    for step in (-9e-5, 9e-5):  # as after a resize
+        np.testing.assert_array_equal(levels(PIXELS / 255 + step), PIXELS)
+    for step in (-2e-4, 2e-4):
+        with pytest.raises(hookviz.ImageError, match="colours are floats in 0…1"):
+            levels(PIXELS / 255 + step)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64, ">f4"])

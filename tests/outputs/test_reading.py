@@ -202,3 +202,27 @@ def test_maps_are_their_means_over_the_region_by_its_own_key() -> None:
     )
     assert one == same
     assert len({one, other, another}) == 3
+
+
+def test_boxes_are_those_that_overlap_the_edges_of_what_is_marked() -> None:
+    def marks(rows: int, columns: int) -> NDArray[np.float64]:
+        marked = np.zeros((rows, columns))
+        marked[2:5, 6:12] = 1
+        return marked
+
+    exact = torch.tensor([6.0, 2, 12, 5])
+    for at in range(4):
+        for step in (-1, 1):
+            other = exact.clone()
+            other[at] += step
+            answer = [
+                {
+                    "boxes": torch.stack([other, exact]),
+                    "labels": torch.tensor([0, 0]),
+                    "scores": torch.tensor([0.9, 0.3]),
+                }
+            ]
+            output = within(Output("boxes"), marks, (10, 20), 1, "part")
+            found = read_scores(output, answer, 1, 1, size=(10, 20))
+            assert found is not None
+            torch.testing.assert_close(found.values, torch.tensor([[0.3]]))

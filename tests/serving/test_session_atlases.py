@@ -77,15 +77,20 @@ def test_it_is_made_and_counts_in_the_sessions_bytes(tiny: Model) -> None:
 def test_it_can_be_stopped_and_gone_on_with(tiny: Model) -> None:
     kept = cache()
     atlases = SessionAtlases("a", kept, 10**8)
-    gate = Gate(tiny, 5)
+    gate, began = Gate(tiny, 5), time.monotonic()
     atlases.make(gate, tiny.digest, files())
     until(
         lambda: atlases.making and atlases.making.progress.done == 4
     )  # the first learns the layers
+    making = atlases.making
+    assert making is not None
+    assert making.running
+    assert making.per_second >= 4 / (time.monotonic() - began)
     atlases.stop()
     making = atlases.making
     assert making is not None
     assert not making.running
+    assert making.per_second == 0
     assert not making.fault
     gate.left.release(10**6)
     time.sleep(0.1)
