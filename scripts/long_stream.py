@@ -35,8 +35,8 @@ def images(count: int) -> Iterator[Tensor]:
 def write(count: int, folder: Path) -> None:
     """Stream some layers of all images to the folder."""
     model = hookviz.load_model("squeezenet1_1", "random")
-    layers = [each.name for each in hookviz.list_layers(model)][::8]
-    hookviz.stream(model, counted(count), layers, to=folder, dtype=torch.float16, size=SIDE)
+    layers = [each.name for each in hookviz.list_layers(model)][8::8]
+    hookviz.stream(model, counted(count), layers, to=folder)
 
 
 def counted(count: int) -> Iterator[Tensor]:
