@@ -12,7 +12,7 @@ from torchvision import models
 
 import hookviz
 from hookviz.capturing.layer_trace import layer_trace
-from hookviz.capturing.watched_pass import watch
+from hookviz.capturing.watched_pass import FirstLook, watch
 from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
 from hookviz.types import Model
 from tests.networks import Tiny, as_model, random_input, seeded
@@ -84,6 +84,27 @@ def test_a_pass_that_reads_no_value_is_static(name: str, *, attends: bool) -> No
         if name in READS:
             network = seeded(lambda: _Does(torch.inference_mode()(do))).eval()
             assert not watch(network, IMAGES).is_static
+
+
+def test_attention_computes_as_where_nobody_watches() -> None:
+    """Where functions are followed torch's own takes another way, which rounds otherwise."""
+
+    class Attends(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 32, 3)
+            self.attention = nn.MultiheadAttention(32, 4, batch_first=True)
+
+        def forward(self, images: Tensor) -> Tensor:
+            tokens = self.conv(images).flatten(2).transpose(1, 2)
+            attended: Tensor = self.attention(tokens, tokens, tokens, need_weights=False)[0]
+            return attended
+
+    network = seeded(Attends).eval()
+    look = FirstLook(lambda: frozenset({"conv"}))
+    with torch.no_grad():
+        watch(network, IMAGES, look=look)
+        assert torch.equal(look.output, network(IMAGES))
 
 
 def test_each_image_goes_its_own_way_in_inference_mode() -> None:
