@@ -65,6 +65,7 @@ def test_tiles_without_room_are_counted_row_by_row() -> None:
     assert sheet.shape[1] < 600
 
 
+@pytest.mark.by_day
 @pytest.mark.parametrize("language", ["en", "zh_CN"])
 def test_the_title_the_bar_and_the_legend_are_on_it(language: str) -> None:
     grid = hookviz.make_grid(torch.rand(3, 6, 6), colormap="magma")

@@ -209,6 +209,7 @@ def test_no_class_is_said_in_words_and_a_link_without_the_secret_teaches_nothing
     expect(teacher.get_by_text("0 screens follow")).to_be_visible()
 
 
+@pytest.mark.by_day
 def test_a_question_of_a_lesson_is_asked_to_the_class_with_its_facts(
     screen: Callable[[tuple[int, int]], Page], server: str
 ) -> None:

@@ -192,6 +192,7 @@ print(json.dumps([(widget.capture["conv1"].values - was).abs().max().item(), wid
     assert channel == 1
 
 
+@pytest.mark.by_day
 def test_without_subshells_a_click_says_that_the_kernel_is_busy(
     jupyter: Jupyter, page: Page
 ) -> None:
