@@ -21,15 +21,10 @@ import torch
 from torch import Tensor
 
 import hookviz
+from hookviz.machine.memory import MEGABYTE, resident
 
 SIDE = 64
 _MOST_GROWTH = 50  # megabytes
-
-
-def images(count: int) -> Iterator[Tensor]:
-    """Yield images of noise, each from its own seed."""
-    for seed in range(count):
-        yield torch.randn(3, SIDE, SIDE, generator=torch.Generator().manual_seed(seed))
 
 
 def write(count: int, folder: Path) -> None:
@@ -40,12 +35,11 @@ def write(count: int, folder: Path) -> None:
 
 
 def counted(count: int) -> Iterator[Tensor]:
-    """Yield the images, and print the megabytes in memory after each hundredth of them."""
-    for number, image in enumerate(images(count)):
-        if number % (count // 100) == 0:
-            status = Path("/proc/self/status").read_text("ascii")
-            print(number, int(status.partition("VmRSS:")[2].split()[0]) / 1000, flush=True)
-        yield image
+    """Yield images of noise, and print the megabytes in memory after each hundredth of them."""
+    for seed in range(count):
+        if seed % (count // 100) == 0:
+            print(seed, resident() / MEGABYTE, flush=True)
+        yield torch.randn(3, SIDE, SIDE, generator=torch.Generator().manual_seed(seed))
 
 
 def run(count: int, folder: Path, *, until: int | None = None) -> list[float]:

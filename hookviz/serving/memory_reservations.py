@@ -11,8 +11,8 @@
 4. Where nobody holds anything it may use the reserve too. What does not fit then never will, and
    is refused.
 5. Large ones leave others a slot of the queue: one layer of such a pass may compute for seconds.
-6. What needs little reserves nothing. It keeps the reserve free, and `_MARGIN` of it while somebody
-   holds memory: the holder may be using the reserve.
+6. What needs up to `SMALL` bytes reserves nothing. It keeps the reserve free, or so much while
+   somebody holds memory, who may be using the reserve.
 """
 
 import threading
@@ -37,7 +37,6 @@ from hookviz.wording import memory_size
 SMALL = 64 * MEGABYTE
 """Bytes below which nothing is reserved: the reserve has room for it."""
 
-_MARGIN = SMALL
 _TICK = 0.4  # seconds between two looks at the memory, and two calls of `OnPosition`
 _COPIES = 5  # of the largest output, at most
 _RANDOM, _READ = 1.04, 2  # times the parameters' bytes; what is read is in memory twice
@@ -117,7 +116,7 @@ class MemoryReservations:
         before = self._held.get(thread, 0)
         if need is None or need.nbytes <= max(before, SMALL):
             reserve = self._memory.reserve
-            free = min(_MARGIN, reserve) if self._held else reserve
+            free = min(SMALL, reserve) if self._held else reserve
             if self._memory.free() < free and self._lock.acquire(blocking=False):
                 try:  # where another run makes room now, that is enough
                     self._make_room(free)
