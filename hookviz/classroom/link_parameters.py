@@ -31,15 +31,12 @@ class LinkParameter(NamedTuple):
     is_for_others: bool = True
 
 
-_BOUND = {"model", "whole"}
-"""Words of the view that a widget of the page binds."""
-
 PARAMETERS = (
     *(
         LinkParameter(
             each.word,
             each.default,
-            is_held=each.word not in _BOUND,
+            is_held=True,
             is_followed=each.is_followed,
             is_for_others=each.is_for_others,
         )

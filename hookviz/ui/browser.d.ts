@@ -21,14 +21,16 @@ interface Window {
   hookvizPoint?: string;
   /** What early.js keeps of what was pressed before the page was there. */
   hookviz?: any;
-  /** history.js: goes to another view of the page, and says whether it is on its way there. */
-  hookvizHistory?: boolean;
-  hookvizGo(query: string, kind: "push" | "replace"): void;
+  /** address.js: all words of the link; goes to another link, and says whether it is on its way there. */
+  hookvizLink(): URLSearchParams;
+  hookvizGo(link: string, how: "push" | "replace"): void;
   hookvizGoes(): boolean;
-  /** history.js: writes choices of the explorer's client into the link, null for none. */
+  /** address.js: writes words of the view, null for none. */
   hookvizWrite(changes: Record<string, string | null>, how: "push" | "replace"): void;
-  /** The words of the link that the explorer's client answers, while it is on the page. */
-  hookvizExplorer?: Set<string>;
+  /** address.js: what the server is told of the view, and what a run of the page says of it. */
+  hookvizSaid(): { fragment: string; number: number };
+  hookvizServer(facts: any): void;
+  hookvizViewWords: string[];
   /** presenting.js and slides.js: the presenter's view, and its list of slides. */
   hookvizPresenting?: any;
   hookvizSlides?: any;

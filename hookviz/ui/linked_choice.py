@@ -22,6 +22,7 @@ def linked_choice(
     key: str,
     *,
     first: str | None,
+    also: Callable[[str | None], Mapping[str, str | None]] = lambda _: {},
     **looks: Any,
 ) -> str | None:
     """Show the options, and return the name of the one that a person chose.
@@ -33,6 +34,7 @@ def linked_choice(
             in English, each given to `mark` where it stands.
         key: of the widget, and of the parameter in the link.
         first: what is chosen where the link says nothing; None for an open choice.
+        also: returns what else of the link changes with a choice.
         looks: what else the widget gets.
     """
     shown = options if isinstance(options, Mapping) else {name: say(name) for name in options}
@@ -41,7 +43,7 @@ def linked_choice(
 
     def note() -> None:
         chosen: str | None = st.session_state[key]
-        update_link(**{key: None if chosen == first else chosen})
+        update_link(**{key: None if chosen == first else chosen}, **also(chosen))
 
     chosen = widget(
         label,

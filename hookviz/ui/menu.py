@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from hookviz.ui.link import restore_reverted
+from hookviz.ui.link import settle_query
 
 
 class Menu(NamedTuple):
@@ -36,7 +36,7 @@ def show_menus(*menus: Menu) -> None:
 
 @st.fragment
 def _show(menus: tuple[Menu, ...]) -> None:
-    restore_reverted()
+    settle_query()
     with st.container(horizontal=True, width="content"):
         for menu in menus:
             with st.popover(

@@ -20,6 +20,7 @@ from hookviz.markup import data_url
 from hookviz.models.catalog import source_of
 from hookviz.serving import out_of_memory
 from hookviz.types import Capture, Model, ModelInput
+from hookviz.ui.address import hand_over_address
 from hookviz.ui.classroom import membership
 from hookviz.ui.classroom.class_bar import show_class
 from hookviz.ui.classroom.class_code import link_of_taught
@@ -40,7 +41,7 @@ from hookviz.ui.lenses.lens_run import show_lens
 from hookviz.ui.lessons import choosing
 from hookviz.ui.lessons.lesson_page import show_lesson, show_lessons
 from hookviz.ui.lessons.live_part import SceneChoices
-from hookviz.ui.link import restore_reverted
+from hookviz.ui.link import settle_query
 from hookviz.ui.live.frozen_frame import drop_held_scale, offer_way_back
 from hookviz.ui.live.stream_view import is_live, leave, say_no_lens, say_rounding, show_stream
 from hookviz.ui.menu import show_menus
@@ -63,9 +64,10 @@ _SIDEBAR = 300  # pixels
 def show() -> None:
     """Draw the page once."""
     st.set_page_config("HookViz", _icon(), layout="wide", initial_sidebar_state=_SIDEBAR)
-    restore_reverted()
+    settle_query()
     language = speak_as_asked()
-    with st.container(key="hv-head"):
+    before = st.container(key="hv-head")
+    with before:
         st.html(head(language), unsafe_allow_javascript=True)
     with st.sidebar:
         with st.container(horizontal=True, vertical_alignment="center", key="hv-name"):
@@ -77,6 +79,8 @@ def show() -> None:
             _show(buttons)
     except HookVizError as error:
         st.error(plain(str(error)), icon=":material/error:")
+    with before:
+        hand_over_address()
 
 
 def _show(buttons: DeltaGenerator) -> None:

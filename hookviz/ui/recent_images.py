@@ -19,7 +19,7 @@ from hookviz.types import InputImage
 from hookviz.ui.components.gallery import Thumbnail, thumbnail
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.queue_wait import session
-from hookviz.ui.state import choose_upload
+from hookviz.ui.state import choose, choose_upload
 from hookviz.ui.streamlit_internals import XSRF_COOKIE_NAME, browser_key
 
 MOST = 6
@@ -55,16 +55,21 @@ class PendingImage:
         name: what it is called.
         data: the file.
         digest: that its pixels should have.
+        upload: its name in the link.
     """
 
     name: str
     data: bytes
     digest: str
+    upload: str
 
 
 def queue_for_next_run(name: str, data: bytes, digest: str) -> None:
-    """Have the next run of the page look at a file, in a callback."""
-    st.session_state[_BROUGHT] = PendingImage(name, data, digest)
+    """Have the next run of the page look at a file, in a callback; the link says so at once."""
+    known = next((each.thumbnail.name for each in recent_images() if each.digest == digest), None)
+    upload = known or new_name()
+    st.session_state[_BROUGHT] = PendingImage(name, data, digest, upload)
+    choose(image="Upload", upload=upload)
 
 
 def take_brought() -> PendingImage | None:
@@ -134,18 +139,24 @@ def _person() -> str:
     return f"{browser} {who}" if browser else ""
 
 
-def keep_and_select(title: str, data: bytes, digest: str = "") -> str:
+def new_name() -> str:
+    """Return a name by which a link can have an image of the session's own."""
+    return secrets.token_hex(4)
+
+
+def keep_and_select(title: str, data: bytes, digest: str = "", name: str = "") -> str:
     """Keep a file among the recent images and look at it; return the name it is kept under.
 
     Args:
         title: what it is called.
         data: the file.
         digest: that its pixels have to have; empty for any.
+        name: to keep it under; empty for a new one.
 
     Raises:
         ImageError: it can't be read, or is another picture.
     """
-    name = secrets.token_hex(4)
+    name = name or new_name()
     image = resources.decode(data, title, name)
     if digest not in ("", image.digest):
         raise ImageError(

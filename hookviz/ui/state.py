@@ -1,7 +1,7 @@
 """Keep what a person has chosen in the link, and read it from there.
 
-Widgets with ``bind="query-params"`` keep themselves there under their key, and other choices are
-written by hand (`hookviz.ui.linked_choice`): so a link has English words in every language.
+Choices are written by `hookviz.ui.linked_choice`, so that a link has English words in every
+language; a lens's numbers and switches by Streamlit's ``bind="query-params"``.
 """
 
 from dataclasses import dataclass
@@ -93,9 +93,7 @@ def choose(
             is in another one.
         choices: any choice of words (`hookviz.ui.linked_choice`), by its key.
     """
-    if model is not None:  # Streamlit keeps it in the link, and lets nobody else write it there
-        st.session_state["model"] = model
-    asked = {"layer": layer, "layers": layers, **choices}
+    asked = {"model": model, "layer": layer, "layers": layers, **choices}
     update_link(
         **{
             word: None if text == _UNSAID.get(word) else text
@@ -126,19 +124,6 @@ def choose_upload(name: str | None) -> None:
 def chosen_upload() -> str | None:
     """Return the name in the link of one of the session's own images."""
     return st.query_params.get("upload") or None
-
-
-def choose_channel(channel: int | None) -> None:
-    """Pick a channel up, or put it down, and say so in the URL."""
-    update_link(channel=None if channel is None else str(channel))
-
-
-def choose_cell(cell: Cell, size: Cell, channel: int) -> None:
-    """Look at the cell in that row and column of a channel's map of that size.
-
-    Both go into the URL at once, so that it is one entry in the browser's history.
-    """
-    update_link(cell=str(view.Cell(*cell, *size)), channel=str(channel))
 
 
 def warn_about_link(parameter: str, known: list[str]) -> None:

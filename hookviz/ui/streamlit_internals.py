@@ -8,6 +8,7 @@ pyproject.toml pins that version until the test is green on a newer one.
 
 import hashlib
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -30,7 +31,6 @@ from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_N
 from streamlit.web.server.starlette.starlette_websocket import _is_origin_allowed
 
 __all__ = [
-    "LINK_METHODS",
     "PAGE_SOCKET",
     "SCRIPT_STATE",
     "TEST_IDS",
@@ -46,6 +46,8 @@ __all__ = [
     "expect_a_server",
     "forget_ended_sessions",
     "forget_upload",
+    "is_callback",
+    "is_callback_at_history_step",
     "is_from_history",
     "is_origin_allowed",
     "is_same_browser",
@@ -55,11 +57,13 @@ __all__ = [
     "page_runs_without_error",
     "registered_widgets",
     "request_rerun",
+    "send_query",
     "send_runs_whole",
     "session_id",
     "set_option",
     "uploaded_bytes",
     "uploaded_file_sizes",
+    "write_query",
 ]
 
 _clear_queue = ForwardMsgQueue.clear
@@ -110,11 +114,6 @@ TEST_IDS = frozenset(
 SCRIPT_STATE = ("data-test-script-state", "running")
 """Attribute of ``stApp`` that says what the page's script does, and its value during a run."""
 
-LINK_METHODS = ("syncQueryParams", "onHistoryChange", "rerunEpoch", "handleNewSession")
-"""Methods of Streamlit's own page that `history.js` calls: what is told of a link that it did not
-write, and what listens to the browser's Back; its count of the runs that it asked for; and what is
-called where a run begins."""
-
 
 def is_origin_allowed(origin: str | None, host: str | None) -> bool:
     """Return whether Streamlit would open its own WebSocket for these two headers.
@@ -163,23 +162,39 @@ def is_from_history() -> bool:
     return context is not None and context.is_history_navigation
 
 
+def is_callback() -> bool:
+    """Return whether a widget's callback runs, and not the page's script yet."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return context is not None and not context.has_script_started
+
+
 def is_callback_at_history_step() -> bool:
     """Return whether a widget's callback runs for the browser's Back or Forward."""
-    context = get_script_run_ctx(suppress_warning=True)
-    return is_from_history() and context is not None and not context.has_script_started
+    return is_from_history() and is_callback()
 
 
-def write_bound_parameter(name: str, value: str) -> None:
-    """Write into the address a word that a widget has there, which `st.query_params` refuses.
+def write_query(changes: Mapping[str, str | None]) -> None:
+    """Write words of the query, None for left out, without a message to the browser.
 
-    The widget takes it over in the next run: `st.session_state` is asked then, not the address.
+    `st.query_params` sends one for each word that is left out, and each would be a step for Back.
     """
     context = get_script_run_ctx()
     if context is None:
         return
     with context.session_state.query_params() as parameters:
-        parameters._set_item_internal(name, value)
-        parameters._send_query_param_msg()
+        for name, text in changes.items():
+            if text is None:
+                parameters.discard_param_no_forward_msg(name)
+            else:
+                parameters.set_with_no_forward_msg(name, text)
+
+
+def send_query() -> None:
+    """Tell the browser what the query is now: a step for Back where that is another one."""
+    context = get_script_run_ctx()
+    if context is not None:
+        with context.session_state.query_params() as parameters:
+            parameters._send_query_param_msg()
 
 
 def registered_widgets() -> list[Any]:

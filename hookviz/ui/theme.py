@@ -20,12 +20,13 @@ from hookviz.explorer.client_files import (
 from hookviz.explorer.subject import Colours
 from hookviz.language.catalogs import ENGLISH
 from hookviz.language.saying import say
+from hookviz.ui.link import view_words, word
 
 _HERE = Path(__file__).parent
 _SHEETS = ("style.css", "presenting/presenting.css")
 _SCRIPTS = (
-    *("early.js", "history.js"),
-    *("presenting/slides.js", "presenting/presenting.js"),  # after history.js, whose keys are first
+    *("early.js", "address.js"),
+    *("presenting/slides.js", "presenting/presenting.js"),  # which read the address
 )
 PRESENT = "present"
 """What the link calls the presenter's view; it is there where that is ``"1"``."""
@@ -33,7 +34,7 @@ PRESENT = "present"
 
 def is_presenting() -> bool:
     """Return whether the page is shown to a class, on a projector."""
-    return st.query_params.get(PRESENT) == "1"
+    return word(PRESENT) == "1"
 
 
 def diverging() -> str:
@@ -84,8 +85,8 @@ def head(language: str = ENGLISH) -> str:
     """Return what stands before the page: its style, and scripts that run as soon as it begins.
 
     First of all comes what they say in `language`. Keys that come early are kept, words are
-    explained, the browser's history takes one step for each thing that a person does, and the
-    presenter's view has its keys and its slides.
+    explained, the fragment of the address has the explorer's view, and the presenter's view has its
+    keys and its slides.
     """
     texts = [(_HERE / name).read_text("utf-8") for name in _SCRIPTS]
     scripts = "".join(f"<script>{text}</script>" for text in (_terms(), *texts))
@@ -106,4 +107,5 @@ def _words(language: str) -> str:
     words = json.dumps(facts["words"]).replace("</", "<\\/")
     code = f"document.documentElement.lang = {json.dumps(facts['language'])};"
     code += f" window.hookvizPoint = {json.dumps(facts['point'])};"
+    code += f" window.hookvizViewWords = {json.dumps(sorted(view_words()))};"
     return f"<script>{code} window.hookvizWords = {words};</script>"

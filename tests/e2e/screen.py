@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,6 +138,17 @@ def look_through(page: Page, question: str) -> None:
     """Go to a lens by its question, from anywhere: two clicks."""
     page.get_by_role("button", name="All questions").first.click()
     page.get_by_role("button", name=re.compile(f"^{re.escape(question)}")).click()
+
+
+def link_of(page: Page) -> dict[str, str]:
+    """All words of the address: those of the query, and those of the fragment."""
+    address = urlsplit(page.evaluate("location.href"))
+    return words_of(f"{address.query}&{address.fragment}")
+
+
+def words_of(link: str) -> dict[str, str]:
+    """The words of a link's query."""
+    return dict(parse_qsl(link.rpartition("?")[2]))
 
 
 def leave_lens(page: Page) -> None:

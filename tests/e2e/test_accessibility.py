@@ -69,6 +69,7 @@ _VIOLATIONS = """async () => (await axe.run({resultTypes: ["violations"]})).viol
 
 def serious(page: Page) -> list[tuple[str, list[str]]]:
     """What axe finds that is serious or worse: its rule, and the elements."""
+    page.mouse.move(0, 0)  # a hint that comes or goes is pale for a moment
     at_rest(page)  # what is left of the run before is pale, and colours fade in
     if not page.evaluate("Boolean(window.axe)"):
         page.evaluate(_AXE.axe_script)

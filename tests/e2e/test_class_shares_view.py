@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -17,7 +16,7 @@ from hookviz.classroom.shared_state import OF_ONE
 from hookviz.explorer.view import choices
 from hookviz.images.samples import samples
 from scripts.browsing import settled_box, tile_centre, wait_for_grid
-from tests.e2e.screen import at_rest, choose, new_context
+from tests.e2e.screen import at_rest, choose, link_of, new_context
 from tests.e2e.test_classroom import begin
 
 OWN = {"image", "upload", "held"}
@@ -32,7 +31,7 @@ def _go(page: Page, **words: str) -> None:
     """Follow a link within the page: for what the page of this network has no control of."""
     page.evaluate(
         """words => {
-          const link = new URLSearchParams(location.search);
+          const link = window.hookvizLink();
           for (const [word, text] of Object.entries(words)) link.set(word, text);
           window.hookvizGo(link.toString(), "push");
         }""",
@@ -102,8 +101,7 @@ COMPARED = ("answers", "made", "why", "compared", "silenced", "output")
 
 def shared(page: Page) -> dict[str, str]:
     """What the link says that is not one person's own."""
-    link = dict(parse_qsl(urlsplit(page.url).query))
-    return {name: value for name, value in link.items() if name not in OF_ONE}
+    return {name: value for name, value in link_of(page).items() if name not in OF_ONE}
 
 
 def says(page: Page) -> str:
@@ -139,7 +137,7 @@ def test_every_control_of_the_teacher_moves_the_pupils_screen(
         before = shared(teacher).get(word)
         move(teacher)
         teacher.wait_for_function(
-            "([word, before]) => new URLSearchParams(location.search).get(word) !== before",
+            "([word, before]) => window.hookvizLink().get(word) !== before",
             arg=[word, before],
         )
         wait_for_same(shared, teacher, pupil)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from typing import Literal
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
@@ -10,7 +9,7 @@ from playwright.sync_api import Browser, Page, ViewportSize, expect
 from hookviz.classroom.codes import shown_code
 from hookviz.images.samples import samples
 from scripts.browsing import tile_centre, wait_for_grid
-from tests.e2e.screen import SHAPESNET, choose, new_context
+from tests.e2e.screen import SHAPESNET, choose, link_of, new_context
 from tests.e2e.test_accessibility import serious
 from tests.pictures import encoded, picture
 
@@ -39,7 +38,7 @@ def begin(page: Page, server: str, link: str = SHAPESNET) -> str:
     page.get_by_role("button", name="Classroom", exact=True).click()
     page.get_by_role("button", name="Begin a class").click()
     page.wait_for_url("**class=**")
-    code = asked_of(page)["class"]
+    code = link_of(page)["class"]
     expect(page.get_by_text(shown_code(code))).to_be_visible()
     return code
 
@@ -51,16 +50,11 @@ def join(page: Page, code: str) -> None:
     page.get_by_role("button", name="Follow my teacher").click()
 
 
-def asked_of(page: Page) -> dict[str, str]:
-    """The choices of the link."""
-    return {name: values[-1] for name, values in parse_qs(urlsplit(page.url).query).items()}
-
-
 def follows(page: Page, **choices: str | None) -> None:
     """Wait until the link has these choices; None for one that is not there."""
     for name, value in choices.items():
         page.wait_for_function(
-            "([name, value]) => new URLSearchParams(location.search).get(name) === value",
+            "([name, value]) => window.hookvizLink?.().get(name) === value",
             arg=[name, value],
         )
 
@@ -114,7 +108,7 @@ def test_pupils_follow_let_go_and_come_back_answer_and_are_told_of_the_end(
     teacher.get_by_role("radio", name=samples()[1].title).click()
     follows(phone, channel="5", sample=samples()[1].name)
     follows(own, channel="5", image="Upload")
-    assert "upload" in asked_of(own)
+    assert "upload" in link_of(own)
     wait_for_grid(own, mine)
     for page in (phone, own):
         expect(page.get_by_role("heading", name="Channel 5")).to_be_visible()

@@ -1,7 +1,6 @@
 """Something pinned as A against what is looked at: flipped, split, subtracted, and in numbers."""
 
 import re
-from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from tests.e2e.screen import (
     at_rest,
     choose,
     expect_caption,
+    link_of,
     new_context,
     pixels,
     read_numbers,
@@ -117,7 +117,7 @@ def test_flip_and_split_show_the_tiles_of_either_and_the_link_holds_both(
     assert other.evaluate("document.documentElement.scrollWidth") <= 390
     other.get_by_role("button", name="Unpin A").click()
     expect(other.get_by_role("button", name="Unpin A")).to_have_count(0)
-    assert "a" not in parse_qs(urlsplit(other.url).query)
+    assert "a" not in link_of(other)
     page.go_back()
     expect(page.locator(STAGE)).to_have_attribute("data-face", re.compile("^b"))
 
@@ -161,7 +161,7 @@ def test_the_difference_and_what_changed_most_and_a_channel_in_both(
     of_both = [pixels(page.locator(f".{side} .single .picture")) for side in ("of-a", "of-b")]
     assert all(each[..., 3].all() for each in of_both)
     assert (of_both[0] != of_both[1]).any()  # neither is the difference, whose tiles are shown
-    row, column = map(int, parse_qs(urlsplit(page.url).query)["cell"][0].split(",")[:2])
+    row, column = map(int, link_of(page)["cell"].split(",")[:2])
     of_cell = page.locator(".of-difference output")
     expect(of_cell).to_contain_text(f"row {row}, column {column}")
     changed = (untrained - values)[12, row, column].item()
@@ -182,7 +182,7 @@ def test_two_shapes_are_shown_one_after_the_other(
     box = tiles(page).box(12)
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     expect(page.get_by_role("heading", name="Channel 12 of A")).to_be_visible()
-    row, column = map(int, parse_qs(urlsplit(page.url).query)["cell"][0].split(",")[:2])
+    row, column = map(int, link_of(page)["cell"].split(",")[:2])
     line = page.locator(".single output:visible")
     expect(line).to_contain_text(f"row {row}, column {column}")
     expect(line).not_to_contain_text("≈")  # as read from the tile's colour, until its values come

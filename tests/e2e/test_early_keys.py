@@ -5,8 +5,8 @@ import re
 from playwright.sync_api import Page, expect
 
 from scripts.browsing import STAGE, wait_for_grid
-from tests.e2e.screen import Questions, at_rest
-from tests.e2e.test_layout import LINK, expect_picked, query_of
+from tests.e2e.screen import Questions, at_rest, link_of
+from tests.e2e.test_layout import LINK, expect_picked
 
 
 def test_keys_pressed_before_the_page_is_there_are_followed_in_order(
@@ -31,7 +31,7 @@ def test_keys_pressed_before_the_page_is_there_are_followed_in_order(
     wait_for_grid(page)
     at_rest(page)
     expect_picked(page, 2)
-    assert query_of(page)["layer"] == ["stage1.second.conv"]
+    assert link_of(page)["layer"] == "stage1.second.conv"
 
 
 def test_keys_between_the_tiles_and_the_layers_are_taken_once_both_are_there(

@@ -1,7 +1,7 @@
 """The browser's Back and Forward, and links."""
 
 import re
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Page, Route, expect
@@ -9,7 +9,7 @@ from playwright.sync_api import Page, Route, expect
 from hookviz.images.samples import samples
 from hookviz.lenses import grad_cam
 from scripts.browsing import tile_centre, wait_for_grid
-from tests.e2e.screen import SHAPESNET, at_rest, choose
+from tests.e2e.screen import SHAPESNET, at_rest, choose, link_of
 from tests.pictures import encoded, picture
 
 LENS = grad_cam.LENS
@@ -22,7 +22,7 @@ def seen(page: Page) -> dict[str, object]:
     picked = page.get_by_role("heading", name=re.compile(r"^Channel \d+"))
     layer = page.get_by_role("combobox", name="Layer")  # none above the page of all questions
     return {
-        "link": dict(parse_qsl(urlsplit(page.url).query)),
+        "link": link_of(page),
         "sample": checked.get_attribute("aria-label"),
         "model": page.get_by_role("combobox", name="Model of this family").input_value(),
         "layer": layer.input_value().rpartition(" · ")[2] if layer.count() else "",
@@ -92,10 +92,10 @@ def test_a_choice_made_before_the_scripts_are_there_is_a_step_too(page: Page, se
     page.locator(".st-key-weights").get_by_text("random", exact=True).click()
     expect(page).to_have_url(re.compile("weights=random"))
     assert held
-    assert not page.evaluate("window.hookvizHistory")
+    assert not page.evaluate("window.hookvizLink")
     for route in held:
         route.continue_()
-    page.wait_for_function("() => window.hookvizHistory")
+    page.wait_for_function("() => window.hookvizLink")
     assert "weights=random" in page.url
     expect(page.get_by_text("random weights: these predictions mean nothing")).to_be_visible()
     page.go_back()
@@ -147,3 +147,36 @@ def test_back_to_a_link_that_names_the_model_as_python_does(page: Page, server: 
     model = page.get_by_role("combobox", name="Model of this family")
     expect(model).to_have_value("ShapesViT (drawings)")
     expect(page.get_by_test_id("stAlert")).to_have_count(0)
+
+
+@pytest.mark.by_day
+def test_a_view_is_the_fragment_and_a_lens_is_drawn_by_it(page: Page, server: str) -> None:
+    page.goto(f"{server}/{SHAPESNET}&layer=stage1.first.conv&channel=5")  # as links were
+    wait_for_grid(page)
+    assert urlsplit(page.evaluate("location.href")).query == "model=ShapesNet"
+    assert page.evaluate("location.hash") == "#layer=stage1.first.conv&channel=5"
+    page.reload()
+    wait_for_grid(page)
+    at_rest(page)
+    length, asked = page.evaluate("[history.length, hvLine.asked]")
+    choose(page, "Layer", "stage2.first.conv")
+    choose(page, "Scale", "symmetric")
+    page.go_back()
+    page.go_back()
+    at_rest(page)
+    assert link_of(page)["layer"] == "stage1.first.conv"
+    assert page.evaluate("[history.length, hvLine.asked]") == [length + 2, asked]  # none is a run
+
+    page.get_by_role("button", name="Copy as code").click()  # which is told of what was chosen
+    code = page.get_by_test_id("stPopoverBody").locator("code").first
+    expect(code).to_contain_text("stage1.first.conv")
+    page.goto(f"{server}/{SHAPESNET}&lens={LENS.slug}#layer=stage2.first.conv")  # shared as it is
+    layer = page.get_by_role("combobox", name="Layer")
+    expect(layer).to_have_value(re.compile(r"stage2\.first\.conv$"))
+    at_rest(page)
+    page.keyboard.press("n")
+    expect(layer).to_have_value(re.compile(r"stage2\.first\.norm$"))
+    page.go_back()
+    expect(layer).to_have_value(re.compile(r"stage2\.first\.conv$"))
+    at_rest(page)
+    assert link_of(page)["layer"] == "stage2.first.conv"

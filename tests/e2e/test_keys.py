@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from scripts.browsing import STAGE, wait_for_grid
-from tests.e2e.screen import SHAPESNET, at_rest
-from tests.e2e.test_layout import expect_picked, query_of
+from tests.e2e.screen import SHAPESNET, at_rest, link_of
+from tests.e2e.test_layout import expect_picked
 from tests.e2e.test_live import LIVE, expect_live
 
 BROWSERS = ("PageDown", "F5", "Control+r", "Control+f", "Control+c", "Alt+ArrowLeft")
@@ -106,7 +106,7 @@ def test_the_presenters_keys_are_told_from_the_browsers(page: Page, server: str)
         focus(page, selector)
         assert [key for key in BROWSERS[1:] if taken(page, key)] == [], selector
         assert not taken(page, "Tab"), selector
-    assert "layer" not in query_of(page)
+    assert "layer" not in link_of(page)
 
 
 def test_escape_puts_a_channel_down_and_keys_work_after_a_menu(page: Page, server: str) -> None:
@@ -118,7 +118,7 @@ def test_escape_puts_a_channel_down_and_keys_work_after_a_menu(page: Page, serve
     page.keyboard.press("Escape")
     expect(page.get_by_role("heading", name="Channel 3")).to_be_hidden()
     expect(page.locator(STAGE)).to_be_focused()
-    assert "channel" not in query_of(page)
+    assert "channel" not in link_of(page)
     assert not taken(page, "Escape")  # there is nothing to close
 
     pick_again(page)

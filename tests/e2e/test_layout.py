@@ -4,13 +4,12 @@ Nothing here knows which network or which sample comes first, unless its link na
 """
 
 import re
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, FloatRect, Locator, Page, expect
 
 from scripts.browsing import Tiles, settled_box, settled_boxes, tile_centre, tiles, wait_for_grid
-from tests.e2e.screen import at_rest, new_context, pixels
+from tests.e2e.screen import at_rest, link_of, new_context, pixels, words_of
 from tests.e2e.test_accessibility import serious
 
 SIZES = {"laptop": (1440, 900), "projector": (1280, 720), "phone": (390, 844)}
@@ -188,18 +187,14 @@ def expect_whole_and_clean(page: Page) -> None:
     assert serious(page) == []
 
 
-def query_of(page: Page) -> dict[str, list[str]]:
-    return parse_qs(urlsplit(page.url).query)
-
-
 @IN_A_SHEET
 def test_back_leads_to_what_was_seen_before(sized: Page, server: str) -> None:
     page = sized
-    page.goto(f"{server}/?{LINK}")
+    page.goto(f"{server}/?{LINK.replace('&layer', '#layer')}")
     wait_for_grid(page)
     pick(page, 3)
     expect_picked(page, 3)
-    first, title = query_of(page), page.locator(".why h4").inner_text()
+    first, title = link_of(page), page.locator(".why h4").inner_text()
     asked = page.evaluate("hvLine.asked")
     pick(page, 4)
     expect_picked(page, 4)
@@ -207,7 +202,7 @@ def test_back_leads_to_what_was_seen_before(sized: Page, server: str) -> None:
     expect(page.locator(".hv-picked")).to_be_hidden()  # it was closed in between
     page.go_back()
     expect_picked(page, 3)
-    assert query_of(page) == first
+    assert link_of(page) == first
     expect(page.locator(".why h4")).to_have_text(title)
     page.go_back()
     expect(page.get_by_text("Each tile is a channel")).to_be_visible()
@@ -236,7 +231,7 @@ def test_a_reload_and_a_shared_link_show_the_same(
     assert what_is_seen(page) == seen
     page.get_by_role("button", name="Share").click()
     link = page.get_by_test_id("stPopoverBody").locator("code").inner_text().strip()
-    assert query_of(page) == parse_qs(urlsplit(link).query)
+    assert link_of(page) == words_of(link)
     other = new_context(browser, viewport={"width": 1440, "height": 900})
     theirs = other.new_page()
     theirs.goto(link)
@@ -284,8 +279,8 @@ def test_n_and_p_keep_the_channel_in_view_and_nothing_jumps(sized: Page, server:
     page.locator("body").press("n")
     after = wait_for_grid(page, before)
     expect_picked(page, 7)
-    assert query_of(page)["layer"] == ["stage1.second.conv"]
-    assert query_of(page)["cell"] == ["20,33,64,64"]
+    assert link_of(page)["layer"] == "stage1.second.conv"
+    assert link_of(page)["cell"] == "20,33,64,64"
     assert settled_box(page, page.locator(PICKED_MAP)) == map_box
     at_rest(page)
     page.locator("body").press("p")

@@ -13,9 +13,8 @@ from playwright.sync_api import Browser, FloatRect, Page, WebSocket, WebSocketRo
 
 from scripts.browsing import STAGE, settled_box, settled_boxes, wait_for_grid
 from tests.e2e.probing import until
-from tests.e2e.screen import choose, new_context
+from tests.e2e.screen import choose, link_of, new_context
 from tests.e2e.test_accessibility import serious
-from tests.e2e.test_layout import query_of
 
 LIVE = "?model=ShapesNet&image=Live"
 TILES = ".live .stage"
@@ -111,7 +110,7 @@ def test_frames_are_drawn_a_channel_is_followed_and_what_is_drawn_changes(
     expect(page.get_by_role("heading", name="Channel 9")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator(".live .picked")).to_be_hidden()
-    page.wait_for_function("() => !location.search.includes('channel')")
+    page.wait_for_function("() => !location.hash.includes('channel')")
     expect_live(page)
 
     layout = page.locator(TILES).get_attribute("data-layout") or ""
@@ -146,9 +145,9 @@ def test_a_frozen_frame_is_the_grid_that_was_shown_and_back_goes_on(
     assert page.locator(STAGE).get_attribute("data-painted") == streamed
     expect(page.get_by_role("heading", name="Channel 5")).to_be_visible()
     expect(page.get_by_role("radio", name=re.compile(r"^Frame \d\d:\d\d:\d\d$"))).to_be_checked()
-    query = query_of(page)
-    assert (query["image"], query["channel"]) == (["Upload"], ["5"])
-    assert query["cell"][0].endswith(",64,64")
+    link = link_of(page)
+    assert (link["image"], link["channel"]) == ("Upload", "5")
+    assert link["cell"].endswith(",64,64")
     assert page.evaluate("history.length") == length + 1
     page.go_back()
     expect_live(page)

@@ -3,7 +3,6 @@
 import io
 import re
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import torch
@@ -16,7 +15,7 @@ import hookviz
 from hookviz.images.samples import samples
 from scripts.automatic_grid import automatic_grid
 from scripts.browsing import wait_for_grid
-from tests.e2e.screen import SHAPESNET, choose, expect_caption, grid_pixels, new_context
+from tests.e2e.screen import SHAPESNET, choose, expect_caption, grid_pixels, link_of, new_context
 from tests.pictures import encoded, picture
 
 
@@ -101,12 +100,11 @@ def test_model_layer_and_scale_change_the_pixels_as_they_should(page: Page, serv
     assert fourth == hookviz.make_grid(captured, scale="symmetric", colormap="RdBu_r").sprite
     assert grid_pixels(page).size == Image.open(io.BytesIO(third)).size
 
-    query = parse_qs(urlsplit(page.url).query)
-    assert query == {
-        "model": ["ResNet-18"],
-        "weights": ["random"],
-        "layer": ["layer1.0.conv2"],
-        "scale": ["symmetric"],
+    assert link_of(page) == {
+        "model": "ResNet-18",
+        "weights": "random",
+        "layer": "layer1.0.conv2",
+        "scale": "symmetric",
     }
     page.reload()
     assert wait_for_grid(page) == fourth

@@ -141,7 +141,7 @@ def test_the_keyboard_alone_enters_plays_and_leaves(page: Page, server: str) -> 
     expect(page.locator(".live .told")).to_contain_text("This layer has the channels 0 to")
     field.press("Escape")
     expect(page.locator(ROOT)).to_have_count(0)
-    page.wait_for_function("() => !location.search.includes('mirror')")
+    page.wait_for_function("() => !location.hash.includes('mirror')")
     assert page.evaluate(_FOCUSED) == "stage"
     expect_live(page)
     page.go_back()

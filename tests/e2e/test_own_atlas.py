@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
@@ -10,7 +9,7 @@ from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
 import hookviz
 from scripts.browsing import wait_for_grid
 from tests.atlas.folders import save_folder
-from tests.e2e.screen import SHAPESNET, new_context, read_number
+from tests.e2e.screen import SHAPESNET, link_of, new_context, read_number
 
 LAYER, CHANNEL = "stage3.second.conv", 9
 LINK = f"{SHAPESNET}&layer={LAYER}&channel={CHANNEL}"
@@ -73,10 +72,10 @@ def test_ones_own_images_are_looked_through_and_lead_to_themselves(
         before = wait_for_grid(page)
         patches(page).first.click()
         wait_for_grid(page, before)
-        query = parse_qs(urlsplit(page.url).query)
+        query = link_of(page)
         row, column = expected[0].cell
-        assert query["cell"][0].split(",")[:2] == [str(row), str(column)]
-        assert (query["image"], query["channel"]) == (["Upload"], [str(CHANNEL)])
+        assert query["cell"].split(",")[:2] == [str(row), str(column)]
+        assert (query["image"], query["channel"]) == ("Upload", str(CHANNEL))
         line = page.locator(".single output:visible")
         expect(line).to_contain_text(f"row {row}, column {column}")
         expect(line).not_to_contain_text("≈")  # which stands until the number itself has come

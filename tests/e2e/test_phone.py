@@ -4,8 +4,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from scripts.browsing import settled_box, tiles, wait_for_grid
-from tests.e2e.screen import Questions, at_rest, new_context
-from tests.e2e.test_layout import LINK, expect_picked, query_of
+from tests.e2e.screen import Questions, at_rest, link_of, new_context
+from tests.e2e.test_layout import LINK, expect_picked
 
 
 @pytest.fixture
@@ -99,16 +99,16 @@ def test_a_swipe_changes_the_layer_and_a_scroll_does_not(phone: Page, server: st
     x, y = box["x"], box["y"]
     swipe(phone, (x + 100, y), (x + 110, y - 150))
     phone.wait_for_timeout(500)
-    assert query_of(phone)["layer"] == ["stage1.first.conv"]
+    assert link_of(phone)["layer"] == "stage1.first.conv"
     box = tiles(phone).box(8)  # the page has moved on
     x, y = box["x"], box["y"]
     swipe(phone, (x + 150, y), (x + 20, y + 10))
     after = wait_for_grid(phone, before)
-    assert query_of(phone)["layer"] == ["stage1.second.conv"]
+    assert link_of(phone)["layer"] == "stage1.second.conv"
     box = tiles(phone).box(8)
     swipe(phone, (box["x"] + 20, box["y"]), (box["x"] + 150, box["y"] + 10))
     assert wait_for_grid(phone, after) == before
-    assert "channel" not in query_of(phone)  # no tap on the way
+    assert "channel" not in link_of(phone)  # no tap on the way
 
 
 def test_the_sheet_closes_while_another_layer_is_on_its_way(phone: Page, server: str) -> None:

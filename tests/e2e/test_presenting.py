@@ -3,7 +3,7 @@
 import io
 import json
 from pathlib import Path
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import urlencode
 
 import pytest
 import zxingcpp
@@ -14,7 +14,7 @@ from hookviz.capturing.engine import capture
 from hookviz.images.samples import samples
 from hookviz.types import Model
 from scripts.browsing import settled_boxes, tile_centre, tiles, wait_for_grid
-from tests.e2e.screen import SHAPESNET, at_rest, new_context
+from tests.e2e.screen import SHAPESNET, at_rest, link_of, new_context
 from tests.e2e.test_accessibility import serious
 
 # Text smaller than 20 pixels that can be seen, in shadow roots as well.
@@ -33,10 +33,6 @@ SMALL = """() => {
   look(document);
   return found;
 }"""
-
-
-def link(page: Page) -> dict[str, str]:
-    return dict(parse_qsl(urlsplit(page.url).query))
 
 
 def button(page: Page, name: str) -> Locator:
@@ -130,7 +126,7 @@ def test_where_two_views_are_compared_f_flips_and_shift_f_presents(page: Page, s
         expect(stage).to_have_attribute("data-face", "a ")
         page.keyboard.up("f")
         expect(stage).to_have_attribute("data-face", "b ")
-        assert ("present" in link(page)) == presents
+        assert ("present" in link_of(page)) == presents
         page.keyboard.press("Shift+F")
         page.wait_for_function(
             "presents => location.search.includes('present') === presents", arg=not presents
@@ -220,7 +216,7 @@ def test_slides_are_kept_put_in_order_and_shown(
     kept = []
     for view in ("", "&layer=stage1.first.conv", "&layer=stage1.second.conv&channel=5"):
         opened(page, f"{server}/{SHAPESNET}{view}")
-        kept.append(link(page))
+        kept.append(link_of(page))
         button(page, "Slides").first.click()
         button(page, "Add this view").click()
     names = titles(page)
@@ -307,7 +303,7 @@ def test_a_remote_that_is_pressed_quickly_leads_to_the_last_slide_whole(
 
 def wait_for_link(page: Page, wanted: dict[str, str]) -> None:
     page.wait_for_function(
-        "wanted => JSON.stringify([...new URLSearchParams(location.search)].sort()) === wanted",
+        "wanted => JSON.stringify([...window.hookvizLink()].sort()) === wanted",
         arg=json.dumps(sorted(map(list, wanted.items())), separators=(",", ":")),
     )
 
@@ -345,13 +341,13 @@ def test_the_qr_code_and_the_short_link_lead_to_what_is_shown(
     opened(class_page, short)
     at_rest(class_page)
     wanted = {"model": "ShapesNet", "layer": "stage1.first.conv", "channel": "3", "sample": "star"}
-    assert link(class_page) == wanted
+    assert link_of(class_page) == wanted
     assert layer(class_page) == "stage1.first.conv"
     expect(class_page.get_by_text("Channel 3", exact=True)).to_be_visible()
 
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
-    assert "present" in link(page)  # the key was the dialog's
+    assert "present" in link_of(page)  # the key was the dialog's
     page.keyboard.press("q")  # and the same view has the same link
     expect(written).to_have_text(short)
     for _ in range(8):  # however soon after it was closed

@@ -1,7 +1,6 @@
 """From channels switched off in a lens to the network without them beside the whole one."""
 
 import re
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import torch
@@ -10,13 +9,7 @@ from playwright.sync_api import Page, expect
 import hookviz
 from hookviz.images.samples import samples
 from scripts.browsing import STAGE, wait_for_grid
-from tests.e2e.screen import (
-    SHAPESNET,
-    at_rest,
-    choose,
-    expect_caption,
-    read_numbers,
-)
+from tests.e2e.screen import SHAPESNET, at_rest, choose, expect_caption, link_of, read_numbers
 
 EDITED, WATCHED = "stage1.first.conv", "stage1.second.conv"
 CHANNELS = [3, 13]
@@ -50,8 +43,8 @@ def test_an_ablation_is_b_in_the_explorer_and_in_the_link(page: Page, server: st
     said = f"A Cat · ShapesNet · {WATCHED} B ShapesNet without 2 channels of {EDITED}"
     expect_caption(page, said)
     expect_caption(page, f"Silent: 2 channels of {EDITED} (3, 13)")
-    query = parse_qs(urlsplit(page.url).query)
-    assert query["silenced"] == [f"{EDITED}:3,13"]
+    query = link_of(page)
+    assert query["silenced"] == f"{EDITED}:3,13"
     assert "lens" not in query
 
     group = page.get_by_role("radiogroup", name="What is shown of the two")
@@ -76,6 +69,6 @@ def test_an_ablation_is_b_in_the_explorer_and_in_the_link(page: Page, server: st
     page.get_by_role("button", name="Bring them back").click()
     expect(page.get_by_text("Silent:")).to_have_count(0)
     expect_caption(page, "A is what you look at")
-    assert "silenced" not in parse_qs(urlsplit(page.url).query)
+    assert "silenced" not in link_of(page)
     page.go_back()
     expect_caption(page, said)

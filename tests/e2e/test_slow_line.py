@@ -158,26 +158,6 @@ def test_a_layer_on_its_way_stays_chosen_over_a_lens_while_an_earlier_one_arrive
     assert "layer=stage1.second.conv" in page.url
 
 
-def test_a_step_back_is_not_undone_by_what_a_run_before_it_writes(
-    page: Page, server: str, line: Line
-) -> None:
-    page.goto(f"{server}/{LIVE}&mirror=1&channel=3")
-    mirror = page.locator(".live.mirrors")
-    page.locator(".live.mirrors[data-mirrored]").wait_for()
-    at_rest(page)
-    line.hold_back()
-    page.keyboard.press("ArrowRight")  # the link follows in a moment, by a run
-    page.keyboard.press("Escape")
-    expect(mirror).to_have_count(0)
-    line.wait_for("page_info_changed", 1)
-    page.go_back()
-    expect(mirror).to_have_count(1)
-    line.let_go()
-    at_rest(page)
-    expect(mirror).to_have_count(1)
-    assert "mirror=1" in page.url
-
-
 @pytest.mark.sweep("by day of any step: the lessons by keyboard")
 def test_the_heading_of_a_step_that_takes_long_to_compute_gets_the_focus(
     page: Page, server: str, line: Line

@@ -3,6 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { wire } from "../../hookviz/ui/components/explorer_wire.js";
 
+globalThis.window = {}; // without words in another language
+const said = () => ({ fragment: "layer=stem", number: 0 }); // what stands in the address
+
 const message = (facts) => {
   const text = new TextEncoder().encode(JSON.stringify(facts));
   const bytes = new Uint8Array(8 + text.length);
@@ -23,14 +26,13 @@ test("a proxy without a server is asked again, and a server that knows no sessio
     if (page.token === "old") return Response.json({ says: "over" }, { status: 410 });
     return new Response(message({ kind: "answer", layer: "conv1" }));
   });
-  globalThis.location = { search: "" };
-  globalThis.window = {};
   const { ask } = wire(() => page, {
     run: () => {
       runs += 1;
       setTimeout(() => (page = { ...page, token: "new" }), 250); // as a run hands it over
     },
     isBusy: () => isBusy,
+    said,
   });
   const heard = [];
   const answer = ask(
@@ -58,11 +60,9 @@ const wired = (t, responses, subject = "cat") => {
     return setImmediate(act);
   });
   t.mock.method(globalThis, "clearTimeout", clearImmediate);
-  globalThis.location = { search: "" };
-  globalThis.window = {};
   const [heard, pauses] = [[], []];
   const page = { token: "one", path: "/ask", language: "en", subject };
-  const { ask } = wire(() => page, { run: () => {}, isBusy: () => false });
+  const { ask } = wire(() => page, { run: () => {}, isBusy: () => false, said });
   const options = { signal: new AbortController().signal, view: {}, subject: "cat" };
   const answer = ask({ name: "layers" }, { ...options, on: ({ facts }) => heard.push(facts.says) });
   return { answer, asked, heard, pauses };

@@ -28,7 +28,7 @@ def _named_by(calls: Iterable[ast.Call]) -> set[str]:
 
 
 def _is_of_link(call: ast.Call) -> bool:
-    return ast.unparse(call.func).startswith("st.query_params.")
+    return ast.unparse(call.func).startswith("st.query_params.") or ast.unparse(call.func) == "word"
 
 
 def _keys(call: ast.Call) -> list[ast.expr]:

@@ -3,12 +3,14 @@
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from streamlit.testing.v1 import AppTest
 
 import hookviz
 from hookviz.lessons.lesson import Lesson, Question
 from hookviz.ui.lessons.choosing import question_key
+from hookviz.ui.link import view_words
 
 SCRIPT = Path(hookviz.__file__).parent / "ui" / "main.py"
 
@@ -29,6 +31,20 @@ def ran(page: AppTest) -> AppTest:
     page.run()
     assert not page.exception, (dict(page.query_params), page.exception)
     return page
+
+
+def link_of(page: AppTest) -> dict[str, str]:
+    """All words of the page's link: those of the query, and those of the fragment."""
+    values = page.query_params.items()
+    query = {name: value if isinstance(value, str) else value[-1] for name, value in values}
+    view: dict[str, str] = page.session_state["_address"].view
+    return {name: text for name, text in query.items() if name not in view_words()} | view
+
+
+def write_fragment(page: AppTest, **view: str) -> None:
+    """Change the view in the address's fragment, as the explorer's client does."""
+    address = page.session_state["_address"]
+    address.receive({"fragment": urlencode(address.view | view), "number": address.number})
 
 
 def texts(elements: Any) -> str:

@@ -12,17 +12,16 @@ from hookviz.explorer.view import View
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.explorer_answers import subject_of
 from hookviz.ui.serving.explorer_sessions import explorer_sessions
+from tests.ui.pages import link_of
 
 
 def asked(page: AppTest, name: str, **facts: Any) -> Mapping[str, Any]:
     """The facts with which this page's explorer is answered now."""
     offer = explorer_sessions().of_owner(page.session_state["_session"])
     assert offer is not None, "the page shows no explorer"
-    values = page.query_params.items()
-    link = {name: value if isinstance(value, str) else value[-1] for name, value in values}
     with resources.use_model(offer.scene.choice) as model:
         subject = subject_of(offer.scene, model, at_once)
-        return answer(subject, View.of_link(link), Question(name, facts)).facts
+        return answer(subject, View.of_link(link_of(page)), Question(name, facts)).facts
 
 
 def words(parts: Sequence[Sequence[str]]) -> str:

@@ -1,22 +1,27 @@
+"""The link in two parts: the query is Streamlit's, and the explorer's view is the fragment."""
+
 from functools import partial
 
 import pytest
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.testing.v1 import AppTest, local_script_runner
 
-from hookviz.ui.link import HELD
+from hookviz.ui.link import _held, view_words
 from tests.ui.link_parameters import bound
 
 PAGE = """
 import streamlit as st
-from hookviz.ui.link import link_watch, restore_reverted, update_link
+from hookviz.ui.link import address, settle_query, update_link, words
 
-st.session_state["seen"] = link_watch()
-restore_reverted()
+settle_query()
 st.button("five", on_click=update_link, kwargs={"channel": "5", "layer": "conv1"})
 st.button("none", on_click=update_link, kwargs={"channel": None})
-st.button("star", on_click=update_link, kwargs={"sample": "star"})
+st.button("next", on_click=update_link, kwargs={"step": "2"})
+st.button("third", on_click=update_link, kwargs={"step": "3"})
+st.button("star", on_click=update_link, kwargs={"sample": "star", "channel": None})
 st.button("three steps", on_click=update_link, kwargs={"dream-steps": "3"})
+st.session_state["words"] = words()
+st.session_state["address"] = address()
 """
 
 
@@ -27,43 +32,51 @@ def page() -> AppTest:
     return opened.run()
 
 
-def click(page: AppTest, label: str, **link: str) -> dict[str, str]:
-    """The link after a click that set out with the choices of another one."""
+def click(page: AppTest, label: str, **query: str) -> dict[str, str]:
+    """The link after a click that set out with another query."""
     page.query_params.clear()
-    page.query_params.update(link)
+    page.query_params.update(query)
     next(button for button in page.button if button.label == label).click().run()
     assert not page.exception
-    return dict(page.query_params)
+    words: dict[str, str] = page.session_state["words"]
+    return words
 
 
-def test_a_click_with_the_link_before_undoes_nothing(page: AppTest) -> None:
-    assert click(page, "five", channel="3") == {"channel": "5", "layer": "conv1"}
-    whole = {"channel": "5", "layer": "conv1", "sample": "star"}
-    assert click(page, "star", channel="3") == whole
-    assert click(page, "star", channel="5", layer="conv1") == whole
-    assert click(page, "none", channel="3") == {"layer": "conv1", "sample": "star"}
-    assert click(page, "star", **whole) == {"layer": "conv1", "sample": "star"}
-    strange = {"channel": "9", "layer": "conv2", "model": "ShapesNet"}  # which was never there
-    assert click(page, "star", **strange) == {**strange, "sample": "star"}
+def test_a_click_with_the_query_before_undoes_nothing(page: AppTest) -> None:
+    assert click(page, "next", lens="all") == {"channel": "3", "lens": "all", "step": "2"}
+    assert click(page, "third", lens="all")["step"] == "3"
+    assert click(page, "none", lens="all") == {"lens": "all", "step": "3"}
+    assert click(page, "none", lens="all", step="2")["step"] == "3"
+    assert click(page, "none", step="7") == {"step": "7"}  # which was never there
 
 
-def test_what_a_widget_may_bind_is_not_held(page: AppTest) -> None:
-    assert not HELD & bound()
-    assert click(page, "three steps", channel="3") == {"channel": "3", "dream-steps": "3"}
-    assert click(page, "star", channel="3") == {"channel": "3", "sample": "star"}
+def test_the_view_is_the_fragments_and_leaves_the_query(page: AppTest) -> None:
+    assert page.session_state["words"] == {"channel": "3"}  # as links were before
+    view = {"channel": "5", "layer": "conv1"}
+    assert click(page, "five", channel="3") == view
+    assert page.query_params == {"channel": "3"}
+    assert click(page, "star", channel="3") == {"layer": "conv1", "sample": "star"}
+    assert page.query_params == {"sample": "star"}
+    address = page.session_state["address"]
+    assert (address.number, address.changes) == (2, {"channel": None, "layer": "conv1"})
 
 
-def test_an_earlier_value_is_meant_after_a_while_and_where_the_explorer_shows_it(
-    page: AppTest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    link = {"channel": "3", "layer": "conv2"}
-    monkeypatch.setattr("hookviz.ui.link._ON_ITS_WAY", 0.0)
-    click(page, "five", channel="3")
-    page.session_state["seen"]("?channel=3&layer=conv2")
-    assert click(page, "star", **link) == {**link, "sample": "star"}
-    click(page, "five", **link)
-    monkeypatch.setattr("hookviz.ui.link._LATEST", 0.0)
-    assert click(page, "star", **link) == {**link, "sample": "star"}
+def test_what_the_browser_says_counts_beside_what_it_has_not_got_yet(page: AppTest) -> None:
+    click(page, "five")
+    address = page.session_state["address"]
+    address.receive({"fragment": "channel=9&scale=shared&weights=random&bad", "number": 0})
+    assert address.view == {"channel": "5", "layer": "conv1", "scale": "shared"}
+    address.receive({"fragment": "channel=9&layer=conv2", "number": 1})
+    assert address.view == {"channel": "9", "layer": "conv2"}
+    for nonsense in ("channel=1", None, {"fragment": 1, "number": 1}, {"fragment": "channel=1"}):
+        address.receive(nonsense)
+    assert page.run().session_state["words"] == {"channel": "9", "layer": "conv2"}
+
+
+def test_what_a_widget_may_bind_is_streamlits(page: AppTest) -> None:
+    assert not (_held() | view_words()) & bound()
+    assert click(page, "three steps") == {"channel": "3", "dream-steps": "3"}
+    assert click(page, "none") == {}
 
 
 NAMED = """
@@ -86,3 +99,14 @@ def test_back_writes_nothing_of_a_widget_that_is_gone(monkeypatch: pytest.Monkey
     page.query_params["named"] = "0, 3"
     page.text_input(key="word").set_value("12").run()
     assert dict(page.query_params) == {"named": "0, 3"}
+
+
+def test_back_is_meant(page: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert click(page, "next")["step"] == "2"
+    monkeypatch.setattr(
+        local_script_runner, "RerunData", partial(RerunData, is_history_navigation=True)
+    )
+    page.query_params.clear()
+    assert "step" not in page.run().session_state["words"]
+    monkeypatch.undo()
+    assert "step" not in click(page, "none")

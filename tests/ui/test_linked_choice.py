@@ -1,12 +1,18 @@
-from streamlit.testing.v1 import AppTest
+from functools import partial
+
+import pytest
+from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
+from streamlit.testing.v1 import AppTest, local_script_runner
 
 from hookviz.language.speaking import speaking
 
 PAGE = """
 import streamlit as st
 from hookviz.language.speaking import speak
+from hookviz.ui.link import settle_query
 from hookviz.ui.linked_choice import linked_choice
 
+settle_query()
 speak("zh_CN")
 words = ["pretrained", "random"]
 st.text(linked_choice(st.selectbox, "weights", words, "weights", first="pretrained"))
@@ -18,7 +24,9 @@ def _values(page: AppTest) -> list[str]:
     return [text.value for text in page.text]
 
 
-def test_the_link_is_english_and_an_earlier_one_takes_the_choice_back() -> None:
+def test_the_link_is_english_and_an_earlier_one_takes_the_choice_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with speaking("zh_CN"):  # for what AppTest takes the place of a browser with
         page = AppTest.from_string(PAGE, default_timeout=60).run()
         assert page.selectbox(key="weights").options == ["预训练", "随机"]
@@ -26,18 +34,23 @@ def test_the_link_is_english_and_an_earlier_one_takes_the_choice_back() -> None:
         page.selectbox(key="weights").select("random").run()
         assert _values(page) == ["random"]
         assert page.query_params == {"weights": "random"}
-        page.query_params.clear()  # as the browser's Back does
-        assert _values(page.run()) == ["pretrained"]
-        page.query_params["weights"] = "random"  # and its Forward
-        assert _values(page.run()) == ["random"]
+        with monkeypatch.context() as steps:
+            by_history = partial(RerunData, is_history_navigation=True)
+            steps.setattr(local_script_runner, "RerunData", by_history)
+            page.query_params.clear()  # the browser's Back
+            assert _values(page.run()) == ["pretrained"]
+            page.query_params["weights"] = "random"  # and its Forward
+            assert _values(page.run()) == ["random"]
         page.selectbox(key="weights").select("pretrained").run()
         assert not page.query_params
 
 
 OF_NAMES = """
 import streamlit as st
+from hookviz.ui.link import settle_query
 from hookviz.ui.linked_choice import linked_choice
 
+settle_query()
 fruits = {"": "none", "a": "apple 7 %", "b": "pear 3 %"}
 st.text(linked_choice(st.selectbox, "Fruit", fruits, "fruit", first=""))
 st.text(linked_choice(st.selectbox, "Colour", {"r": "red 1"}, "colour", first=None, index=None))

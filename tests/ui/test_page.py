@@ -13,7 +13,7 @@ from hookviz.models.fetching.attempt_errors import RetryLimits
 from hookviz.settings import settings
 from tests.networks import Tiny, seeded
 from tests.repositories import cached, vit
-from tests.ui.pages import click, drawn, labels, opened, texts
+from tests.ui.pages import click, drawn, labels, opened, texts, write_fragment
 from tests.ui.questions import asked, words
 
 pytestmark = pytest.mark.usefixtures("no_weights_anywhere")
@@ -51,7 +51,7 @@ def test_the_bundled_model_that_knows_such_images_is_one_click_away(
 def test_the_page_records_what_its_explorer_asks_for() -> None:
     page = opened(sample="rainbow", size="192 px")
     assert "from this session's cache" in asked(page, "tiles")["cost"]
-    page.query_params["layer"] = "features.3.squeeze"
+    write_fragment(page, layer="features.3.squeeze")
     assert "from this session's cache" in asked(page, "tiles")["cost"]
 
 
@@ -66,7 +66,7 @@ def test_a_link_to_any_layer_with_maps_lists_them_all_by_itself() -> None:
     why = asked(page, "cell", channel=3, row=0, column=0)
     assert "Sequential is a block of 10 layers" in why["info"]
     assert not why["canWalk"]
-    page.query_params["layer"] = "fc"
+    write_fragment(page, layer="fc")
     layers = asked(page, "layers")
     assert layers["layer"] == "layer4.1.conv2"
     assert "fc puts out 1000 numbers, no maps" in layers["warning"]

@@ -39,7 +39,7 @@ def test_the_last_images_are_kept_and_one_is_gone_back_to() -> None:
     kept = page.session_state[recent._KEY]
     assert page.query_params["upload"] == kept[0].thumbnail.name
     page.query_params["upload"] = kept[-1].thumbnail.name
-    del page.session_state[link._WRITTEN]  # as where the browser's Back brings the link
+    del page.session_state[link._ADDRESS]  # as where the browser's Back brings the link
     page.run()
     assert "of 42×30 pixels" in drawn(page)
     give(page, "again.png", encoded(picture(4, 44, 30)))  # known by its pixels: no second tile

@@ -26,7 +26,7 @@ export const linkAbout = (link, about) =>
  * What goes out of a link where another channel is picked up: those that were named in a lens before. The
  * newest choice counts, and where none are named the lens takes the one that is picked up.
  * @param {Pick<ChannelQuestion, "link">[]} questions an empty word of theirs is left to that channel
- * @param {string} query
+ * @param {string | URLSearchParams} query
  * @returns {Record<string, null>}
  */
 export const namedBefore = (questions, query) => {

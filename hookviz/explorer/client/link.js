@@ -23,8 +23,8 @@ const isChoice = (field, text) =>
   (field.values === null || field.values.includes(text));
 
 /**
- * Read the view from a link's query.
- * @param {string} query
+ * Read the view from a link's words.
+ * @param {string | URLSearchParams} query
  * @param {Field[]} fields
  * @returns {View}
  */
@@ -57,7 +57,7 @@ export const changed = (view, choices, fields) => {
  * be that of another network already, to which Back led.
  * @param {View} view
  * @param {string[]} words that were chosen
- * @param {string} query
+ * @param {string | URLSearchParams} query
  * @returns {Record<string, string | null>}
  */
 export const forLink = (view, words, query) => {

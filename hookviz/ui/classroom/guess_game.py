@@ -216,7 +216,7 @@ def _choice_now() -> ModelChoice | None:
 
     The bar is drawn before the choice is.
     """
-    asked = str(st.session_state.get("model") or st.query_params.get("model") or "")
+    asked = st.query_params.get("model", "")
     specs = [
         *user_models.specs(),
         *catalog.models_at_once(asked),

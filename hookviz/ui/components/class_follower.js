@@ -23,7 +23,7 @@ const FOLLOWER = `
 
 // The link of who follows: the teacher's choices, and of one's own what nobody shares.
 const followedLink = (state, { ofOne, ownImages }) => {
-  const now = new URLSearchParams(location.search);
+  const now = window.hookvizLink();
   const next = new URLSearchParams(state.query);
   for (const name of ofOne) {
     next.delete(name);
@@ -68,7 +68,7 @@ const followTeacher = (root, find) => {
     astray = acted = false;
     if (!state) return;
     const next = followedLink(state, data);
-    if (alike(next, new URLSearchParams(location.search))) return;
+    if (alike(next, window.hookvizLink())) return;
     window.hookvizGo(next.toString(), "replace");
   };
 
@@ -181,7 +181,7 @@ const followTeacher = (root, find) => {
   const strayed = () => {
     if (!state || apart) return;
     const next = followedLink(state, data);
-    astray = acted && !alike(next, new URLSearchParams(location.search));
+    astray = acted && !alike(next, window.hookvizLink());
     show();
   };
   const act = (event) => {

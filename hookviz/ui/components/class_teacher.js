@@ -79,7 +79,7 @@ const teach = (root, find) => {
   };
 
   const openChannel = () => {
-    const next = new URLSearchParams(location.search);
+    const next = window.hookvizLink();
     const { layer, channel } = question.where;
     for (const name of ["lens", "lesson", "step", "cell", "after", "moved"]) next.delete(name);
     next.set("layer", layer);
@@ -107,7 +107,10 @@ const teach = (root, find) => {
     makeRoom(question ? find(".card") : null);
   };
 
-  const shareNow = () => wire?.say({ state: location.search });
+  const shareNow = () => {
+    const state = `?${window.hookvizLink()}`;
+    wire?.say({ state });
+  };
   const camera = tellsCamera(() => wire);
   const shareSoon = () => {
     clearTimeout(timer);

@@ -7,16 +7,9 @@ import { scrollUp } from "./page.js";
 
 const RUN = 2000; // milliseconds in which a run of the page hands over another subject, if there is one
 
-// What the link says beside the view: of image and network.
-const ofPage = (fields) => {
-  const link = new URLSearchParams(location.search);
-  for (const { word, isPage } of fields) if (!isPage) link.delete(word);
-  return link.toString();
-};
-
 // A lens with its settings: by the link, for its widgets begin with what stands there.
 const goTo = (words) => {
-  const link = new URLSearchParams(location.search);
+  const link = window.hookvizLink();
   for (const [word, text] of Object.entries(words)) {
     if (text) link.set(word, text);
     else link.delete(word);
@@ -27,8 +20,8 @@ const goTo = (words) => {
 
 const begin = (component, data, tell) => {
   const made = { data };
-  let [about, timer] = [ofPage(data.fields), 0];
-  const view = () => viewOf(location.search, made.data.fields);
+  let [about, timer] = [location.search, 0];
+  const view = () => viewOf(window.hookvizLink(), made.data.fields);
   const held = mount(component.parentElement, {
     ...around(() => made.data, tell),
     view: view(),
@@ -37,12 +30,10 @@ const begin = (component, data, tell) => {
     questions: data.questions,
     opened: (facts) => (facts.lens ? goTo(facts.lens) : tell("opened", facts)),
   });
-  const words = new Set(data.fields.filter((field) => !field.isPage).map(({ word }) => word));
-  window.hookvizExplorer = words;
   const leave = followTree(held);
   const show = () => {
     clearTimeout(timer);
-    about = ofPage(made.data.fields);
+    about = location.search;
     held.show(view(), made.data.subject);
   };
   return {
@@ -54,12 +45,11 @@ const begin = (component, data, tell) => {
     // hands over what the view is about, and until then it would be taken for one of those before.
     linked: () => {
       clearTimeout(timer);
-      if (ofPage(made.data.fields) === about) show();
+      if (location.search === about) show();
       else timer = setTimeout(show, RUN);
     },
     end: () => {
       clearTimeout(timer);
-      if (window.hookvizExplorer === words) window.hookvizExplorer = undefined;
       leave();
       held.end();
     },

@@ -11,26 +11,31 @@ import { kept } from "./page.js";
  * @param {() => any} current what the page's last run handed over
  * @param {(name: string, value: unknown) => void} tell the page, which runs
  */
-export const around = (current, tell) => ({
-  ask: wire(current, { run: () => tell("opened", { anew: true }), isBusy }).ask,
-  treeElement: window.hookvizTree ?? null,
-  early: () => {
-    if (!window.hookviz) return [];
-    Object.assign(window.hookviz, { ready: true, turns: true });
-    return window.hookviz.take();
-  },
-  /**
-   * A choice is one entry in the browser's history.
-   * @param {Record<string, string>} view
-   * @param {"push" | "replace"} how
-   * @param {string[]} words
-   */
-  changed: (view, how, words) => {
-    const changes = forLink(view, words, location.search);
-    const gone = changes.channel ? namedBefore(current().questions, location.search) : {};
-    window.hookvizWrite({ ...changes, ...gone }, how);
-  },
-});
+export const around = (current, tell) => {
+  const line = wire(current, { run: () => tell("opened", { anew: true }), isBusy, said: () => window.hookvizSaid() });
+  return {
+    ask: line.ask,
+    treeElement: window.hookvizTree ?? null,
+    early: () => {
+      if (!window.hookviz) return [];
+      Object.assign(window.hookviz, { ready: true, turns: true });
+      return window.hookviz.take();
+    },
+    /**
+     * A choice is one entry in the browser's history.
+     * @param {Record<string, string>} view
+     * @param {"push" | "replace"} how
+     * @param {string[]} words
+     */
+    changed: (view, how, words) => {
+      const link = window.hookvizLink();
+      const changes = forLink(view, words, link);
+      const gone = changes.channel ? namedBefore(current().questions, link) : {};
+      window.hookvizWrite({ ...changes, ...gone }, how);
+      line.note();
+    },
+  };
+};
 
 /**
  * Follow the tree's place on the page; returns what ends it.

@@ -1,5 +1,5 @@
-// The explorer's rows and its tree over a stream or a lens: a choice is written into the address, and the
-// page runs.
+// The explorer's rows and its tree over a stream or a lens: a choice is written into the address, which
+// runs the page.
 
 import { viewOf } from "../../explorer/client/link.js";
 import { rows } from "../../explorer/client/rows.js";
@@ -7,16 +7,11 @@ import { around, followTree, shown } from "./explorer_around.js";
 
 const begin = (component, data, tell) => {
   const made = { data };
-  const view = () => viewOf(location.search, made.data.fields);
-  const surroundings = around(() => made.data, tell);
+  const view = () => viewOf(window.hookvizLink(), made.data.fields);
   const held = rows(component.parentElement, {
     ...data,
-    ...surroundings,
+    ...around(() => made.data, tell),
     view: view(),
-    changed: (next, how, words) => {
-      surroundings.changed(next, how, words);
-      tell("opened", { chosen: Object.fromEntries(words.map((word) => [word, next[word] ?? null])) });
-    },
   });
   const leave = followTree(held);
   return {

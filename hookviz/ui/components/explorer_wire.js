@@ -11,6 +11,7 @@ const AGAIN = 2000; // milliseconds until a run that did not begin is asked for 
 const RELOADED = "hookviz-reloaded"; // in the tab's storage: when the page was last loaded anew for this
 const MOST_RESTARTS = 12; // times that a server which is started again is waited for: a minute and a half
 const SELDOM = 60000; // milliseconds between two of those
+const NOTE = 100; // milliseconds after a choice in which a question would tell of it
 const SILENCE = 60000; // milliseconds without a word, after which the line is taken for cut
 
 // A line that says nothing for long is cut, though nobody has told the browser.
@@ -113,7 +114,8 @@ export const isBusy = () => {
  * Asks the server; `current()` says where, by which token and about which subject, as the page's last
  * run handed them over.
  * @param {() => {path: string, token: string, language: string, subject: string}} current
- * @param {{run: () => void, isBusy: () => boolean}} page runs again, unless it runs or has no line
+ * @param {{run: () => void, isBusy: () => boolean, said: () => {fragment: string, number: number}}} page runs
+ *   again, unless it runs or has no line, and says what stands in its address
  */
 export const wire = (current, page) => {
   let ran = -Infinity; // when the page was last asked to run
@@ -131,6 +133,29 @@ export const wire = (current, page) => {
     return !same();
   };
 
+  // The server is told with each question what the address says. A choice that asks nothing is told by itself,
+  // for the page's menus.
+  let [told, timer] = ["", 0];
+  const tell = () => {
+    const said = page.said();
+    told = said.fragment;
+    return said;
+  };
+  const note = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      if (page.said().fragment === told) return;
+      const { path, token, language } = current();
+      const body = JSON.stringify({ address: tell() });
+      const headers = { "Content-Type": "application/json" };
+      fetch(`${path}/address?${new URLSearchParams({ token, lang: language })}`, {
+        method: "POST",
+        headers,
+        body,
+      }).catch(() => {});
+    }, NOTE);
+  };
+
   const ask = async (question, { signal, view, subject, on }) => {
     const trouble = (says) => on({ facts: { kind: "trouble", says }, data: new Uint8Array(0) });
     let restarts = 0;
@@ -144,7 +169,7 @@ export const wire = (current, page) => {
         response = await fetch(`${path}?${new URLSearchParams({ token, lang: language })}`, {
           method: "POST",
           headers: { "Content-Type": "application/json" },
-          body: JSON.stringify({ subject, view, question, link: location.search }),
+          body: JSON.stringify({ subject, view, question, address: tell() }),
           signal: line.signal,
         });
         if (response.ok) {
@@ -179,5 +204,5 @@ export const wire = (current, page) => {
       } else throw new Error(words);
     }
   };
-  return { ask };
+  return { ask, note };
 };

@@ -22,7 +22,7 @@ const made = (/** @type {string} */ tag, /** @type {string} */ name, words = "")
 };
 
 const go = (/** @type {string} */ slug) => {
-  const link = new URLSearchParams(location.search);
+  const link = window.hookvizLink();
   link.set("lens", slug);
   window.hookvizGo(link.toString(), "push");
 };
@@ -58,7 +58,11 @@ const begin = ({ parentElement }, tell) => {
   /** @type {Facts} */
   let data = {};
   let over = new AbortController(); // of what is asked about a subject
-  const { ask } = wire(() => /** @type {any} */ (data), { run: () => tell("opened", { anew: true }), isBusy });
+  const { ask } = wire(() => /** @type {any} */ (data), {
+    run: () => tell("opened", { anew: true }),
+    isBusy,
+    said: () => window.hookvizSaid(),
+  });
   /** @type {HTMLButtonElement[]} */
   let waiting = []; // cards that are seen and have no picture
   let asks = false;

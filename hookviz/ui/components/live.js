@@ -199,12 +199,12 @@ const run = (root, find) => {
       glass.pick(channel);
       tell();
     },
-    (channel) => trigger("picked", { channel }),
+    (channel) => window.hookvizWrite({ channel: channel === null ? null : String(channel) }, "push"),
   );
 
   const glass = mirror(find, root, kept, {
     pick: (channel) => link.pick(channel, LINK_PAUSE),
-    layer: (name) => trigger("layer", name),
+    layer: (name) => window.hookvizWrite({ layer: name }, "push"),
     freeze: () => takeOut(),
     turned: tell,
   });

@@ -31,7 +31,7 @@ export const fitPicture = (room, sides, counts) => {
   return { picture, box: picture.map((side, at) => Math.min(side, room[at])) };
 };
 
-const isOn = () => new URLSearchParams(location.search).get(MIRROR) === "1";
+const isOn = () => window.hookvizLink().get(MIRROR) === "1";
 
 /**
  * @param {(selector: string) => any} find

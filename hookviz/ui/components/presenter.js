@@ -68,7 +68,7 @@ export default function (component) {
 
 // What the keys do on the page that is shown.
 const toldOf = (hasSlides, told) => {
-  const said = new URLSearchParams(location.search);
+  const said = window.hookvizLink();
   const lesson = said.get("lesson");
   const steps = lesson ? (lesson === "all" ? "" : told.steps) : told.layers;
   const tiles = lesson || said.get("lens") ? "" : told.tiles;
@@ -104,7 +104,7 @@ function show({ data: bytes, parentElement, setTriggerValue }) {
   };
   const openCode = () => {
     code.dataset.asked = asked();
-    setTriggerValue("asked", { query: location.search, number: code.dataset.asked });
+    setTriggerValue("asked", { query: `?${window.hookvizLink()}`, number: code.dataset.asked });
     find(".link").textContent = words.making;
     find("dialog.code img").hidden = true;
     find(".about").textContent = "";

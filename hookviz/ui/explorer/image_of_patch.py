@@ -16,7 +16,7 @@ from hookviz.types import ActivationKey
 from hookviz.ui.explorer.atlas_choice import own_file
 from hookviz.ui.link import update_link
 from hookviz.ui.recent_images import queue_for_next_run
-from hookviz.ui.state import choose, plain
+from hookviz.ui.state import plain
 
 
 @cache
@@ -62,5 +62,4 @@ def look_at(
         return
     else:
         queue_for_next_run(image.name, path.read_bytes(), image.digest)
-    choose(image="Upload")
     update_link(**link)

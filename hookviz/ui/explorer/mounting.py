@@ -11,13 +11,12 @@ from hookviz.explorer.client_files import client_fields
 from hookviz.explorer.layers import Looked, resolve
 from hookviz.explorer.question import Question
 from hookviz.explorer.subject import Subject
-from hookviz.explorer.view import choices
 from hookviz.ui.components.files import mount
 from hookviz.ui.explorer.atlas_menu import open_atlases
 from hookviz.ui.explorer.image_of_patch import look_at
 from hookviz.ui.explorer.pinned_view import unpin
 from hookviz.ui.explorer.scene import ExplorerScene, step_now, view_in_link
-from hookviz.ui.link import link_watch, update_link
+from hookviz.ui.link import address, browser_says, update_link
 from hookviz.ui.serving import explorer_route
 from hookviz.ui.serving.explorer_sessions import Scene, explorer_sessions
 from hookviz.ui.serving.queue_wait import session
@@ -25,7 +24,6 @@ from hookviz.ui.state import choose, choose_sample, warn
 from hookviz.ui.streamlit_internals import XSRF_COOKIE_NAME
 
 _SEEN = "_layers"  # those that were looked at; a key that no widget has can't be set from outside
-_LONGEST = 1000  # letters of a choice
 
 
 def _explorer(
@@ -37,16 +35,15 @@ def _explorer(
 ) -> None:
     """Show the explorer of what a page run hands over, or its rows alone, over something else.
 
-    What a person chooses in it goes into the address by itself; in the explorer as a whole that is
-    no run of the page.
+    What a person chooses in it goes into the address by itself; over a lens or a stream the page
+    runs then (``address.js``).
 
     Args:
         line: the ``path`` that answers, the ``token`` by which this session asks, and the key of
             the ``subject`` that is asked about: another one has the client ask anew.
         on_opened: gets what only the page can do, as facts that come from a browser and can be
             anything: ``{"unpin": true}``, ``{"atlas": true}``, ``{"leads": …}`` to a patch's image,
-            ``{"anew": true}`` for a run of the page alone; and ``{"chosen": …}`` by the rows, the
-            words of a link that were chosen with what they are now.
+            and ``{"anew": true}`` for a run of the page alone.
         questions: what can be asked about a channel: ``says``, ``hint``, ``needsWeights`` and the
             ``link`` that leads there.
         rows: of the rows alone: what is answered about the ``layers``, and whether it can be chosen
@@ -98,6 +95,8 @@ def show_rows(handed_over: Scene, subject: Subject, *, has_look: bool = False) -
     Raises:
         HookVizError: there is no layer to look at.
     """
+    known = address()
+    known.drawn = known.view  # before it is read: another thread may bring a newer one
     view = view_in_link()
     looked = resolve(subject, view)
     seen: set[str] = st.session_state.setdefault(_SEEN, set())
@@ -110,7 +109,7 @@ def show_rows(handed_over: Scene, subject: Subject, *, has_look: bool = False) -
     with st.container(key="hv-layer"):
         _explorer(
             line_to(handed_over),
-            _chosen,
+            lambda _: None,  # a run of the page is all that they ask for
             # which channels an image excites is nothing that is seen here
             rows={"layers": {**layers, "patches": None}, "hasLook": has_look},
         )
@@ -122,20 +121,5 @@ def show_rows(handed_over: Scene, subject: Subject, *, has_look: bool = False) -
 def line_to(handed_over: Scene) -> dict[str, str]:
     """Return where this session asks about a scene, by which token, and the scene's key."""
     cookie = st.context.cookies.get(XSRF_COOKIE_NAME, "")  # the client's questions have it too
-    token, key = explorer_sessions().offer(session(), cookie, handed_over, link_watch())
+    token, key = explorer_sessions().offer(session(), cookie, handed_over, browser_says())
     return {"path": explorer_route.PATH, "token": token, "subject": key}
-
-
-def _chosen(told: Any) -> None:
-    """Keep what was chosen in the rows, which may be anything, as a click that is the newest."""
-    match told:
-        case {"chosen": dict(words)}:
-            known = {choice.word for choice in choices().values() if not choice.is_page}
-            update_link(
-                **{
-                    word: text
-                    for word, text in words.items()
-                    if word in known
-                    and (text is None or (isinstance(text, str) and len(text) <= _LONGEST))
-                }
-            )

@@ -13,6 +13,7 @@ from hookviz.markup import data_url
 from hookviz.models.bundled import BUNDLED
 from hookviz.outputs.answer import Top, no_classes
 from hookviz.types import Capture, Model, ModelInput
+from hookviz.ui.link import words as link_words
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import ALL_FAMILIES, Shown, choose
 
@@ -100,8 +101,8 @@ def _row(top: Top, way: ClassWay, *, is_share: bool) -> str:
 
 
 def _leads(words: Mapping[str, str]) -> str:
-    """Return the attributes of a link there, which `history.js` follows without a new page."""
-    whole = urlencode(st.query_params.to_dict() | dict(words))
+    """Return the attributes of a link there, which `address.js` follows without a new page."""
+    whole = urlencode(link_words() | dict(words))
     hint = say("Where does it look for this class?")
     return (
         f'href="?{escape(whole)}" data-hv-sets="{escape(urlencode(words))}" title="{escape(hint)}"'

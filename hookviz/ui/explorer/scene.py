@@ -19,6 +19,7 @@ from hookviz.types import ActivationKey, LayerInfo, Model, ModelInput, Progress
 from hookviz.ui.explorer.atlas_choice import atlas_words, shown_atlas
 from hookviz.ui.explorer.image_of_patch import sample_names
 from hookviz.ui.explorer.pinned_view import image_title, model_title, pinned_scene
+from hookviz.ui.link import words
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.explorer_answers import subject_of
 from hookviz.ui.serving.explorer_sessions import Scene
@@ -87,7 +88,7 @@ class ExplorerScene:
 
 def view_in_link() -> View:
     """Return what the link says of the explorer, as it is now."""
-    return View.of_link(dict(st.query_params.items()))
+    return View.of_link(words())
 
 
 def step_now(scene: ExplorerScene) -> ActivationKey:

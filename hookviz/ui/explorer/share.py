@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from hookviz.language.saying import say
+from hookviz.ui.link import words
 from hookviz.ui.menu import Menu
 from hookviz.ui.state import Shown
 
@@ -28,5 +29,5 @@ def _show_link(*, is_own: bool) -> None:
     else:
         st.caption(say("Whoever opens this link sees the same."))
     base = str(st.context.url or "").partition("?")[0]
-    query = urlencode([(key, st.query_params[key]) for key in st.query_params])
+    query = urlencode(words())
     st.code(f"{base}?{query}" if query else base, None, wrap_lines=True)

@@ -16,7 +16,7 @@ from hookviz.lenses.contract import parameters as kinds
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lenses.contract.running import list_lenses
 from hookviz.ui.lenses.lens_choice import layers_at_side
-from hookviz.ui.link import update_link
+from hookviz.ui.link import named_channels, update_link
 from hookviz.ui.recent_images import recent_images
 from hookviz.ui.state import TARGET, Cell, choose, choose_sample, choose_upload
 
@@ -47,7 +47,7 @@ def lead_to_channel(
             channel=str(channel),
             after=after,
             **({"cell": ",".join(map(str, (*at, *size)))} if at else {}),
-            **dict.fromkeys(_named()),
+            **dict.fromkeys(named_channels()),
         )
 
     return lead
@@ -68,16 +68,6 @@ def channel_questions() -> list[dict[str, Any]]:
         }
         for lens in list_lenses()
         if lens.of_channel is not None
-    ]
-
-
-def _named() -> list[str]:
-    """Return the words of the link that name channels in a lens, in place of the picked one."""
-    return [
-        f"{lens.slug}-{parameter.name}"
-        for lens in list_lenses()
-        for parameter in lens.parameters
-        if isinstance(parameter, kinds.Channels)
     ]
 
 

@@ -13,7 +13,7 @@ from hookviz.lenses.contract.lens import GROUPS, Lens
 from hookviz.lenses.contract.running import list_lenses
 from hookviz.types import LayerInfo
 from hookviz.ui.components.files import component, packed
-from hookviz.ui.link import update_link
+from hookviz.ui.link import update_link, word
 from hookviz.ui.state import plain, warn_about_link
 
 CHANNELS = ""
@@ -120,7 +120,7 @@ def begins_at(lens: Lens, trace: LayerTrace) -> str:
 
 def say_another(lens: Lens, trace: LayerTrace, shown: str) -> None:
     """Say that a lens looks at another layer than the one that was chosen, if it does."""
-    chosen = st.query_params.get("layer")
+    chosen = word("layer")
     if chosen not in trace.recordable or chosen == shown or not layers_at_side(lens):
         return
     words = say(

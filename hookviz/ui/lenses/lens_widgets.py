@@ -27,7 +27,7 @@ from hookviz.settings import settings
 from hookviz.types import InputImage, LayerInfo, Pixels
 from hookviz.ui.components.files import mount
 from hookviz.ui.lenses.lens_choice import layers_at_side
-from hookviz.ui.link import update_link
+from hookviz.ui.link import update_link, word, words
 from hookviz.ui.linked_choice import linked_choice
 from hookviz.ui.recent_images import read_recent, recent_images
 from hookviz.ui.serving import resources
@@ -271,7 +271,7 @@ def _whole_number(parameter: kinds.WholeNumber, key: str, subject: Subject) -> i
 
 def _channel(parameter: kinds.ChannelChoice, key: str, _subject: Subject) -> int:
     """Let a person choose the channel in the link, which the explorer shows too."""
-    asked = st.query_params.get(key, st.query_params.get("channel", ""))
+    asked = st.query_params.get(key) or word("channel") or ""
     number = int(asked) if re.fullmatch(r"\d{1,6}", asked, re.ASCII) else parameter.default
     st.session_state[key] = number
     return st.number_input(
@@ -309,9 +309,10 @@ def _switch(parameter: kinds.Switch, key: str, _subject: Subject) -> bool:
 
 def _channels(parameter: kinds.Channels, key: str, _subject: Subject) -> str:
     """Let a person name channels: without a word of theirs it is the one that is picked up."""
-    picked = View.of_link(dict(st.query_params.items())).channel
+    picked = View.of_link(words()).channel
     first = "" if picked is None else str(picked)
-    text = st.session_state[key] = st.query_params.get(key, first)
+    named = word(key)
+    text = st.session_state[key] = first if named is None else named
 
     def note() -> None:
         typed = st.session_state[key].strip()

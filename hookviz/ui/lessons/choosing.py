@@ -11,7 +11,7 @@ from hookviz.lessons.lesson import Lesson, Question
 from hookviz.lessons.lesson_error import did_you_mean
 from hookviz.ui.lessons.catalog import lessons
 from hookviz.ui.lessons.picks import MOVED
-from hookviz.ui.link import restore_reverted, update_link
+from hookviz.ui.link import settle_query, update_link
 from hookviz.ui.state import SILENCED, choose, choose_sample, plain
 
 ALL = "all"
@@ -68,8 +68,6 @@ def begin(lesson: Lesson) -> None:
         if name == "sample":
             choose_sample(value)
             continue
-        if name == "model" and name not in st.session_state:  # its widget writes no link yet
-            st.query_params[name] = value
         choose(**{name: value})
     st.session_state[_IN] = lesson.slug  # last: a click may end this run anywhere
 
@@ -98,12 +96,10 @@ def go_to_lesson(slug: str) -> None:
 
 def open_in_explorer(link: Mapping[str, str]) -> None:
     """Leave the lesson for the explorer, in the state that a live part shows."""
-    restore_reverted()
+    settle_query()
     names = {"lesson", "step", MOVED, *(_OF_NETWORK & link.keys())}
     st.session_state[_LEFT] = {name: st.query_params.get(name) for name in names}
-    if "weights" in link:  # whose widget is on this page as well
-        choose(weights=link["weights"])
-    others = {name: value for name, value in link.items() if name != "weights"}
+    others = {name: None if value == "pretrained" else value for name, value in link.items()}
     update_link(lesson=None, step=None, **{MOVED: None, "lens": None, **others})
     st.rerun()  # widgets that come now begin at what the link says when a run begins
 

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlencode
 import streamlit as st
 
 from hookviz.lessons.maps import Map
-from hookviz.ui.link import restore_reverted, update_link
+from hookviz.ui.link import settle_query, update_link
 from hookviz.ui.state import Cell
 
 MOVED = "moved"
@@ -121,7 +121,7 @@ def _put(widget: str, value: object, offered: tuple[object, ...]) -> None:
 
 
 def _moves() -> dict[str, str]:
-    restore_reverted()  # what a quick click does counts from what the one before it has written
+    settle_query()  # what a quick click does counts from what the one before it has written
     text = st.query_params.get(MOVED, "")
     return dict(parse_qsl(text)) if len(text) <= _LONGEST else {}
 

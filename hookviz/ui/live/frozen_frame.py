@@ -11,16 +11,15 @@ import streamlit as st
 from hookviz.classroom.link_parameters import LIVE
 from hookviz.errors import HookVizError
 from hookviz.explorer.drawn import held_in_view
+from hookviz.explorer.view import Cell, View
 from hookviz.language.saying import say
 from hookviz.live.frames import MOST_BYTES
 from hookviz.live.streams import streams
-from hookviz.ui.link import update_link
-from hookviz.ui.recent_images import keep_and_select
+from hookviz.ui.link import update_link, word
+from hookviz.ui.recent_images import keep_and_select, new_name
 from hookviz.ui.serving.queue_wait import session
 from hookviz.ui.state import (
     choose,
-    choose_cell,
-    choose_channel,
     choose_upload,
     chosen_upload,
     plain,
@@ -80,26 +79,24 @@ def freeze(message: Any) -> None:
     frame = read_frame(message)
     if frame is None:
         return
-    st.session_state[_ARRIVED] = frame
+    upload = new_name()
+    st.session_state[_ARRIVED] = frame, upload
     held = held_in_view(streams().held(session()))
-    choose(image="Upload")
-    update_link(held=None if held is None else str(held))
-    if frame.channel is None:
-        choose_channel(None)
-    elif frame.cell is None:
-        choose_channel(frame.channel)
-    else:
-        row, column, rows, columns = frame.cell
-        choose_cell((row, column), (rows, columns), frame.channel)
+    shown = View(held=held, channel=frame.channel, cell=frame.cell and Cell(*frame.cell)).link()
+    choose(image="Upload", upload=upload)
+    update_link(**{name: shown.get(name) for name in ("held", "channel")})
+    if "cell" in shown:
+        update_link(cell=shown["cell"])
 
 
 def take_frame() -> None:
     """Keep a frame that has just come among the recent images, and look at it."""
-    frame: FrozenFrame | None = st.session_state.pop(_ARRIVED, None)
-    if frame is None:
+    arrived: tuple[FrozenFrame, str] | None = st.session_state.pop(_ARRIVED, None)
+    if arrived is None:
         return
+    frame, upload = arrived
     try:
-        st.session_state[_FROZEN] = keep_and_select(frame.name, frame.data)
+        st.session_state[_FROZEN] = keep_and_select(frame.name, frame.data, name=upload)
     except HookVizError as error:
         st.error(plain(str(error)), icon=":material/broken_image:")
 
@@ -112,7 +109,7 @@ def _is_shown() -> bool:
 
 def drop_held_scale() -> None:
     """Take the scale that a stream held out of the link, where another image is shown."""
-    if "held" in st.query_params and not _is_shown():
+    if word("held") is not None and not _is_shown():
         update_link(held=None)
 
 

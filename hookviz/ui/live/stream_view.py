@@ -21,7 +21,7 @@ from hookviz.ui.components.files import mount
 from hookviz.ui.live.frozen_frame import freeze
 from hookviz.ui.serving import live_route, resources
 from hookviz.ui.serving.queue_wait import session
-from hookviz.ui.state import ModelChoice, choose, choose_channel
+from hookviz.ui.state import ModelChoice
 from hookviz.ui.streamlit_internals import XSRF_COOKIE_NAME
 
 _SIDE = 256  # pixels of a frame for a network that prepares its images by a function of its own
@@ -30,9 +30,7 @@ _OFFERED = "_live"  # a key of session_state that no widget has can't be set fro
 
 def _live(
     stream: Mapping[str, Any],
-    on_pick: Callable[[int | None], None],
     on_freeze: Callable[[Any], None],
-    on_layer: Callable[[str], None],
     *,
     key: str = "live",
 ) -> None:
@@ -46,27 +44,14 @@ def _live(
             values alone (``levels``), the step's name (``layer``), the layers that can be chosen
             (``layers``) and the one that is (``at``), whether the weights are random, and whether
             the page teaches a class (``teaches``).
-        on_pick: gets the channel that a person picks up, None where it is put down.
-        on_layer: gets the name of the layer that a person chooses.
         on_freeze: gets a frame as the browser hands it over, which is anything.
         key: of the component in Streamlit's state.
     """
 
-    def picked(sent: object) -> None:
-        match sent:
-            case {"channel": int(channel)}:
-                on_pick(channel)
-            case {"channel": None}:
-                on_pick(None)
-
-    def chosen(sent: object) -> None:
-        if isinstance(sent, str):
-            on_layer(sent)
-
     def run_again(_sent: object) -> None:
         """Do nothing more: the page runs, and offers the stream anew."""
 
-    mount("live", key, stream, picked=picked, layer=chosen, frozen=on_freeze, again=run_again)
+    mount("live", key, stream, frozen=on_freeze, again=run_again)
 
 
 def is_live() -> bool:
@@ -147,9 +132,7 @@ def show_stream(
             "teaches": teaches,
             "random": model.weights.partition(",")[0] == "random",
         },
-        on_pick=choose_channel,
         on_freeze=freeze,
-        on_layer=lambda name: choose(layer=name) if name in layers else None,
     )
 
 

@@ -4,7 +4,7 @@
   if (window.hookvizPresenting) return;
   const root = document.documentElement;
   const slides = window.hookvizSlides;
-  const said = () => new URLSearchParams(location.search);
+  const said = () => window.hookvizLink();
   const isOn = () => said().get("present") === "1";
   const tell = () => dispatchEvent(new Event("hookviz:presenting"));
 

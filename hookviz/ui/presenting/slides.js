@@ -32,7 +32,7 @@
 
   const sorted = (query) => [...new URLSearchParams(query)].map(String).sort().join("&");
   const shown = () => {
-    const said = new URLSearchParams(location.search);
+    const said = window.hookvizLink();
     NOT_OF_SLIDES.forEach((name) => said.delete(name));
     return said.toString();
   };
@@ -44,7 +44,7 @@
   // What is on the screen, as one would say it; a person can change it. A lens has its question as a heading, and
   // a lesson its title.
   const title = () => {
-    const said = new URLSearchParams(location.search);
+    const said = window.hookvizLink();
     const [layer, channel] = [said.get("layer"), said.get("channel")];
     const read = (selector) => document.querySelector(`[data-testid=stMain] ${selector}`)?.textContent?.trim();
     const parts = [];
@@ -81,7 +81,7 @@
     } catch {
       /* then it begins at the first */
     }
-    const now = new URLSearchParams(location.search);
+    const now = window.hookvizLink();
     const said = new URLSearchParams(slide.query);
     for (const name of NOT_OF_SLIDES) {
       said.delete(name);

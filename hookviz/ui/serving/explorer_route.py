@@ -1,7 +1,8 @@
 """Serve the questions of the explorer's client: a request each, answered by messages.
 
 ``POST /hookviz/explorer?token=…&lang=…`` asks, with ``{"subject": key, "view": link parameters,
-"question": {"name": …, facts}, "link": the page's}`` in JSON. What comes back are the messages of
+"question": {"name": …, facts}, "address": what the page's says}`` in JSON; ``POST
+/hookviz/explorer/address`` says the last alone. What comes back are the messages of
 `hookviz.ui.serving.explorer_messages`: of what is kept the answer alone, and of what is computed
 before it that it waits and how far it is.
 """
@@ -16,6 +17,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -53,6 +55,7 @@ from hookviz.ui.streamlit_internals import (
 )
 
 PATH = "/hookviz/explorer"
+_ADDRESS = "/address"
 
 LARGEST = 20_000
 """Bytes of a request, at most; one of the client's has a few hundred."""
@@ -74,12 +77,11 @@ class _RefusedError(Exception):
 
 
 class _Asked(NamedTuple):
-    """What a request asks: about which scene, by its key, in which view, with the page's link."""
+    """What a request asks: about which scene, by its key, in which view."""
 
     key: str
     view: View
     question: Question
-    link: str
 
 
 class _Begun(NamedTuple):
@@ -118,11 +120,15 @@ class ExplorerQuestions:
 
     async def _answer(self, request: Request, incoming: MessageReader, send: Send) -> None:
         offer = _offer(request)
-        asked = _read(await _body(request, incoming))
+        said = _parsed(await _body(request, incoming))
+        offer.on_address(said.get("address"))
+        if request.url.path.endswith(_ADDRESS):
+            await Response(status_code=204)(request.scope, request.receive, send)
+            return
+        asked = _read(said)
         scene = offer.scene  # once: a run of the page may put another one in its place
         if asked.key != scene.key:
             raise _RefusedError(shows_another())
-        offer.on_link(asked.link)
         loop, outbox = asyncio.get_running_loop(), Outbox()
         answering = ExplorerAnswer(
             offer,
@@ -252,16 +258,21 @@ async def _body(request: Request, incoming: MessageReader) -> bytes:
     return bytes(body)
 
 
-def _read(body: bytes) -> _Asked:
+def _parsed(body: bytes) -> Mapping[str, Any]:
+    """Return what a request says; nothing where that is no JSON object."""
+    try:
+        said = shallow_json.parse(body)
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _read(said: Mapping[str, Any]) -> _Asked:
     """Read what a request asks.
 
     Raises:
         _RefusedError: it asks nothing.
     """
-    try:
-        said = shallow_json.parse(body)
-    except ValueError:
-        said = None
     match said:
         case {
             "subject": str(key),
@@ -269,13 +280,7 @@ def _read(body: bytes) -> _Asked:
             "question": {"name": str(name), **others},
         } if _is_link(view):
             facts = {str(each): value for each, value in others.items()}
-            link = said.get("link")
-            return _Asked(
-                key,
-                View.of_link(view),
-                Question(name, facts),
-                link if isinstance(link, str) else "",
-            )
+            return _Asked(key, View.of_link(view), Question(name, facts))
     raise _RefusedError(
         refusal(
             400,
@@ -298,6 +303,7 @@ def _cut_off(receive: Receive) -> None:
         metrics.cut_off()
 
 
-def route() -> Route:
-    """Return the route of the explorer's questions."""
-    return Route(PATH, ExplorerQuestions(), methods=["POST"])
+def routes() -> list[Route]:
+    """Return the routes of the explorer's questions, and of what the address says."""
+    questions = ExplorerQuestions()
+    return [Route(path, questions, methods=["POST"]) for path in (PATH, PATH + _ADDRESS)]

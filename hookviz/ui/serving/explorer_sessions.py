@@ -17,8 +17,8 @@ from hookviz.types import ModelInput
 from hookviz.ui.serving.flow_control import TokenBucket
 from hookviz.ui.state import ModelChoice
 
-OnLink = Callable[[str], None]
-"""Gets the query string of the page's link."""
+OnAddress = Callable[[object], None]
+"""Gets what the browser says of the page's address, which can be anything."""
 
 _BURST, _RATE = 60, 40.0  # questions of a session at once, and a second after them
 
@@ -98,8 +98,8 @@ def _network(choice: ModelChoice, digest: str) -> tuple[object, ...]:
     )
 
 
-def _ignore_link(_query: str) -> None:
-    """Do nothing with a link."""
+def _ignore(_said: object) -> None:
+    """Do nothing with what an address says."""
 
 
 @dataclass(eq=False, slots=True)
@@ -111,7 +111,7 @@ class ExplorerOffer:
         cookie: of the browser that may ask.
         token: by which it does.
         scene: what it asks about; replaced as a whole.
-        on_link: gets the page's link with each of its questions.
+        on_address: gets what the page's address says, with each of its questions.
         is_over: whether the session has ended.
         asked: how many of its questions are being answered.
         bucket: bounds how many there are in a time.
@@ -121,7 +121,7 @@ class ExplorerOffer:
     cookie: str
     token: str
     scene: Scene
-    on_link: OnLink
+    on_address: OnAddress
     is_over: bool = False
     asked: int = 0
     bucket: TokenBucket = field(default_factory=lambda: TokenBucket(_BURST, _RATE))
@@ -137,7 +137,7 @@ class ExplorerSessions:
         self._by_token: dict[str, ExplorerOffer] = {}
 
     def offer(
-        self, owner: str, cookie: str, scene: Scene, on_link: OnLink = _ignore_link
+        self, owner: str, cookie: str, scene: Scene, on_address: OnAddress = _ignore
     ) -> tuple[str, str]:
         """Return the session's token, the same until it is withdrawn, and the scene's key.
 
@@ -145,15 +145,15 @@ class ExplorerSessions:
             owner: the session, by `hookviz.ui.serving.queue_wait.session`.
             cookie: the visitor's ``_streamlit_xsrf``, which questions have to come with.
             scene: what they are about from now on.
-            on_link: gets the page's link with each question that is asked, in any thread.
+            on_address: gets what the page's address says, with each question and in any thread.
         """
         key = scene.key  # before it can be asked for, and in this thread
         with self._lock:
             offer = self._by_owner.get(owner)
             if offer is None:
-                offer = ExplorerOffer(owner, cookie, secrets.token_urlsafe(24), scene, on_link)
+                offer = ExplorerOffer(owner, cookie, secrets.token_urlsafe(24), scene, on_address)
                 self._by_owner[owner] = self._by_token[offer.token] = offer
-            offer.cookie, offer.scene, offer.on_link = cookie, scene, on_link
+            offer.cookie, offer.scene, offer.on_address = cookie, scene, on_address
             return offer.token, key
 
     def find(self, token: str) -> ExplorerOffer | None:

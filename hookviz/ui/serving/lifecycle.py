@@ -125,7 +125,7 @@ def _check_engine() -> str:
 
 ROUTES = [
     Route(HEALTH_PATH, Health({"script": _check_script, "engine": check_engine}).answer),
-    explorer_route.route(),
+    *explorer_route.routes(),
     live_route.route(),
     go_route.route(),
     class_route.route(),

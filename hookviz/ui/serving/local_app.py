@@ -120,7 +120,7 @@ def _start(port: int) -> int:
         middleware=[Middleware(early_server.Front), *connections.MIDDLEWARE],
         lifespan=lifecycle.guest_lifespan,
         on_script_error=lifecycle.on_script_error,
-        routes=[explorer_route.route(), live_route.route(), go_route.route()],
+        routes=[*explorer_route.routes(), live_route.route(), go_route.route()],
     )
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)

@@ -149,7 +149,7 @@ def _take_brought() -> None:
         return
     try:
         with st.spinner(say("Reading the image…")):
-            keep_and_select(Path(brought.name).name, brought.data, brought.digest)
+            keep_and_select(Path(brought.name).name, brought.data, brought.digest, brought.upload)
     except HookVizError as error:
         st.error(plain(str(error)), icon=":material/broken_image:")
 

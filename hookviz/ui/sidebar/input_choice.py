@@ -5,6 +5,7 @@ import streamlit as st
 from hookviz.language.saying import mark, say
 from hookviz.settings import settings
 from hookviz.types import Model, Preprocess
+from hookviz.ui.link import update_link, word
 from hookviz.ui.linked_choice import linked_choice
 
 _OWN = mark("as trained")  # for every model, or a link would keep the size of the one before
@@ -23,10 +24,11 @@ def pick_input(model: Model) -> tuple[int | None, bool]:
     with st.expander(say("Input size and crop")):
         label = say("Input size (trained on {crop} px)", crop=model.preprocess.crop)
         size = linked_choice(st.selectbox, label, list(sizes), "size", first=_OWN) or _OWN
+        st.session_state["whole"] = word("whole") == "true"
         whole = st.toggle(
             say("Whole image"),
             key="whole",
-            bind="query-params",
+            on_change=lambda: update_link(whole="true" if st.session_state["whole"] else None),
             help=say("Models are trained on the centre of an image. This shows them all of it."),
         )
     return sizes[size], whole

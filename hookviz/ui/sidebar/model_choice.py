@@ -9,44 +9,50 @@ from hookviz.models import catalog, user_models
 from hookviz.models.catalog import find_source, source_of
 from hookviz.outputs.declaration import KINDS
 from hookviz.types import ModelSpec
+from hookviz.ui.link import update_link
 from hookviz.ui.linked_choice import linked_choice
 from hookviz.ui.sidebar.weights_upload import pick_own_weights, remember_shown
 from hookviz.ui.state import ALL_FAMILIES, ON_DISK, WEIGHTS, ModelChoice, warn_about_link
-from hookviz.ui.streamlit_internals import write_bound_parameter
 
 
 def pick_model() -> ModelChoice:
     """Show the choice of a model by family and name, and of its weights, and return it."""
     specs = [*user_models.specs(), *_catalog()]
     families = [ALL_FAMILIES, ON_DISK, *dict.fromkeys(spec.family for spec in specs)]
-    family = linked_choice(st.selectbox, say("Model"), families, "family", first=families[0])
-    family = family or families[0]
     titles_by_name = {spec.name: spec.title for spec in specs}
-    asked = st.query_params.get("model", "")
-    named = titles_by_name.get(asked.lower())
-    if named and asked not in titles_by_name.values():  # as Python calls it
-        if "model" in st.session_state:  # Back to such a link
-            st.session_state["model"] = named
-        write_bound_parameter("model", named)
-        st.rerun()
-    chosen = st.session_state.get("model", st.query_params.get("model"))
+    chosen = st.query_params.get("model", "")
+    named = titles_by_name.get(chosen.lower())
+    if named and chosen not in titles_by_name.values():  # as Python calls it
+        update_link(model=named)
+        chosen = named
+
+    def keep_shown(family: str | None) -> dict[str, str | None]:
+        """Stay at the model that is shown, where the family has it."""
+        shown = st.session_state["model"]
+        stays = any(spec.title == shown and _belongs(spec, family or "", shown) for spec in specs)
+        return {"model": shown if stays else None}
+
+    family = linked_choice(
+        st.selectbox, say("Model"), families, "family", first=families[0], also=keep_shown
+    )
+    family = family or families[0]
     listed = {spec.title: spec for spec in specs if _belongs(spec, family, chosen)}
     warn_about_link("model", [spec.title for spec in specs])
     titles = sorted(listed, key=lambda title: not listed[title].on_disk)
     first = catalog.first_model().title
     if family != ALL_FAMILIES or user_models.models():
         first = next(iter(listed))
-    title = st.selectbox(
+    title = linked_choice(
+        st.selectbox,
         say("Model of this family"),
-        titles,
+        {title: title for title in titles},
+        "model",
         # Not what happens to be downloaded, so that a link without a model opens the same one.
-        titles.index(first),
-        key="model",
-        bind="query-params",
+        first=first,
         label_visibility="collapsed",
         icon=_icon(listed[chosen] if chosen in listed else listed[titles[0]]),
     )
-    spec = listed[title]
+    spec = listed[title or first]
     if user_models.is_own(spec):
         st.caption(_about_own(spec))
         return ModelChoice(spec, "own", output=_pick_output())

@@ -1,7 +1,7 @@
 import pytest
 
 from hookviz.ui.lenses.lens_choice import ALL
-from tests.ui.pages import opened, texts
+from tests.ui.pages import link_of, opened, texts
 from tests.ui.questions import asked
 
 GRAD_CAM = "grad-cam"
@@ -62,7 +62,7 @@ def test_a_lens_looks_at_a_block_or_at_what_it_can_look_at_in_it(
 
 def test_back_at_the_channels_the_layer_and_the_list_of_before_are_there() -> None:
     page = opened(model="ShapesNet", lens=GRAD_CAM)
-    assert "layer" not in page.query_params
+    assert "layer" not in link_of(page)
     page.button(key="hv-view-channels").click().run()
     layers = asked(page, "layers")
     assert layers["layer"] == layers["options"][0]["name"]
@@ -74,7 +74,7 @@ def test_back_at_the_channels_the_layer_and_the_list_of_before_are_there() -> No
     page.button(key="hv-view-channels").click().run()
     layers = asked(page, "layers")
     assert (layers["layer"], layers["listed"]) == ("stage3.relu_out", "maps")
-    assert chosen.keys() <= page.query_params.keys()
+    assert chosen.keys() <= link_of(page).keys()
     assert not page.warning
 
 

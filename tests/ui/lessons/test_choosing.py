@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 from hookviz.lessons.lesson import Lesson
 from hookviz.ui.lessons.catalog import lessons
 from hookviz.ui.lessons.choosing import open_in_explorer
-from tests.ui.pages import opened
+from tests.ui.pages import link_of, opened
 
 NETWORK = {"family", "model", "weights", "size", "whole", "silenced"}
 
@@ -55,7 +55,7 @@ def test_what_a_live_part_shows_opens_in_the_explorer_as_its_link_does(
             }
             by_link = opened(**{**outside, **asked})
             assert choices(page) == choices(by_link), (lesson.slug, number, asked)
-            assert page.query_params == by_link.query_params
+            assert link_of(page) == link_of(by_link)
             page.button(key="hv-to-lesson").click().run()
             assert not page.exception
             assert page.query_params["lesson"] == lesson.slug

@@ -51,7 +51,8 @@ def test_what_is_no_frame_is_none() -> None:
 
 
 def freeze(page: AppTest, data: bytes) -> None:
-    page.session_state[frozen_frame._ARRIVED] = FrozenFrame("Frame 12:03:07", data, None, None)
+    frame = FrozenFrame("Frame 12:03:07", data, None, None)
+    page.session_state[frozen_frame._ARRIVED] = frame, "0a1b2c3d"
     page.query_params["image"] = "Upload"
     ran(page)
 

@@ -54,7 +54,7 @@ MADE = {"channel": 3, "seed": 0, "steps": 2048, "others": []}
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    with served(Starlette(routes=[explorer_route.route()])) as own:
+    with served(Starlette(routes=explorer_route.routes())) as own:
         yield own
 
 

@@ -8,9 +8,11 @@ def _silent() -> None:
     import streamlit as st  # noqa: PLC0415
 
     from hookviz.models import catalog  # noqa: PLC0415
+    from hookviz.ui.link import settle_query  # noqa: PLC0415
     from hookviz.ui.sidebar.silent_channels import keep_silent  # noqa: PLC0415
     from hookviz.ui.state import ModelChoice  # noqa: PLC0415
 
+    settle_query()
     choice = ModelChoice(catalog.find_model("shapesnet"), "pretrained")
     st.text(f"silent {keep_silent(choice, nullcontext).mask}")
 

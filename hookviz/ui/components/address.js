@@ -1,0 +1,9 @@
+// What a run of the page says of the address (address.js of the page's head): which view it drew by, what
+// it writes, and where it is told what stands there.
+
+import { unpacked } from "../../explorer/client/shared.js";
+
+/** @type {Draw} */
+export default function ({ data, setTriggerValue }) {
+  window.hookvizServer({ ...unpacked(data), tell: (/** @type {unknown} */ said) => setTriggerValue("changed", said) });
+}
