@@ -28,6 +28,7 @@ COLOURS = (ACCENT, CONTRAST, "#8a6fb8", "#b58900", "#5a7fb0")
 """One per series: told apart without red and green, and seen on dark and on light."""
 
 _MOST_LABELS = 40  # names that can stand under a chart one by one
+_FEW_LABELS = 5  # of a scale that has more
 _LONGEST = 28  # letters of a name; longer ones would leave the chart no room
 
 _FINE = 2  # times as large as an arc diagram is drawn first, before it is made smaller
@@ -44,6 +45,8 @@ class Chart:
         kind: ``"bars"`` or ``"lines"``.
         unit: what the numbers are, along the axis.
         places: what the places are, where there are too many for their labels.
+        is_scale: whether the labels are numbers in order. Where there are too many labels, those of
+            a scale stand at its ends; other places are counted.
         log: whether the axis is logarithmic; numbers of 0 and less are left out then.
     """
 
@@ -54,6 +57,7 @@ class Chart:
     unit: str = ""
     places: str = mark("place in the order of execution")
     log: bool = False
+    is_scale: bool = False
 
     @property
     def is_signed(self) -> bool:
@@ -121,6 +125,10 @@ def chart_figure(
         turn = 90 if long else 0
         # a "$" in a name is a dollar sign
         axes.set_xticks(positions, labels, rotation=turn, fontsize=8, parse_math=False)
+    elif chart.is_scale:
+        few = np.linspace(0, len(chart.labels) - 1, _FEW_LABELS).round().astype(int)
+        axes.set_xticks(few, [chart.labels[at] for at in few], fontsize=8, parse_math=False)
+        axes.set_xlabel(chart.places, color=ink)
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel(chart.places, color=ink)

@@ -427,7 +427,11 @@ class ChartPanel(Chart, Panel):
 
 @dataclass(frozen=True, slots=True)
 class TextPanel(Panel):
-    """A sentence or two. `tone` is ``"plain"``, ``"good"``, ``"bad"`` or ``"note"``."""
+    """A sentence or two.
+
+    `tone` is ``"plain"``, ``"good"``, ``"bad"``, ``"note"`` or ``"answer"``: what a lens says
+    first, in plain words and bold.
+    """
 
     text: str
     tone: str = "plain"
@@ -435,6 +439,8 @@ class TextPanel(Panel):
     def _html(self) -> str:
         edge = _EDGES.get(self.tone)
         style = f"border-left: 4px solid {edge}; padding-left: 8px" if edge else ""
+        if self.tone == "answer":
+            style = "font-size: 1.2em; font-weight: 600"
         return markup.element("p", self.text, style)
 
     def _text(self) -> str:

@@ -3,7 +3,7 @@
 The formulas, with their sources, are in `hookviz.explaining.layers.weight_gradients`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,11 @@ _VERDICTS = {
         "The gradient explodes in {count:,} of {layer_count:,} layers: {layers}{rest}."
     ),
 }
+_ANSWERS = {
+    "exploding": mark("The gradient explodes on its way, in {count:,} of {layer_count:,} layers."),
+    "vanishing": mark("{count:,} of {layer_count:,} layers hardly learn: the gradient vanishes."),
+}
+_EQUAL_UP_TO = 1.5  # times as strong, up to which two layers learn about as fast
 _HEAD = (
     mark("layer"),
     mark("weights"),
@@ -99,7 +104,10 @@ def run(
         "total_norm": np.array(gradients.total_norm),
     }
     verdicts = verdicts_of(values["norm"], values["strength"])
-    panels: list[Panel] = [_first(subject, target, gradients, values, verdicts)]
+    panels: list[Panel] = [
+        TextPanel(_answer(values["strength"], verdicts), "answer"),
+        _first(subject, target, gradients, values, verdicts),
+    ]
     if clipping != "none":
         if clip_at is None:
             clipped = gradients.clipped(clipping, limit)
@@ -122,6 +130,25 @@ def run(
         panels.append(said)
     panels += [*_charts(gradients, values), _table(gradients, values, verdicts)]
     return tuple(panels), values
+
+
+def _answer(strengths: Floats, verdicts: Sequence[str]) -> str:
+    """Say in one sentence how fast the first layers learn beside the last."""
+    for verdict, sentence in _ANSWERS.items():
+        if count := sum(each == verdict for each in verdicts):
+            return say(sentence, count=count, layer_count=len(verdicts))
+    first, last = float(strengths[0]), float(strengths[-1])
+    if len(strengths) == 1:
+        return say("The one layer with weights gets a gradient, and learns.")
+    if first * _EQUAL_UP_TO < last:
+        return say(
+            "The first layer learns {times} times slower than the last.", times=number(last / first)
+        )
+    if last * _EQUAL_UP_TO < first:
+        return say(
+            "The first layer learns {times} times faster than the last.", times=number(first / last)
+        )
+    return say("The first layer learns about as fast as the last.")
 
 
 def _first(

@@ -1,6 +1,9 @@
 """Compute what would change a class's score, or another layer's channel, most at a layer."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import constants, forward, in_order, target
@@ -64,6 +67,7 @@ def run(
     )
     first = np.argsort(-largest, kind="stable")[:_CHART]
     panels: tuple[Panel, ...] = (
+        TextPanel(_answer(result.target, layer, largest), "answer"),
         TextPanel(about),
         *(TextPanel(note, "note") for note in _notes(subject, layer, quantity, norm)),
         GridPanel(say("The gradient, channel by channel"), result.grid(), layer=layer),
@@ -86,6 +90,18 @@ def run(
         "norm": np.array(norm),
         "max_per_channel": largest,
     }
+
+
+def _answer(quantity: str, layer: str, largest: NDArray[Any]) -> str:
+    """Say in one sentence which channel counts."""
+    if not largest.max() > 0:
+        return say("{layer} does not move {quantity} here.", quantity=quantity, layer=layer)
+    return say(
+        "Channel {channel} of {layer} moves {quantity} most.",
+        quantity=quantity,
+        channel=int(largest.argmax()),
+        layer=layer,
+    )
 
 
 def _notes(subject: Subject, layer: str, quantity: AttributionTarget, norm: float) -> list[str]:

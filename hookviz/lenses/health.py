@@ -87,6 +87,7 @@ def run(subject: Subject, *, layer: str | None) -> LensOutput:
         "edges": bins.edges,
     }
     panels: tuple[Panel, ...] = (
+        TextPanel(_answer(health), "answer"),
         _source(subject, outputs, first),
         _rest(health),
         *_charts(health),
@@ -94,6 +95,33 @@ def run(subject: Subject, *, layer: str | None) -> LensOutput:
         _table(outputs),
     )
     return panels, values
+
+
+def _answer(health: NetworkHealth) -> str:
+    """Say in one sentence whether everything works."""
+    outputs, first = health.outputs, health.first_bad
+    large = [output for output in outputs if output.largest > health.limit]
+    with_units = [output for output in outputs if output.units]
+    worst = max(with_units, key=lambda output: output.dead / output.units, default=None)
+    if first is not None:
+        return say("Numbers break in {address}.", address=first.address.in_words)
+    if large:
+        return say("Numbers explode in {address}.", address=large[0].address.in_words)
+    if worst is None or not worst.dead:
+        return say("Everything works: every unit answers this image.")
+    if worst.dead == worst.units:
+        return say(
+            "{address} is silent: none of its {units:,} units answers this image.",
+            address=worst.address.in_words,
+            units=worst.units,
+        )
+    return say(
+        "Everything works: {dead:,} of {units:,} units stay silent on this image in {address}, and "
+        "fewer elsewhere.",
+        dead=worst.dead,
+        units=worst.units,
+        address=worst.address.in_words,
+    )
 
 
 def _source(
@@ -224,14 +252,14 @@ def _charts(health: NetworkHealth) -> tuple[ChartPanel, ChartPanel]:
 
 def _histogram(layer: str, bins: Histogram) -> ChartPanel:
     count = int(bins.counts.sum()) + bins.left_out
-    labels = (number(middle) if index % 4 == 0 else "" for index, middle in enumerate(bins.middles))
     return ChartPanel(
         say("What {layer} puts out", layer=layer),
-        tuple(labels),
+        tuple(map(number, bins.middles)),
         {say("values"): bins.counts.astype(np.float64)},
         unit=say("how many values"),
         places=say("value"),
         log=True,
+        is_scale=True,
         caption=say(
             "{count:,} values, {left_out_count:,} of them NaN or infinite and left out.",
             count=count,

@@ -83,6 +83,7 @@ def run(
     what = quantity.describe(subject.model)
     words = say("{method} of {quantity}", method=say(method), quantity=what)
     panels: list[Panel] = [
+        TextPanel(_answer(what, shown), "answer"),
         TextPanel(
             say(
                 "About {quantity} ({quantity_value}): {explanation}.",
@@ -100,6 +101,19 @@ def run(
     ]
     values = {"map": shown, "attribution": parts, "value": np.array(result.value)}
     return tuple(panels), values
+
+
+def _answer(quantity: str, map_: Numbers) -> str:
+    """Say in one sentence on how little of the input half of the map is."""
+    strongest = np.sort(np.abs(map_), axis=None)[::-1].cumsum(dtype=np.float64)
+    if not strongest[-1] > 0:
+        return say("No part of the input counts for {quantity} here.", quantity=quantity)
+    half = int(np.searchsorted(strongest, strongest[-1] / 2)) + 1
+    return say(
+        "Half of what counts for {quantity} is in {percent} % of the input.",
+        quantity=quantity,
+        percent=number(100 * half / map_.size),
+    )
 
 
 def pixel_map(

@@ -7,11 +7,12 @@ import numpy as np
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import in_order, layers
 from hookviz.drawing.panels import TablePanel, TextPanel
+from hookviz.explaining.layers.layer_description import amount
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import RIGHT, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import OneOf
 from hookviz.types import LayerInfo
-from hookviz.wording import times
+from hookviz.wording import number, times
 
 _HEAD = (
     mark("layer"),
@@ -52,7 +53,22 @@ def run(subject: Subject, *, layers: str) -> LensOutput:
         "parameters": np.array([layer.parameters for layer in listed]),
         "multiply_adds": np.array([layer.multiply_adds * layer.calls for layer in listed]),
     }
-    return (TextPanel(says), table), numbers
+    return (TextPanel(_answer(subject, parameters), "answer"), TextPanel(says), table), numbers
+
+
+def _answer(subject: Subject, parameters: int) -> str:
+    """Say in one sentence how much the network has learned, and where most of that is."""
+    title, layers = subject.model.title, subject.trace.layers
+    largest = max(layers, key=lambda layer: layer.parameters, default=None)
+    if largest is None or not largest.parameters:
+        return say("{model} has nothing to learn: no layer has weights.", model=title)
+    return say(
+        "{model} has learned {count} numbers, {percent} % of them in {layer}.",
+        model=title,
+        count=amount(parameters),
+        percent=number(100 * largest.parameters / parameters),
+        layer=largest.name,
+    )
 
 
 def _outside(layers: Sequence[LayerInfo], parameters: int) -> str:

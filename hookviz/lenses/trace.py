@@ -56,6 +56,7 @@ def run(subject: Subject) -> LensOutput:
     flow = trace_execution(subject.model, subject.model_input, subject.progress)
     steps, seconds, nbytes = flow.steps, flow.seconds, flow.nbytes
     panels: tuple[Panel, ...] = (
+        TextPanel(_answer(steps, seconds), "answer"),
         TextPanel(_says(subject.model.title, steps, seconds)),
         _tree(flow, seconds, nbytes),
         _chart(say("Time of each call"), flow, seconds * 1e3, "ms"),
@@ -63,6 +64,15 @@ def run(subject: Subject) -> LensOutput:
         _arcs(flow),
     )
     return panels, {"edges": flow.edges, "bytes": nbytes, "seconds": seconds}
+
+
+def _answer(steps: Sequence[LayerStep], seconds: np.ndarray[Any, Any]) -> str:
+    """Say in one sentence how long it takes, and what takes longest."""
+    return say(
+        "One pass takes {milliseconds} ms here; {address} takes longest.",
+        milliseconds=number(1e3 * float(np.nansum(seconds))),
+        address=steps[int(np.nanargmax(seconds))].address.in_words,
+    )
 
 
 def _says(title: str, steps: Sequence[LayerStep], seconds: np.ndarray[Any, Any]) -> str:

@@ -112,7 +112,7 @@ def test_clipping_says_how_much_it_changes(tiny: Model, noise: Tensor) -> None:
     def says(clipping: str, limit: float) -> str:
         panel: Any = hookviz.run_lens(
             "gradient-flow", tiny, noise, target=1, clipping=clipping, limit=limit
-        ).panels[1]
+        ).panels[2]
         return str(panel.text)
 
     copied = trained(tiny.network, noise, 1)
@@ -178,7 +178,7 @@ def test_clipping_at_a_layer_is_a_tensor_hook_s(  # noqa: PLR0917 - a case has f
     differ = [name for name, a, b in zip(names, before, after, strict=True) if not (a == b).all()]
     changed = [name for name, each in zip(names, values["changed"], strict=True) if each]
     assert changed == differ
-    says: Any = result.panels[1]
+    says: Any = result.panels[2]
     assert side == "outputs" or f"At the input of {at} the gradient's norm is" in says.text
     if limit == 1e-3:
         assert changed == upstream
@@ -198,8 +198,8 @@ def test_an_image_needs_no_gradient_to_clip(tiny: Model, noise: Tensor) -> None:
         at="conv1",
         at_side="inputs",
     )
-    assert isinstance(result.panels[1], TextPanel)
-    assert "None in its grad_input" in result.panels[1].text
+    assert isinstance(result.panels[2], TextPanel)
+    assert "None in its grad_input" in result.panels[2].text
     assert not result.values["changed"].any()
     assert result.values["norm_at"] == 0
 
@@ -232,7 +232,7 @@ def test_deep_networks_vanish_or_do_not(
     assert found[0] == verdict
     assert found[-1] == "fine"
     assert found == sorted(found, reverse=True)  # all of the first ones
-    says: Any = result.panels[0]
+    says: Any = result.panels[1]
     assert f"vanishes in {found.count(verdict)} of 13 layers: 0, 2" in says.text
     assert says.tone == "bad"
 
@@ -243,7 +243,7 @@ def test_a_gradient_that_explodes_is_named(noise: Tensor) -> None:
         network.conv1.weight *= 1e-4
         network.conv2.weight *= 1e2
     result = hookviz.run_lens("gradient-flow", as_model(network), noise, target=2)
-    says, table = result.panels[0], result.panels[-1]
+    says, table = result.panels[1], result.panels[-1]
     assert isinstance(says, TextPanel)
     assert isinstance(table, TablePanel)
     assert [row[-1] for row in table.rows] == ["exploding", "fine", "fine"]
@@ -257,7 +257,7 @@ def test_a_dead_layer_has_no_gradient_and_a_nan_explodes(noise: Tensor) -> None:
         network.conv1.weight.zero_()  # 0 / 0 is no strength, and vanishes too
     result = hookviz.run_lens("gradient-flow", as_model(network), noise, target=2)
     assert result.values["zeros"].tolist() == [1, 1, 1]
-    says: Any = result.panels[0]
+    says: Any = result.panels[1]
     assert "vanishes in 3 of 3" in says.text
     with torch.no_grad():
         network.head.weight[0, 0] = torch.nan
@@ -287,5 +287,5 @@ def test_weights_that_have_no_part_are_left_out_and_have_no_gradient_to_clip(
     chosen: dict[str, Any] = {"target": 0, "clipping": "by value", "at": "conv1"}
     result = hookviz.run_lens("gradient-flow", as_model(seeded(Aside)), noise, **chosen)
     assert len(result.values["norm"]) == 1
-    assert isinstance(result.panels[1], TextPanel)
-    assert "No gradient comes to what conv1 puts out" in result.panels[1].text
+    assert isinstance(result.panels[2], TextPanel)
+    assert "No gradient comes to what conv1 puts out" in result.panels[2].text

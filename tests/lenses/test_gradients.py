@@ -25,7 +25,7 @@ def test_its_panels_show_the_numbers(tiny: hookviz.Model) -> None:
     result = hookviz.run_lens("gradients", tiny, picture(), target=1, layer="conv1")
     gradient = result.values["gradient"]
     panels: Any = result.panels
-    about, grid, chart = panels
+    _, about, grid, chart = panels
     assert "the score of class 1" in about.text
     assert grid.grid.limits.scale == "symmetric"
     assert grid.grid.limits.high[0] == pytest.approx(np.abs(gradient).max())

@@ -22,7 +22,7 @@ SCRIPTS = (
 
 
 def texts(result: LensResult) -> tuple[TextPanel, TextPanel]:
-    panels: Any = result.panels[:2]
+    panels: Any = result.panels[1:3]
     first, second = panels
     return first, second
 
@@ -77,10 +77,15 @@ def test_a_nan_weight_is_found_in_its_layer(network: Tiny, noise: Tensor) -> Non
     assert "Its own weight has NaN" in says.text
     assert "2 later outputs" in says.text
     assert result.values["nan"].tolist() == [0, 0, 49, 49, 5]
-    histogram: Any = result.panels[4]
+    histogram: Any = result.panels[5]
     assert histogram.title == "What conv2 puts out"
     assert "294 values, 49 of them NaN or infinite" in histogram.caption
     assert result.values["histogram"].sum() == 294 - 49
+    edges = result.values["edges"]
+    axes = chart_figure(histogram).axes[0]
+    names = [label.get_text().replace("−", "-") for label in axes.get_xticklabels()]
+    assert float(names[0]) == pytest.approx((edges[0] + edges[1]) / 2, rel=6e-3)
+    assert float(names[-1]) == pytest.approx((edges[-2] + edges[-1]) / 2, rel=6e-3)
 
 
 def test_an_overflow_is_found_where_it_happens(network: Tiny, noise: Tensor) -> None:
@@ -117,7 +122,7 @@ def test_dead_units_are_counted(network: Tiny, noise: Tensor) -> None:
     bias(network.conv1)[[0, 2]] = -1e9
     result = hookviz.run_lens("health", as_model(network), noise)
     assert rows(result)["relu"][6] == "2 of 4"
-    chart: Any = result.panels[2]
+    chart: Any = result.panels[3]
     assert chart.series["dead"][1] == 50
     _, rest = texts(result)
     assert "Activations explode in 1 of 5 outputs, first in conv1" in rest.text
@@ -168,7 +173,7 @@ def test_saturation_is_the_share_at_the_ends(
     assert 0 < found < 1
     _, rest = texts(result)
     assert "Most saturated" in rest.text
-    chart: Any = result.panels[2]
+    chart: Any = result.panels[3]
     assert chart.series["saturated"][1] == pytest.approx(100 * found)
 
 

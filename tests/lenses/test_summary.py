@@ -26,7 +26,7 @@ def test_it_agrees_with_torchinfo(name: str) -> None:
     model = hookviz.load_model(name, "random")
     side = 96
     result = hookviz.run_lens("summary", model, torch.zeros(1, 3, side, side))
-    table: Any = result.panels[1]
+    table: Any = result.panels[2]
     layouts = {info.name: info.layout for info in hookviz.list_layers(model, kind="all")}
     theirs: dict[str, Any] = {}
     for layer in torchinfo.summary(
@@ -73,7 +73,7 @@ def test_a_transposed_convolution_works_once_per_place_of_its_input() -> None:
 def test_it_counts_and_says_so(tiny: hookviz.Model) -> None:
     result = hookviz.run_lens("summary", tiny, random_input(0), layers="convolutions")
     panels: Any = result.panels
-    says, table = panels
+    _, says, table = panels
     assert [row[0] for row in table.rows] == ["conv1", "conv2"]
     assert "5 layers" not in says.text
     assert f"{sum(p.numel() for p in tiny.network.parameters()):,} parameters" in says.text

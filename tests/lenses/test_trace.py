@@ -33,7 +33,7 @@ def edges(result: LensResult) -> Edges:
 
 
 def tree(result: LensResult) -> TreePanel:
-    panel = result.panels[1]
+    panel = result.panels[2]
     assert isinstance(panel, TreePanel)
     return panel
 
@@ -44,8 +44,8 @@ def steps(result: LensResult) -> list[tuple[str | int | float, ...]]:
 
 
 def text(result: LensResult) -> str:
-    assert isinstance(result.panels[0], TextPanel)
-    return result.panels[0].text
+    assert isinstance(result.panels[1], TextPanel)
+    return result.panels[1].text
 
 
 class Convs(nn.Module):

@@ -111,6 +111,7 @@ export const drawChart = (parent, data, pick) => {
     name.title = label;
     return name;
   };
+  const ends = data.isScale ? [data.labels[0], data.labels.at(-1)] : ["1", String(count)];
   const arrange = () => {
     const room = names.clientWidth / count;
     const longest = Math.max(...data.labels.map((label) => label.length));
@@ -119,9 +120,7 @@ export const drawChart = (parent, data, pick) => {
     const listed = count <= MOST_NAMES && room > 11;
     names.classList.toggle("none", !listed);
     names.replaceChildren(
-      ...(listed
-        ? data.labels.map(nameOf)
-        : [part("span", "name", "1"), part("span", "name", data.places), part("span", "name", count)]),
+      ...(listed ? data.labels.map(nameOf) : [ends[0], data.places, ends[1]].map((text) => part("span", "name", text))),
     );
   };
   watching.get(figure)?.disconnect();

@@ -32,6 +32,7 @@ def chart_facts(panel: ChartPanel, *, can_be_picked: bool) -> dict[str, Any]:
         "unit": panel.unit,
         "labels": list(panel.labels),
         "places": say(panel.places),
+        "isScale": panel.is_scale,
         "picks": can_be_picked,
         "zero": 0.0 if panel.log else max(0.0, axis.share(0.0) or 0.0),
         "ticks": [list(tick) for tick in axis.ticks],

@@ -154,6 +154,10 @@ def _show_maps(panel: MapsPanel, callbacks: PanelCallbacks) -> None:
 
 
 def _show_text(panel: TextPanel, _callbacks: PanelCallbacks) -> None:
+    if panel.tone == "answer":
+        with st.container(key="hv-lens-says"):
+            st.markdown(f"**{plain(panel.text)}**")
+        return
     show: Callable[..., Any] = {
         "good": st.success,
         "bad": st.error,
