@@ -81,7 +81,7 @@
   window.hookvizSaid = saidNow;
   window.hookvizServer = (next) => {
     [server, awaits] = [next, false];
-    if (next.number > applied) {
+    if (next && next.number > applied) {
       applied = next.number;
       window.hookvizWrite(next.changes, next.isStep ? "push" : "replace");
     }

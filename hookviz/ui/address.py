@@ -11,6 +11,8 @@ def hand_over_address() -> None:
     since a run that the browser's Back asked for may not be taken for a click's.
     """
     known = address()
+    if known.drawn is None and not known.changes:
+        return  # nothing to say
     mount(
         "address",
         "hv-address",

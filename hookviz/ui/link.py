@@ -99,13 +99,20 @@ class Address:
 
 def address() -> Address:
     """Return what this session knows of its link."""
-    known: Address = st.session_state.setdefault(_ADDRESS, Address())
+    known: Address | None = st.session_state.get(_ADDRESS)
+    if known is None:
+        known = st.session_state[_ADDRESS] = Address()
+        _read_old_link(known)
+    return known
+
+
+def _read_old_link(known: Address) -> None:
+    """Take the view from a query that has another one than before."""
     in_query = {name: text for name, text in st.query_params.items() if name in view_words()}
     if in_query != known.in_query:
         known.in_query = in_query
         if in_query:
             known.view = dict(in_query)
-    return known
 
 
 def words() -> dict[str, str]:
@@ -161,6 +168,7 @@ def settle_query() -> None:
     too, and there it is meant.
     """
     known = address()
+    _read_old_link(known)
     if known.has_unsent and not streamlit_internals.is_callback():
         known.has_unsent = False
         streamlit_internals.send_query()

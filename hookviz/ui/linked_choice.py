@@ -11,6 +11,7 @@ import streamlit as st
 from hookviz.language.saying import say
 from hookviz.ui.link import update_link
 
+_UNSET = object()
 Widget = Callable[..., Any]
 """``st.selectbox`` or ``st.segmented_control``."""
 
@@ -39,7 +40,9 @@ def linked_choice(
     """
     shown = options if isinstance(options, Mapping) else {name: say(name) for name in options}
     asked = st.query_params.get(key)
-    st.session_state[key] = asked if asked in shown else first
+    chosen_before = asked if asked in shown else first
+    if st.session_state.get(key, _UNSET) != chosen_before:  # what is written is sent to the page
+        st.session_state[key] = chosen_before
 
     def note() -> None:
         chosen: str | None = st.session_state[key]

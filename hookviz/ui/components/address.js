@@ -3,7 +3,15 @@
 
 import { unpacked } from "../../explorer/client/shared.js";
 
+/** @type {Facts | null} */
+let newest = null; // what was said last, in whatever element
+
 /** @type {Draw} */
 export default function ({ data, setTriggerValue }) {
-  window.hookvizServer({ ...unpacked(data), tell: (/** @type {unknown} */ said) => setTriggerValue("changed", said) });
+  const facts = { ...unpacked(data), tell: (/** @type {unknown} */ said) => setTriggerValue("changed", said) };
+  newest = facts;
+  window.hookvizServer(facts);
+  return () => {
+    if (newest === facts) window.hookvizServer(null);
+  };
 }

@@ -204,7 +204,10 @@ const run = (root, find) => {
 
   const glass = mirror(find, root, kept, {
     pick: (channel) => link.pick(channel, LINK_PAUSE),
-    layer: (name) => window.hookvizWrite({ layer: name }, "push"),
+    choose: (words) => {
+      link.settle();
+      window.hookvizWrite(words, "push");
+    },
     freeze: () => takeOut(),
     turned: tell,
   });

@@ -36,6 +36,12 @@ export const channelInLink = (show, write) => {
         write(channel);
       }, pause);
     },
+    /** Write what waits, before something else is written. */
+    settle: () => {
+      if (timer === undefined) return;
+      stop();
+      write(picked);
+    },
     stop,
   };
 };

@@ -37,7 +37,7 @@ const isOn = () => window.hookvizLink().get(MIRROR) === "1";
  * @param {(selector: string) => any} find
  * @param {HTMLElement} root
  * @param {any} kept what the tab keeps over the runs of the page
- * @param {{pick: (channel: number) => void, layer: (name: string) => void, freeze: () => void, turned: () => void}} on
+ * @param {{pick: (channel: number) => void, choose: (words: Record<string, string | null>) => void, freeze: () => void, turned: () => void}} on
  *   `turned` is called when the mirror comes or goes
  */
 export const mirror = (find, root, kept, on) => {
@@ -267,7 +267,7 @@ export const mirror = (find, root, kept, on) => {
       target.value = channel;
     }
   };
-  find(".layer select").onchange = ({ target }) => on.layer(target.value);
+  find(".layer select").onchange = ({ target }) => on.choose({ layer: target.value });
   find(".measure select").onchange = ({ target }) => {
     look.measure = target.value;
     judgeAnew();
@@ -298,7 +298,7 @@ export const mirror = (find, root, kept, on) => {
     glass.focus({ preventScroll: true });
   };
 
-  const toggle = (to = !on_) => window.hookvizWrite({ [MIRROR]: to ? "1" : null }, "push");
+  const toggle = (to = !on_) => on.choose({ [MIRROR]: to ? "1" : null });
 
   return {
     follow,
