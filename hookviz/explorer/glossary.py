@@ -57,7 +57,8 @@ WORDS = {
         "It keeps the largest of each small patch of a map, which gets smaller by it."
     ),
     mark("multiply-adds"): mark(
-        "How many multiplications, each with an addition, it takes for one image."
+        "How many multiplications, each with an addition, it takes for one image; adding a bias "
+        "counts as one more."
     ),
     mark("norm"): mark("How large weights are all together: the root of the sum of their squares."),
     mark("padding"): mark(

@@ -214,8 +214,8 @@ def _nested(rows: _Rows) -> list[_Row]:
 
 
 def _row(layer: LayerInfo, field: ReceptiveField | None) -> _Row:
-    weights, work = amount(layer.parameters), amount(layer.multiply_adds)
-    facts = [say("{weights} weights", weights=weights)] * bool(layer.parameters)
+    parameters, work = amount(layer.parameters), amount(layer.multiply_adds)
+    facts = [say("{count} parameters", count=parameters)] * bool(layer.parameters)
     facts += [say("{amount} multiply-adds", amount=work)] * bool(layer.multiply_adds)
     sees = field_text(field)
     return {

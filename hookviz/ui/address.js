@@ -27,7 +27,8 @@
   // What others wrote: an old link has its view in the query, and Streamlit leaves the fragment out.
   const settle = () => {
     const { query, view } = partsOf(new URLSearchParams(location.search));
-    if (view.size) write(query.size ? `?${query}` : "", `${new URLSearchParams([...viewNow(), ...view])}`, "replace");
+    const whole = new URLSearchParams(Object.fromEntries([...view, ...viewNow()]));
+    if (view.size) write(query.size ? `?${query}` : "", `${whole}`, "replace");
     else if (location.href.includes("#")) fragment = location.hash;
     else if (fragment) write(location.search, fragment.slice(1), "replace");
   };

@@ -38,7 +38,7 @@ def test_the_tree_finds_and_picks_layers_in_blocks_that_fold(page: Page, server:
     expect(tree.locator("summary")).to_have_count(4)
     current = tree.locator('button[aria-current="true"]')
     expect(current).to_contain_text("7×7 /2 · 32×64×64")
-    expect(current).to_contain_text("sees 7×7 px · 4.7 k weights · 19.3 M multiply-adds")
+    expect(current).to_contain_text("sees 7×7 px · 4.7 k parameters · 19.3 M multiply-adds")
     expect(tree.locator("button:visible")).to_have_count(1)
     search = tree.get_by_role("searchbox")
     search.fill("second")

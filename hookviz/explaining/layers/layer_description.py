@@ -216,7 +216,7 @@ def facts(layer: LayerInfo, field: ReceptiveField | None) -> str:
     if layer.layout == LAST:
         parts.append(say("channels last"))
     if layer.parameters:
-        parts.append(say("{parameters:,} weights", parameters=layer.parameters))
+        parts.append(say("{parameters:,} parameters", parameters=layer.parameters))
     if layer.multiply_adds:
         parts.append(say("{amount} multiply-adds", amount=amount(layer.multiply_adds)))
     parts.append(field_text(field))
