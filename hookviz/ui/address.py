@@ -11,17 +11,12 @@ def hand_over_address() -> None:
     since a run that the browser's Back asked for may not be taken for a click's.
     """
     known = address()
-    if known.drawn is None and not known.changes:
-        return  # nothing to say
-    mount(
-        "address",
-        "hv-address",
-        {
-            "view": known.drawn,
-            "changes": known.changes,
-            "number": known.number,
-            "isStep": known.is_step and not known.has_query_step,
-        },
-        changed=known.receive,
-    )
+    facts = {
+        "view": known.drawn,
+        "changes": known.changes,
+        "number": known.number,
+        "isStep": known.is_step and not known.has_query_step,
+    }
+    if known.drawn is not None or known.changes:
+        mount("address", "hv-address", facts, changed=known.receive)
     known.has_query_step, known.drawn = False, None

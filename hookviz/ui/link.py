@@ -66,7 +66,8 @@ class Address:
         changes: what was written into the fragment and the browser has not confirmed.
         number: counts those writings.
         is_step: whether the newest of them is what a person did, and so a step of the browser's
-            history; Streamlit makes one where the query is written too (`has_query_step`).
+            history.
+        has_query_step: whether the run has written the query, for which Streamlit makes that step.
         has_unsent: whether a callback wrote into the query and the browser does not know it yet.
     """
 
@@ -88,7 +89,7 @@ class Address:
         """
         match message:
             case {"fragment": str(fragment), "number": int(number)}:
-                pairs = dict(parse_qsl(fragment[:_LONGEST]))
+                pairs = dict(parse_qsl(fragment[:_LONGEST], keep_blank_values=True))
                 view = {name: text for name, text in pairs.items() if name in view_words()}
                 if number < self.number:
                     view = _changed(view, self.changes)

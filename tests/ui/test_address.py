@@ -17,7 +17,8 @@ st.session_state["address"] = known = address()
 if st.session_state.get("draws"):
     known.drawn = known.view
 st.button("channel", on_click=update_link, kwargs={"channel": "5"})
-st.button("both", on_click=update_link, kwargs={"channel": "6", "sample": "star"})
+st.button("star", on_click=update_link, kwargs={"sample": "star"})
+st.button("both", on_click=update_link, kwargs={"channel": "6", "sample": "flower"})
 if st.button("in the run"):
     update_link(channel=None)
 hand_over_address()
@@ -45,12 +46,13 @@ def click(page: AppTest, label: str) -> dict[str, Any] | None:
 
 def test_a_click_is_one_step_of_the_browsers_history(page: AppTest) -> None:
     assert handed_over(page) is None
+    assert click(page, "star") is None  # the query alone
     changed = {"view": None, "changes": {"channel": "5"}, "number": 1}
     assert click(page, "channel") == changed | {"isStep": True}
     page.session_state["address"].receive({"fragment": "channel=5", "number": 1})
     both = {"view": None, "changes": {"channel": "6"}, "number": 2}
     assert click(page, "both") == both | {"isStep": False}  # the query's step has it
-    assert page.query_params == {"sample": "star"}
+    assert page.query_params == {"sample": "flower"}
     mended = {"view": None, "changes": {"channel": None}, "number": 3}
     assert click(page, "in the run") == mended | {"isStep": False}
 

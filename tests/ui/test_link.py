@@ -66,11 +66,12 @@ def test_what_the_browser_says_counts_beside_what_it_has_not_got_yet(page: AppTe
     address = page.session_state["address"]
     address.receive({"fragment": "channel=9&scale=shared&weights=random&bad", "number": 0})
     assert address.view == {"channel": "5", "layer": "conv1", "scale": "shared"}
-    address.receive({"fragment": "channel=9&layer=conv2", "number": 1})
-    assert address.view == {"channel": "9", "layer": "conv2"}
+    address.receive({"fragment": "channel=9&layer=conv2&ablate-channels=", "number": 1})
+    view = {"channel": "9", "layer": "conv2", "ablate-channels": ""}
+    assert address.view == view
     for nonsense in ("channel=1", None, {"fragment": 1, "number": 1}, {"fragment": "channel=1"}):
         address.receive(nonsense)
-    assert page.run().session_state["words"] == {"channel": "9", "layer": "conv2"}
+    assert page.run().session_state["words"] == view
 
 
 def test_what_a_widget_may_bind_is_streamlits(page: AppTest) -> None:
