@@ -99,6 +99,32 @@ def test_what_is_answered_is_what_the_library_captures_and_draws(port: int) -> N
     explorer_sessions().withdraw("library")
 
 
+def test_what_the_address_says_is_heard_of_its_own_session_alone(port: int) -> None:
+    """Of a choice that asks nothing it comes by itself."""
+    shown, heard = scene(3), list[object]()
+    cookie = generate_xsrf_token_string()
+    token, key = explorer_sessions().offer("address", cookie, shown, heard.append)
+    says = {"fragment": "layer=conv1&channel=5", "number": 1}
+
+    def post(path: str, token: str, cookie: str, body: object) -> int:
+        line = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        headers = {"Cookie": f"_streamlit_xsrf={cookie}", "Content-Type": "application/json"}
+        line.request("POST", f"{path}?token={token}", json.dumps(body), headers)
+        status = line.getresponse().status
+        line.close()
+        return status
+
+    alone = explorer_route.PATH + "/address"
+    assert post(alone, token, cookie, {"address": says}) == 204
+    assert heard == [says]
+    assert post(alone, token, generate_xsrf_token_string(), {"address": says}) == 403
+    assert post(alone, "nobody's", cookie, {"address": says}) == 410
+    asked = {"subject": key, "view": {"layer": LAYER}, "question": {"name": "layers"}}
+    assert post(explorer_route.PATH, token, cookie, asked | {"address": says}) == 200
+    assert heard == [says, says]
+    explorer_sessions().withdraw("address")
+
+
 def test_what_is_pinned_is_of_its_own_network_and_image(port: int) -> None:
     random = replace(CHOICE, weights="random")
     other, own = scene(4), scene(5)
