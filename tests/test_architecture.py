@@ -218,6 +218,7 @@ OF_SEVERAL = {
     "lenses/test_grad_cam_of_tokens.py",
     "lenses/test_every_model.py",
     "lenses/test_lenses_of_tokens.py",
+    "lenses/test_answers.py",
     "lenses/test_together.py",
     "lessons/test_every_lesson.py",
     "ui/lenses/test_every_control.py",
