@@ -99,10 +99,7 @@ def run(subject: Subject, *, layer: str | None) -> LensOutput:
 
 def _answer(health: NetworkHealth) -> str:
     """Say in one sentence whether everything works."""
-    outputs, first = health.outputs, health.first_bad
-    large = [output for output in outputs if output.largest > health.limit]
-    with_units = [output for output in outputs if output.units]
-    worst = max(with_units, key=lambda output: output.dead / output.units, default=None)
+    first, large, worst = health.first_bad, _exploding(health), _most_silent(health)
     if first is not None:
         return say("Numbers break in {address}.", address=first.address.in_words)
     if large:
@@ -122,6 +119,16 @@ def _answer(health: NetworkHealth) -> str:
         units=worst.units,
         address=worst.address.in_words,
     )
+
+
+def _exploding(health: NetworkHealth) -> list[OutputHealth]:
+    return [output for output in health.outputs if output.largest > health.limit]
+
+
+def _most_silent(health: NetworkHealth) -> OutputHealth | None:
+    """Return the output with the largest share of dead units; None where none has units."""
+    with_units = [output for output in health.outputs if output.units]
+    return max(with_units, key=lambda output: output.dead / output.units, default=None)
 
 
 def _source(
@@ -180,7 +187,7 @@ def _rest(health: NetworkHealth) -> TextPanel:
     said, bad = [], False
     with_units = [output for output in outputs if output.units]
     silent = [output for output in with_units if output.dead == output.units]
-    worst = max(with_units, key=lambda output: output.dead / output.units, default=None)
+    worst = _most_silent(health)
     if silent:
         bad = True
         said.append(
@@ -211,7 +218,7 @@ def _rest(health: NetworkHealth) -> TextPanel:
             if most.saturated
             else say("Nothing is saturated.")
         )
-    large = [output for output in outputs if output.largest > health.limit]
+    large = _exploding(health)
     if large:
         bad = True
         said.append(
