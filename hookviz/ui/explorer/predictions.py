@@ -79,7 +79,10 @@ def _show_predictions(capture: Capture, model: Model, shown: Shown, way: ClassWa
         st.caption(no_classes(len(capture.answer.scores)))
         return
     is_share = capture.answer.is_share
-    rows = "".join(_row(each, way, is_share=is_share) for each in capture.top(5))
+    link = link_words()
+    rows = "".join(
+        _row(each, _leads(link, way(each.number)), is_share=is_share) for each in capture.top(5)
+    )
     if capture.answer.reading.question:
         st.badge(
             say("scores, since nobody said what they are"),
@@ -90,19 +93,25 @@ def _show_predictions(capture: Capture, model: Model, shown: Shown, way: ClassWa
     _offer_another(model, shown)
 
 
-def _row(top: Top, way: ClassWay, *, is_share: bool) -> str:
-    """Return a class with its value, and a bar where that is a share."""
+def _row(top: Top, leads: str, *, is_share: bool) -> str:
+    """Return a class with its value, and a bar where that is a share.
+
+    `leads` are the attributes of the link to where the network looks for it.
+    """
     bar = f'<span class="track"><span class="bar" style="width:{top.share:.2%}"></span></span>'
     return (
-        f'<a class="class" {_leads(way(top.number))}>'
+        f'<a class="class" {leads}>'
         f'<span class="label">{escape(top.name)}</span>{bar if is_share else ""}'
         f'<span class="share">{escape(top.text)}</span></a>'
     )
 
 
-def _leads(words: Mapping[str, str]) -> str:
-    """Return the attributes of a link there, which `address.js` follows without a new page."""
-    whole = urlencode(link_words() | dict(words))
+def _leads(link: Mapping[str, str], words: Mapping[str, str]) -> str:
+    """Return the attributes of a link there, which `address.js` follows without a new page.
+
+    `link` has all words of this page's link, and `words` those that change.
+    """
+    whole = urlencode({**link, **words})
     hint = say("Where does it look for this class?")
     return (
         f'href="?{escape(whole)}" data-hv-sets="{escape(urlencode(words))}" title="{escape(hint)}"'
