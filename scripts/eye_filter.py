@@ -5,7 +5,8 @@ machine; they are not in the box. ``python -m scripts.eye_filter NAME FILE`` tak
 """
 
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,13 +29,13 @@ _SIDE = 320
 
 
 @dataclass(frozen=True, eq=False)
-class EyeFilter:
-    """Channel that answers most to both eyes.
+class PartFilter:
+    """Channel that answers most to some parts of an image.
 
     Attributes:
         layer: the conv layer.
         channel: its number.
-        score: mean on the eyes less the mean elsewhere, in deviations of the channel.
+        score: mean on the parts less the mean elsewhere, in deviations of the channel.
         values: its map, ``(H, W)``.
         looked_at: how many layers and how many channels were compared.
     """
@@ -51,28 +52,37 @@ def cat() -> Path:
     return next(sample.path for sample in samples() if sample.name == "cat")
 
 
-def eye_filter(model: Model) -> EyeFilter:
+def eye_filter(model: Model) -> PartFilter:
     """Compare all channels of all conv layers with maps large enough to tell an eye."""
-    best: EyeFilter | None = None
+    return part_filter(model, cat(), EYES)
+
+
+def part_filter(
+    model: Model, file: Path, parts: Sequence[Region], *, besides: Collection[str] = ()
+) -> PartFilter:
+    """Compare all channels of all conv layers with maps large enough to tell such parts.
+
+    `besides` are layers that are left out.
+    """
+    best: PartFilter | None = None
     compared = channels = 0
-    for activation in hookviz.capture(model, cat()).activations:
+    for activation in hookviz.capture(model, file).activations:
         maps = activation.values.numpy()
-        if maps.ndim != 3 or min(maps.shape[1:]) < _FEWEST:
+        if maps.ndim != 3 or min(maps.shape[1:]) < _FEWEST or activation.layer in besides:
             continue
         compared, channels = compared + 1, channels + len(maps)
-        marked = np.maximum(*(eye.cover(*maps.shape[1:]) for eye in EYES))
+        marked = np.maximum.reduce([part.cover(*maps.shape[1:]) for part in parts])
         scores = np.nan_to_num(inside_and_outside(maps, marked)[3], nan=-np.inf)
         channel = int(scores.argmax())
         if best is None or scores[channel] > best.score:
             score = float(scores[channel])
-            best = EyeFilter(activation.layer, channel, score, maps[channel], (0, 0))
+            best = PartFilter(activation.layer, channel, score, maps[channel], (0, 0))
     if best is None:
         raise hookviz.HookVizError(f"{model.title} has no maps of {_FEWEST} rows or more.")
-    looked_at = compared, channels
-    return EyeFilter(best.layer, best.channel, best.score, best.values, looked_at)
+    return replace(best, looked_at=(compared, channels))
 
 
-def drawn(model: Model, found: EyeFilter) -> Image.Image:
+def drawn(model: Model, found: PartFilter) -> Image.Image:
     """Draw what the network saw, the channel's map, and the map over the picture."""
     seen = np.asarray(Image.fromarray(input_picture(hookviz.prepare(model, cat()))))
     size = _SIDE, _SIDE

@@ -38,11 +38,11 @@ class Shot:
 _LESSON = "lesson=convolution&step=3"
 
 SHOTS = (
-    Shot("screen.png", "channel=16&cell=48,36,111,111"),
-    Shot("screen.zh.png", "channel=16&cell=48,36,111,111&lang=zh-CN"),
+    Shot("screen.png", ""),
+    Shot("screen.zh.png", "lang=zh-CN"),
     Shot("screen-dark.png", "sample=coffee&layer=features.3.squeeze&channel=5", "dark"),
     Shot("channel.png", "sample=rocket&layer=features.4.expand3x3&channel=12"),
-    Shot("phone.png", "channel=16&cell=48,36,111,111", width=390, height=844),
+    Shot("phone.png", "layer=features.11.squeeze&channel=21", width=390, height=844),
     Shot(
         "compare.png",
         urlencode(

@@ -60,16 +60,16 @@ def pick_language() -> None:
     if len(known) < 2:
         return
     spoken = st.session_state.get(_KEY, ENGLISH)
-    chosen = st.segmented_control(
+    chosen = st.selectbox(
         "Language · 语言",
         known,
-        default=spoken,
+        known.index(spoken),
         format_func=_label,
-        required=True,
         key=f"language {spoken}",
         label_visibility="collapsed",
+        width=120,
     )
-    if chosen is not None and chosen != spoken:
+    if chosen != spoken:
         update_link(**{PARAMETER: in_link(chosen)})
         st.rerun()
 

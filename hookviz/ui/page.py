@@ -44,7 +44,7 @@ from hookviz.ui.lessons.live_part import SceneChoices
 from hookviz.ui.link import settle_query
 from hookviz.ui.live.frozen_frame import drop_held_scale, offer_way_back
 from hookviz.ui.live.stream_view import is_live, leave, say_no_lens, say_rounding, show_stream
-from hookviz.ui.menu import show_menus
+from hookviz.ui.menu import show_menus, show_more
 from hookviz.ui.presenting.presenter import show_presenter
 from hookviz.ui.serving import resources, upload_limits
 from hookviz.ui.serving.go_route import open_short_link
@@ -213,8 +213,12 @@ def _show_explorer(scene: ExplorerScene, model: Model, header: DeltaGenerator) -
         lens_choice.offer_list()
         choosing.offer_way_back()
         offer_way_back()
-        offer_pin(scene)
-        show_menus(download_menu(scene), code_menu(scene, model), share_menu(scene.shown))
+        show_more(
+            share_menu(scene.shown),
+            download_menu(scene),
+            code_menu(scene, model),
+            above=partial(offer_pin, scene),
+        )
 
 
 def _show_live(scene: ExplorerScene, model: Model) -> None:
@@ -258,7 +262,7 @@ def _show_through(lens: Lens, scene: ExplorerScene, model: Model, header: DeltaG
             offer_silenced(result, scene, model)
     with menus:
         code = [lens_code_menu(result, scene, model)] if result is not None else []
-        show_menus(*code, share_menu(shown))
+        show_more(share_menu(shown), *code)
 
 
 def _read(shown: Shown, model: Model, *, size: int | None, whole: bool) -> ModelInput:

@@ -121,13 +121,40 @@ def read_numbers(text: str) -> list[float]:
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
+_OF_VIEW = ("Sort by", "Channels", "Scale", "Colours")
+
+
+def open_view(page: Page) -> None:
+    """Open the menu of how channels are drawn."""
+    page.locator(".view-row .opens").click()
+
+
+def open_more(page: Page, tab: str = "Share") -> Locator:
+    """Open the menu of all that can be done with what is on the screen, at one of its tabs."""
+    page.get_by_role("button", name="More", exact=True).click()
+    body = page.get_by_test_id("stPopoverBody")
+    body.get_by_role("tab", name=tab).click()
+    return body
+
+
+def compare(page: Page) -> None:
+    """Pin what is on the screen as A."""
+    page.get_by_role("button", name="More", exact=True).click()
+    page.get_by_role("button", name="Compare").click()
+
+
 def choose(page: Page, label: str, option: str) -> None:
     """Pick an option of a select box, as a person would; layers have a number too."""
     box = page.get_by_role("combobox", name=label, exact=True)
     wanted = re.compile(rf"(\d+ · )?{re.escape(option)}")
+    is_in_menu = label in _OF_VIEW and not box.is_visible()
+    if is_in_menu:
+        open_view(page)
     if box.evaluate("element => element.tagName") == "SELECT":
         listed = box.locator("option").all_text_contents()
         box.select_option(label=next(each for each in listed if wanted.fullmatch(each.strip())))
+        if is_in_menu:
+            open_view(page)  # the same button closes it
         return
     box.click()
     box.fill(option)

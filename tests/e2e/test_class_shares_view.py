@@ -16,7 +16,7 @@ from hookviz.classroom.shared_state import OF_ONE
 from hookviz.explorer.view import choices
 from hookviz.images.samples import samples
 from scripts.browsing import settled_box, tile_centre, wait_for_grid
-from tests.e2e.screen import at_rest, choose, link_of, new_context
+from tests.e2e.screen import at_rest, choose, compare, link_of, new_context
 from tests.e2e.test_classroom import begin
 
 OWN = {"image", "upload", "held"}
@@ -83,7 +83,7 @@ MOVES: Mapping[str, Callable[[Page], object]] = {
     "inside": partial(_press, role="radio", name="Whole network"),
     "why": _why,
     "sample": partial(_press, role="radio", name=samples()[1].title),
-    "pinned": partial(_press, role="button", name="Compare"),
+    "pinned": compare,
     "weights": partial(_press, role="radio", name="random"),
     "compared": _see_a,
     "whole": _crop,

@@ -16,6 +16,7 @@ from tests.e2e.screen import (
     asked_in,
     at_rest,
     choose,
+    compare,
     expect_caption,
     link_of,
     new_context,
@@ -37,7 +38,7 @@ def pin(page: Page, address: str) -> bytes:
     """Compare what an address shows with itself; the grid of both."""
     page.goto(address)
     single = wait_for_grid(page)
-    page.get_by_role("button", name="Compare").click()
+    compare(page)
     expect_caption(page, "There is no B yet.")
     return wait_for_grid(page, single)
 

@@ -22,6 +22,7 @@ from tests.e2e.screen import (
     at_rest,
     choose,
     expect_caption,
+    open_more,
     pixels,
     read_numbers,
 )
@@ -346,7 +347,7 @@ def test_what_is_kept_of_a_view_is_what_is_on_the_screen(
         waiting.value.save_as(file)
         return file
 
-    page.get_by_role("button", name="Download").click()
+    open_more(page, "Download")
     grid = kept("Grid as PNG").rename(tmp_path / "grid.png")
     with Image.open(kept("Figure as PNG")) as figure:
         assert figure.width > 2000
@@ -363,7 +364,7 @@ def test_what_is_kept_of_a_view_is_what_is_on_the_screen(
     numbers = np.loadtxt(kept("Numbers as CSV"), delimiter=",", dtype="float32")
     np.testing.assert_array_equal(numbers, values[values.amax((1, 2)).argmax()].numpy())
 
-    page.get_by_role("button", name="Copy as code").click()
+    open_more(page, "Copy as code")
     expect(page.get_by_text("without HookViz, pixel for pixel")).to_be_visible()
     for label in ("The image", "The weights"):
         kept(label)

@@ -100,7 +100,7 @@ def test_a_page_whose_line_was_cut_in_mid_run_comes_back_whole(
     with line_to(served.server) as line:
         page.goto(f"{line.address}/{SHAPESNET}")
         first = wait_for_grid(page)
-        expect(page.get_by_role("button", name="Download")).to_be_visible()  # the last to be drawn
+        expect(page.get_by_role("button", name="More")).to_be_visible()  # the last to be drawn
         expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)
         line.cut_after(size)
         choose(page, "Layer", LAYERS[2])
@@ -109,7 +109,7 @@ def test_a_page_whose_line_was_cut_in_mid_run_comes_back_whole(
         expect(page.get_by_role("combobox", name="Layer")).to_have_value(f"5 · {LAYERS[2]}")
         expect(page).to_have_url(re.compile(rf"layer={LAYERS[2]}$"))
         expect(page.locator("[data-stale=true]")).to_have_count(0)
-        expect(page.get_by_role("button", name="Download")).to_be_visible()
+        expect(page.get_by_role("button", name="More")).to_be_visible()
         assert grid_bytes(page) == grid == grid_of(model, LAYERS[2])
 
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, Route, expect
 from hookviz.images.samples import samples
 from hookviz.lenses import grad_cam
 from scripts.browsing import tile_centre, wait_for_grid
-from tests.e2e.screen import SHAPESNET, at_rest, choose, link_of
+from tests.e2e.screen import SHAPESNET, at_rest, choose, link_of, open_more
 from tests.pictures import encoded, picture
 
 LENS = grad_cam.LENS
@@ -167,8 +167,7 @@ def test_a_view_is_the_fragment_and_a_lens_is_drawn_by_it(page: Page, server: st
     assert link_of(page)["layer"] == "stage1.first.conv"
     assert page.evaluate("[history.length, hvLine.asked]") == [length + 2, asked]  # none is a run
 
-    page.get_by_role("button", name="Copy as code").click()  # which is told of what was chosen
-    code = page.get_by_test_id("stPopoverBody").locator("code").first
+    code = open_more(page, "Copy as code").locator("code").first  # told of what was chosen
     expect(code).to_contain_text("stage1.first.conv")
     page.goto(f"{server}/{SHAPESNET}&lens={LENS.slug}#layer=stage2.first.conv")  # shared as it is
     layer = page.get_by_role("combobox", name="Layer")

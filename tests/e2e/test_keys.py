@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from scripts.browsing import STAGE, wait_for_grid
-from tests.e2e.screen import SHAPESNET, at_rest, link_of
+from tests.e2e.screen import SHAPESNET, at_rest, link_of, open_view
 from tests.e2e.test_layout import expect_picked
 from tests.e2e.test_live import LIVE, expect_live
 
@@ -129,6 +129,7 @@ def test_escape_puts_a_channel_down_and_keys_work_after_a_menu(page: Page, serve
     for key in ("/", "7", "Enter"):
         page.keyboard.press(key)
     expect_picked(page, 7)
+    open_view(page)
     order = page.get_by_role("combobox", name="Sort by")
     order.click()
     page.keyboard.press("ArrowDown")

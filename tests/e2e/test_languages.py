@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 import hookviz
 from hookviz.language.catalogs import languages, own_name
 from scripts.servers import free_port, serve
-from tests.e2e.screen import at_rest, new_context
+from tests.e2e.screen import at_rest, new_context, open_view
 from tests.e2e.test_accessibility import serious
 from tests.e2e.test_layout import right_of_layer_row
 from tests.language import pseudo
@@ -146,7 +146,8 @@ def test_the_switch_turns_the_page_and_links_stay_english(address: str, page: Pa
         ("English", ("Channel 5", "mean", "star", "Sample image", "channels")),
     ):
         heading, mean, star, samples, legend = words
-        page.locator(".st-key-hv-name").get_by_text(name).click()
+        page.locator(".st-key-hv-name").get_by_role("combobox").click()
+        page.get_by_role("option", name=name).click()
         expect(page.get_by_role("heading", name=heading)).to_be_visible()
         expect(sort).to_have_text(mean)
         expect(page.locator(".hv-classes .label").first).to_have_text(star)
@@ -160,6 +161,7 @@ def test_the_switch_turns_the_page_and_links_stay_english(address: str, page: Pa
         if name != "English":
             expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
             expect(page.get_by_text(re.compile("通道 5 · 最小")).first).to_be_visible()  # a script
+            open_view(page)
             page.locator("[data-word=scale]").select_option("通道")
             expect(page).to_have_url(re.compile("scale=channel"))
             assert "sort=mean" in page.url

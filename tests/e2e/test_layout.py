@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, FloatRect, Locator, Page, expect
 
 from scripts.browsing import Tiles, settled_box, settled_boxes, tile_centre, tiles, wait_for_grid
-from tests.e2e.screen import at_rest, link_of, new_context, pixels, words_of
+from tests.e2e.screen import at_rest, link_of, new_context, open_more, pixels, words_of
 from tests.e2e.test_accessibility import serious
 
 SIZES = {"laptop": (1440, 900), "projector": (1280, 720), "phone": (390, 844)}
@@ -173,10 +173,12 @@ def expect_whole_and_clean(page: Page) -> None:
     assert column.evaluate("box => box.scrollWidth <= box.clientWidth")
     assert page.evaluate("document.documentElement.scrollWidth") <= window(page)["width"]
     assert right_of_layer_row(page) <= window(page)["width"]
+    says = ("Each tile is a channel", "Your own photograph")
+    if not is_phone(page):
+        says = ("Look inside a network that sees.", "This channel answers to eyes.")
     expect_seen(
         page,
-        page.get_by_text("Each tile is a channel"),
-        page.get_by_text("Your own photograph"),
+        *map(page.get_by_text, says),
         page.locator(".hv-classes .class").first,
         page.get_by_role("combobox", name="Layer"),
     )
@@ -229,8 +231,7 @@ def test_a_reload_and_a_shared_link_show_the_same(
     assert wait_for_grid(page) == grid
     expect_picked(page, 5)
     assert what_is_seen(page) == seen
-    page.get_by_role("button", name="Share").click()
-    link = page.get_by_test_id("stPopoverBody").locator("code").inner_text().strip()
+    link = open_more(page).locator("code").inner_text().strip()
     assert link_of(page) == words_of(link)
     other = new_context(browser, viewport={"width": 1440, "height": 900})
     theirs = other.new_page()
@@ -315,9 +316,9 @@ def test_tiles_end_somewhere_and_menus_take_tips_away(page: Page, server: str) -
     left, top = round((box["x"] - lie.left) * scale), round((box["y"] - lie.top) * scale)
     edge = painted[top + 20 : top + 40, left]
     assert (edge < 230).all()  # by day a map of zeros is as white as the page
-    share = page.get_by_role("button", name="Share")
-    share.hover()
+    more = page.get_by_role("button", name="More", exact=True)
+    more.hover()
     expect(page.get_by_test_id("stTooltipContent")).to_be_visible()
-    share.click()
+    more.click()
     expect(page.get_by_test_id("stPopoverBody")).to_be_visible()
     expect(page.get_by_test_id("stTooltipContent").filter(visible=True)).to_have_count(0)

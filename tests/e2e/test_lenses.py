@@ -52,7 +52,7 @@ def test_what_is_folded_away_an_image_more_and_a_region_by_keys_are_answered(
     opened(page, server, running.find_lens("dream"))
     at_rest(page)  # a menu that a run is about to close is seen for a moment
     more, menu = (
-        page.get_by_role("button", name="More", exact=True),
+        page.get_by_role("button", name="More settings"),
         page.get_by_test_id("stPopoverBody"),
     )
     more.click()

@@ -17,6 +17,7 @@ from scripts.automatic_grid import automatic_grid
 from scripts.browsing import wait_for_grid
 from tests.e2e.screen import SHAPESNET, choose, expect_caption, grid_pixels, link_of, new_context
 from tests.pictures import encoded, picture
+from tests.plain_hooks import every_output
 
 
 def by_hand(image: Path | bytes, model: hookviz.Model, layer: str) -> Tensor:
@@ -39,11 +40,15 @@ def test_the_first_page_shows_the_right_grid(page: Page, server: str) -> None:
     page.goto(server)
     shown = wait_for_grid(page)
     model = hookviz.load_model(hookviz.list_models()[0].name)
-    values = by_hand(samples()[0].path, model, "features.0")
-    assert shown == automatic_grid(values).sprite
+    layer = "features.11.squeeze"  # on which the cat opens
+    seen = every_output(model.network, hookviz.prepare(model, samples()[0].path).tensor)
+    assert shown == automatic_grid(seen[layer][0][0]).sprite
     expect_caption(page, "All 64 channels.")
     alt = page.locator("figure img.picture").get_attribute("alt") or ""
-    assert "all 64 channels of layer features.0" in alt
+    assert f"all 64 channels of layer {layer}" in alt
+    choose(page, "Layer", "features.0")
+    first = wait_for_grid(page, shown)
+    assert first == automatic_grid(by_hand(samples()[0].path, model, "features.0")).sprite
     assert samples()[0].alt in alt
 
 

@@ -30,12 +30,12 @@ def scroll(page: Page, by: int) -> None:
 
 
 def test_the_buttons_of_the_corner_go_with_its_row(page: Page, server: str) -> None:
-    page.set_viewport_size({"width": 1280, "height": 720})
+    page.set_viewport_size({"width": 1280, "height": 600})
     page.goto(f"{server}/?{LINK}&channel=3")
     wait_for_grid(page)
     corner = page.locator(".corner").get_by_role("button")
     expect_seen(page, *corner.all())
-    scroll(page, 150)
+    scroll(page, 120)
     at_rest(page)
     heading = page.get_by_role("heading", name="Channel 3", exact=True)
     buttons = [page.get_by_role("button", name=name) for name in ("Across images", "Close")]
@@ -49,9 +49,11 @@ def test_what_opens_the_sidebar_lies_over_nothing_that_is_scrolled(
 ) -> None:
     context = new_context(browser, viewport={"width": 390, "height": 844}, has_touch=True)
     page = context.new_page()
-    page.goto(f"{server}/?{LINK}")
+    page.goto(f"{server}/?{LINK}&channel=3")  # with a sheet, above which all can be scrolled
     wait_for_grid(page)
+    at_rest(page)
     opens = page.get_by_test_id("stExpandSidebarButton")
+    scroll(page, 0)
     expect(opens).to_be_visible()
     scroll(page, 200)
     expect(opens).to_be_hidden()

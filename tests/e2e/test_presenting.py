@@ -14,7 +14,7 @@ from hookviz.capturing.engine import capture
 from hookviz.images.samples import samples
 from hookviz.types import Model
 from scripts.browsing import settled_boxes, tile_centre, tiles, wait_for_grid
-from tests.e2e.screen import SHAPESNET, at_rest, link_of, new_context
+from tests.e2e.screen import SHAPESNET, at_rest, compare, link_of, new_context
 from tests.e2e.test_accessibility import serious
 
 # Text smaller than 20 pixels that can be seen, in shadow roots as well.
@@ -116,7 +116,7 @@ def test_keys_of_a_keyboard_and_of_a_remote(page: Page, server: str, model: Mode
 @pytest.mark.sweep("by day either alone: tests/e2e/test_compare.py and the tests here")
 def test_where_two_views_are_compared_f_flips_and_shift_f_presents(page: Page, server: str) -> None:
     opened(page, f"{server}/{SHAPESNET}")
-    button(page, "Compare").click()
+    compare(page)
     page.wait_for_url("**a=**")
     at_rest(page)
     stage = page.locator("figure .stage")
@@ -162,12 +162,12 @@ def test_it_is_large_and_clear_at_every_size_and_axe_finds_nothing(page: Page, s
 def test_on_a_projector_the_result_comes_first(page: Page, server: str) -> None:
     page.set_viewport_size({"width": 1280, "height": 720})
     usual = opened(page, f"{server}/{SHAPESNET}&layer=stage2.first.conv")
-    for words in ("Present", "Slides"):
-        expect(page.locator(".corner").get_by_text(words, exact=True)).to_be_visible()
+    for words in ("Present this view (F)", "Slides"):
+        expect(page.locator(".corner").get_by_role("button", name=words)).to_be_visible()
     page.keyboard.press("f")
     wait_for_grid(page, usual)
     bar = page.get_by_role("toolbar", name="Presenting")
-    expect(page.get_by_role("combobox", name="Sort by")).to_be_hidden()
+    expect(page.get_by_role("button", name="View", exact=True)).to_be_hidden()
     at_rest(page)
     lies, [below] = tiles(page), settled_boxes(page, bar)
     last = lies.box(95)

@@ -189,7 +189,7 @@ def test_a_click_that_closes_a_menu_is_drawn_too(page: Page, server: str) -> Non
     page.goto(f"{server}/{SHAPESNET}")
     before = wait_for_grid(page)
     at_rest(page)
-    page.get_by_role("button", name="Share", exact=True).click()
+    page.get_by_role("button", name="More", exact=True).click()
     expect(page.get_by_test_id("stPopoverBody")).to_be_visible()
     at_rest(page)
     page.get_by_test_id("stSidebar").get_by_role("radio", name="random").evaluate(_CLICK)

@@ -23,7 +23,7 @@ from hookviz.standalone.saving import page_bytes
 from hookviz.wording import percent
 from scripts.browsing import tile_centre, tiles, wait_for_grid
 from scripts.servers import Server
-from tests.e2e.screen import SHAPESNET, read_number
+from tests.e2e.screen import SHAPESNET, choose, open_more, read_number
 from tests.networks import Tiny, seeded
 
 PHOTO = next(each.path for each in samples() if each.kind == "photo")
@@ -164,7 +164,7 @@ def test_a_click_a_key_and_back_go_where_the_address_says(
         expect(page.locator("h3")).to_have_text("Channel 7")
         page.keyboard.press("Escape")
         expect(page.locator("h3")).to_be_hidden()
-        page.locator("[data-word=sort]").select_option("max")
+        choose(page, "Sort by", "max")
         order = squeezenet.said("tiles")["orders"]["max"]
         expect(page.locator("figure .head output").first).to_contain_text(f"channel {order[0]} ")
 
@@ -297,7 +297,7 @@ def test_what_is_on_the_screen_can_be_downloaded_as_a_page(
 ) -> None:
     page.goto(f"{server}/{SHAPESNET}&sample=star&layer=stage1.first.conv")
     wait_for_grid(page)
-    page.get_by_role("button", name="Download").click()
+    open_more(page, "Download")
     page.get_by_role("button", name="Make a page").click()
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Page as HTML").click()

@@ -25,7 +25,7 @@ from hookviz.models import shapesnet
 from scripts.browsing import wait_for_grid
 from scripts.servers import ROOT, free_port, serve
 from tests.e2e.probing import until
-from tests.e2e.screen import SHAPESNET, at_rest, look_through
+from tests.e2e.screen import SHAPESNET, at_rest, look_through, open_more
 from tests.e2e.test_lenses import settle
 from tests.pictures import encoded, picture
 from tests.ui.test_threats import HOSTILE_NAMES, VIEW
@@ -95,8 +95,12 @@ def test_hostile_names_are_text_in_the_explorer(page: Page, hostile_server: str)
 
 
 def expect_download_in_its_folder(page: Page) -> None:
-    for menu, entry in (("Download", "Grid as PNG"), ("Save this channel", "Numbers as CSV")):
-        page.get_by_role("button", name=menu).click()
+    save = page.get_by_role("button", name="Save this channel")
+    for opens, entry in (
+        (partial(open_more, page, "Download"), "Grid as PNG"),
+        (save.click, "Numbers as CSV"),
+    ):
+        opens()
         with page.expect_download() as waiting:
             page.get_by_role("button", name=entry).click()
         assert re.fullmatch(r"[^./\\][^/\\]*", waiting.value.suggested_filename)
@@ -482,7 +486,7 @@ def test_hostile_names_and_words_of_files_are_text(page: Page, server: str) -> N
         give(page, IMAGE, f"{PAYLOAD}<img src='{url}/name'>.jpg", exif_link(url))
         expect(page.locator(".hv-classes")).to_have_attribute("title", re.compile("40×30 pixels"))
         expect_no_markup(page)
-        page.get_by_role("button", name="Copy as code").click()
+        open_more(page, "Copy as code")
         expect_no_markup(page)
         page.keyboard.press("Escape")
         said = page.get_by_role("alert").filter(has_text="HookViz reads")

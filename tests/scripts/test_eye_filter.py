@@ -22,12 +22,12 @@ def model() -> hookviz.Model:
 
 
 @pytest.fixture(scope="module")
-def found(model: hookviz.Model) -> eye_filter.EyeFilter:
+def found(model: hookviz.Model) -> eye_filter.PartFilter:
     return eye_filter.eye_filter(model)
 
 
 def test_it_is_the_best_of_every_channel_by_plain_hooks(
-    model: hookviz.Model, found: eye_filter.EyeFilter
+    model: hookviz.Model, found: eye_filter.PartFilter
 ) -> None:
     seen = every_output(model.network, hookviz.prepare(model, cat()).tensor)
     modules = model.network.named_modules()
@@ -52,7 +52,7 @@ def test_it_is_the_best_of_every_channel_by_plain_hooks(
 
 
 def test_the_page_shows_it_as_it_is_drawn(
-    model: hookviz.Model, found: eye_filter.EyeFilter
+    model: hookviz.Model, found: eye_filter.PartFilter
 ) -> None:
     anew = drawn(model, found)
     with Image.open(ASSETS.parent / "docs" / "pictures" / "eye-filter.jpg") as picture:

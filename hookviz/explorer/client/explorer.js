@@ -24,11 +24,10 @@ const LEAST = 240; // pixels down that the tiles take, however small the window 
 const FRAME = `
   <div class="explorer">
     <p class="warning" role="alert" hidden></p>
-    <div class="first-row"><div class="seen-as"></div><div class="layer-place"></div></div>
+    <div class="first-row"><div class="seen-as"></div><div class="layer-place"></div><div class="view-place"></div></div>
     <div class="compare-place"></div>
     <div class="columns">
       <div class="main">
-        <div class="view-place"></div>
         <div class="whole-place"></div>
         <p class="error" role="alert" hidden></p>
         <div class="grid-place"></div>
@@ -58,7 +57,13 @@ const caption = (/** @type {string} */ words) => make("p", { className: "caption
  * @property {(facts: Facts) => void} opened something that only the page can do
  * @property {import("./channel_questions.js").ChannelQuestion[]} [questions] what can be asked about a channel elsewhere
  * @property {HTMLElement | ShadowRoot | null} [treeElement] where the tree of layers is to stand, if anywhere
+ * @property {Opening | null} [opening] where a view begins that says nothing
  * @property {() => string[]} [early] the keys that were pressed before layers and tiles were there
+ */
+
+/**
+ * A layer's channel that is worth a look, and the part of the image that it answers to.
+ * @typedef {{layer: string, channel: string, part: string}} Opening
  */
 
 /**
@@ -70,7 +75,7 @@ export const mount = (element, surroundings) => {
   const { fields, opened } = surroundings;
   const find = frame(element, FRAME);
   const [root, main, side] = [".explorer", ".main", ".inspector-place"].map(find);
-  let { view, subject } = surroundings;
+  let { view, subject, opening = null } = surroundings;
   /** @type {any} */
   let layers = null;
   /** @type {any} */
@@ -147,6 +152,7 @@ export const mount = (element, surroundings) => {
     change,
     opened,
     channelQuestions: surroundings.questions ?? [],
+    opening: () => opening,
     tileOf: grid.tileOf,
     valueAt: grid.valueAt,
     closed: () => grid.focus(),
@@ -308,24 +314,34 @@ export const mount = (element, surroundings) => {
     picked();
   };
 
+  // A view that says nothing begins with the channel that is kept for its image and network. On a phone, where
+  // a channel covers the tiles, with its layer.
+  const begin = () => {
+    if (!opening || Object.keys(view).length) return refresh();
+    const { layer, channel } = opening;
+    change(onPhone() ? { layer } : { layer, channel }, "replace");
+  };
+
   root.dataset.mounted = "yes";
-  refresh();
+  begin();
   return {
     /**
      * Show another view, or another subject: the link or the page around has changed.
      * @param {Record<string, string>} next
      * @param {string} [other]
+     * @param {Opening | null} [begins]
      */
-    show: (next, other = subject) => {
+    show: (next, other = subject, begins = opening) => {
       if (isSame(next, view) && other === subject) return;
       stayed = other !== subject && next.layer === view.layer ? next.layer : undefined;
       if (other !== subject) questions.forget();
-      [view, subject] = [next, other];
-      refresh();
+      [view, subject, opening] = [next, other, begins];
+      begin();
     },
     tree: tree.stand,
     end: () => {
       steps.end();
+      look.end();
       letLie();
       over.abort();
       questions.end();

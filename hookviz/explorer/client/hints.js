@@ -36,6 +36,23 @@ export const picked = () => {
 };
 
 /**
+ * What the channel answers to on which the page opens, and what to do next.
+ * @param {HTMLElement} place
+ * @param {string} part of the image
+ */
+export const ofOpening = (place, part) => {
+  const says = isTouched()
+    ? say("**This channel answers to {part}.** Every tile is another one: tap it to see what it answers to.", { part })
+    : say(
+        "**This channel answers to {part}.** Every tile is another one: click it. **N** and **P** change the layer.",
+        {
+          part,
+        },
+      );
+  rich(place, [[says, ""]]);
+};
+
+/**
  * @param {HTMLElement} parent
  * @param {(isFirst: boolean) => void} heard gets whether the hints of the first visit are shown
  */

@@ -8,7 +8,7 @@ import { boxOf } from "./boxes.js";
 import { cellOf, inLink } from "./cells.js";
 import { channelQuestions } from "./channel_questions.js";
 import { excites } from "./excites.js";
-import { hints, picked as hintsKnown } from "./hints.js";
+import { hints, picked as hintsKnown, ofOpening } from "./hints.js";
 import { keepMenu } from "./keep.js";
 import { ofStep, channelOf as picked } from "./link.js";
 import { onPhotograph } from "./on_photograph.js";
@@ -35,6 +35,7 @@ const FRAME = `
           <span class="unseen">Across images</span></button>
         <button type="button" class="close" title="Back to all channels"><span class="unseen">Close</span></button>
       </header>
+      <p class="opening" hidden></p>
       <button type="button" class="plain trail" hidden></button>
       <div class="two">
         <div class="of-a"><p class="name">A</p><div class="map-a"></div></div>
@@ -72,6 +73,7 @@ export const channelOf = (text, order) => {
  * @property {(words: Record<string, string | null>) => void} change writes words of the link
  * @property {(facts: Facts) => void} opened something that only the page can do
  * @property {import("./channel_questions.js").ChannelQuestion[]} channelQuestions
+ * @property {() => import("./explorer.js").Opening | null} opening
  * @property {(channel: number, of?: "a" | "b") => HTMLCanvasElement | null} tileOf a pixel for each cell
  * @property {(channel: number, row: number, column: number) => number | null} valueAt by its colour
  * @property {() => void} closed takes the focus
@@ -257,6 +259,10 @@ export function inspector(parent, context) {
     const words = isOfA ? say("Channel {channel} of A", { channel }) : say("Channel {channel}", { channel });
     const isClass = !isOfA && layers.classes?.length;
     title.textContent = isClass ? `${words} · ${layers.classes[channel]}` : words;
+    const opening = context.opening();
+    const isOpening = !isOfA && opening?.layer === layers.layer && opening?.channel === String(channel);
+    find(".opening").hidden = !isOpening;
+    if (isOpening) ofOpening(find(".opening"), opening.part);
     trail.show(!isOfA);
     place.classList.toggle("of-pair", isPair());
     place.classList.toggle("with-difference", isPair() && Boolean(tiles.isDifference));

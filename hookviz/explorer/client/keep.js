@@ -1,11 +1,11 @@
 // A menu of files of the picked channel, each made when it is asked for.
 
-import { keysOf } from "./place.js";
+import { dropDown } from "./drop_down.js";
 import { frame, make, say } from "./shared.js";
 import { sign } from "./signs.js";
 
 const FRAME = `
-  <div class="keep">
+  <div class="keep drops">
     <button type="button" class="opens" aria-haspopup="true" aria-expanded="false" title="This channel as a file">
       <span class="word">Save this channel</span></button>
     <div class="menu" role="group" hidden>
@@ -36,22 +36,9 @@ export function keepMenu(parent, ask) {
   const [root, opens, menu, status] = [find(".keep"), find(".opens"), find(".menu"), find("[role=status]")];
   opens.insertAdjacentHTML("afterbegin", sign("keep"));
   menu.setAttribute("aria-label", say("This channel as a file"));
-  const open = (/** @type {boolean} */ isOpen) => {
-    menu.hidden = !isOpen;
-    opens.setAttribute("aria-expanded", String(isOpen));
+  const drop = dropDown(root, () => {
     status.textContent = "";
-  };
-  opens.onclick = () => open(menu.hidden);
-  const pressed = (/** @type {KeyboardEvent} */ event) => {
-    if (event.key !== "Escape" || menu.hidden) return;
-    event.preventDefault(); // it closes the menu alone
-    open(false);
-    opens.focus();
-  };
-  const keys = keysOf(root);
-  keys.addEventListener("keydown", pressed);
-  const elsewhere = (event) => menu.hidden || event.composedPath().includes(root) || open(false);
-  document.addEventListener("pointerdown", elsewhere);
+  });
   for (const button of menu.querySelectorAll("button")) {
     button.onclick = async () => {
       if (button.getAttribute("aria-disabled") === "true") return;
@@ -67,11 +54,5 @@ export function keepMenu(parent, ask) {
       button.removeAttribute("aria-disabled");
     };
   }
-  return {
-    close: () => open(false),
-    end() {
-      document.removeEventListener("pointerdown", elsewhere);
-      keys.removeEventListener("keydown", pressed);
-    },
-  };
+  return drop;
 }

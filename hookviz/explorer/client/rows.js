@@ -63,6 +63,7 @@ export const rows = (element, { view, fields, subject, layers, hasLook, ask, cha
     tree: tree.stand,
     end: () => {
       keys.end();
+      look?.end();
       over.abort();
       tree.end();
       find(".rows").remove();

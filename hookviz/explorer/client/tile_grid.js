@@ -87,7 +87,7 @@ export const tileGrid = (parent, { pick, room, turn, painted, failed = () => {},
   const paint = () => facts && board.paint(pointed || stage.matches(":focus-visible") ? position : -1, chosen);
 
   const layOut = () => {
-    const across = scroller.clientWidth;
+    const across = Math.floor(Math.min(scroller.clientWidth, scroller.getBoundingClientRect().width));
     if (!across || !board.isThere()) return;
     board.layOut(across, room(scroller), position, zoom);
     const count = facts.order.length;

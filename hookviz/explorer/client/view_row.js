@@ -1,16 +1,25 @@
-// The row that says how the channels are drawn: order, how many, what the colours span, which they are.
+// How the channels are drawn: order, how many, what the colours span, which they are. All of it stands
+// behind one button, and beside it what was chosen, each with its way back.
 
 import { fill, leaveWhenPicked } from "./choice.js";
-import { frame } from "./shared.js";
+import { dropDown } from "./drop_down.js";
+import { frame, make, say } from "./shared.js";
 
 const FRAME = `
   <div class="view-row">
-    <label><span>sort:</span><select data-word="sort" aria-label="Sort by"></select></label>
-    <label><span>show:</span><select data-word="top" aria-label="Channels"></select></label>
-    <label><span>scale:</span><select data-word="scale" aria-label="Scale"></select></label>
-    <label><span>colours:</span><select data-word="colours" aria-label="Colours"></select></label>
     <label class="frame" hidden><span>frame:</span><input data-word="frame" type="range" min="0" step="1"
       aria-label="Frame"><output></output></label>
+    <div class="chips"></div>
+    <div class="drops">
+      <button type="button" class="opens" aria-haspopup="true" aria-expanded="false"
+        title="How the channels are drawn">View<i aria-hidden="true">⌄</i></button>
+      <div class="menu" role="group" hidden>
+        <label><span>sort:</span><select data-word="sort" aria-label="Sort by"></select></label>
+        <label><span>show:</span><select data-word="top" aria-label="Channels"></select></label>
+        <label><span>scale:</span><select data-word="scale" aria-label="Scale"></select></label>
+        <label><span>colours:</span><select data-word="colours" aria-label="Colours"></select></label>
+      </div>
+    </div>
   </div>`;
 
 const CHOICES = /** @type {const} */ ([
@@ -28,10 +37,13 @@ const CHOICES = /** @type {const} */ ([
 export const viewRow = (parent, { change }) => {
   const find = frame(parent, FRAME);
   leaveWhenPicked(find(".view-row"));
+  find(".menu").setAttribute("aria-label", find(".opens").title);
+  const drop = dropDown(find(".drops"));
   const lists = CHOICES.map(([word, among]) => {
     const list = find(`[data-word="${word}"]`);
     list.onchange = () => change({ [word]: list.value });
-    return { word, among, list };
+    const name = list.previousElementSibling.textContent;
+    return { word, among, list, name };
   });
   const frames = find(".frame");
   const slider = find('[data-word="frame"]');
@@ -41,6 +53,19 @@ export const viewRow = (parent, { change }) => {
   };
   slider.oninput = tell; // the layer is asked for once the slider is left, or a key let go
   slider.onchange = () => change({ frame: slider.value });
+
+  // What differs from what is shown without a choice; a click takes it back.
+  const chip = ({ word, list, name }) => {
+    const says = `${name} ${list.selectedOptions[0].text}`;
+    const usual = list.options[0].text;
+    const onclick = () => {
+      change({ [word]: null });
+      find(".opens").focus(); // the chip is gone
+    };
+    const cross = make("i", { ariaHidden: "true" }, "×");
+    return make("button", { type: "button", title: say("Back to {usual}", { usual }), onclick }, says, cross);
+  };
+
   return {
     /**
      * Show what can be chosen, from the server's answer about the layers, and what is.
@@ -56,6 +81,8 @@ export const viewRow = (parent, { change }) => {
         // What a link asks for may not be there, such as the order of a pair: then it is the first.
         if (!fill(list, layers[among], view[word] ?? layers[among][0].value)) list.selectedIndex = 0;
       }
+      find(".chips").replaceChildren(...lists.filter(({ list }) => list.selectedIndex > 0).map(chip));
     },
+    end: drop.end,
   };
 };

@@ -22,19 +22,21 @@ const begin = (component, data, tell) => {
   const made = { data };
   let [about, timer] = [location.search, 0];
   const view = () => viewOf(window.hookvizLink(), made.data.fields);
+  const page = around(() => made.data, tell);
   const held = mount(component.parentElement, {
-    ...around(() => made.data, tell),
+    ...page,
     view: view(),
     fields: data.fields,
     subject: data.subject,
     questions: data.questions,
+    opening: data.opening,
     opened: (facts) => (facts.lens ? goTo(facts.lens) : tell("opened", facts)),
   });
   const leave = followTree(held);
   const show = () => {
     clearTimeout(timer);
     about = location.search;
-    held.show(view(), made.data.subject);
+    held.show(view(), made.data.subject, made.data.opening);
   };
   return {
     show: (next) => {
@@ -45,6 +47,7 @@ const begin = (component, data, tell) => {
     // hands over what the view is about, and until then it would be taken for one of those before.
     linked: () => {
       clearTimeout(timer);
+      page.noted();
       if (location.search === about) show();
       else timer = setTimeout(show, RUN);
     },

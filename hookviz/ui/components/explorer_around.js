@@ -15,6 +15,7 @@ export const around = (current, tell) => {
   const line = wire(current, { run: () => tell("opened", { anew: true }), isBusy, said: () => window.hookvizSaid() });
   return {
     ask: line.ask,
+    noted: line.note, // the server is told what the address says by now, be nothing asked
     treeElement: window.hookvizTree ?? null,
     early: () => {
       if (!window.hookviz) return [];

@@ -12,6 +12,7 @@ from hookviz.types import ActivationKey, Model
 from hookviz.ui.explorer.pinned_view import pin
 from hookviz.ui.explorer.scene import ExplorerScene, step_now
 from hookviz.ui.link import update_link
+from hookviz.ui.menu import close_more
 from hookviz.ui.serving import resources
 from hookviz.ui.state import SILENCED, choose, plain
 
@@ -27,10 +28,12 @@ def offer_pin(scene: ExplorerScene) -> None:
         args=(scene,),
         help=say("Keep this as A: the image, model or layer that you choose next is B"),
         key="hv-pin",
+        width="stretch",
     )
 
 
 def _pin(scene: ExplorerScene) -> None:
+    close_more()
     try:
         step = step_now(scene)
     except HookVizError as error:

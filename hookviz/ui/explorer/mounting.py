@@ -14,6 +14,7 @@ from hookviz.explorer.subject import Subject
 from hookviz.ui.components.files import mount
 from hookviz.ui.explorer.atlas_menu import open_atlases
 from hookviz.ui.explorer.image_of_patch import look_at
+from hookviz.ui.explorer.opening import opening
 from hookviz.ui.explorer.pinned_view import unpin
 from hookviz.ui.explorer.scene import ExplorerScene, step_now, view_in_link
 from hookviz.ui.link import address, browser_says, update_link
@@ -31,6 +32,7 @@ def _explorer(
     on_opened: Callable[[Any], None],
     *,
     questions: Sequence[Mapping[str, Any]] = (),
+    begins: Mapping[str, str] | None = None,
     rows: Mapping[str, Any] | None = None,
 ) -> None:
     """Show the explorer of what a page run hands over, or its rows alone, over something else.
@@ -46,11 +48,14 @@ def _explorer(
             and ``{"anew": true}`` for a run of the page alone.
         questions: what can be asked about a channel: ``says``, ``hint``, ``needsWeights`` and the
             ``link`` that leads there.
+        begins: where a view begins of which the link says nothing: ``layer``, ``channel`` and the
+            ``part`` of the image that it answers to.
         rows: of the rows alone: what is answered about the ``layers``, and whether it can be chosen
             how channels are drawn (``hasLook``).
     """
     name = "explorer" if rows is None else "explorer_rows"
-    facts = {**line, **(rows or {}), "fields": client_fields(), "questions": questions}
+    facts = {**line, "fields": client_fields(), "questions": questions, "opening": begins}
+    facts |= rows or {}
     mount(name, name, facts, opened=on_opened)
 
 
@@ -82,7 +87,8 @@ def show_explorer(
                 link = {"cell": cell, "channel": str(channel)}
                 look_at(handed_over.atlas, partial(step_now, scene), channel, rank, link)
 
-    _explorer(line_to(handed_over), opened, questions=questions)
+    begins = None if handed_over.pinned else opening(scene)
+    _explorer(line_to(handed_over), opened, questions=questions, begins=begins)
     with st.sidebar:
         _explorer_tree()
 

@@ -38,7 +38,9 @@ def show_summary(
     `instead` says which weights are shown in place of refused ones; empty where none were.
     """
     _show_input(model_input, shown)
-    with st.container(width="stretch"):
+    with st.container(width="stretch", gap=None):
+        promise = say("Look inside a network that sees.")
+        st.html(f'<p class="hv-promise">{escape(promise)}</p>')
         if instead:
             st.badge(
                 say("refused: this is still with {weights}", weights=instead),

@@ -54,12 +54,13 @@ def pick_lens() -> Lens | None:
         asked = by_title or CHANNELS
     st.caption(say("View"))
     with st.container(horizontal=True, gap="small", key="hv-views"):
-        _way(say("All channels"), "grid_view", CHANNELS, is_here=asked == CHANNELS)
+        if asked != CHANNELS:
+            _way(say("All channels"), "grid_view", CHANNELS)
         _way(say("All questions"), "category", ALL, is_here=asked == ALL)
     return lenses.get(asked)
 
 
-def _way(label: str, icon: str, lens: str, *, is_here: bool) -> None:
+def _way(label: str, icon: str, lens: str, *, is_here: bool = False) -> None:
     """Show the button to a view, which can't be pressed where that is shown."""
     st.button(
         label,

@@ -90,7 +90,7 @@ def pick_parameters(lens: Lens, subject: Subject, layer: LayerInfo) -> dict[str,
             continue
         place = row
         if parameter.rare or isinstance(parameter, kinds.MoreImages) or not free:
-            more = place = more or row.popover(say("More"), icon=":material/tune:")
+            more = place = more or row.popover(say("More settings"), icon=":material/tune:")
         else:
             free -= 1
         with place:
