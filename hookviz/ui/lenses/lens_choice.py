@@ -52,7 +52,6 @@ def pick_lens() -> Lens | None:
             warn_about_link("lens", list(lenses))
         update_link(lens=by_title)
         asked = by_title or CHANNELS
-    st.caption(say("View"))
     with st.container(horizontal=True, gap="small", key="hv-views"):
         if asked != CHANNELS:
             _way(say("All channels"), "grid_view", CHANNELS)
