@@ -16,10 +16,10 @@ from scripts.eye_filter import EYES, part_filter
 
 PARTS: Mapping[str, tuple[str, Sequence[Region]]] = {
     "cat": ("eyes", EYES),
-    "coffee": ("the cup", (Region("rect:0.14,0,0.84,0.64"),)),
-    "astronaut": ("the face", (Region("rect:0.27,0.02,0.6,0.36"),)),
-    "rocket": ("the rocket", (Region("rect:0.45,0.25,0.56,0.98"),)),
-    "camera": ("the head", (Region("rect:0.28,0.07,0.56,0.4"),)),
+    "coffee": ("cup", (Region("rect:0.14,0,0.84,0.64"),)),
+    "astronaut": ("face", (Region("rect:0.27,0.02,0.6,0.36"),)),
+    "rocket": ("rocket", (Region("rect:0.45,0.25,0.56,0.98"),)),
+    "camera": ("head", (Region("rect:0.28,0.07,0.56,0.4"),)),
 }
 """What a person looks at, and where that is in what a network sees: the sample's middle square."""
 

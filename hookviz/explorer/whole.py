@@ -4,7 +4,7 @@ The network is its parts' cards, the ways between them, and small maps. A class 
 lines and ways that speak for it on that map.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,12 @@ from hookviz.explaining.network_map.class_paths import (
     shares_of,
 )
 from hookviz.explaining.network_map.followed_pass import follow_pass
-from hookviz.explaining.network_map.layout import PlacedPart, in_a_tall_window, lay_out
+from hookviz.explaining.network_map.layout import (
+    PlacedPart,
+    in_a_tall_window,
+    in_a_wide_window,
+    lay_out,
+)
 from hookviz.explaining.network_map.parts import ENTRY, EXIT, Part, network_map, shares_along
 from hookviz.explaining.network_map.strongest_maps import (
     CHANNELS,
@@ -33,14 +38,15 @@ from hookviz.explaining.network_map.strongest_maps import (
     small_size,
     strongest_maps,
 )
+from hookviz.explorer.excites import atlas_of_step, patches_of
 from hookviz.explorer.head import classes_of
 from hookviz.explorer.layers import call_words, capture_layer, resolve
 from hookviz.explorer.question import Answer, NotThereError, Report, is_below, written
 from hookviz.explorer.subject import Subject, between_layers
 from hookviz.explorer.view import View
 from hookviz.hooking.forward_pass import ProgressReporter
-from hookviz.language.saying import say
-from hookviz.types import ActivationKey
+from hookviz.language.saying import joined, say
+from hookviz.types import ActivationKey, Model
 from hookviz.wording import number, percent, times
 
 
@@ -95,6 +101,7 @@ def _network(subject: Subject) -> Answer:
     steps = {number: step.address for number, step in enumerate(trace.steps, 1) if step.kind}
     sides = {at: maps[call].strongest.shape[1] for at, call in steps.items() if call in maps}
     placed = lay_out(network_map(trace, type(model.network).__name__), sides)
+    placed = in_a_wide_window(placed)
     network = _facts_of(placed, maps) | {"tall": _tall(placed)}
     return Answer({"network": network, "sprite": sprite, "count": len(trace.steps)}, data)
 
@@ -175,7 +182,8 @@ def answer_why(subject: Subject, view: View, facts: Mapping[str, Any], _report: 
     the share of each line in it as ``[from, to, share]``, with null for its borders. ``layers`` has
     by the name of a part its channels that speak most for the class with their ``shares``, and
     ``tile``, the first one's place in the picture, as the answer about the whole network.
-    ``ways`` have steps of a part's name, a channel and a share.
+    ``ways`` have steps of a part's name, a channel and a share, and the channel at which each parts
+    from the others as its ``cause``, with that one's strongest ``patches`` where an atlas has them.
 
     Raises:
         NotThereError: there is no such class.
@@ -199,6 +207,7 @@ def answer_why(subject: Subject, view: View, facts: Mapping[str, Any], _report: 
         "why",
         given,
         subject.colours.diverging,
+        subject.atlas.digest if subject.atlas else "",
         compute=lambda: _reasons(subject, given, capture.label(given)),
         size=lambda kept: len(kept.data) + 300 * len(subject.trace.sequence),
     )
@@ -222,12 +231,14 @@ def _reasons(subject: Subject, index: int, label: str) -> Answer:
         )
     maps, sprite, data = _pictured(subject, found)
     network = network_map(paths.trace, type(model.network).__name__)
+    ways = [_way(subject, paths, way) for way in paths.ways]
     return Answer(
         {
             "class": index,
             "name": label,
             "title": say("Why {label}?", label=label),
             "score": say("Score {score}", score=number(paths.score)),
+            "because": _because(ways),
             "says": say(
                 "What a channel passes on to the class is gradient × activation, summed over its "
                 "cells. Its share is among the channels of its layer that speak for the class; a "
@@ -250,7 +261,7 @@ def _reasons(subject: Subject, index: int, label: str) -> Answer:
                 for call, shown in maps.items()
                 if call in shares
             },
-            "ways": [_way(paths, way) for way in paths.ways],
+            "ways": ways,
             "sprite": sprite,
         },
         data,
@@ -291,10 +302,38 @@ def _blocks(network: Part, paths: ClassPaths) -> dict[str, list[list[Any]]]:
     return found
 
 
-def _way(paths: ClassPaths, way: Way) -> dict[str, Any]:
+def _because(ways: Sequence[Mapping[str, Any]]) -> str:
+    """Say in one sentence which channels speak most for the class."""
+    causes = dict.fromkeys(
+        say(
+            "channel {channel} of {layer} ({share})",
+            channel=cause["channel"],
+            layer=cause["name"],
+            share=cause["says"],
+        )
+        for cause in (each["cause"] for each in ways)
+        if cause
+    )
+    return say("Because of {causes}.", causes=joined(causes)) if causes else ""
+
+
+def _patches(subject: Subject, cause: Mapping[str, Any] | None) -> list[dict[str, str]]:
+    """Return what excites a channel most, as the atlas knows it; nothing where it does not."""
+    layer = cause["name"] if cause else ""
+    atlas = atlas_of_step(subject, layer)
+    if cause is None or atlas is None:
+        return []
+    try:
+        patches = patches_of(subject.cache, atlas, layer, cause["channel"])
+    except HookVizError:  # the channel's own panel says why
+        return []
+    return [{"title": each.title, "picture": each.picture} for each in patches]
+
+
+def _way(subject: Subject, paths: ClassPaths, way: Way) -> dict[str, Any]:
     """Return a way's steps from the class on, each channel once: by the layer that made it.
 
-    What the way is named by is the share at which it parts from the others.
+    Its cause is the first step at which it parts from the others.
     """
     runs: list[list[WayStep]] = []
     for step in way:
@@ -311,8 +350,18 @@ def _way(paths: ClassPaths, way: Way) -> dict[str, Any]:
             says = percent(least)
             channel = run[0].channel
             steps.append({"name": str(made), "channel": channel, "share": least, "says": says})
-    parts = [step["says"] for step in steps if step["share"] < ALONE]  # where the ways part first
-    return {"says": next(iter(parts), ""), "steps": steps}
+    first = next((at for at, step in enumerate(steps) if step["share"] < ALONE), len(steps))
+    # A dropout, for one, counts the channels of several layers together: behind it is a layer.
+    weighted = (each for each in steps[first:] if _has_weights(subject.model, each["name"]))
+    cause = None
+    if first < len(steps):
+        cause = {**next(weighted, steps[first]), "says": steps[first]["says"]}
+    return {"cause": cause, "patches": _patches(subject, cause), "steps": steps}
+
+
+def _has_weights(model: Model, address: str) -> bool:
+    layer = dict(model.network.named_modules()).get(address)
+    return layer is not None and any(True for _ in layer.parameters(recurse=False))
 
 
 def _first(shares: Tensor) -> list[list[float]]:

@@ -145,6 +145,20 @@ def test_ways_name_the_layer_that_made_each_channel(told: Answer, paths: ClassPa
         assert way["steps"][0]["share"] == pytest.approx(known[-1].share)
 
 
+def test_the_answer_names_the_convolutions_at_which_the_ways_part(told: Answer) -> None:
+    for way in told.facts["ways"]:
+        cause, steps = way["cause"], way["steps"]
+        at = next(at for at, step in enumerate(steps) if step["share"] < 0.999)
+        assert cause["name"] in {step["name"] for step in steps[at:]}
+        assert "conv" in cause["name"] or "head" in cause["name"]
+        assert cause["says"] == steps[at]["says"]
+        assert (
+            f"channel {cause['channel']} of {cause['name']} ({cause['says']})"
+            in (told.facts["because"])
+        )
+    assert told.facts["because"].startswith("Because of channel ")
+
+
 def test_a_class_that_is_not_there_is_refused(subject: Subject) -> None:
     for number in (99, -1, "star", None):
         with pytest.raises(NotThereError, match="its classes are 0 to"):

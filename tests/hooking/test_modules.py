@@ -137,7 +137,7 @@ def test_compiled_parts_go_by_the_names_of_what_is_behind_them() -> None:
     assert compiled_parts(network) == ("block.1", "head")
     wrong: Any
     for wrong, kind in (
-        (print, "builtin_function_or_method"),
+        (len, "builtin_function_or_method"),
         (None, "NoneType"),
         (nn.ReLU, "type"),
     ):

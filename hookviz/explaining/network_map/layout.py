@@ -9,7 +9,7 @@ Transactions on Systems, Man, and Cybernetics 11(2), 1981), by ``fast-sugiyama``
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fast_sugiyama import from_edges
@@ -123,10 +123,14 @@ _LOW, _HIGH = 1.0, 3.0  # how high a layer's card is: that many of its channels 
 _MOST_SIDE = 256  # cells of a map that has the highest card
 _WIDE, _TALL = 4.0, 3.0  # what a block's card takes at most
 _NARROW = 1.6
-_LANE = 0.5  # between bands
+_LANE = 0.8  # between bands
+_UP = 0.55  # above a band runs its line, over the names of cards
 _EDGE = 0.4  # around a drawing in print, with room for a name
 _ASPECT, _TALL_ASPECT = 2.0, 0.9  # width over height that a drawing should come close to
-_MOST_IN_ROW, _FEWEST_IN_ROW = 8, 3  # ranks; the fewest in print and in a tall window
+_WINDOW = 1.8  # of a window, in which photograph and classes stand beside the drawing
+_BESIDE = (1.5, 3.0)  # how wide each of them is at least and at most (map_world.js), and
+_FREE = 0.5  # free around it
+_MOST_IN_ROW, _FEWEST_IN_ROW = 8, 3  # ranks; the fewest in print and of the outermost drawing
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +182,25 @@ def lay_out(
 
 def in_a_tall_window(placed: PlacedPart) -> PlacedPart:
     """Place the cards of the outermost drawing again, for a window that is higher than wide."""
+    return _again(placed, lambda width, height: width / height / _TALL_ASPECT)
+
+
+def in_a_wide_window(placed: PlacedPart) -> PlacedPart:
+    """Place them so that they fill a window with the photograph and the classes beside them."""
+
+    def off(width: float, height: float) -> float:
+        beside = min(_BESIDE[1], max(_BESIDE[0], height)) + _FREE
+        return (width + 2 * beside) / max(height, beside) / _WINDOW
+
+    return _again(placed, off)
+
+
+def _again(placed: PlacedPart, off: Callable[[float, float], float]) -> PlacedPart:
+    """Place the cards of the outermost drawing again, by how far `off` its proportions are."""
     if not placed.inside:
         return placed
     cells = _ranks_of(len(placed.inside), placed.part.lines)
-    inside, columns = _place(placed.inside, cells, _FEWEST_IN_ROW, _TALL_ASPECT)
+    inside, columns = _place(placed.inside, cells, _FEWEST_IN_ROW, off)
     lines = tuple((*line, _points(line, cells, inside, columns)) for line in cells.bends)
     return replace(placed, size=columns.size, inside=inside, lines=lines)
 
@@ -221,13 +240,20 @@ class _Columns:
         return next((at for at, band in enumerate(self.bands) if rank < band.ranks[1]), -1)
 
 
+def _off(width: float, height: float) -> float:
+    return width / height / _ASPECT
+
+
 def _place(
-    inside: Sequence[PlacedPart], cells: _Ranks, most: int, aspect: float = _ASPECT
+    inside: Sequence[PlacedPart],
+    cells: _Ranks,
+    most: int,
+    off: Callable[[float, float], float] = _off,
 ) -> tuple[tuple[PlacedPart, ...], _Columns]:
     """Return a drawing's parts in their places, and where its ranks lie.
 
     A row of more than `most` ranks goes on below, as the lines of a text do, so that the drawing is
-    as wide as a window.
+    as wide as a window: `off` tells of its size by which factor it is wider.
     """
     ranks = max(rank for rank, _ in cells.of.values()) + 1
     widths = [0.0] * ranks
@@ -237,9 +263,10 @@ def _place(
     for bends in (cells.of.values(), *cells.bends.values()):
         for rank, row in bends:
             by_rank[min(max(rank, 0), ranks - 1)].append(row)
-    counts = _band_counts(cells, _banded(widths, by_rank, inside, cells, 1).size, most, aspect)
+    whole = _banded(widths, by_rank, inside, cells, 1)
+    counts = _band_counts(cells, off(*whole.size), most, 3 if off is _off else 2)
     drawings = [_banded(widths, by_rank, inside, cells, count) for count in counts]
-    columns = min(drawings, key=lambda each: abs(math.log(each.size[0] / each.size[1] / aspect)))
+    columns = min(drawings, key=lambda each: abs(math.log(off(*each.size))))
     placed = []
     for number, part in enumerate(inside):
         rank, row = cells.of[number]
@@ -249,14 +276,17 @@ def _place(
     return tuple(placed), columns
 
 
-def _band_counts(cells: _Ranks, size: Point, most: int, aspect: float) -> range:
-    """Return into how many bands a drawing may be broken: none whose lines are arcs is."""
+def _band_counts(cells: _Ranks, off: float, most: int, least: int) -> range:
+    """Return into how many bands a drawing may be broken: none whose lines are arcs is.
+
+    `least` ranks are in each.
+    """
     are_arcs = any(row < 0 for bends in cells.bends.values() for _, row in bends)
     ranks = max(rank for rank, _ in cells.of.values()) + 1
     if are_arcs or ranks < most:
         return range(1, 2)
-    about = round(math.sqrt(size[0] / size[1] / aspect))
-    return range(max(1, about - 2), max(2, min(about + 3, ranks // 3 + 1)))
+    about = round(math.sqrt(off))
+    return range(max(1, about - 2), max(2, min(about + 3, ranks // least + 1)))
 
 
 def _banded(
@@ -340,7 +370,7 @@ def _through(
 def _to_band(columns: _Columns, here: int, there: int) -> Iterator[Point]:
     """Yield the points from a band's end, through the lanes below, to where another begins."""
     for number in range(here, there):
-        lane = columns.bands[number + 1].top - _LANE / 2
+        lane = columns.bands[number + 1].top - _UP
         yield columns.bands[number].end + _GAP / 2, lane
         yield _GAP / 2, lane
 

@@ -65,9 +65,10 @@ const PANEL = `
       <h3></h3>
       <button type="button" class="step" aria-label="Put out" title="Put out"><i aria-hidden="true">×</i></button>
     </div>
-    <p class="caption score"></p>
-    <p class="says"></p>
+    <p class="because"></p>
     <ol class="ways"></ol>
+    <p class="caption score"></p>
+    <p class="caption says"></p>
     <p class="caption limits"></p>
     <p class="caption source"></p>
     <p class="error" role="alert" hidden></p>
@@ -112,21 +113,27 @@ export const classPaths = (row, place, { ask, choose, go, lights }) => {
     };
   }
 
-  // From the class back to the image, as arrows that point forward say.
-  const wayOf = (/** @type {any} */ { says, steps }) =>
-    make(
-      "li",
-      {},
-      make("b", {}, says),
-      ...steps.map((/** @type {any} */ step, /** @type {number} */ at) => {
-        const title = say("{share} of what the next one was made from", { share: step.says });
-        const onclick = () => go(step.name, step.channel);
-        const words = say("{layer} channel {channel}", { layer: inWords(step.name), channel: step.channel });
-        const button = make("button", { type: "button", title, onclick, "aria-label": words });
-        button.append(`${inWords(step.name)} ${step.channel}`);
-        return make("span", {}, button, ...(at + 1 < steps.length ? ["←"] : []));
-      }),
+  const buttonTo = (/** @type {any} */ step) => {
+    const title = say("{share} of what the next one was made from", { share: step.says });
+    const onclick = () => go(step.name, step.channel);
+    const words = say("{layer} channel {channel}", { layer: inWords(step.name), channel: step.channel });
+    const button = make("button", { type: "button", title, onclick, "aria-label": words });
+    button.append(`${inWords(step.name)} ${step.channel}`);
+    return button;
+  };
+  // The channel that counts, with what excites it; and from the class back to the image, as arrows that point
+  // forward say.
+  const wayOf = (/** @type {any} */ { cause, patches, steps }) => {
+    const line = steps.map((/** @type {any} */ step, /** @type {number} */ at) =>
+      make("span", {}, buttonTo(step), ...(at + 1 < steps.length ? ["←"] : [])),
     );
+    const whole = make("details", {}, make("summary", {}, say("Layer by layer")), ...line);
+    if (!cause) return make("li", {}, whole);
+    const pictures = patches.map((/** @type {any} */ { title, picture: src }) =>
+      make("img", { alt: title, title, src }),
+    );
+    return make("li", {}, make("b", {}, cause.says), buttonTo(cause), make("div", {}, ...pictures), whole);
+  };
 
   const fails = (/** @type {string} */ words) => {
     find(".error").hidden = !words;
@@ -134,7 +141,8 @@ export const classPaths = (row, place, { ask, choose, go, lights }) => {
   };
   const put = (/** @type {any} */ facts) => {
     find("h3").textContent = facts?.title ?? "";
-    for (const name of ["score", "says", "limits", "source"]) find(`.${name}`).textContent = facts?.[name] ?? "";
+    for (const name of ["because", "score", "says", "limits", "source"])
+      find(`.${name}`).textContent = facts?.[name] ?? "";
     find(".ways").replaceChildren(...(facts?.ways ?? []).map(wayOf));
     fails("");
   };

@@ -21,8 +21,10 @@ const PADDING = 0.05; // of a block's card around the drawing in it
 /**
  * Put the nested drawings of the server's answer onto one map.
  * @param {any} network
+ * @param {{enters: [number, number][], leaves: [number, number][]}} [ends] points from the photograph, and to the
+ *   classes
  */
-export const placed = (network) => {
+export const placed = (network, ends) => {
   /** @type {Map<string, Placed>} */
   const byName = new Map();
   let steps = 0;
@@ -53,8 +55,9 @@ export const placed = (network) => {
       for (let at = 0; at < flat.length; at += 2) points.push([left + flat[at] * scale, top + flat[at + 1] * scale]);
       // At the border of the card, which is around the drawing: where the line outside of it ends.
       const middle = box.top + box.height / 2;
-      if (from < 0) points.unshift([box.left, middle]);
-      if (to < 0) points.push([box.left + box.width, middle]);
+      const { enters = [[box.left, middle]], leaves = [[box.left + box.width, middle]] } = (!parent && ends) || {};
+      if (from < 0) points.unshift(...enters);
+      if (to < 0) points.push(...leaves);
       return { from, to, points };
     });
     here.last = steps;

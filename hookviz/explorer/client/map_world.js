@@ -35,6 +35,21 @@ export const worldOf = (network, isTall) => {
   return {
     drawn,
     all,
+    /** Through which points a line leads from the photograph, and one to the classes. */
+    ends: /** @type {{enters: [number, number][], leaves: [number, number][]}} */ ({
+      enters: isTall
+        ? [[0, -GAP]]
+        : [
+            [-GAP, middle],
+            [0, middle],
+          ],
+      leaves: isTall
+        ? [[width, height + GAP]]
+        : [
+            [width, middle],
+            [width + GAP, middle],
+          ],
+    }),
     /** @type {Box} */
     classes: isTall
       ? { left: 0, top: height + GAP, width: Math.max(width, side), height: side }

@@ -305,7 +305,7 @@ export const networkMap = (parent, { ask, change, view, saysWhy }) => {
     if (of !== about) return;
     fails("");
     const lies = worldOf(facts.network, isTall);
-    map = placed(lies.drawn);
+    map = placed(lies.drawn, lies.ends);
     Object.assign(world, lies.all);
     inside = null;
     scene = {

@@ -9,7 +9,13 @@ from hookviz.language.saying import mark, say
 from hookviz.settings import ASSETS
 from hookviz.ui.explorer.scene import ExplorerScene
 
-_PARTS = (mark("eyes"), mark("the cup"), mark("the face"), mark("the rocket"), mark("the head"))
+_PARTS = {
+    "eyes": mark("eyes"),
+    "cup": mark("the cup"),
+    "face": mark("the face"),
+    "rocket": mark("the rocket"),
+    "head": mark("the head"),
+}
 
 
 @cache
@@ -34,4 +40,8 @@ def opening(scene: ExplorerScene) -> Mapping[str, str] | None:
     words = _openings().get(choice.spec.name, {}).get(file.stem)
     if words is None:
         return None
-    return {"layer": words["layer"], "channel": str(words["channel"]), "part": say(words["part"])}
+    return {
+        "layer": words["layer"],
+        "channel": str(words["channel"]),
+        "part": say(_PARTS[words["part"]]),
+    }

@@ -39,8 +39,9 @@ def show_summary(
     """
     _show_input(model_input, shown)
     with st.container(width="stretch", gap=None):
-        promise = say("Look inside a network that sees.")
-        st.html(f'<p class="hv-promise">{escape(promise)}</p>')
+        if model.weights == "pretrained" and not (model.note or instead):
+            promise = say("Look inside a network that sees.")
+            st.html(f'<p class="hv-promise">{escape(promise)}</p>')
         if instead:
             st.badge(
                 say("refused: this is still with {weights}", weights=instead),
