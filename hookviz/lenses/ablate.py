@@ -150,6 +150,7 @@ def run(
     reading = subject.answer.reading
     shares = reading.values(torch.from_numpy(logits)).numpy()
     panels: list[Panel] = [
+        TextPanel(_answer(subject, shares, target), "answer"),
         _verdict(subject, info, which, logits, target),
         *([TextPanel(cut, "note")] if cut else []),
         _table(subject, shares, target),
@@ -305,6 +306,17 @@ def _edited_pass(
             )
         )
     return maps, scores[0].to("cpu", torch.float32).numpy()
+
+
+def _answer(subject: Subject, shares: Map, target: int) -> str:
+    """Say in one sentence what becomes of the class."""
+    reading = subject.answer.reading
+    return say(
+        "With this edit {label} goes from {value} to {new_value}.",
+        label=subject.label(target),
+        value=reading.text(float(shares[0, target])),
+        new_value=reading.text(float(shares[1, target])),
+    )
 
 
 def _verdict(subject: Subject, info: LayerInfo, which: str, logits: Map, target: int) -> TextPanel:

@@ -161,7 +161,21 @@ def _panels(result: ChannelMaps) -> tuple[Panel, ...]:
         channel=channel,
     )
     table = TablePanel(say("In numbers"), _HEAD, tuple(map(_row, result.names, result.maps)))
-    return TextPanel(_says(result)), panel, table
+    return (*_answer(result), TextPanel(_says(result)), panel, table)
+
+
+def _answer(result: ChannelMaps) -> tuple[TextPanel, ...]:
+    """Say in one sentence which image the channel responds to most; nothing of one alone."""
+    if len(result.names) == 1 or np.isnan(result.highest).any():
+        return ()
+    most = int(result.highest.argmax())
+    words = say(
+        "Channel {channel} of {layer} responds most to {image}.",
+        channel=result.channel,
+        layer=result.layer,
+        image=repr(result.names[most]) if most else say("this image"),
+    )
+    return (TextPanel(words, "answer"),)
 
 
 def _says(result: ChannelMaps) -> str:

@@ -22,6 +22,7 @@ from hookviz.errors import HookVizError, SettingError
 from hookviz.explaining.attention.places import AttentionPlaces, attention_places
 from hookviz.explaining.attention.weights import attention
 from hookviz.language.saying import joined, mark, say
+from hookviz.lenses.contract.answers import highest_ninth
 from hookviz.lenses.contract.attending_layer import AttendingLayer
 from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, Switch, WholeNumber
@@ -76,10 +77,20 @@ def run(
         return (TextPanel(text, "note"), *map(_note, notes)), values
     panel = _panel(subject, places, values, layer=layer, query=query, head=head, target=target)
     return (
+        *_answer(places, values),
         TextPanel(_about(layer, places, panel.weights.shape[1])),
         panel,
         *map(_note, notes),
     ), values
+
+
+def _answer(places: AttentionPlaces, values: Values) -> tuple[TextPanel, ...]:
+    """Say in one sentence where the class token looks; nothing of a network without one."""
+    class_map = values.get("class_map")
+    if class_map is None or places.class_token is None:
+        return ()
+    words = say("The class token attends most {place}.", place=highest_ninth(class_map))
+    return (TextPanel(words, "answer"),)
 
 
 def _note(text: str) -> TextPanel:

@@ -211,7 +211,22 @@ def _panels(
         say("Largest change first: {channels}.", channels=joined(map(str, shown))),
         layer=info.name,
     )
-    return TextPanel(says), chart, grid, table
+    answer = (
+        say(
+            "{label} needs channel {channel} of {layer} most.",
+            label=label,
+            channel=most,
+            layer=info.name,
+        )
+        if scores[most] < 0
+        else say(
+            "Channel {channel} of {layer} speaks most against {label}.",
+            label=label,
+            channel=most,
+            layer=info.name,
+        )
+    )
+    return TextPanel(answer, "answer"), TextPanel(says), chart, grid, table
 
 
 def _of_channel(

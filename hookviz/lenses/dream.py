@@ -64,6 +64,7 @@ def _output(subject: Subject, layer: str, optimization: Optimization, value: flo
     (picture,) = optimization.pictures()
     before = optimization.history[0][0]
     panels = (
+        TextPanel(_answer(layer, before, value), "answer"),
         TextPanel(
             say(
                 "After {steps} steps the mean square of {layer} is {value}; it was {first_value} "
@@ -103,6 +104,17 @@ def _output(subject: Subject, layer: str, optimization: Optimization, value: flo
         "after": np.array(value),
         "history": np.array(optimization.history, np.float64)[:, 0],
     }
+
+
+def _answer(layer: str, before: float, value: float) -> str:
+    """Say in one sentence how much stronger the layer answers."""
+    if not (before > 0 and value > before):
+        return say("{layer} does not answer more strongly yet.", layer=layer)
+    return say(
+        "{layer} answers {factor} times as strongly to what it made of the image.",
+        layer=layer,
+        factor=number(value / before),
+    )
 
 
 def script(facts: LensFacts) -> LensCode:

@@ -80,6 +80,7 @@ def run(
     }
     what = quantity.describe(subject.model)
     panels: list[Panel] = [
+        *([TextPanel(_answer(size, float(share)), "answer")] if total.any() and size else []),
         TextPanel(_says(what, total, box, float(share), len(weights))),
         *(TextPanel(note, "note") for note in call_notes(subject, layer)),
         *left_out(reasons),
@@ -118,6 +119,15 @@ def _check_shape(subject: Subject, model_input: ModelInput) -> None:
                 first_shape=times(subject.shape),
             )
         )
+
+
+def _answer(pixels: int, share: float) -> str:
+    """Say in one sentence how few of the pixels that a cell could see move it."""
+    return say(
+        "Of the {pixels:,} pixels that the cell could see, {share} do nearly all.",
+        pixels=pixels,
+        share=percent(share),
+    )
 
 
 def _says(what: str, total: Floats, box: Box, share: float, images: int) -> str:

@@ -77,6 +77,7 @@ def run(subject: Subject, *, layer: str | None, pool: str, images: tuple[Any, ..
     similarity = embedded.similarity()
     values |= {"similarity": similarity, "names": np.array(embedded.names)}
     panels: list[Panel] = [
+        *_answer(embedded, similarity),
         TextPanel(_says(embedded, similarity)),
         _most_alike(embedded, similarity, inputs),
         *indexed,
@@ -107,7 +108,8 @@ def _alone(embedded: Features, subject: Subject) -> tuple[Panel, ...]:
                 "{model} turns this image into {kind}.",
                 model=subject.model.title,
                 kind=_kind(embedded),
-            )
+            ),
+            "answer",
         )
     ]
     if not embedded.failed:
@@ -125,6 +127,18 @@ def _alone(embedded: Features, subject: Subject) -> tuple[Panel, ...]:
         TablePanel(say("Its largest numbers"), head, rows, say("Largest by absolute value."))
     )
     return tuple(panels)
+
+
+def _answer(embedded: Features, similarity: NDArray[np.float64]) -> tuple[TextPanel, ...]:
+    """Say in one sentence which image is most like the one that is looked at."""
+    others = np.nan_to_num(similarity[0, 1:], nan=-np.inf)
+    if not np.isfinite(others).any():
+        return ()
+    words = say(
+        "To the network {image} is most like this one.",
+        image=repr(shorten(embedded.names[int(others.argmax()) + 1], 40)),
+    )
+    return (TextPanel(words, "answer"),)
 
 
 def _says(embedded: Features, similarity: NDArray[np.float64]) -> str:

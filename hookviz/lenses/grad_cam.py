@@ -46,6 +46,7 @@ from hookviz.explaining.attribution.gradients import (
 )
 from hookviz.explaining.attribution.target import AttributionTarget, map_shape
 from hookviz.language.saying import mark, say, sentences
+from hookviz.lenses.contract.answers import highest_ninth
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import (
@@ -208,6 +209,7 @@ def run(
     smooth = coloured(overlay.resized(positive, rows, columns), low=0.0, high=top_colour)
     words = say("{method} of {layer} for {label}", method=method, layer=layer, label=label)
     panels: list[Panel] = [
+        *([TextPanel(_answer(label, target, positive), "answer")] if positive.any() else []),
         TextPanel(about),
         *(TextPanel(note, "note") for note in _notes(subject, layer, positive, cam.notes)),
         _on_image(
@@ -255,6 +257,14 @@ def run(
         values["weights"] = cam.weights
         panels.append(_chart(cam.weights, layer))
     return tuple(panels), values
+
+
+def _answer(label: str, target: int | None, map_: Numbers) -> str:
+    """Say in one sentence where the network looks."""
+    ninth = highest_ninth(map_)
+    if target is None:
+        return say("The layer answers most {place}.", place=ninth)
+    return say("For {label} the network looks most {place}.", label=label, place=ninth)
 
 
 def _score(subject: Subject, label: str, target: int | None) -> str:

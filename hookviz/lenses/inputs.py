@@ -104,7 +104,7 @@ def run(
         )
     table = TablePanel(say("In numbers"), _HEAD, tuple(map(_row, (*before, *after))))
     values = {part.name.replace(" ", "_"): part.values for part in (*before, *after)}
-    return (TextPanel(_says(info, tensors, before, after)), *said, *grids, table), values
+    return (TextPanel(_says(info, tensors, before, after), "answer"), *said, *grids, table), values
 
 
 def _changed(

@@ -90,6 +90,7 @@ def run(
     what = quantity.describe(subject.model)
     words = say("Integrated gradients of {quantity}", quantity=what)
     panels: tuple[Panel, ...] = (
+        *_answer(what, shown),
         TextPanel(_says(what, baseline, result)),
         _completeness(result),
         *(TextPanel(note, "note") for note in _notes(subject, quantity, result)),
@@ -106,6 +107,20 @@ def run(
         ),
     )
     return panels, values
+
+
+def _answer(what: str, map_: NDArray[np.float64]) -> tuple[TextPanel, ...]:
+    """Say in one sentence on how few pixels half of the additions lie."""
+    adds = np.sort(np.maximum(map_, 0), axis=None)[::-1].cumsum()
+    if not adds[-1] > 0:
+        return ()
+    half = int(np.searchsorted(adds, adds[-1] / 2)) + 1
+    words = say(
+        "Half of what adds to {quantity} is on {percent} % of the input.",
+        quantity=what,
+        percent=number(100 * half / map_.size),
+    )
+    return (TextPanel(words, "answer"),)
 
 
 def attribute(

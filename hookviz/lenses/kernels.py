@@ -43,9 +43,13 @@ def run(
     kernels, norms = compared.kernels, compared.norms
     input_channel = channel if show == "one input" else None
     shown, grid = compared.tiles(input_channel), compared.grid(input_channel)
-    panels: list[Panel] = [TextPanel(_says(info, kernels)), GridPanel(grid.title, grid)]
+    panels: list[Panel] = [
+        TextPanel(_answer(layer, len(kernels), compared.duplicate_count), "answer"),
+        TextPanel(_says(info, kernels)),
+        GridPanel(grid.title, grid),
+    ]
     if kernels.shape[1] == 3 and info.groups == 1:
-        panels.insert(1, _in_colour(kernels))
+        panels.insert(2, _in_colour(kernels))
     panels.append(_chart(norms, sort))
     if compared.duplicate_count and len(shown) == len(kernels):
         panels.append(_side_by_side(shown, compared.pairs, grid.limits.scale))
@@ -57,6 +61,22 @@ def run(
         "cosines": compared.cosines,
     }
     return (*panels, _pairs(compared, threshold, info)), values
+
+
+def _answer(layer: str, count: int, twins: int) -> str:
+    """Say in one sentence how many patterns there are, and how many of them are alike."""
+    patterns = say_count(
+        "{layer} looks for {count:,} pattern",
+        "{layer} looks for {count:,} patterns",
+        count,
+        layer=layer,
+    )
+    if not twins:
+        return say("{patterns}, each another one.", patterns=patterns)
+    pairs = say_count("{count:,} pair", "{count:,} pairs", twins)
+    return say(
+        "{patterns}, and {pairs} of them are nearly the same.", patterns=patterns, pairs=pairs
+    )
 
 
 def _in_colour(kernels: Kernels) -> ImagePanel:

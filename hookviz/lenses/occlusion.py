@@ -22,6 +22,7 @@ from hookviz.explaining.attribution.occlusion import (
 )
 from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.language.saying import mark, say
+from hookviz.lenses.contract.answers import highest_ninth
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import (
     WHAT_IF,
@@ -142,6 +143,7 @@ def _panels(
     words = say("Occlusion of {quantity}", quantity=what)
     is_image = len(windows.shape) == 2
     return (
+        *([TextPanel(_answer(what, result, most), "answer")] if is_image and most > 0 else []),
         TextPanel(_says(what, windows, result, most, box)),
         *(TextPanel(note, "note") for note in call_notes(subject, quantity.layer)),
         *(_on_image(subject, what, words, result, box) if is_image else ()),
@@ -154,6 +156,17 @@ def _panels(
             if is_image
             else say("A cell for each position of what is hidden."),
         ),
+    )
+
+
+def _answer(what: str, result: Occlusion, most: float) -> str:
+    """Say in one sentence which part is needed most."""
+    return say(
+        "What is {place} is needed most: without it {quantity} falls from {value} to {least}.",
+        place=highest_ninth(result.map),
+        quantity=what,
+        value=number(result.value),
+        least=number(result.value - most),
     )
 
 

@@ -68,7 +68,16 @@ def run(
         progress=subject.progress,
     )
     shares, direct = (_one_array(each, found.by) for each in (found.shares, found.direct))
-    panels: list[Panel] = [TextPanel(_says(subject, found, target, name))]
+    best = found.table(1)[0]
+    answer = say(
+        "{part} carries {share:.0f} % of the difference between the two images.",
+        part=_part_name(best),
+        share=100 * best.share,
+    )
+    panels: list[Panel] = [
+        TextPanel(answer, "answer"),
+        TextPanel(_says(subject, found, target, name)),
+    ]
     if found.note:
         panels.append(TextPanel(found.note, "note"))
     panels += [_overlay(subject, shares)] if by == "cells" and shares.ndim == 2 else _bars(found)

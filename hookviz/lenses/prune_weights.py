@@ -253,6 +253,16 @@ def _panels(
             label=label,
             percent=percents[-1],
         )
+    last = int(other[0]) - 1 if len(other) else len(percents) - 1
+    answer = (
+        say(
+            "Without {percent} % of its weights the network still says {label}.",
+            percent=percents[last],
+            label=label,
+        )
+        if last > 0
+        else say("Without {percent} % of its weights it says something else.", percent=percents[1])
+    )
     layers = len(pruning.weights)
     has_convs_alone = {conv.name for conv in subject.convs}.issuperset(pruning.weights)
     says = TextPanel(
@@ -300,7 +310,7 @@ def _panels(
         for index in range(len(top))
     )
     head = tuple(say(name, label=label) for name in _HEAD)
-    return says, chart, TablePanel(say("At every share"), head, rows)
+    return TextPanel(answer, "answer"), says, chart, TablePanel(say("At every share"), head, rows)
 
 
 def script(facts: LensFacts) -> LensCode:

@@ -80,8 +80,9 @@ def run(subject: Subject, *, layer: str, region: Region) -> LensOutput:
         return (TextPanel(says, "bad"),), values
     ranking = result.ranking
     channels = [int(channel) for channel in (*ranking[:_MOST], *ranking[_MOST:][-_LEAST:])]
-    first = TextPanel(_says(result, channels[0]))
-    return (first, *_panels(subject, result, channels)), values
+    most = say("Channel {channel} of {layer} answers most there.", channel=channels[0], layer=layer)
+    panels = _panels(subject, result, channels)
+    return (TextPanel(most, "answer"), TextPanel(_says(result, channels[0])), *panels), values
 
 
 def selectivity_on(subject: Subject, layer: str, region: Region) -> RegionSelectivity:

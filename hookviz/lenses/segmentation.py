@@ -52,6 +52,14 @@ def run(subject: Subject, *, number: int) -> LensOutput:
     colours, order = palette(len(found)), np.argsort(-shares, kind="stable")
     won = [int(number) for number in order if shares[number] > 0]
     panels: tuple[Panel, ...] = (
+        TextPanel(
+            say(
+                "{label} covers {share} of the image, more than any other.",
+                label=labels[won[0]],
+                share=percent(shares[won[0]]),
+            ),
+            "answer",
+        ),
         TextPanel(_about(labels, shares, won)),
         overlay_panel(
             say("The likeliest class of each pixel"),

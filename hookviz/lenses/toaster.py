@@ -163,6 +163,7 @@ def _output(subject: Subject, found: _Found) -> LensOutput:
     added = say("What is added, {factor}×", factor=found.times)
     bound = say("No number moved by more than {bound} of 255", bound=change.moved)
     panels: list[Panel] = [
+        TextPanel(_answer(subject, change), "answer"),
         TextPanel(_words(subject, found)),
         FilePanel(say("Save as a card"), f"{name}-card.png", partial(_card, found)),
         _picture(before, change.original, say("Before")),
@@ -204,6 +205,18 @@ def _output(subject: Subject, found: _Found) -> LensOutput:
 
 def _picture(title: str, picture: Pixels, caption: str) -> ImagePanel:
     return ImagePanel(title, enlarged(picture), alt=f"{caption}: {title}", caption=caption)
+
+
+def _answer(subject: Subject, change: PictureChange) -> str:
+    """Say in one sentence how little it takes."""
+    if not change.found:
+        return say("Not {label} yet.", label=subject.label(change.target))
+    return say(
+        "A change of at most {bound} of 255 turns {old} into {new}.",
+        bound=change.bound,
+        old=subject.label(int(change.before.argmax())),
+        new=subject.label(change.target),
+    )
 
 
 def _words(subject: Subject, found: _Found) -> str:

@@ -98,7 +98,7 @@ def test_a_threshold_zeroes_what_is_weak(
         expected[channel][np.abs(expected[channel]) <= 0.3] = 0
     np.testing.assert_array_equal(result.values["after"], expected)
     assert (expected == 0).any()
-    says: Any = result.panels[0]
+    says: Any = result.panels[1]
     share = 100 * (expected[chosen] == 0).mean()
     assert f"{share:.1f} % of them changed" in says.text
 
@@ -108,7 +108,7 @@ def test_without_channels_the_strongest_is_switched_off(tiny: Model, noise: Tens
     before = result.values["before"]
     strongest = int(np.abs(before).mean((1, 2)).argmax())
     assert result.values["channels"].tolist() == [strongest]
-    says: Any = result.panels[0]
+    says: Any = result.panels[1]
     assert f"channel {strongest}, the strongest" in says.text
     assert "downstream_after" not in result.values  # there is no conv layer behind it
 
@@ -149,13 +149,13 @@ def test_a_layer_that_runs_twice_is_edited_each_time() -> None:
         first = network.conv1(image)[0]
     first[2] = 0
     close(result.values["after"], first)
-    says: Any = result.panels[0]
+    says: Any = result.panels[1]
     assert "Each of its 2 calls is edited" in says.text
 
 
 def test_the_table_has_the_chosen_class_and_its_change(tiny: Model, noise: Tensor) -> None:
     result = hookviz.run_lens("ablate", tiny, noise, layer="conv1", channels="0-3", target=2)
-    table: Any = result.panels[1]
+    table: Any = result.panels[2]
     row = next(row for row in table.rows if str(row[0]).endswith("(chosen)"))
     assert row[0] == "class 2 (chosen)"
     old, new = (result.values[f"probabilities_{when}"][2] for when in ("before", "after"))
@@ -170,7 +170,7 @@ def test_a_batch_norm_that_runs_next_is_named() -> None:
             nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.AdaptiveAvgPool2d(1), nn.Flatten()
         )
     ).eval()
-    says: Any = hookviz.run_lens("ablate", as_model(network), random_input(0)).panels[0]
+    says: Any = hookviz.run_lens("ablate", as_model(network), random_input(0)).panels[1]
     assert "1 runs next and makes a constant" in says.text
 
 

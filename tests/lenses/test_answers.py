@@ -10,6 +10,7 @@ from torch import nn
 
 import hookviz
 from hookviz.drawing.panels import TextPanel
+from hookviz.lenses.contract.running import list_lenses
 from hookviz.types import Model
 from tests.networks import as_model, seeded
 from tests.pictures import picture
@@ -111,3 +112,59 @@ def test_summary_and_trace_name_the_largest_and_the_slowest_layer() -> None:
     assert answer("summary", as_model(nn.ReLU())).endswith(
         "has nothing to learn: no layer has weights."
     )
+
+
+def test_every_lens_begins_with_its_answer() -> None:
+    """Or says in colour what is good or wrong; the sentences' numbers are checked below."""
+    model = hookviz.load_model("shapesnet")
+    few: dict[str, Any] = {"steps": 2, "images": (picture(5),)}
+    for lens in list_lenses():
+        if lens.slug in {"attention", "segmentation"}:  # which ShapesNet has nothing of
+            continue
+        own = {parameter.name for parameter in lens.parameters}
+        chosen = {name: value for name, value in few.items() if name in own}
+        first = hookviz.run_lens(lens.slug, model, picture(), **chosen).panels[0]
+        assert isinstance(first, TextPanel), lens.slug
+        assert first.tone in {"answer", "good"}, lens.slug
+
+
+def test_places_are_those_of_the_highest_value() -> None:
+    model = hookviz.load_model("shapesnet")
+    map_ = hookviz.run_lens("grad-cam", model, picture(), target=2).values["map"]
+    row, column = np.unravel_index(map_.argmax(), map_.shape)
+    thirds = row * 3 // map_.shape[0], column * 3 // map_.shape[1]
+    words = [
+        ["at the upper left", "at the top", "at the upper right"],
+        ["at the left", "in the middle", "at the right"],
+        ["at the lower left", "at the bottom", "at the lower right"],
+    ]
+    place = words[thirds[0]][thirds[1]]
+    assert answer("grad-cam", model, target=2).endswith(f"the network looks most {place}.")
+
+
+def test_sentences_have_the_numbers_of_the_result() -> None:
+    model = hookviz.load_model("shapesnet")
+    layer = "stage3.first.conv"
+    result = hookviz.run_lens("channels-that-matter", model, picture(), layer=layer, target=2)
+    change = result.values["logit_change"]
+    most = int(np.abs(change).argmax())
+    says = answer("channels-that-matter", model, layer=layer, target=2)
+    assert f" channel {most} of {layer} " in says.replace("Channel", " channel")
+    assert ("needs" in says) == (change[most] < 0)
+
+    adds = hookviz.run_lens("integrated-gradients", model, picture(), target=2).values["map"]
+    share = number_in(answer("integrated-gradients", model, target=2)) / 100
+    strongest = np.sort(np.maximum(adds, 0).ravel())[::-1]
+    half = strongest[: round(share * adds.size)].sum()
+    assert half == pytest.approx(strongest.sum() / 2, rel=0.02)
+
+    run = hookviz.run_lens("dream", model, picture(), layer=layer, steps=3).values
+    says = answer("dream", model, layer=layer, steps=3)
+    if run["after"] > run["before"]:
+        assert number_in(says) == pytest.approx(run["after"] / run["before"], rel=6e-3)
+
+    pruned = hookviz.run_lens("prune-weights", model, picture()).values
+    stays = pruned["top"] == pruned["top"][0]
+    last = len(stays) - 1 if stays.all() else int(stays.argmin()) - 1
+    percent = number_in(answer("prune-weights", model).split(" %")[0])
+    assert percent == pytest.approx(100 * pruned["shares"][last])

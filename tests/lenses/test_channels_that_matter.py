@@ -165,7 +165,7 @@ def test_the_panels_name_the_channel_that_matters_most(tiny: Model, noise: Tenso
     changes = result.values["logit_change"]
     most = int(np.abs(changes).argmax())
     panels: Any = result.panels
-    says, chart, grid, table = panels
+    _, says, chart, grid, table = panels
     assert f"channel {most} changes the score of class 0 most" in says.text
     assert grid.grid.order[0] == most
     ranked = sorted(
@@ -188,7 +188,7 @@ def test_the_channel_that_lowers_the_probability_most_is_named_beside_that_of_th
         result = hookviz.run_lens(
             "channels-that-matter", model, image, layer="stage1.first.conv", target=target
         )
-        says, change = result.panels[0], result.values["probability_change"]
+        says, change = result.panels[1], result.values["probability_change"]
         assert isinstance(says, TextPanel)
         lowers, most = int(change.argmin()), int(np.abs(result.values["logit_change"]).argmax())
         told = f"probability falls most without channel {lowers}:" in says.text

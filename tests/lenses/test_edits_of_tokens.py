@@ -109,7 +109,7 @@ def test_the_next_layer_is_watched_and_other_tokens_are_told_of() -> None:
     )
     edited(network, "blocks.0.mlp.fc1", image, without(3))
     close(result.values["downstream_after"], case.maps(expected[0])[0])
-    says: Any = result.panels[0]
+    says: Any = result.panels[1]
     assert "what else stands for no cell, is edited with the others" in says.text
 
 

@@ -71,7 +71,7 @@ def test_the_table_names_the_nearest(tiny: Model) -> None:
     assert [row[4] for row in nearest.rows] == ["image 2", "image 3", "image 2"]
     assert numbers.columns[1:] == tuple(result.values["names"])
     assert numbers.rows[0][1:] == tuple(f"{share:.3f}" for share in similarity[0])
-    assert "Most alike are 'image' and 'image 3' (1.00)" in result.panels[0].text  # type: ignore[attr-defined]
+    assert "Most alike are 'image' and 'image 3' (1.00)" in result.panels[1].text  # type: ignore[attr-defined]
 
 
 def test_the_most_alike_come_with_their_pictures(tiny: Model) -> None:

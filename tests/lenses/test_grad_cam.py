@@ -218,7 +218,8 @@ def brightest(shown: NDArray[np.uint8]) -> tuple[NDArray[np.intp], NDArray[np.in
 def test_its_panels_show_the_numbers(shapes: hookviz.Model) -> None:
     result = hookviz.run_lens("grad-cam", shapes, picture(), layer=LAYER, target="star")
     panels: Any = result.panels
-    about, blocks, smooth, grid, chart = panels
+    answer, about, blocks, smooth, grid, chart = panels
+    assert answer.tone == "answer"
     assert isinstance(blocks, ImagePanel)
     assert isinstance(smooth, ImagePanel)
     scores = hookviz.capture(shapes, picture())

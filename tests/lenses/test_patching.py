@@ -37,9 +37,9 @@ def test_it_is_what_patch_measures(by: str) -> None:
     shares = np.array([*found.shares.values()]) if by == "layers" else found.shares[LAYER]
     np.testing.assert_allclose(result.values["shares"], shares)
     assert result.values["scores"].tolist() == [found.corrupted, found.clean]
-    assert isinstance(result.panels[0], TextPanel)
-    assert "on this image and 6.30 on star.jpg" in result.panels[0].text
-    assert isinstance(result.panels[1], OverlayPanel if by == "cells" else ChartPanel)
+    assert isinstance(result.panels[1], TextPanel)
+    assert "on this image and 6.30 on star.jpg" in result.panels[1].text
+    assert isinstance(result.panels[2], OverlayPanel if by == "cells" else ChartPanel)
 
 
 def test_heads_are_those_of_the_whole_network() -> None:
@@ -47,7 +47,7 @@ def test_heads_are_those_of_the_whole_network() -> None:
     result = hookviz.run_lens("patching", model, HEART, images=STAR, by="heads", target="star")
     found = hookviz.patch(model, STAR, HEART, target="star", by="head")
     np.testing.assert_array_equal(result.values["shares"], np.array([*found.shares.values()]))
-    chart = result.panels[1]
+    chart = result.panels[2]
     assert isinstance(chart, ChartPanel)
     best = found.table(1)[0]
     assert chart.labels[0] == f"{best.layer} [{best.part[0]}]"

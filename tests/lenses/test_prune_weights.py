@@ -105,7 +105,7 @@ def test_it_says_where_the_prediction_changes() -> None:
     )
     logits = [[6, 5], [5, 5], [3, 5], [0, 5], [0, 1], [0, -4], [0, -10]]
     np.testing.assert_allclose(result.values["logits"], logits)
-    says, chart, table, *_ = result.panels
+    _, says, chart, table, *_ = result.panels
     assert isinstance(says, TextPanel)
     assert isinstance(chart, ChartPanel)
     assert isinstance(table, TablePanel)

@@ -83,7 +83,7 @@ def test_the_right_channel_of_hand_made_kernels_is_found(layer: str, patches: Te
         assert result.values["score"][3] == 0  # every cell alike, whatever its rounding
     result = hookviz.run_lens(SLUG, model, patches, layer=layer, region="rect:0,0,0.5,0.5")
     panels: Any = result.panels
-    says, chart, grid, table = panels
+    _, says, chart, grid, table = panels
     assert says.text.startswith(f"Channel 0 of {layer} answers most: 1.00 on average inside")
     assert "nothing at all outside" in says.text
     assert "25.0 % of the picture is marked, which is 64.0 of the 16×16 cells" in says.text
@@ -95,7 +95,7 @@ def test_the_right_channel_of_hand_made_kernels_is_found(layer: str, patches: Te
 
 def test_of_signed_maps_no_ratio_is_told(tiny: Model) -> None:
     result = hookviz.run_lens(SLUG, tiny, random_input(1), layer="conv1")
-    table: Any = result.panels[3]
+    table: Any = result.panels[4]
     assert {row[5] for row in table.rows} == {"–"}
 
 

@@ -65,7 +65,7 @@ def test_it_tells_each_class_s_share_and_begins_with_the_largest_that_is_one(
     swatch: Any = legend.pictures[0]
     np.testing.assert_array_equal(swatch[0, 0], palette(4)[int(shares.argmax())])
     assert not any(isinstance(each, ChartPanel) for each in result.panels)
-    (about,) = (each for each in result.panels if isinstance(each, TextPanel))
+    _, about = (each for each in result.panels if isinstance(each, TextPanel))
     assert "4 classes" in about.text
 
 

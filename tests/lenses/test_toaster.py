@@ -44,7 +44,9 @@ def test_a_cup_becomes_a_toaster_which_is_the_class_to_begin_with() -> None:
     assert model.categories[int(before.argmax())] == "espresso"
     assert model.categories[int(after.argmax())] == "toaster"
     assert before.sum() == pytest.approx(1, abs=1e-5)
-    (words,) = panels_of(result, TextPanel)
+    answer, words = panels_of(result, TextPanel)
+    bound = result.values["bound"]
+    assert answer.text == f"A change of at most {bound} of 255 turns espresso into toaster."
     assert "espresso" in words.text
     assert f"more than {result.values['bound']} of 255" in words.text
     # What the file gives once it is scaled is told.

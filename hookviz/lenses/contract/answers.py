@@ -1,0 +1,26 @@
+"""Say where on an image a map is highest, for the sentence in which a lens answers."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hookviz.language.saying import mark, say
+
+_NINTHS = (
+    *(mark("at the upper left"), mark("at the top"), mark("at the upper right")),
+    *(mark("at the left"), mark("in the middle"), mark("at the right")),
+    *(mark("at the lower left"), mark("at the bottom"), mark("at the lower right")),
+)
+
+
+def highest_ninth(values: NDArray[Any]) -> str:
+    """Return in which ninth of an image a map ``(H, W)`` is highest, in words.
+
+    >>> import numpy as np
+    >>> highest_ninth(np.eye(9)[:1])
+    'at the upper left'
+    """
+    rows, columns = values.shape
+    row, column = divmod(int(np.nan_to_num(values, nan=-np.inf).argmax()), columns)
+    return say(_NINTHS[row * 3 // rows * 3 + column * 3 // columns])
