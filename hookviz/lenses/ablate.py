@@ -391,7 +391,7 @@ def _table(subject: Subject, values: Map, target: int) -> TablePanel:
         for index in sorted(kept, key=lambda index: -values[0, index])
     )
     head = _HEAD if scale == 100 else _HEAD_OF_SCORES
-    return TablePanel(say("Top {top} before and after", top=_TOP), head, rows)
+    return TablePanel(say("The likeliest before and after"), head, rows)
 
 
 def script(facts: LensFacts) -> LensCode:

@@ -247,7 +247,13 @@ def run(
         ),
         GridPanel(
             say("The map itself"),
-            make_grid(positive[None], colormap="inferno", title=words, width=480),
+            make_grid(
+                positive[None],
+                colormap="inferno",
+                limits=(0.0, top_colour),  # those of the overlay
+                title=words,
+                width=480,
+            ),
         ),
     ]
     values = {"map": positive, "signed": cam.signed} | scored

@@ -3,13 +3,15 @@
 Nothing here knows which network or which sample comes first, unless its link names them.
 """
 
+import io
 import re
 
 import pytest
+from PIL import Image
 from playwright.sync_api import Browser, FloatRect, Locator, Page, expect
 
 from scripts.browsing import Tiles, settled_box, settled_boxes, tile_centre, tiles, wait_for_grid
-from tests.e2e.screen import at_rest, link_of, new_context, open_more, pixels, words_of
+from tests.e2e.screen import SHAPESNET, at_rest, link_of, new_context, open_more, pixels, words_of
 from tests.e2e.test_accessibility import serious
 
 SIZES = {"laptop": (1440, 900), "projector": (1280, 720), "phone": (390, 844)}
@@ -322,3 +324,41 @@ def test_tiles_end_somewhere_and_menus_take_tips_away(page: Page, server: str) -
     more.click()
     expect(page.get_by_test_id("stPopoverBody")).to_be_visible()
     expect(page.get_by_test_id("stTooltipContent").filter(visible=True)).to_have_count(0)
+
+
+def colours_of(what: Locator) -> int:
+    """How many colours there are on a part of the page, as a person sees it."""
+    with Image.open(io.BytesIO(what.screenshot())) as picture:
+        return len(picture.convert("RGB").getcolors(1 << 20) or ())
+
+
+def test_with_a_persons_own_few_colours_bars_and_choices_are_seen(
+    browser: Browser, server: str
+) -> None:
+    """As Windows does in high contrast: backgrounds and shadows go, unless told to stay."""
+    context = new_context(browser, viewport={"width": 1280, "height": 720}, forced_colors="active")
+    page = context.new_page()
+    page.goto(server)
+    wait_for_grid(page)
+    at_rest(page)
+    for bar in (".hv-classes .track", ".why .bar"):
+        assert colours_of(page.locator(bar).first) > 1, bar
+    for group in (".seen-as", ".steps", ".origin"):
+        chosen, other = (
+            page.locator(f"{group} {each}").first
+            for each in (
+                "*:is([aria-checked=true], label:has(:checked))",
+                "*:is([aria-checked=false], label:not(:has(:checked)):has(input))",
+            )
+        )
+        grounds = [
+            each.evaluate("each => getComputedStyle(each).forcedColorAdjust")
+            for each in (chosen, other)
+        ]
+        assert grounds == ["none", "auto"], group
+    assert colours_of(page.locator(".seen-as .icon").first) > 1
+    picked = page.locator(".single .selected").first
+    assert picked.evaluate("each => getComputedStyle(each).boxShadow") != "none"
+    page.goto(f"{server}/{SHAPESNET}&lens=channels-that-matter")
+    at_rest(page)
+    assert colours_of(page.locator("figure .plot .area").first) > 2

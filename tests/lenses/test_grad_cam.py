@@ -227,6 +227,7 @@ def test_its_panels_show_the_numbers(shapes: hookviz.Model) -> None:
     assert about.text.startswith("star: score ")
     assert f"{100 * chance:.1f} %" in about.text
     assert grid.grid.shape == (1, *result.values["map"].shape)
+    assert grid.grid.limits.low[0] == 0  # as on the overlay
     assert grid.grid.limits.high[0] == pytest.approx(result.values["map"].max())
     weights = result.values["weights"]
     np.testing.assert_allclose(
