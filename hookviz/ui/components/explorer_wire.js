@@ -141,18 +141,20 @@ export const wire = (current, page) => {
     told = said.fragment;
     return said;
   };
+  /** @param {string} route @param {Facts} facts @param {AbortSignal} [signal] */
+  const post = (route, facts, signal) => {
+    const { path, token, language } = current();
+    return fetch(`${path}${route}?${new URLSearchParams({ token, lang: language })}`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ ...facts, address: tell() }),
+      signal,
+    });
+  };
   const note = () => {
     clearTimeout(timer);
     timer = setTimeout(() => {
-      if (page.said().fragment === told) return;
-      const { path, token, language } = current();
-      const body = JSON.stringify({ address: tell() });
-      const headers = { "Content-Type": "application/json" };
-      fetch(`${path}/address?${new URLSearchParams({ token, lang: language })}`, {
-        method: "POST",
-        headers,
-        body,
-      }).catch(() => {});
+      if (page.said().fragment !== told) post("/address", {}).catch(() => {});
     }, NOTE);
   };
 
@@ -161,17 +163,11 @@ export const wire = (current, page) => {
     let restarts = 0;
     for (let wait = FIRST_PAUSE; ; wait = Math.min(LONGEST_PAUSE, 2 * wait)) {
       const before = current();
-      const { path, token, language } = before;
       /** @type {Response} */
       let response;
       const line = silence(signal);
       try {
-        response = await fetch(`${path}?${new URLSearchParams({ token, lang: language })}`, {
-          method: "POST",
-          headers: { "Content-Type": "application/json" },
-          body: JSON.stringify({ subject, view, question, address: tell() }),
-          signal: line.signal,
-        });
+        response = await post("", { subject, view, question }, line.signal);
         if (response.ok) {
           const { facts, data } = await read(response, on, line.heard);
           if (facts.kind !== "refused") return { facts, data };

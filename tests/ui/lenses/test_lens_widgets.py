@@ -19,7 +19,7 @@ def test_choices_come_from_the_link() -> None:
     choices = {"grad-cam-method": "LayerCAM", "grad-cam-target": "star"}
     page = opened(model="ShapesNet", lens=GRAD_CAM, **choices)
     assert page.selectbox(key="grad-cam-method").value == "LayerCAM"
-    assert texts(page.markdown).startswith("star: score")
+    assert texts(page.markdown).startswith("**For star the network looks most ")
     page.selectbox(key="grad-cam-method").select("Eigen-CAM").run()
     assert "Eigen-CAM asks for no class" in texts(page.markdown)
 
@@ -89,5 +89,5 @@ def test_a_class_has_one_name_in_links_whatever_language_it_is_listed_in() -> No
         assert chinese["circle"][1].startswith("圆形 · circle")
         assert english["circle"][1].startswith("circle")
     page = opened(model="ShapesNet", lens=GRAD_CAM, lang="zh-CN", **{"grad-cam-target": "star"})
-    assert texts(page.markdown).startswith("星形")
+    assert texts(page.markdown).startswith("**对于星形，")
     assert page.selectbox(key="target").value == "star"
