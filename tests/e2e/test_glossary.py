@@ -21,6 +21,7 @@ def test_a_word_is_explained_by_pointer_and_by_key(page: Page, server: str) -> N
     for section, word, written in EXPLAINED:
         marked = page.locator(f"{section} .hv-term", has_text=written).first
         expect(tip).to_be_hidden()
+        marked.scroll_into_view_if_needed()  # scrolling takes a tip away
         settled_box(page, marked)
         marked.hover()
         expect(tip).to_have_text(WORDS[word])

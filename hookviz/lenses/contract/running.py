@@ -118,7 +118,7 @@ def run_lens(
     >>> result = hookviz.run_lens("grad-cam", model, "assets/samples/star.jpg", target="star")
     >>> result.values["map"].shape  # (H, W) of the layer
     (8, 8)
-    >>> [type(panel).__name__ for panel in result.panels][:2]
+    >>> [type(panel).__name__ for panel in result.panels][1:3]
     ['TextPanel', 'OverlayPanel']
     """
     lens = find_lens(slug)
