@@ -211,7 +211,7 @@ def test_a_class_and_its_short_link_lead_to_their_server(
 def test_visitors_of_a_killed_server_go_on_at_another_and_nobody_else_notices(
     page: Page, group: Group
 ) -> None:
-    open_with_upload(page, group)
+    first = open_with_upload(page, group)
     before = cookie_of(page)
     servers = group.servers()
     (other,) = servers.keys() - {before}
@@ -223,7 +223,7 @@ def test_visitors_of_a_killed_server_go_on_at_another_and_nobody_else_notices(
         expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)  # the page is at rest
         uploader = page.get_by_test_id("stFileUploader").locator("input[type=file]")
         uploader.set_input_files(MINE)  # type: ignore[arg-type]
-        grid = wait_for_grid(page)  # of what the link says
+        grid = wait_for_grid(page, first)  # of what the link says
         expect(page.get_by_role("combobox", name="Layer")).to_have_value(SHOWN[1])
         choose(page, "Layer", LAYERS[0])
         wait_for_grid(page, grid)
