@@ -27,11 +27,11 @@ PARTS: Mapping[str, tuple[str, Sequence[Region]]] = {
 def openings(model: Model) -> dict[str, dict[str, str | int]]:
     """Return layer and channel for each sample, and what the channel answers to."""
     chosen: dict[str, dict[str, str | int]] = {}
+    classes = hookviz.list_layers(model)[-1].name  # whose channels are classes
     for sample in samples():
         if sample.name not in PARTS:
             continue
         part, regions = PARTS[sample.name]
-        classes = hookviz.list_layers(model)[-1].name  # whose channels are classes
         best = part_filter(model, sample.path, regions, besides={classes})
         chosen[sample.name] = {"layer": best.layer, "channel": best.channel, "part": part}
     return chosen

@@ -4,7 +4,7 @@ The network is its parts' cards, the ways between them, and small maps. A class 
 lines and ways that speak for it on that map.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,7 +46,7 @@ from hookviz.explorer.subject import Subject, between_layers
 from hookviz.explorer.view import View
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import joined, say
-from hookviz.types import ActivationKey, Model
+from hookviz.types import ActivationKey
 from hookviz.wording import number, percent, times
 
 
@@ -231,7 +231,12 @@ def _reasons(subject: Subject, index: int, label: str) -> Answer:
         )
     maps, sprite, data = _pictured(subject, found)
     network = network_map(paths.trace, type(model.network).__name__)
-    ways = [_way(subject, paths, way) for way in paths.ways]
+    weighted = {
+        name
+        for name, module in model.network.named_modules()
+        if any(True for _ in module.parameters(recurse=False))
+    }
+    ways = [_way(subject, paths, way, weighted) for way in paths.ways]
     return Answer(
         {
             "class": index,
@@ -317,23 +322,25 @@ def _because(ways: Sequence[Mapping[str, Any]]) -> str:
     return say("Because of {causes}.", causes=joined(causes)) if causes else ""
 
 
-def _patches(subject: Subject, cause: Mapping[str, Any] | None) -> list[dict[str, str]]:
+def _patches(subject: Subject, cause: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return what excites a channel most, as the atlas knows it; nothing where it does not."""
-    layer = cause["name"] if cause else ""
-    atlas = atlas_of_step(subject, layer)
-    if cause is None or atlas is None:
+    atlas = atlas_of_step(subject, cause["name"])
+    if atlas is None:
         return []
     try:
-        patches = patches_of(subject.cache, atlas, layer, cause["channel"])
+        patches = patches_of(subject.cache, atlas, cause["name"], cause["channel"])
     except HookVizError:  # the channel's own panel says why
         return []
     return [{"title": each.title, "picture": each.picture} for each in patches]
 
 
-def _way(subject: Subject, paths: ClassPaths, way: Way) -> dict[str, Any]:
+def _way(
+    subject: Subject, paths: ClassPaths, way: Way, weighted: Collection[str]
+) -> dict[str, Any]:
     """Return a way's steps from the class on, each channel once: by the layer that made it.
 
-    Its cause is the first step at which it parts from the others.
+    Its cause is the first step at which it parts from the others, by the layer with weights: a
+    dropout, for one, counts the channels of several layers together.
     """
     runs: list[list[WayStep]] = []
     for step in way:
@@ -350,18 +357,12 @@ def _way(subject: Subject, paths: ClassPaths, way: Way) -> dict[str, Any]:
             says = percent(least)
             channel = run[0].channel
             steps.append({"name": str(made), "channel": channel, "share": least, "says": says})
-    first = next((at for at, step in enumerate(steps) if step["share"] < ALONE), len(steps))
-    # A dropout, for one, counts the channels of several layers together: behind it is a layer.
-    weighted = (each for each in steps[first:] if _has_weights(subject.model, each["name"]))
-    cause = None
-    if first < len(steps):
-        cause = {**next(weighted, steps[first]), "says": steps[first]["says"]}
+    first = next((at for at, step in enumerate(steps) if step["share"] < ALONE), None)
+    if first is None:
+        return {"cause": None, "patches": [], "steps": steps}
+    maker = next((each for each in steps[first:] if each["name"] in weighted), steps[first])
+    cause = {**maker, "says": steps[first]["says"]}
     return {"cause": cause, "patches": _patches(subject, cause), "steps": steps}
-
-
-def _has_weights(model: Model, address: str) -> bool:
-    layer = dict(model.network.named_modules()).get(address)
-    return layer is not None and any(True for _ in layer.parameters(recurse=False))
 
 
 def _first(shares: Tensor) -> list[list[float]]:

@@ -26,6 +26,7 @@ from hookviz.explaining.attribution.integrated_gradients import (
 )
 from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.language.saying import mark, say
+from hookviz.lenses.contract.answers import share_of_half
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import OneOf, WholeNumber
@@ -111,14 +112,13 @@ def run(
 
 def _answer(what: str, map_: NDArray[np.float64]) -> tuple[TextPanel, ...]:
     """Say in one sentence on how few pixels half of the additions lie."""
-    adds = np.sort(np.maximum(map_, 0), axis=None)[::-1].cumsum()
-    if not adds[-1] > 0:
+    share = share_of_half(np.maximum(map_, 0))
+    if share is None:
         return ()
-    half = int(np.searchsorted(adds, adds[-1] / 2)) + 1
     words = say(
         "Half of what adds to {quantity} is on {percent} % of the input.",
         quantity=what,
-        percent=number(100 * half / map_.size),
+        percent=number(100 * share),
     )
     return (TextPanel(words, "answer"),)
 

@@ -89,15 +89,13 @@ def _output(subject: Subject, names: tuple[str, ...], done: list[Inversion]) -> 
                 else say("distance {distance}", distance=number(result.distance)),
             )
         )
-    answer = ""
-    if done:
-        answer = say(
-            "From {layer} alone the image comes back to a distance of {distance}.",
-            layer=done[-1].layer,
-            distance=number(done[-1].distance),
-        )
+    answer = say(
+        "From {layer} alone the image comes back to a distance of {distance}.",
+        layer=done[-1].layer,
+        distance=number(done[-1].distance),
+    )
     panels = (
-        *([TextPanel(answer, "answer")] if answer else []),
+        TextPanel(answer, "answer"),
         TextPanel(
             say(
                 "Each picture was rebuilt from one layer's activations alone. Distance 0 is "
@@ -116,7 +114,7 @@ def _output(subject: Subject, names: tuple[str, ...], done: list[Inversion]) -> 
             ),
             "note",
         ),
-        *how_note(done[-1].how if done else ""),
+        *how_note(done[-1].how),
     )
     return panels, {
         "pictures": np.stack([result.picture for result in done]),

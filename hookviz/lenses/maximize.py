@@ -206,17 +206,14 @@ def _output(
     """Return the panels and numbers so far; the panels are the same at every step."""
     pictures, first = optimization.pictures(), optimization.history[0]
     goals = [goal for goal in optimization.goals if isinstance(goal, Objective)]
-    answers = [
-        say(
-            "{goal} goes from {first_value} in noise to {last_value} in this picture.",
-            goal=_title(subject, goal, both=False),
-            first_value=number(first[0]),
-            last_value=number(values[0]),
-        )
-        for goal in goals[:1]
-    ]
+    answer = say(
+        "{goal} goes from {first_value} in noise to {last_value} in this picture.",
+        goal=_title(subject, goals[0], both=False),
+        first_value=number(first[0]),
+        last_value=number(values[0]),
+    )
     panels: list[Panel] = [
-        *(TextPanel(each, "answer") for each in answers),
+        TextPanel(answer, "answer"),
         TextPanel(
             say_count(
                 "Step {steps} of {all_steps}, seed {seed}, {space}: a picture of "

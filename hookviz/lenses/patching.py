@@ -76,7 +76,7 @@ def run(
     )
     panels: list[Panel] = [
         TextPanel(answer, "answer"),
-        TextPanel(_says(subject, found, target, name)),
+        TextPanel(_says(subject, found, best, target, name)),
     ]
     if found.note:
         panels.append(TextPanel(found.note, "note"))
@@ -109,8 +109,7 @@ def _other(subject: Subject, images: tuple[Any, ...]) -> tuple[str, ModelInput]:
     )
 
 
-def _says(subject: Subject, found: Patching, target: int, name: str) -> str:
-    best = found.table(1)[0]
+def _says(subject: Subject, found: Patching, best: PatchRow, target: int, name: str) -> str:
     return say(
         "The score of {label} is {low} on this image and {high} on {other}. {part} of the other "
         "image brings {share:.0f}% of the difference, more than any other part here.",

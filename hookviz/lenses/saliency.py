@@ -26,6 +26,7 @@ from hookviz.explaining.attribution.gradients import Numbers, TargetGradient, in
 from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
+from hookviz.lenses.contract.answers import share_of_half
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import (
@@ -105,14 +106,13 @@ def run(
 
 def _answer(quantity: str, map_: Numbers) -> str:
     """Say in one sentence on how little of the input half of the map is."""
-    strongest = np.sort(np.abs(map_), axis=None)[::-1].cumsum(dtype=np.float64)
-    if not strongest[-1] > 0:
+    share = share_of_half(np.abs(map_))
+    if share is None:
         return say("No part of the input counts for {quantity} here.", quantity=quantity)
-    half = int(np.searchsorted(strongest, strongest[-1] / 2)) + 1
     return say(
         "Half of what counts for {quantity} is in {percent} % of the input.",
         quantity=quantity,
-        percent=number(100 * half / map_.size),
+        percent=number(100 * share),
     )
 
 

@@ -11,6 +11,7 @@ Transactions on Systems, Man, and Cybernetics 11(2), 1981), by ``fast-sugiyama``
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from fast_sugiyama import from_edges
 
@@ -173,7 +174,7 @@ def lay_out(
         width, height = _JOIN if part.is_join else (1.0, _height((sides or {}).get(part.step)))
         return PlacedPart(part, 0.0, 0.0, width, height, (width, height))
     cells = _ranks_of(len(inside), part.lines)
-    placed, columns = _place(inside, cells, _FEWEST_IN_ROW if is_even else _MOST_IN_ROW)
+    placed, columns = _place(inside, cells, _IN_PRINT if is_even else _IN_A_CARD)
     lines = tuple((*line, _points(line, cells, placed, columns)) for line in cells.bends)
     size = columns.size
     width, height = (side + 2 * _EDGE for side in size) if is_even else _card(*size)
@@ -200,7 +201,7 @@ def _again(placed: PlacedPart, off: Callable[[float, float], float]) -> PlacedPa
     if not placed.inside:
         return placed
     cells = _ranks_of(len(placed.inside), placed.part.lines)
-    inside, columns = _place(placed.inside, cells, _FEWEST_IN_ROW, off)
+    inside, columns = _place(placed.inside, cells, _Breaking(_FEWEST_IN_ROW, 2, off))
     lines = tuple((*line, _points(line, cells, inside, columns)) for line in cells.bends)
     return replace(placed, size=columns.size, inside=inside, lines=lines)
 
@@ -240,20 +241,34 @@ class _Columns:
         return next((at for at, band in enumerate(self.bands) if rank < band.ranks[1]), -1)
 
 
+class _Breaking(NamedTuple):
+    """How the ranks of a drawing are broken into bands.
+
+    Attributes:
+        most: ranks in a row before that is done.
+        least: ranks in a band.
+        off: by which factor a width and height are wider than they should be.
+    """
+
+    most: int
+    least: int
+    off: Callable[[float, float], float]
+
+
 def _off(width: float, height: float) -> float:
     return width / height / _ASPECT
 
 
+_IN_A_CARD = _Breaking(_MOST_IN_ROW, 3, _off)
+_IN_PRINT = _Breaking(_FEWEST_IN_ROW, 3, _off)
+
+
 def _place(
-    inside: Sequence[PlacedPart],
-    cells: _Ranks,
-    most: int,
-    off: Callable[[float, float], float] = _off,
+    inside: Sequence[PlacedPart], cells: _Ranks, breaking: _Breaking
 ) -> tuple[tuple[PlacedPart, ...], _Columns]:
     """Return a drawing's parts in their places, and where its ranks lie.
 
-    A row of more than `most` ranks goes on below, as the lines of a text do, so that the drawing is
-    as wide as a window: `off` tells of its size by which factor it is wider.
+    A long row goes on below, as the lines of a text do, so that the drawing is as wide as a window.
     """
     ranks = max(rank for rank, _ in cells.of.values()) + 1
     widths = [0.0] * ranks
@@ -263,10 +278,9 @@ def _place(
     for bends in (cells.of.values(), *cells.bends.values()):
         for rank, row in bends:
             by_rank[min(max(rank, 0), ranks - 1)].append(row)
-    whole = _banded(widths, by_rank, inside, cells, 1)
-    counts = _band_counts(cells, off(*whole.size), most, 3 if off is _off else 2)
+    counts = _band_counts(cells, _banded(widths, by_rank, inside, cells, 1).size, breaking)
     drawings = [_banded(widths, by_rank, inside, cells, count) for count in counts]
-    columns = min(drawings, key=lambda each: abs(math.log(off(*each.size))))
+    columns = min(drawings, key=lambda each: abs(math.log(breaking.off(*each.size))))
     placed = []
     for number, part in enumerate(inside):
         rank, row = cells.of[number]
@@ -276,17 +290,14 @@ def _place(
     return tuple(placed), columns
 
 
-def _band_counts(cells: _Ranks, off: float, most: int, least: int) -> range:
-    """Return into how many bands a drawing may be broken: none whose lines are arcs is.
-
-    `least` ranks are in each.
-    """
+def _band_counts(cells: _Ranks, size: Point, breaking: _Breaking) -> range:
+    """Return into how many bands a drawing may be broken: none whose lines are arcs is."""
     are_arcs = any(row < 0 for bends in cells.bends.values() for _, row in bends)
     ranks = max(rank for rank, _ in cells.of.values()) + 1
-    if are_arcs or ranks < most:
+    if are_arcs or ranks < breaking.most:
         return range(1, 2)
-    about = round(math.sqrt(off))
-    return range(max(1, about - 2), max(2, min(about + 3, ranks // least + 1)))
+    about = round(math.sqrt(breaking.off(*size)))
+    return range(max(1, about - 2), max(2, min(about + 3, ranks // breaking.least + 1)))
 
 
 def _banded(

@@ -1,4 +1,4 @@
-"""Say where on an image a map is highest, for the sentence in which a lens answers."""
+"""Find what the sentences say in which lenses answer: where a map is highest, and how focused."""
 
 from typing import Any
 
@@ -24,3 +24,16 @@ def highest_ninth(values: NDArray[Any]) -> str:
     rows, columns = values.shape
     row, column = divmod(int(np.nan_to_num(values, nan=-np.inf).argmax()), columns)
     return say(_NINTHS[row * 3 // rows * 3 + column * 3 // columns])
+
+
+def share_of_half(sizes: NDArray[Any]) -> float | None:
+    """Return the share of cells, the largest first, that have half of a map; None of all zeros.
+
+    >>> import numpy as np
+    >>> share_of_half(np.array([[1.0, 8.0], [2.0, 3.0]]))
+    0.25
+    """
+    summed = np.sort(sizes, axis=None)[::-1].cumsum(dtype=np.float64)
+    if not summed[-1] > 0:
+        return None
+    return (int(np.searchsorted(summed, summed[-1] / 2)) + 1) / sizes.size
