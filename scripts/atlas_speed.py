@@ -20,14 +20,14 @@ from PIL import Image
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.atlas import reading_ahead
 from hookviz.atlas.channel_table import table_by
 from hookviz.atlas.patches import CutPatches, cut_images
 from hookviz.atlas.plan import BATCH, Plan
-from hookviz.atlas.reading_ahead import ReadyImage
 from hookviz.atlas.shard_work import ShardWork, TallyShard
 from hookviz.atlas.sources import sources
 from hookviz.atlas.tally import Tally
+from hookviz.capturing import reading_ahead
+from hookviz.capturing.reading_ahead import ReadyImage
 from hookviz.machine.memory import keep_freed_memory, own_memory
 from hookviz.types import Model
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from hookviz.atlas import reading_ahead
+from hookviz.capturing import reading_ahead
 from hookviz.capturing.inputs import own_shape
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.capturing.wanted_layers import wanted_layers

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hookviz.atlas import reading_ahead, writing
+from hookviz.atlas import writing
 from hookviz.atlas.atlas import Atlas
 from hookviz.atlas.channel_table import ChannelTable, check_takes_images, no_channels, table_by
 from hookviz.atlas.patches import CutPatches, Cutter
@@ -19,6 +19,7 @@ from hookviz.atlas.reading import atlas_in_memory
 from hookviz.atlas.shard_work import ShardWork, TallyShard
 from hookviz.atlas.sources import Source
 from hookviz.atlas.tally import TOP, Tally
+from hookviz.capturing import reading_ahead
 from hookviz.errors import HookVizError, ImageError, shorten
 from hookviz.images.reading import pixel_count
 from hookviz.language.saying import say

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from hookviz.atlas import reading_ahead
 from hookviz.atlas.channel_table import ChannelTable, LayerChannels
 from hookviz.atlas.plan import Plan
 from hookviz.atlas.tally import NOBODY, Tally
+from hookviz.capturing import reading_ahead
 from hookviz.errors import HookVizError
 from hookviz.explaining.receptive_fields.receptive_field import Fields, receptive_fields
 from hookviz.images.crop_geometry import crop_axes, crop_between

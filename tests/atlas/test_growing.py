@@ -9,9 +9,10 @@ from PIL import Image
 from torch import nn
 
 import hookviz
-from hookviz.atlas import growing, reading_ahead
+from hookviz.atlas import growing
 from hookviz.atlas.atlas import Atlas
 from hookviz.atlas.growing import GrowingAtlas
+from hookviz.capturing import reading_ahead
 from hookviz.errors import HookVizError, ModelError
 from hookviz.settings import settings
 from hookviz.types import Model

@@ -47,7 +47,7 @@ class UnreadableImage:
 def in_order(work: Callable[[Item], Result], items: Iterable[Item], ahead: int) -> Iterator[Result]:
     """Yield what `work` returns for each item, in order, with at most `ahead` of them under way."""
     waiting: deque[Future[Result]] = deque()
-    pool = ThreadPoolExecutor(THREADS, "hookviz-atlas")
+    pool = ThreadPoolExecutor(THREADS, "hookviz-images")
     try:
         for item in items:
             waiting.append(pool.submit(work, item))
@@ -60,7 +60,7 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item], ahead: int) 
 
 
 def read(
-    model: Model, image: object, size: int | None
+    model: Model, image: object, size: int | None, *, whole: bool = False
 ) -> tuple[InputImage | None, ModelInput, bytes]:
     """Read an image, and return its pixels, the model's input of it, and its digest.
 
@@ -71,7 +71,7 @@ def read(
     if not isinstance(picture, InputImage):
         model_input = prepare(model, picture)
         return None, model_input, bytes.fromhex(model_input.digest)
-    return picture, prepare(model, picture, size=size), bytes.fromhex(picture.digest)
+    return picture, prepare(model, picture, size=size, whole=whole), bytes.fromhex(picture.digest)
 
 
 def read_pixels(model: Model, image: object) -> InputImage | Tensor | ModelInput:
@@ -89,13 +89,19 @@ def read_pixels(model: Model, image: object) -> InputImage | Tensor | ModelInput
 
 
 def batches(
-    model: Model, images: Sequence[object], indices: range, batch: int, size: int | None
+    model: Model,
+    images: Sequence[object],
+    indices: range,
+    batch: int,
+    size: int | None,
+    *,
+    whole: bool = False,
 ) -> Iterator[list[ReadyImage | UnreadableImage]]:
     """Yield the images at `indices`, `batch` of them at a time, ready for a pass."""
 
     def ready(index: int) -> ReadyImage | UnreadableImage:
         try:
-            _, model_input, digest = read(model, images[index], size)
+            _, model_input, digest = read(model, images[index], size, whole=whole)
         except HookVizError as error:
             return UnreadableImage(index, str(error))
         return ReadyImage(index, model_input.tensor, digest)

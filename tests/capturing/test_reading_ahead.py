@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from hookviz.atlas import reading_ahead
-from hookviz.atlas.reading_ahead import UnreadableImage
+from hookviz.capturing import reading_ahead
+from hookviz.capturing.reading_ahead import UnreadableImage
 from hookviz.types import Model
 from tests.atlas.folders import save_folder
 
