@@ -21,13 +21,10 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.atlas.channel_table import ChannelTable, LayerChannels
-from hookviz.atlas.plan import DTYPES, Plan
+from hookviz.atlas.plan import DTYPES, ChannelTable, LayerChannels, Plan
 from hookviz.atlas.tally import LayerBatch, Tally
-from hookviz.capturing import reading_ahead
-from hookviz.capturing.image_shards import needs_of
+from hookviz.capturing.image_shards import ReadyImage, UnreadableImage, needs_of, read_batches
 from hookviz.capturing.layer_trace import layer_trace
-from hookviz.capturing.reading_ahead import ReadyImage, UnreadableImage
 from hookviz.capturing.storage import SAME, Storage
 from hookviz.engines.engine import Needs, ReportImages
 from hookviz.errors import HookVizError, ModelError
@@ -390,9 +387,7 @@ class ShardWork:
         tally = Tally.empty(self._table.channels, self._top, self._classes, shard.floor)
         local = range(len(shard.images))
         done = 0
-        for together in reading_ahead.batches(
-            self._model, shard.images, local, self._batch, self._size
-        ):
+        for together in read_batches(self._model, shard.images, local, self._batch, self._size):
             for image in together:
                 if isinstance(image, UnreadableImage):
                     tally.leave_out(shard.indices[image.index], image.reason)

@@ -16,13 +16,19 @@ from numpy.typing import NDArray
 from torch import nn
 
 from hookviz.capturing import engine as capturing
-from hookviz.capturing import inputs, reading_ahead
+from hookviz.capturing import inputs
 from hookviz.capturing.batch_images import Images, name_images
 from hookviz.capturing.feature_vectors import POOLS, Features, vector
-from hookviz.capturing.image_shards import ImageShard, image_shards, needs_of, outcome_of_each
+from hookviz.capturing.image_shards import (
+    ImageShard,
+    ReadyImage,
+    image_shards,
+    needs_of,
+    outcome_of_each,
+    read_batches,
+)
 from hookviz.capturing.last_maps import last_maps
 from hookviz.capturing.layer_trace import layer_trace
-from hookviz.capturing.reading_ahead import ReadyImage
 from hookviz.engines.engine import Engine, Needs, ReportImages, engine_of
 from hookviz.errors import HookVizError, SettingError, one_of, shorten
 from hookviz.hooking.device import device_and_dtype
@@ -309,7 +315,7 @@ class VectorWork:
         network mixes images, and no batch's vectors are returned.
         """
         everything = range(len(shard.images))
-        (read,) = reading_ahead.batches(
+        (read,) = read_batches(
             self.model, shard.images, everything, len(everything), self.size, whole=self.whole
         )
         ready = [image for image in read if isinstance(image, ReadyImage)]

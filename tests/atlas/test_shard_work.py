@@ -10,8 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hookviz.atlas.channel_table import channel_table, table_by
-from hookviz.atlas.plan import Plan
+from hookviz.atlas.plan import Plan, channel_table, sources, table_by
 from hookviz.atlas.shard_work import (
     BatchedPass,
     NotByImageError,
@@ -21,7 +20,6 @@ from hookviz.atlas.shard_work import (
     read_queued,
     reduced,
 )
-from hookviz.atlas.sources import sources
 from hookviz.atlas.tally import SUMS, LayerBatch, Tally
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.types import Model

@@ -23,8 +23,7 @@ from torch import Tensor, nn
 from hookviz import markup
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
-from hookviz.capturing.unsupported_outputs import check_can_intervene
-from hookviz.capturing.wanted_layers import layers_by_selector, wanted_layers
+from hookviz.capturing.wanted_layers import check_can_intervene, layers_by_selector, wanted_layers
 from hookviz.drawing.figures import figure_file
 from hookviz.drawing.patching_page import heads_figure, patching_figure
 from hookviz.errors import ModelError, SettingError, one_of
