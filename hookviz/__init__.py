@@ -85,8 +85,8 @@ if TYPE_CHECKING:
     from hookviz.hooking.summary import summary
     from hookviz.images.reading import read as read_image
     from hookviz.lenses.contract.lens import Lens, LensResult
+    from hookviz.lenses.contract.many_images import stream_lens
     from hookviz.lenses.contract.running import list_lenses, run_lens
-    from hookviz.lenses.contract.streaming import stream_lens
     from hookviz.measurements import (
         ablate_channels,
         channel_maps,
@@ -113,8 +113,7 @@ if TYPE_CHECKING:
     from hookviz.synthesis.maximizing import Synthesis, maximize
     from hookviz.synthesis.settings import SynthesisMethod
     from hookviz.training.clipping import clip_gradients
-    from hookviz.training.lightning_callback import lightning_callback
-    from hookviz.training.recording import record
+    from hookviz.training.recording import lightning_callback, record
     from hookviz.training.training_log import TrainingFinding, TrainingLog, TrainingRow
     from hookviz.training.watching import BadTensor, BadTensorError, watch
     from hookviz.types import (

@@ -16,7 +16,7 @@ from hookviz.heatmaps import InputOptions, Network, Target
 from hookviz.hooking.device import with_numbers
 from hookviz.hooking.selection import Selector
 from hookviz.lenses.contract.running import resolve_subject
-from hookviz.lenses.contract.watching import watched
+from hookviz.lenses.contract.shared_choices import watched
 from hookviz.lenses.dream import run_dream
 from hookviz.lenses.inversion import run_inversion
 from hookviz.synthesis.inversion import SMOOTH, Inversion

@@ -143,14 +143,9 @@ SHOWN_ELSEWHERE = {
     "a lens's ablation is looked at as B in a browser in e2e/test_silenced.py": (
         "ui/explorer/compare_buttons"
     ),
-    "pictures are watched as they grow in lenses/test_maximize.py": ("lenses/contract/watching"),
     "declarations, of which every other test is a use": ("models/model_source"),
-    "by a real trainer in training/test_trackers.py": ("training/lightning_callback"),
-    "declarations, and what is said of every broken file in lessons/test_reading.py": (
-        "lessons/lesson lessons/lesson_error"
-    ),
     "edited, run, stopped and refused in a browser in e2e/test_lesson_traps.py, and what is "
-    "run in lessons/test_own_code.py and test_script_scene.py": (
+    "run in lessons/test_own_code.py and test_scripts.py": (
         "ui/lessons/script_editor lessons/own_code_process"
     ),
     "every lesson is gone through in a browser in e2e/test_lessons.py": (
@@ -162,13 +157,9 @@ SHOWN_ELSEWHERE = {
         "drawing/colormaps drawing/figures drawing/layout"
     ),
     "what it writes is run as a script in codegen/test_picture_script.py": (
-        "codegen/facts codegen/script_head codegen/wording"
-    ),
-    "what they write is run as scripts, of every lens, in codegen/test_lens_script.py": (
-        "codegen/lens_facts codegen/lens_parts"
+        "codegen/facts codegen/script_head"
     ),
     "runs on the workers of a real cluster in engines/test_ray_engine.py": ("engines/ray_worker"),
-    "run over every lens in lenses/test_every_lens.py": ("lenses/contract/running"),
     "capturing/test_odd_networks.py": ("explaining/layers/recomputation"),
     "by which cells of every order are put back in capturing/test_moving.py": (
         "capturing/moved_cells"

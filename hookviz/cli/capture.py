@@ -13,9 +13,12 @@ from hookviz.capturing import engine as capturing
 from hookviz.capturing import export
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.streaming import stream
-from hookviz.cli.input_files import Row, destinations, each, existing
 from hookviz.cli.options import (
+    Row,
+    destinations,
+    each,
     engine_options,
+    existing,
     input_options,
     layer_names,
     load,

@@ -183,7 +183,7 @@ def weights_folder() -> Iterator[Finding]:
 
 def weights() -> Iterator[Finding]:
     """Find which models' weights are here, and whether their hashes are those in their names."""
-    from hookviz.cli.fetch import verified
+    from hookviz.cli.models import verified
     from hookviz.models import catalog
 
     outcomes = [verified(spec) for spec in catalog.described_models() if spec.on_disk]

@@ -11,15 +11,15 @@ from hookviz.capturing.batch_images import is_batch
 from hookviz.capturing.inputs import prepare
 from hookviz.cli.options import input_options, load, model_options
 from hookviz.cli.terminal import MISTAKE, complain, echo_json, progress_bar
-from hookviz.codegen.lens_facts import lens_facts_of
+from hookviz.codegen.facts import lens_facts_of
 from hookviz.codegen.lens_script import lens_script
 from hookviz.errors import HookVizError, SettingError
 from hookviz.images.files import ImageFile, expand
-from hookviz.lenses.contract.asked_part import parts_of_answer
 from hookviz.lenses.contract.lens import Lens, LensResult, save_result
+from hookviz.lenses.contract.many_images import stream_lens
 from hookviz.lenses.contract.parameters import OneOf, Parameter
+from hookviz.lenses.contract.regions import parts_of_answer
 from hookviz.lenses.contract.running import find_lens, list_lenses, run_lens
-from hookviz.lenses.contract.streaming import stream_lens
 from hookviz.paths import path_of
 from hookviz.types import Model
 from hookviz.wording import text_table

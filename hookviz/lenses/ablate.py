@@ -17,10 +17,9 @@ from torch import Tensor
 
 from hookviz.capturing.layer_trace import steps_after
 from hookviz.capturing.unsupported_outputs import check_can_intervene
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import FORWARD, constants, in_order
-from hookviz.codegen.wording import as_maps
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import FORWARD, constants, in_order
+from hookviz.codegen.wording import as_maps, source_of
 from hookviz.drawing.pair import before_and_after
 from hookviz.drawing.panels import Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, ModelError, SettingError

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import constants, in_order
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import constants, in_order
 from hookviz.drawing.attention_panel import (
     CLASS_TOKEN,
     AttentionPanel,
@@ -22,10 +22,9 @@ from hookviz.errors import HookVizError, SettingError
 from hookviz.explaining.attention.places import AttentionPlaces, attention_places
 from hookviz.explaining.attention.weights import attention
 from hookviz.language.saying import joined, mark, say
-from hookviz.lenses.contract.answers import highest_ninth
-from hookviz.lenses.contract.attending_layer import AttendingLayer
-from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject
+from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject, highest_ninth
 from hookviz.lenses.contract.parameters import ClassChoice, Switch, WholeNumber
+from hookviz.lenses.contract.shared_choices import AttendingLayer
 from hookviz.wording import number, times
 
 _MIDDLE, _MEAN = -1, -1  # where no patch and no head is chosen

@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.capturing.batch_images import named
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import batches, constants, file_of, forward, in_order
-from hookviz.codegen.wording import as_maps
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import batches, constants, file_of, forward, in_order
+from hookviz.codegen.wording import as_maps, source_of
 from hookviz.drawing import overlay
 from hookviz.drawing.overlay import on_input
 from hookviz.drawing.palette import coloured
@@ -21,9 +20,9 @@ from hookviz.explaining.receptive_fields.effective_field import MASS, strongest,
 from hookviz.explaining.receptive_fields.receptive_field import Box, receptive_fields
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject
-from hookviz.lenses.contract.more_images import left_out, over_images
+from hookviz.lenses.contract.many_images import left_out, over_images
 from hookviz.lenses.contract.parameters import LayerChoice, MoreImages, WholeNumber
-from hookviz.lenses.contract.target_choice import call_notes, chosen_cell
+from hookviz.lenses.contract.shared_choices import call_notes, chosen_cell
 from hookviz.types import ModelInput, Progress
 from hookviz.wording import number, percent, times
 

@@ -10,10 +10,9 @@ from hookviz.capturing.batch_images import named
 from hookviz.capturing.feature_index import ranked
 from hookviz.capturing.feature_vectors import POOLS, Features, channel_means, unit_vectors
 from hookviz.capturing.features import features
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import FORWARD, constants, file_of, in_order
-from hookviz.codegen.wording import as_maps, quoted
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import FORWARD, constants, file_of, in_order
+from hookviz.codegen.wording import as_maps, quoted, source_of
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.overlay import input_thumbnail
 from hookviz.drawing.palette import coloured
@@ -34,7 +33,7 @@ from hookviz.explaining.features.index_neighbours import (
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import localised, mark, say
 from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Subject
-from hookviz.lenses.contract.more_images import left_out, prepared_alike
+from hookviz.lenses.contract.many_images import left_out, prepared_alike
 from hookviz.lenses.contract.parameters import LayerChoice, MoreImages, OneOf
 from hookviz.types import VECTORS, Pixels
 from hookviz.wording import number

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import constants, forward, in_order, target
-from hookviz.codegen.wording import as_maps
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import constants, forward, in_order, target
+from hookviz.codegen.wording import as_maps, source_of
 from hookviz.drawing import overlay
 from hookviz.drawing.grid import grid_of_any, make_grid
 from hookviz.drawing.palette import coloured
@@ -46,9 +45,8 @@ from hookviz.explaining.attribution.gradients import (
 )
 from hookviz.explaining.attribution.target import AttributionTarget, map_shape
 from hookviz.language.saying import mark, say, sentences
-from hookviz.lenses.contract.answers import highest_ninth
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
-from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject
+from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject, highest_ninth
 from hookviz.lenses.contract.parameters import (
     ClassChoice,
     LayerChoice,
@@ -56,7 +54,7 @@ from hookviz.lenses.contract.parameters import (
     RunnerUp,
     WholeNumber,
 )
-from hookviz.lenses.contract.target_choice import call_notes
+from hookviz.lenses.contract.shared_choices import call_notes
 from hookviz.wording import number, times
 
 _EIGEN = "Eigen-CAM"

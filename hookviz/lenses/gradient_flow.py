@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import constants, in_order, target
-from hookviz.codegen.wording import quoted
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import constants, in_order, target
+from hookviz.codegen.wording import quoted, source_of
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.explaining.layers.weight_gradients import (
     EXPLODING,

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import constants, forward, in_order, target
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import constants, forward, in_order, target
 from hookviz.codegen.wording import as_maps
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TextPanel
 from hookviz.explaining.attribution.gradients import last_layer_with_gradient, layer_gradient
@@ -14,7 +14,7 @@ from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ChannelChoice, ClassChoice, LayerChoice
-from hookviz.lenses.contract.target_choice import (
+from hookviz.lenses.contract.shared_choices import (
     call_notes,
     cell_choice,
     chosen_cell,

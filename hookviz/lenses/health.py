@@ -9,10 +9,9 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import TENSORS_IN, constants, in_order, layers
-from hookviz.codegen.wording import quoted
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import TENSORS_IN, constants, in_order, layers
+from hookviz.codegen.wording import quoted, source_of
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.drawing.statistics import Histogram, histogram
 from hookviz.errors import HookVizError, ModelError

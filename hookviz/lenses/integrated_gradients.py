@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import GRADIENT_AT, baseline, constants, in_order, value_of
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import GRADIENT_AT, baseline, constants, in_order, value_of
+from hookviz.codegen.wording import source_of
 from hookviz.drawing import overlay
 from hookviz.drawing.grid import grid_of_any
 from hookviz.drawing.palette import coloured
@@ -26,11 +26,10 @@ from hookviz.explaining.attribution.integrated_gradients import (
 )
 from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.language.saying import mark, say
-from hookviz.lenses.contract.answers import share_of_half
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
-from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject
+from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject, share_of_half
 from hookviz.lenses.contract.parameters import OneOf, WholeNumber
-from hookviz.lenses.contract.target_choice import (
+from hookviz.lenses.contract.shared_choices import (
     TARGET_CHOICES,
     call_notes,
     chosen_target,

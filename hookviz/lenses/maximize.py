@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from hookviz.codegen import optimizing
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import constants, in_order, one_line
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import constants, in_order, one_line
+from hookviz.codegen.wording import source_of
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.drawing.pictures import enlarged
 from hookviz.errors import SettingError
@@ -28,8 +28,13 @@ from hookviz.lenses.contract.parameters import (
     Switch,
     WholeNumber,
 )
-from hookviz.lenses.contract.target_choice import cell_choice, chosen_cell
-from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
+from hookviz.lenses.contract.shared_choices import (
+    cell_choice,
+    chosen_cell,
+    seed_choice,
+    steps_choice,
+    watched,
+)
 from hookviz.synthesis.goals import Objective, weighted_sum
 from hookviz.synthesis.maximizing import STEPS, begin
 from hookviz.synthesis.optimizing import (

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import baseline, in_order, value_of
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import baseline, in_order, value_of
+from hookviz.codegen.wording import source_of
 from hookviz.drawing import overlay
 from hookviz.drawing.grid import grid_of_any
 from hookviz.drawing.overlay import on_image
@@ -22,7 +22,6 @@ from hookviz.explaining.attribution.occlusion import (
 )
 from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.language.saying import mark, say
-from hookviz.lenses.contract.answers import highest_ninth
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import (
     WHAT_IF,
@@ -31,10 +30,11 @@ from hookviz.lenses.contract.lens import (
     LensOutput,
     Preview,
     Subject,
+    highest_ninth,
     how_note,
 )
 from hookviz.lenses.contract.parameters import OneOf, PixelCount
-from hookviz.lenses.contract.target_choice import (
+from hookviz.lenses.contract.shared_choices import (
     TARGET_CHOICES,
     call_notes,
     chosen_target,

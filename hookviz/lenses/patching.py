@@ -11,8 +11,8 @@ import numpy as np
 
 from hookviz.capturing.batch_images import named
 from hookviz.capturing.inputs import prepare
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import batches, constant_of, constants, file_of, in_order, target
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import batches, constant_of, constants, file_of, in_order, target
 from hookviz.codegen.wording import as_maps
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel, overlay_panel
@@ -22,7 +22,7 @@ from hookviz.explaining.patching.patch import Patching, PatchRow, Shares, patch_
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Subject
-from hookviz.lenses.contract.more_images import prepared_alike
+from hookviz.lenses.contract.many_images import prepared_alike
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, MoreImages, OneOf
 from hookviz.types import ModelInput
 from hookviz.wording import number

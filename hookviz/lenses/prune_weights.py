@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import constant_of, constants, in_order, scores_without
-from hookviz.codegen.wording import as_maps
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import constant_of, constants, in_order, scores_without
+from hookviz.codegen.wording import as_maps, source_of
 from hookviz.drawing.pair import before_and_after
 from hookviz.drawing.panels import ChartPanel, FilePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError

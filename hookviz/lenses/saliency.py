@@ -8,9 +8,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import GRADIENT_AT, in_order, value_of
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import GRADIENT_AT, in_order, value_of
+from hookviz.codegen.wording import source_of
 from hookviz.drawing import overlay
 from hookviz.drawing.grid import grid_of_any
 from hookviz.drawing.palette import coloured
@@ -26,16 +26,15 @@ from hookviz.explaining.attribution.gradients import Numbers, TargetGradient, in
 from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
-from hookviz.lenses.contract.answers import share_of_half
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
-from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Subject, share_of_half
 from hookviz.lenses.contract.parameters import (
     LayerChoice,
     OneOf,
     RealNumber,
     WholeNumber,
 )
-from hookviz.lenses.contract.target_choice import TARGET_CHANNEL, TARGET_CLASS, call_notes
+from hookviz.lenses.contract.shared_choices import TARGET_CHANNEL, TARGET_CLASS, call_notes
 from hookviz.wording import number
 
 _MEANS = {

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import in_order, layers
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import in_order, layers
 from hookviz.drawing.panels import TablePanel, TextPanel
 from hookviz.explaining.layers.layer_description import amount
 from hookviz.language.saying import mark, say

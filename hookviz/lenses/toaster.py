@@ -10,10 +10,10 @@ from torch import Tensor
 
 from hookviz.capturing.inputs import prepare
 from hookviz.codegen import optimizing
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import constants, in_order
-from hookviz.codegen.lens_parts import target as target_line
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import constants, in_order
+from hookviz.codegen.lens_script import target as target_line
+from hookviz.codegen.wording import source_of
 from hookviz.drawing.panels import (
     ChartPanel,
     FilePanel,
@@ -46,7 +46,7 @@ from hookviz.lenses.contract.parameters import (
     Switch,
     WholeNumber,
 )
-from hookviz.lenses.contract.watching import steps_choice
+from hookviz.lenses.contract.shared_choices import steps_choice
 from hookviz.outputs.answer import Reading
 from hookviz.outputs.declaration import LOGITS
 from hookviz.types import Model, Pixels

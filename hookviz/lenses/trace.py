@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import TENSORS_IN, in_order, innermost
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import TENSORS_IN, in_order, innermost
 from hookviz.drawing.charts import arc_diagram
 from hookviz.drawing.panels import ChartPanel, ImagePanel, Panel, TextPanel, TreePanel
 from hookviz.explaining.network_map.followed_pass import (

@@ -30,7 +30,7 @@ from hookviz import shallow_json
 from hookviz.hooking.forward_pass import private_replica
 from hookviz.language.saying import say
 from hookviz.lessons.part import LessonScene
-from hookviz.lessons.script_scene import weights_of
+from hookviz.lessons.scripts import weights_of
 from hookviz.machine.memory import MEGABYTE
 from hookviz.models.bundled import BUNDLED
 

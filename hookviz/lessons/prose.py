@@ -17,8 +17,7 @@ from hookviz.language import saying
 from hookviz.language.catalogs import catalog
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
-from hookviz.lessons.lesson_error import did_you_mean, lesson_error
-from hookviz.lessons.part import Fact
+from hookviz.lessons.part import Fact, did_you_mean, lesson_error
 
 _DEEPEST = 12  # levels of lists and quotes within each other, two for each
 _LINK = re.compile(r"https://[^\s/]|[?#]", re.IGNORECASE)

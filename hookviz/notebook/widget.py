@@ -43,8 +43,7 @@ from hookviz.language.saying import say
 from hookviz.language.speaking import current, speaking
 from hookviz.models.derived_models import copied
 from hookviz.models.wrapping import wrap
-from hookviz.notebook.answers import Asked, Line, key_of
-from hookviz.notebook.chosen import ViewTrait, as_view, from_client, to_client
+from hookviz.notebook.answers import Asked, Line, ViewTrait, as_view, from_client, key_of, to_client
 from hookviz.notebook.kernel import between_cells, put_out
 from hookviz.types import Capture, InputImage, Model, ModelInput
 

@@ -13,7 +13,7 @@ from typing import Any
 from hookviz.errors import HookVizError
 from hookviz.hooking.torch_functions import EveryFunction
 from hookviz.language.saying import say
-from hookviz.serving import capacity, logs, out_of_memory
+from hookviz.serving import capacity, logs
 from hookviz.serving.fair_queue import FairQueue, OnPosition
 from hookviz.serving.memory_reservations import MemoryNeed
 from hookviz.serving.time_limit import TimeLimit, TooLongError
@@ -193,7 +193,7 @@ def turn(
         capacity.queue().turn(owner, on_position) as waited,
     ):
         slot = RunSlot(capacity.queue(), owner, label)
-        with _logged(kind, slot, waited), out_of_memory.translate_oom(label):
+        with _logged(kind, slot, waited), capacity.translate_oom(label):
             yield slot
 
 

@@ -18,7 +18,7 @@ from torch import nn
 from torchvision import models
 
 import hookviz
-from hookviz.codegen.lens_facts import lens_facts_of
+from hookviz.codegen.facts import lens_facts_of
 from hookviz.codegen.lens_script import lens_script
 from hookviz.images.samples import samples
 from hookviz.lenses.contract.lens import LensResult

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hookviz
-from hookviz.codegen.lens_facts import lens_facts_of
+from hookviz.codegen.facts import lens_facts_of
 from hookviz.codegen.lens_script import lens_script
 from hookviz.images.samples import samples
 from hookviz.lenses.contract.running import find_lens

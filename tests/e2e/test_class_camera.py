@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, WebSocket, expect
 
-from hookviz.classroom.live_frame import MOST_BYTES
+from hookviz.classroom.school_class import MOST_BYTES
 from tests.e2e.test_accessibility import serious
 from tests.e2e.test_classroom import PHONE, WIDE, begin, screen
 from tests.e2e.test_live import expect_live

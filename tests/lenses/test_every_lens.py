@@ -13,7 +13,7 @@ import hookviz
 from hookviz.capturing import inputs
 from hookviz.hooking.network_state import share
 from hookviz.hooking.own_network import generators
-from hookviz.lenses.contract import running, watching
+from hookviz.lenses.contract import running, shared_choices
 from hookviz.lenses.contract.lens import GROUPS, SEES, Lens, LensOutput, LensResult, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, Switch
 from tests.every_lens import OF_SEGMENTATION, OF_TRANSFORMERS
@@ -160,7 +160,7 @@ def test_a_pass_that_fails_or_is_interrupted_leaves_nothing_behind(
     lens: Lens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What grows is shown now and then by the clock, with passes of its own.
-    monkeypatch.setattr(watching, "_EVERY", math.inf)
+    monkeypatch.setattr(shared_choices, "_EVERY", math.inf)
     network = on_trial(lens)
     running.run_lens(lens.slug, as_model(network), picture())
     passes = -network.left

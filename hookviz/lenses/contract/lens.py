@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from hookviz.capturing import engine
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
-from hookviz.codegen.lens_facts import LensCode, LensFacts
+from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.drawing.panels import Panel, TextPanel
 from hookviz.errors import ModelError
-from hookviz.language.saying import mark
+from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.parameters import Parameter
 from hookviz.outputs.answer import Answer, no_classes
 from hookviz.paths import write_whole
@@ -246,3 +246,35 @@ class Lens:
     of_images: bool = field(default=False, kw_only=True)
     of_channel: ChannelQuestion | None = field(default=None, kw_only=True)
     script: Callable[[LensFacts], LensCode] = field(repr=False, kw_only=True)
+
+
+_NINTHS = (
+    *(mark("at the upper left"), mark("at the top"), mark("at the upper right")),
+    *(mark("at the left"), mark("in the middle"), mark("at the right")),
+    *(mark("at the lower left"), mark("at the bottom"), mark("at the lower right")),
+)
+
+
+def highest_ninth(values: NDArray[Any]) -> str:
+    """Return in which ninth of an image a map ``(H, W)`` is highest, in words.
+
+    >>> import numpy as np
+    >>> highest_ninth(np.eye(9)[:1])
+    'at the upper left'
+    """
+    rows, columns = values.shape
+    row, column = divmod(int(np.nan_to_num(values, nan=-np.inf).argmax()), columns)
+    return say(_NINTHS[row * 3 // rows * 3 + column * 3 // columns])
+
+
+def share_of_half(sizes: NDArray[Any]) -> float | None:
+    """Return the share of cells, the largest first, that have half of a map; None of all zeros.
+
+    >>> import numpy as np
+    >>> share_of_half(np.array([[1.0, 8.0], [2.0, 3.0]]))
+    0.25
+    """
+    summed = np.sort(sizes, axis=None)[::-1].cumsum(dtype=np.float64)
+    if not summed[-1] > 0:
+        return None
+    return (int(np.searchsorted(summed, summed[-1] / 2)) + 1) / sizes.size

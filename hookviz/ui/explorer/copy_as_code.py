@@ -6,8 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from hookviz.codegen.facts import picture_facts_of
-from hookviz.codegen.lens_facts import lens_facts_of
+from hookviz.codegen.facts import lens_facts_of, picture_facts_of
 from hookviz.codegen.lens_script import lens_script
 from hookviz.codegen.picture_script import picture_script
 from hookviz.errors import HookVizError

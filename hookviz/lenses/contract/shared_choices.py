@@ -1,19 +1,25 @@
-"""Offer what a lens explains: a class's score, or a layer's channel in its place, or one cell."""
+"""Declare the choices that several lenses share: target, cell, attending layer, steps and seed."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
-from hookviz.errors import SettingError
+from hookviz.errors import SettingError, UnknownLayerError
+from hookviz.explaining.attention.weights import attending_layers, no_attention_error
 from hookviz.explaining.attribution.target import AttributionTarget
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Subject
 from hookviz.lenses.contract.parameters import (
     ChannelChoice,
     ClassChoice,
     LayerChoice,
+    LensSubject,
     Parameter,
     WholeNumber,
 )
+from hookviz.synthesis.optimizing import Optimization
 from hookviz.types import ActivationKey
 
 
@@ -172,3 +178,91 @@ def call_notes(subject: Subject, *layers: str | None) -> list[str]:
                 )
             )
     return notes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AttendingLayer(Parameter):
+    """Choice of a layer that computes attention, by its name; the last one by default."""
+
+    name: str = "layer"
+    label: str = mark("Layer")
+
+    def choices(self, subject: LensSubject) -> tuple[str, ...]:
+        """Return the layers that attend, in order of execution; none where nothing does.
+
+        Raises:
+            ModelError: the network can't take the input.
+        """
+        return attending_layers(subject.model, tuple(subject.shape))
+
+    def resolve(self, value: Any, subject: LensSubject) -> str:
+        """Return the layer's name.
+
+        Raises:
+            ModelError: nothing in the network attends; it says which networks do.
+            UnknownLayerError: no layer of that name attends.
+        """
+        names = self.choices(subject)
+        if not names:
+            raise no_attention_error(subject.model)
+        if value is None:
+            return names[-1]
+        if value not in names:
+            kind = say("layer that attends")
+            model = subject.model.title
+            raise UnknownLayerError(
+                say("{kind} in {model}", kind=kind, model=model), str(value), names
+            )
+        return str(value)
+
+
+_LAST_SEED = 2**31 - 100  # several pictures have seeds that follow each other
+_EVERY = 0.12  # seconds between two pictures, which take time to make
+
+
+def steps_choice(
+    default: int,
+    high: int = 2048,
+    text: str = mark("Passes there and back. More of them go on from those that are done."),
+) -> WholeNumber:
+    """Return the parameter for how many steps an optimization takes."""
+    return WholeNumber(
+        name="steps", label=say("Steps"), low=1, high=high, default=default, help=text
+    )
+
+
+def seed_choice(text: str) -> WholeNumber:
+    """Return the parameter for the seed of an optimization; `text` says of what."""
+    return WholeNumber(
+        name="seed", label=say("Seed"), low=0, high=_LAST_SEED, default=0, help=text, rare=True
+    )
+
+
+def watched(
+    subject: Subject,
+    steps: int,
+    show: Callable[[Optimization], object],
+    reporter: ProgressReporter | None = None,
+) -> Callable[[Optimization], None]:
+    """Return what an optimization calls after each of `steps`.
+
+    Args:
+        subject: whose progress is told.
+        steps: of the optimization, in all.
+        show: hands over what there is; called for the first step, and some times a second.
+        reporter: where the optimization is one step of several.
+    """
+    whole = ProgressReporter(subject.progress)
+    due = 0.0
+
+    def after(now: Optimization) -> None:
+        nonlocal due
+        if now.steps < steps and time.monotonic() >= due:
+            show(now)
+            due = time.monotonic() + _EVERY
+        if reporter is None:
+            whole.share(now.steps / steps)
+        else:
+            reporter.within(now.steps / steps)
+
+    return after
