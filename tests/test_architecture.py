@@ -156,9 +156,7 @@ SHOWN_ELSEWHERE = {
     "its pixels and files are checked byte by byte in drawing/test_grid.py": (
         "drawing/colormaps drawing/figures drawing/layout"
     ),
-    "what it writes is run as a script in codegen/test_picture_script.py": (
-        "codegen/facts codegen/script_head"
-    ),
+    "what it writes is run as a script in codegen/test_picture_script.py": ("codegen/facts"),
     "runs on the workers of a real cluster in engines/test_ray_engine.py": ("engines/ray_worker"),
     "capturing/test_odd_networks.py": ("explaining/layers/recomputation"),
     "by which cells of every order are put back in capturing/test_moving.py": (

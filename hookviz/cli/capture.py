@@ -19,13 +19,13 @@ from hookviz.cli.options import (
     each,
     engine_options,
     existing,
+    finish_rows,
     input_options,
     layer_names,
     load,
     model_options,
     out_option,
 )
-from hookviz.cli.terminal import MISTAKE, echo_json
 from hookviz.engines.engine import LOCAL, Engine, engine_of
 from hookviz.errors import HookVizError, SettingError
 from hookviz.images.files import ImageFile, expand
@@ -89,14 +89,7 @@ def capture(
         loaded = load(model, **loading)
         wanted = layer_names(loaded, layers)
         rows += _record_each(loaded, pictures, wanted, outputs, chosen, size=size, whole=whole)
-    if as_json:
-        echo_json(rows)
-    else:
-        for row in rows:
-            if "error" not in row:
-                _echo(row)
-    if any("error" in row for row in rows):
-        click.get_current_context().exit(MISTAKE)
+    finish_rows(rows, _echo, as_json=as_json)
 
 
 @dataclass(frozen=True, slots=True)

@@ -281,17 +281,14 @@ def similarity(
     matched = None if match is None else _matched(result, match)
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(_file_bytes(result, file.suffix[1:].casefold()))
+        kind = file.suffix[1:].casefold()
+        file.write_bytes(result.csv().encode() if kind == "csv" else result.figure_bytes(kind))
     if as_json:
         echo_json(_similarity_data(result, matched))
     else:
         _echo_similarity(result, matched)
     if result.failed:
         click.get_current_context().exit(MISTAKE)
-
-
-def _file_bytes(result: Similarity, kind: str) -> bytes:
-    return result.csv().encode() if kind == "csv" else result.figure_bytes(kind)
 
 
 def _matched(result: Similarity, match: str) -> ChannelMatches:

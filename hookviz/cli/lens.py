@@ -17,7 +17,7 @@ from hookviz.errors import HookVizError, SettingError
 from hookviz.images.files import ImageFile, expand
 from hookviz.lenses.contract.lens import Lens, LensResult, save_result
 from hookviz.lenses.contract.many_images import stream_lens
-from hookviz.lenses.contract.parameters import OneOf, Parameter
+from hookviz.lenses.contract.parameters import OneOf
 from hookviz.lenses.contract.regions import parts_of_answer
 from hookviz.lenses.contract.running import find_lens, list_lenses, run_lens
 from hookviz.paths import path_of
@@ -185,16 +185,17 @@ def _about(lens: Lens) -> str:
     lines = [f"{lens.question} {lens.title}: {lens.sentence}"]
     if lens.parameters:
         rows = [
-            (parameter.name, parameter.label, ", ".join(_choices(parameter)), parameter.help)
-            for parameter in lens.parameters
+            (
+                each.name,
+                each.label,
+                ", ".join(each.choices) if isinstance(each, OneOf) else "",
+                each.help,
+            )
+            for each in lens.parameters
         ]
         rows += [(name, words, "", "") for name, words in parts_of_answer(lens).items()]
         lines += ["", text_table(("--set", "what it is", "one of", "more"), rows)]
     return "\n".join(lines)
-
-
-def _choices(parameter: Parameter) -> tuple[str, ...]:
-    return parameter.choices if isinstance(parameter, OneOf) else ()
 
 
 def _as_data(lens: Lens) -> dict[str, Any]:

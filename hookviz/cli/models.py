@@ -122,12 +122,11 @@ def layers(model: str, weights: str, kind: str, size: int | None, as_json: bool)
 
 def _multiply_adds(layer: LayerInfo, all_layers: Sequence[LayerInfo]) -> int:
     """Return the multiply-adds of one pass: a layer's in all calls, a block's in all parts."""
-    parts = (part for part in all_layers if part.name == layer.name or _is_in(part, layer))
-    return sum(part.multiply_adds * part.calls for part in parts)
-
-
-def _is_in(part: LayerInfo, block: LayerInfo) -> bool:
-    return part.name.startswith(f"{block.name}.")
+    return sum(
+        part.multiply_adds * part.calls
+        for part in all_layers
+        if f"{part.name}.".startswith(f"{layer.name}.")
+    )
 
 
 def _layer_data(

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 import click
 
 from hookviz.capturing.list_layers import KINDS, list_layers
-from hookviz.cli.terminal import complain, download_bar, in_words
+from hookviz.cli.terminal import MISTAKE, complain, download_bar, echo_json, in_words
 from hookviz.engines import engine
 from hookviz.errors import EngineError, HookVizError, ImageError, SettingError, UnknownNameError
 from hookviz.images import reading
-from hookviz.images.files import ImageFile, ImageUrl, expand
+from hookviz.images.files import ImageFile, ImageUrl
 from hookviz.machine.memory import keep_freed_memory, own_memory
 from hookviz.models import bundled, catalog, hugging_face, user_models
 from hookviz.models.exported import is_file
@@ -28,7 +28,13 @@ from hookviz.types import Model
 
 Command = Callable[..., Any]
 
-_MODEL_OPTIONS = (
+
+def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Return a decorator that gives a command these options, in this order."""
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
+
+
+model_options = _options(
     click.option(
         "--model",
         # not the page's: people's scripts name its layers without naming the model
@@ -49,21 +55,24 @@ _MODEL_OPTIONS = (
     ),
     click.option("--half", is_flag=True, help="Compute in half precision, on GPUs."),
 )
+"""Options that `load` takes."""
 
-_OTHER_MODEL_OPTIONS = (
+other_model_options = _options(
     click.option("--other-model", help="The other model; --model with other weights if left out."),
     click.option(
         "--other-weights",
         help="Of the other model: pretrained, random, or the path of a checkpoint.",
     ),
 )
+"""Options that `load_both` takes beside those of `load`."""
 
-_INPUT_OPTIONS = (
+input_options = _options(
     click.option("--size", type=click.IntRange(1), help="Side of the input in pixels."),
     click.option("--whole", is_flag=True, help="Take in the whole image, not its centre crop."),
 )
+"""Options of how an image becomes an input."""
 
-_ENGINE_OPTIONS = (
+engine_options = _options(
     click.option(
         "--engine",
         default=engine.LOCAL,
@@ -72,16 +81,7 @@ _ENGINE_OPTIONS = (
     ),
     click.option("--workers", type=click.IntRange(1), help="Of Ray; one a processor by default."),
 )
-
-
-def engine_options(command: Command) -> Command:
-    """Decorate `command` with the options that `engine_of` takes."""
-    return _with(_ENGINE_OPTIONS, command)
-
-
-def model_options(command: Command) -> Command:
-    """Decorate `command` with the options that `load` takes."""
-    return _with(_MODEL_OPTIONS, command)
+"""Options that `engine_of` takes."""
 
 
 def out_option(suffix: str, text: str, *, required: bool = False) -> Callable[[Command], Any]:
@@ -117,16 +117,6 @@ def out_option(suffix: str, text: str, *, required: bool = False) -> Callable[[C
         return click.option("-o", "--out", required=required, help=words)(run)
 
     return decorate
-
-
-def other_model_options(command: Command) -> Command:
-    """Decorate `command` with the options that `load_both` takes beside those of `load`."""
-    return _with(_OTHER_MODEL_OPTIONS, command)
-
-
-def input_options(command: Command) -> Command:
-    """Decorate `command` with the options of how an image becomes an input."""
-    return _with(_INPUT_OPTIONS, command)
 
 
 def load(
@@ -210,21 +200,6 @@ def _from_factory(path: str, *, weights: str, labels: str | None, device: str, h
         sys.path.insert(0, folder)
     return user_models.build(path)
 
-
-def _with(options: tuple[Callable[[Command], Command], ...], command: Command) -> Command:
-    return reduce(lambda decorated, option: option(decorated), reversed(options), command)
-
-
-__all__ = [
-    "ImageFile",
-    "Row",
-    "destinations",
-    "each",
-    "existing",
-    "expand",
-    "failed_row",
-    "file_ending_in",
-]
 
 Picture = TypeVar("Picture", bound=ImageFile)
 Row = dict[str, Any]
@@ -344,6 +319,18 @@ def failed_row(picture: object, error: Exception) -> Row:
     """Report an image that failed on standard error, and return its row."""
     complain(f"{picture}: {in_words(error)}")
     return {"image": str(picture), "error": in_words(error)}
+
+
+def finish_rows(rows: Sequence[Row], echo: Callable[[Row], None], *, as_json: bool) -> None:
+    """Print the rows as JSON, or those that worked by `echo`; end in status 2 if one failed."""
+    if as_json:
+        echo_json(rows)
+    else:
+        for row in rows:
+            if "error" not in row:
+                echo(row)
+    if any("error" in row for row in rows):
+        click.get_current_context().exit(MISTAKE)
 
 
 def _free(pattern: str, stem: str, taken: dict[str, int]) -> Path:

@@ -1,5 +1,6 @@
 """``hookviz grid``, ``map`` and ``page``: draw a layer, the network, or save the explorer."""
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,13 +14,14 @@ from hookviz.cli.options import (
     each,
     existing,
     file_ending_in,
+    finish_rows,
     input_options,
     layer_names,
     load,
     model_options,
     out_option,
 )
-from hookviz.cli.terminal import MISTAKE, echo_json, progress_bar
+from hookviz.cli.terminal import echo_json, progress_bar
 from hookviz.drawing.colormaps import COLORMAPS
 from hookviz.drawing.figures import FORMATS
 from hookviz.drawing.grid import make_grid
@@ -96,14 +98,11 @@ def grid(
             }
 
         rows += each(pictures, draw)
-    if as_json:
-        echo_json(rows)
-    else:
-        for row in rows:
-            if "error" not in row:
-                click.echo(f"{row['out']}: {row['layer']}. {row['legend']}")
-    if any("error" in row for row in rows):
-        click.get_current_context().exit(MISTAKE)
+    finish_rows(rows, _echo_grid, as_json=as_json)
+
+
+def _echo_grid(row: Row) -> None:
+    click.echo(f"{row['out']}: {row['layer']}. {row['legend']}")
 
 
 def _first_conv(model: Model) -> str:
@@ -159,18 +158,7 @@ def map(  # noqa: A001 - the command's name
     with progress_bar(file.name) as progress:
         drawn = map_network(loaded, image, depth=depth, size=size, whole=whole, progress=progress)
     write_file(file, drawn.figure_bytes(file.suffix[1:].casefold(), dpi), SettingError)
-    row: dict[str, Any] = {
-        "out": str(file),
-        "model": loaded.name,
-        "weights": loaded.weights,
-        "layers": list(drawn.layers),
-        "bytes": file.stat().st_size,
-    }
-    if as_json:
-        echo_json(row)
-    else:
-        count = len(row["layers"])
-        click.echo(f"{file}: {count} parts of {loaded.title}, {byte_size(row['bytes'])}.")
+    _echo_saved(file, loaded, list(drawn.layers), "part", as_json=as_json)
 
 
 @click.command()
@@ -237,16 +225,16 @@ def page(
             most_bytes=most_bytes,
             progress=progress,
         )
-    row: dict[str, Any] = {
-        "out": str(file),
-        "model": loaded.name,
-        "weights": loaded.weights,
-        "layers": list(dict.fromkeys(each.layer for each in seen.activations)),
-        "bytes": file.stat().st_size,
-    }
+    layer_list = list(dict.fromkeys(each.layer for each in seen.activations))
+    _echo_saved(file, loaded, layer_list, "layer", as_json=as_json)
+
+
+def _echo_saved(file: Path, model: Model, layers: list[str], noun: str, *, as_json: bool) -> None:
+    """Print what is in the file that was saved, and how large it is."""
+    size = file.stat().st_size
     if as_json:
-        echo_json(row)
+        about = {"out": str(file), "model": model.name, "weights": model.weights}
+        echo_json({**about, "layers": layers, "bytes": size})
     else:
-        count = len(row["layers"])
-        kept = f"{count} layer{'s' * (count > 1)}"
-        click.echo(f"{file}: {kept} of {loaded.title}, {byte_size(row['bytes'])}.")
+        count = f"{len(layers)} {noun}{'s' * (len(layers) > 1)}"
+        click.echo(f"{file}: {count} of {model.title}, {byte_size(size)}.")

@@ -14,8 +14,7 @@ from hookviz.capturing.layer_trace import layer_trace
 from hookviz.codegen import optimizing
 from hookviz.codegen.facts import LensFacts, lens_facts_of
 from hookviz.codegen.lens_script import FORWARD, in_order
-from hookviz.codegen.script_head import assembled
-from hookviz.codegen.wording import as_maps, quoted, source_of
+from hookviz.codegen.script_text import as_maps, assembled, quoted, source_of
 from hookviz.errors import SettingError
 from hookviz.hooking.device import with_numbers
 from hookviz.language.saying import joined, say

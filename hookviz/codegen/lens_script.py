@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from hookviz.codegen.facts import LensCode, LensFacts
-from hookviz.codegen.script_head import assembled
-from hookviz.codegen.wording import as_maps, file_name, quoted, source_of
+from hookviz.codegen.script_text import as_maps, assembled, file_name, quoted, source_of
 from hookviz.errors import HookVizError
 from hookviz.explaining.attribution.baselines import LEVELS, blurred
 from hookviz.images.samples import samples

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from hookviz.codegen.facts import LensFacts
 from hookviz.codegen.lens_script import in_order
-from hookviz.codegen.wording import as_maps, quoted, source_of
+from hookviz.codegen.script_text import as_maps, quoted, source_of
 from hookviz.images.samples import samples
 from hookviz.synthesis.picture_space import (
     averaged_over_angle,

@@ -6,8 +6,7 @@
 from textwrap import indent
 
 from hookviz.codegen.facts import PictureFacts
-from hookviz.codegen.script_head import assembled
-from hookviz.codegen.wording import as_maps, file_name, quoted
+from hookviz.codegen.script_text import as_maps, assembled, file_name, quoted
 from hookviz.drawing.colormaps import LEVELS
 from hookviz.hooking.function_calls import is_function, taken_apart
 

@@ -8,7 +8,7 @@ from hookviz.capturing import engine
 from hookviz.capturing.batch_images import named
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import TENSORS_IN, batches, constants, file_of, in_order
-from hookviz.codegen.wording import as_maps, source_of
+from hookviz.codegen.script_text import as_maps, source_of
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ImageMap, MapsPanel, Panel, TablePanel, TextPanel

@@ -7,7 +7,7 @@ import numpy as np
 from hookviz.codegen import optimizing
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import constants, in_order
-from hookviz.codegen.wording import source_of
+from hookviz.codegen.script_text import source_of
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImagePanel, TextPanel
 from hookviz.drawing.pictures import enlarged

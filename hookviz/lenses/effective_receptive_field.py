@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from hookviz.capturing.batch_images import named
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import batches, constants, file_of, forward, in_order
-from hookviz.codegen.wording import as_maps, source_of
+from hookviz.codegen.script_text import as_maps, source_of
 from hookviz.drawing import overlay
 from hookviz.drawing.overlay import on_input
 from hookviz.drawing.palette import coloured

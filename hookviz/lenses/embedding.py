@@ -12,7 +12,7 @@ from hookviz.capturing.feature_vectors import POOLS, Features, channel_means, un
 from hookviz.capturing.features import features
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import FORWARD, constants, file_of, in_order
-from hookviz.codegen.wording import as_maps, quoted, source_of
+from hookviz.codegen.script_text import as_maps, quoted, source_of
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.overlay import input_thumbnail
 from hookviz.drawing.palette import coloured

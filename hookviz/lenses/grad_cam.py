@@ -15,7 +15,7 @@ import numpy as np
 
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import constants, forward, in_order, target
-from hookviz.codegen.wording import as_maps, source_of
+from hookviz.codegen.script_text import as_maps, source_of
 from hookviz.drawing import overlay
 from hookviz.drawing.grid import grid_of_any, make_grid
 from hookviz.drawing.palette import coloured

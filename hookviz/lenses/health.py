@@ -11,7 +11,7 @@ import torch
 
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import TENSORS_IN, constants, in_order, layers
-from hookviz.codegen.wording import quoted, source_of
+from hookviz.codegen.script_text import quoted, source_of
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.drawing.statistics import Histogram, histogram
 from hookviz.errors import HookVizError, ModelError

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import constants, in_order
-from hookviz.codegen.wording import source_of
+from hookviz.codegen.script_text import source_of
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.layout import lay_out, mosaic
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TablePanel, TextPanel

@@ -10,7 +10,7 @@ import numpy as np
 from hookviz.codegen import optimizing
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import constants, in_order, one_line
-from hookviz.codegen.wording import source_of
+from hookviz.codegen.script_text import source_of
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.drawing.pictures import enlarged
 from hookviz.errors import SettingError
@@ -22,7 +22,6 @@ from hookviz.lenses.contract.parameters import (
     Channels,
     ClassChoice,
     LayerChoice,
-    LensSubject,
     OneOf,
     RealNumber,
     Switch,
@@ -73,7 +72,7 @@ class Weights(Channels):
     label: str = mark("Weights")
     example: str = "12, 80:-1"
 
-    def resolve(self, value: Any, subject: LensSubject) -> tuple[tuple[int, float], ...]:  # type: ignore[override]
+    def resolve(self, value: Any, subject: Subject) -> tuple[tuple[int, float], ...]:  # type: ignore[override]
         """Return pairs of number and weight in the order of the numbers, each number once.
 
         Raises:
@@ -272,11 +271,8 @@ def _title(subject: Subject, goal: Objective, *, both: bool) -> str:
     """Return a picture's title without the layer, which the text above names."""
     what = goal.says_alone(subject.model)
     if both or not goal.rises:
-        return (
-            say("What excites {goal}", goal=what)
-            if goal.rises
-            else say("What silences {goal}", goal=what)
-        )
+        text = mark("What excites {goal}") if goal.rises else mark("What silences {goal}")
+        return say(text, goal=what)
     return f"{what[0].upper()}{what[1:]}"
 
 

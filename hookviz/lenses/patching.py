@@ -13,7 +13,7 @@ from hookviz.capturing.batch_images import named
 from hookviz.capturing.inputs import prepare
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import batches, constant_of, constants, file_of, in_order, target
-from hookviz.codegen.wording import as_maps
+from hookviz.codegen.script_text import as_maps
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel, overlay_panel
 from hookviz.drawing.patching_page import heads_by_layer

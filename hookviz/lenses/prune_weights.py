@@ -18,7 +18,7 @@ import torch
 
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import constant_of, constants, in_order, scores_without
-from hookviz.codegen.wording import as_maps, source_of
+from hookviz.codegen.script_text import as_maps, source_of
 from hookviz.drawing.pair import before_and_after
 from hookviz.drawing.panels import ChartPanel, FilePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError

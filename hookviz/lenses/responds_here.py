@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import FORWARD, constants, in_order
-from hookviz.codegen.wording import as_maps, source_of
+from hookviz.codegen.script_text import as_maps, source_of
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError
 from hookviz.explaining.layers.layer_description import field_text

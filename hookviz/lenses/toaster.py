@@ -13,7 +13,7 @@ from hookviz.codegen import optimizing
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import constants, in_order
 from hookviz.codegen.lens_script import target as target_line
-from hookviz.codegen.wording import source_of
+from hookviz.codegen.script_text import source_of
 from hookviz.drawing.panels import (
     ChartPanel,
     FilePanel,
@@ -42,7 +42,6 @@ from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import (
     ClassChoice,
-    LensSubject,
     Switch,
     WholeNumber,
 )
@@ -65,7 +64,7 @@ class ToasterChoice(ClassChoice):
 
     unchosen: ClassVar[str] = mark("{top}: choose any class")
 
-    def start(self, subject: LensSubject) -> int:
+    def start(self, subject: Subject) -> int:
         """Return the class where none is chosen.
 
         Raises:

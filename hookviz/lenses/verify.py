@@ -14,7 +14,7 @@ from torch.nn.modules.conv import _ConvNd
 from hookviz.capturing import engine
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import TENSORS_IN, in_order, layers
-from hookviz.codegen.wording import source_of
+from hookviz.codegen.script_text import source_of
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError
 from hookviz.explaining.layers.recomputation import (

@@ -33,7 +33,7 @@ from torch import nn
 
 from hookviz.capturing.engine import capture
 from hookviz.codegen.facts import NetworkFacts, network_facts
-from hookviz.codegen.script_head import assembled
+from hookviz.codegen.script_text import assembled
 from hookviz.errors import HookVizError, SettingError, UnknownNameError, shorten
 from hookviz.hooking.forward_pass import private_replica
 from hookviz.language.saying import say

@@ -10,11 +10,11 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,22 +135,24 @@ def _bytes_apart(values: NDArray[Any]) -> str:
     return deflated(apart.tobytes())
 
 
+Result = TypeVar("Result")
+
 CLIENT = Path(__file__).parent / "client"
 """The folder of what runs in a page, beside the explorer's client."""
 
 # Nothing comes from elsewhere and nothing goes there; scripts and styles are this file's own.
 _POLICY = (
     "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; "
-    "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    "img-src {images}; base-uri 'none'; form-action 'none'"
 )
-_PAGE = """\
+_HEAD = """\
 <!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="HookViz">
+<meta name="generator" content="{generator}">
 <meta name="color-scheme" content="light dark">
 <meta name="referrer" content="no-referrer">
 <link rel="icon" href="data:,">
@@ -158,6 +160,8 @@ _PAGE = """\
 <style>{style}</style>
 </head>
 <body>
+"""
+_BODY = """\
 <main>
 <h1>HookViz</h1>
 <h2>{title}</h2>
@@ -187,51 +191,64 @@ def page_html(title: str, first: Mapping[str, str], rest: Mapping[str, str]) -> 
             page begins once these are read.
         rest: more of them.
     """
-    script, style = _script(), _style()
-    policy = _POLICY.format(script=_hash(script), style=_hash(style))
-    return _PAGE.format(
-        policy=policy,
+    script = page_script("in_file.js")
+    variables = "".join(f"{name}:{value};" for name, value in colour_variables().items())
+    style = f":root{{{variables}}}\n{(CLIENT / 'around.css').read_text('utf-8')}"
+    head = page_head(title, style, script, images="data: blob:", generator="HookViz")
+    return head + _BODY.format(
         title=escape(title),
-        style=style,
-        without=_in_every_language(_WITHOUT),
-        failed=_in_every_language(_FAILED),
+        without=_in_all_languages(_WITHOUT),
+        failed=_in_all_languages(_FAILED),
         first=_blocks(first),
         rest=_blocks(rest),
         script=script,
     )
 
 
-def _in_every_language(text: str) -> str:
+def _in_all_languages(text: str) -> str:
     """Return a sentence in each language, for where none can be chosen any more."""
-    said = []
+    return " · ".join(in_each_language(lambda: escape(say(text))))
+
+
+def page_head(title: str, style: str, script: str, *, images: str, generator: str) -> str:
+    """Return how a page begins, up to its body: it runs and loads nothing but these.
+
+    Args:
+        title: of the window, any text.
+        style: the page's own CSS.
+        script: the page's own script.
+        images: sources of images, as a content security policy has them.
+        generator: what the page says made it.
+    """
+    policy = _POLICY.format(script=_hash(script), style=_hash(style), images=images)
+    return _HEAD.format(policy=policy, generator=generator, title=escape(title), style=style)
+
+
+def in_each_language(call: Callable[[], Result]) -> list[Result]:
+    """Return what a call returns in each language."""
+    results = []
     for language in languages():
         with speaking(language):
-            said.append(escape(say(text)))
-    return " · ".join(said)
+            results.append(call())
+    return results
 
 
 def _blocks(blocks: Mapping[str, str]) -> str:
-    return "\n".join(_block(name, text) for name, text in blocks.items())
-
-
-def _block(name: str, text: str) -> str:
-    """Return data that no browser runs: in base64 nothing ends the element early."""
-    assert _IN_BASE64.fullmatch(text), name
-    return f'<script type="application/octet-stream" id="{name}">{text}</script>'
+    """Return data that no browser runs: in base64 nothing ends the elements early."""
+    assert all(map(_IN_BASE64.fullmatch, blocks.values())), list(blocks)
+    return "\n".join(
+        f'<script type="application/octet-stream" id="{name}">{text}</script>'
+        for name, text in blocks.items()
+    )
 
 
 @cache
-def _script() -> str:
-    begin = CLIENT / "in_file.js"
+def page_script(name: str) -> str:
+    """Return a script of `CLIENT` with all that it imports, and the call that starts it."""
+    begin = CLIENT / name
     script = f'"use strict";\n{bundle(begin)}\n{scope(begin)}.begin();\n'
     assert not re.search(r"</script|<!--", script, re.IGNORECASE), "it would end early"
     return script
-
-
-@cache
-def _style() -> str:
-    variables = "".join(f"{name}:{value};" for name, value in colour_variables().items())
-    return f":root{{{variables}}}\n{(CLIENT / 'around.css').read_text('utf-8')}"
 
 
 def _hash(text: str) -> str:

@@ -49,8 +49,7 @@ from hookviz.explorer.question import Question
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.language.catalogs import languages, own_name
-from hookviz.language.saying import localised, say
-from hookviz.language.speaking import speaking
+from hookviz.language.saying import localised, mark, say
 from hookviz.standalone.client_page import (
     CLIENT,
     LANGUAGE,
@@ -59,6 +58,7 @@ from hookviz.standalone.client_page import (
     columns,
     deflated,
     halves,
+    in_each_language,
     packed,
     varied,
     whole_floats,
@@ -90,7 +90,12 @@ def call_facts(call: LayerCall, upstream: str | None) -> dict[str, Any]:
         "rows": ROWS,
         "sum": _sum(has_bias=call.bias is not None),
         "steps": [
-            {"says": _step(step), "epsilon": step.epsilon, "norm": _norm(step)}
+            {
+                "says": _step(step),
+                "epsilon": step.epsilon,
+                # mean, variance, scale and shift of each channel
+                "norm": None if step.norm is None else step.norm.tolist(),
+            }
             for step in call.steps
         ],
     }
@@ -126,16 +131,17 @@ def _step(step: FollowingOp) -> Parts:
     return explained(sentence.replace("{title}", title).replace("{epsilon:g}", epsilon))
 
 
-def _norm(step: FollowingOp) -> list[list[float]] | None:
-    """Return mean, variance, scale and shift of each channel."""
-    return None if step.norm is None else step.norm.tolist()
-
-
 _CHOSEN = ("layer", "channel", "cell", "sort", "top")  # all that a page offers of a view
 _ON_MAP = (*_CHOSEN, "inside")  # where it keeps the whole network too
 _THEMES = (LIGHT, DARK)
 # What the page makes of the values and the colours itself, or that is of no use in it.
 _PAINTED = ("key", "bar", "palette")
+
+_COST = mark("Values are kept as float16: they are {error} off at most in this layer.")
+_MISSING = mark(
+    "This page needs no network and no server. Other scales and colours, comparing, the kernel's "
+    "walk, lenses and images of your own are in the app, which hookviz run starts."
+)
 
 _FIRST = call_words(ActivationKey(""))  # a page keeps what that one put out
 
@@ -172,7 +178,7 @@ def record_page(subject: Subject, layers: Sequence[LayerInfo], view: View) -> di
     """
     chosen = _CHOSEN if view.inside is None else _ON_MAP
     head, photograph = (answer(subject, View(), Question(name)) for name in ("head", "photograph"))
-    of_layers = [_spoken(subject, "layers", View(layer=each.name)) for each in layers]
+    of_layers = [answer_in_languages(subject, "layers", View(layer=each.name)) for each in layers]
     facts = {
         "names": [each.name for each in layers],
         "view": {word: text for word, text in view.link().items() if word in chosen},
@@ -186,10 +192,10 @@ def record_page(subject: Subject, layers: Sequence[LayerInfo], view: View) -> di
         "diverging": [theme.diverging for theme in _THEMES],
         "gap": GAP_LEVEL,
         "layers": columns([_layer_choices(each, subject) for each in of_layers]),
-        "head": _spoken(subject, "head"),
-        "tree": _spoken(subject, "tree"),
-        "photograph": _spoken(subject, "photograph"),
-        **_in_every_language(lambda: {"missing": _missing()}),
+        "head": answer_in_languages(subject, "head"),
+        "tree": answer_in_languages(subject, "tree"),
+        "photograph": answer_in_languages(subject, "photograph"),
+        **_in_every_language(lambda: {"missing": say(_MISSING)}),
     }
     return {
         "page": packed(facts),
@@ -234,7 +240,7 @@ def _layer(subject: Subject, view: View, at: int, *, has_sums: bool) -> Iterator
         upstream = None  # there is no way to it
     facts = {
         "tiles": varied(THEME, by_theme),
-        "field": _rounded(_spoken(subject, "field", view)),
+        "field": _rounded(answer_in_languages(subject, "field", view)),
         "power": kept.power,
         "call": sums and _in_every_language(lambda: call_facts(sums, upstream)),
     }
@@ -257,11 +263,7 @@ def _layer(subject: Subject, view: View, at: int, *, has_sums: bool) -> Iterator
 
 def _in_every_language(say_it: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
     """Return what is said in each language, as one."""
-    said = []
-    for language in languages():
-        with speaking(language):
-            said.append(say_it())
-    facts: dict[str, Any] = varied(LANGUAGE, said)
+    facts: dict[str, Any] = varied(LANGUAGE, in_each_language(say_it))
     return facts
 
 
@@ -311,27 +313,20 @@ def _as_kept(facts: dict[str, Any]) -> dict[str, Any]:
     return facts | {"hasKernel": False, "canWalk": False}
 
 
-def _spoken(
+def answer_in_languages(
     subject: Subject, question: str, view: View | None = None, **about: Any
 ) -> dict[str, Any]:
-    """Return the answer to a question in every language."""
+    """Answer a question in every language, as one."""
     asked = Question(question, about)
     return _in_every_language(lambda: dict(answer(subject, view or View(), asked).facts))
 
 
 def _tiles(subject: Subject, view: View, error: float) -> dict[str, Any]:
     """Return the answer about the tiles without what the page paints itself."""
-    facts = _spoken(subject, "tiles", view)
+    facts = answer_in_languages(subject, "tiles", view)
     facts = {name: value for name, value in facts.items() if name not in _PAINTED}
     facts["colormap"] = drawn(subject, view).own.colormap.name
-    return facts | _in_every_language(lambda: {"cost": _kept(error)})
-
-
-def _kept(error: float) -> str:
-    return say(
-        "Values are kept as float16: they are {error} off at most in this layer.",
-        error=number(error),
-    )
+    return facts | _in_every_language(lambda: {"cost": say(_COST, error=number(error))})
 
 
 def _layer_choices(facts: dict[str, Any], subject: Subject) -> dict[str, Any]:
@@ -348,15 +343,8 @@ def _layer_choices(facts: dict[str, Any], subject: Subject) -> dict[str, Any]:
 
 def _excites(subject: Subject, view: View, channel: int) -> dict[str, Any]:
     """Return what excites a channel; its patches lead nowhere."""
-    facts = _spoken(subject, "excites", view, channel=channel)
+    facts = answer_in_languages(subject, "excites", view, channel=channel)
     return facts | {"patches": [each | {"leads": None} for each in facts["patches"]]}
-
-
-def _missing() -> str:
-    return say(
-        "This page needs no network and no server. Other scales and colours, comparing, the "
-        "kernel's walk, lenses and images of your own are in the app, which hookviz run starts."
-    )
 
 
 def _language(language: str) -> dict[str, Any]:
@@ -370,7 +358,7 @@ def _palette(name: str) -> str:
 
 
 def _rounded(value: Any, digits: int = 7) -> Any:
-    """Return facts with so many digits of each number."""
+    """Round every number in a JSON value to `digits` significant digits."""
     if isinstance(value, Mapping):
         return {key: _rounded(each, digits) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -390,15 +378,14 @@ def record_whole(subject: Subject, names: Collection[str]) -> dict[str, str]:
         HookVizError: the network runs no layer, or the pass can't be run.
     """
     subject = replace(subject, offered=())
-    question = Question("whole")
-    facts = _in_every_language(lambda: dict(answer(subject, View(), question).facts))
+    facts = answer_in_languages(subject, "whole")
     facts["network"] = deepcopy(facts["network"])  # which the subject keeps
     for part in _with_maps(facts["network"]):
         if part["layer"] not in names or part["output"] != _FIRST:
             part |= {"isKept": False, "sees": _seen_from_middle(subject, part)}
     blocks = {"whole": packed(facts)}
     if facts["sprite"] is not None:
-        with Image.open(io.BytesIO(answer(subject, View(), question).data)) as picture:
+        with Image.open(io.BytesIO(answer(subject, View(), Question("whole")).data)) as picture:
             blocks["small-maps"] = deflated(
                 np.asarray(picture).tobytes()
             )  # in either theme's colours

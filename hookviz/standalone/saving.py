@@ -121,7 +121,8 @@ def page_bytes(
         raise _map_too_large(sum(map(len, on_map.values())), most_bytes)
     for each in record_layers(subject, layers, named, progress):
         kept.append(each)
-        if len(kept) < len(layers) and _size(least, kept) > _HOPELESS * most_bytes:
+        least += each.size
+        if len(kept) < len(layers) and least > _HOPELESS * most_bytes:
             break
     first, *others = kept
     title = f"{subject.image_title} · {subject.model_title or subject.model.title}"
@@ -204,10 +205,6 @@ def _map_too_large(size: int, most: int) -> HookVizError:
             most=byte_size(most),
         )
     )
-
-
-def _size(least: int, layers: Sequence[LayerBlocks]) -> int:
-    return least + sum(each.size for each in layers)
 
 
 def _too_large(size: int, most: int, layers: Sequence[LayerBlocks], of_all: int) -> HookVizError:

@@ -21,7 +21,7 @@ from hookviz.drawing.panels import TextPanel
 from hookviz.errors import ModelError, SettingError, shorten
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, Subject
-from hookviz.lenses.contract.parameters import ClassChoice, LensSubject, Parameter
+from hookviz.lenses.contract.parameters import ClassChoice, Parameter
 from hookviz.outputs.declaration import BOXES, EMBEDDING, KINDS, MAPS, NUMBER, Output
 from hookviz.outputs.reading import picked, within
 from hookviz.types import ModelInput
@@ -141,7 +141,7 @@ class RegionChoice(Parameter):
     label: str = mark("Region")
     default: str = "rect:0.3,0.3,0.7,0.7"
 
-    def resolve(self, value: Any, subject: LensSubject) -> Region:  # noqa: ARG002
+    def resolve(self, value: Any, subject: Subject) -> Region:  # noqa: ARG002
         """Return the region.
 
         Raises:

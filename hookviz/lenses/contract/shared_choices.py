@@ -15,7 +15,6 @@ from hookviz.lenses.contract.parameters import (
     ChannelChoice,
     ClassChoice,
     LayerChoice,
-    LensSubject,
     Parameter,
     WholeNumber,
 )
@@ -88,28 +87,6 @@ TARGET_CHOICES: tuple[Parameter, ...] = (
 """The parameters by which it is chosen."""
 
 
-def chosen_target(
-    subject: Subject,
-    *,
-    target: int | None,
-    layer: str | None,
-    channel: int,
-    row: int,
-    column: int,
-) -> AttributionTarget:
-    """Return the quantity that the values of `TARGET_CHOICES` stand for.
-
-    Raises:
-        SettingError: of row and column one is left out.
-        ModelError: no layer is chosen and the network puts out no class scores.
-    """
-    if layer is None:
-        if target is None:
-            subject.scored  # noqa: B018 - says that there are no scores
-        return AttributionTarget(target)
-    return AttributionTarget(None, layer, channel, chosen_cell(row, column))
-
-
 def cell_settings(cell: object, layer: object) -> dict[str, int]:
     """Return a cell's row and column as settings; none of no cell.
 
@@ -130,15 +107,18 @@ def cell_settings(cell: object, layer: object) -> dict[str, int]:
 
 
 def target_of(subject: Subject, chosen: Mapping[str, Any]) -> AttributionTarget:
-    """Return the quantity that a lens's settings stand for, as `chosen_target` does."""
-    return chosen_target(
-        subject,
-        target=chosen["target"],
-        layer=chosen["layer"],
-        channel=chosen["channel"],
-        row=chosen.get("row", -1),
-        column=chosen.get("column", -1),
-    )
+    """Return the quantity that values of `TARGET_CHOICES` stand for, by their names.
+
+    Raises:
+        SettingError: of row and column one is left out.
+        ModelError: no layer is chosen and the network puts out no class scores.
+    """
+    if chosen["layer"] is None:
+        if chosen["target"] is None:
+            subject.scored  # noqa: B018 - says that there are no scores
+        return AttributionTarget(chosen["target"])
+    cell = chosen_cell(chosen.get("row", -1), chosen.get("column", -1))
+    return AttributionTarget(None, chosen["layer"], chosen["channel"], cell)
 
 
 def chosen_cell(row: int, column: int) -> tuple[int, int] | None:
@@ -187,7 +167,7 @@ class AttendingLayer(Parameter):
     name: str = "layer"
     label: str = mark("Layer")
 
-    def choices(self, subject: LensSubject) -> tuple[str, ...]:
+    def choices(self, subject: Subject) -> tuple[str, ...]:
         """Return the layers that attend, in order of execution; none where nothing does.
 
         Raises:
@@ -195,7 +175,7 @@ class AttendingLayer(Parameter):
         """
         return attending_layers(subject.model, tuple(subject.shape))
 
-    def resolve(self, value: Any, subject: LensSubject) -> str:
+    def resolve(self, value: Any, subject: Subject) -> str:
         """Return the layer's name.
 
         Raises:

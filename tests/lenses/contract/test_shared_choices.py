@@ -12,7 +12,7 @@ from hookviz.lenses.contract.shared_choices import (
     AttendingLayer,
     call_notes,
     chosen_cell,
-    chosen_target,
+    target_of,
 )
 from hookviz.types import Model
 from tests.attending import vit
@@ -27,11 +27,11 @@ def subject(tiny: hookviz.Model) -> Subject:
 def test_a_class_or_a_channel_or_a_cell(subject: Subject) -> None:
     known = {parameter.name: parameter.resolve(None, subject) for parameter in TARGET_CHOICES}
     assert known["target"] == subject.top_class
-    assert chosen_target(subject, **known) == AttributionTarget(subject.top_class)
+    assert target_of(subject, known) == AttributionTarget(subject.top_class)
     known["layer"], known["channel"] = "conv1", 2
-    assert chosen_target(subject, **known) == AttributionTarget(None, "conv1", 2)
+    assert target_of(subject, known) == AttributionTarget(None, "conv1", 2)
     known["row"], known["column"] = 0, 5
-    assert chosen_target(subject, **known) == AttributionTarget(None, "conv1", 2, (0, 5))
+    assert target_of(subject, known) == AttributionTarget(None, "conv1", 2, (0, 5))
 
 
 def test_half_a_cell_is_refused() -> None:
@@ -46,8 +46,8 @@ def test_without_scores_a_layer_has_to_be_chosen() -> None:
     subject = Subject(model, prepare(model, random_input(0)), None)
     known = {parameter.name: parameter.resolve(None, subject) for parameter in TARGET_CHOICES}
     with pytest.raises(ModelError, match="no row of scores"):
-        chosen_target(subject, **known)
-    assert chosen_target(subject, **known | {"layer": "0"}) == AttributionTarget(None, "0", 0)
+        target_of(subject, known)
+    assert target_of(subject, known | {"layer": "0"}) == AttributionTarget(None, "0", 0)
 
 
 def test_a_lens_of_images_refuses_sound() -> None:
