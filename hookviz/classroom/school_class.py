@@ -27,7 +27,7 @@ from hookviz.classroom.question import Poll, Question
 from hookviz.errors import ClassroomError
 from hookviz.language.saying import say
 
-MOST_BYTES = 60_000
+MAX_FRAME_BYTES = 60_000
 """Most bytes of a frame: forty pupils who get one a second take 2.4 MB a second of the line."""
 
 PRIVATE, SHARED = "private", "shared"
@@ -103,11 +103,11 @@ def check_frame(data: bytes) -> None:
     Raises:
         ClassroomError: it is not, or it is too large.
     """
-    if len(data) > MOST_BYTES:
+    if len(data) > MAX_FRAME_BYTES:
         raise ClassroomError(
             say(
                 "A frame for a class has up to {limit:,} bytes; this one has {count:,}.",
-                limit=MOST_BYTES,
+                limit=MAX_FRAME_BYTES,
                 count=len(data),
             )
         )
@@ -140,13 +140,13 @@ def _is_small_jpeg(data: bytes) -> bool:
     return bool(width * height <= _MOST_PIXELS)
 
 
-HERE, ALONE_THERE, AWAY = "follows", "alone", "away"
+HERE, ON_OWN_VIEW, AWAY = "follows", "alone", "away"
 """What a page says of itself: it shows the teacher's view, its own, or nobody looks at it."""
-_ATTENTION = (HERE, ALONE_THERE, AWAY)
+_ATTENTION = (HERE, ON_OWN_VIEW, AWAY)
 
 MOST_FOLLOWERS = 200
-LASTS, ALONE = 4 * 3600.0, 15 * 60.0
-"""Seconds after which a class ends, and after which it does where its teacher is gone."""
+MAX_DURATION_S, TEACHER_GONE_S = 4 * 3600.0, 15 * 60.0
+"""How long a class lasts at most, and after how long without its teacher it ends."""
 
 ENDED, ELSEWHERE = "ended", "elsewhere"
 """Reasons why a connection is over: with the class, or since the same page has another one."""
@@ -228,7 +228,7 @@ class SchoolClass:
         self._poll: Poll | None = None
         self._score = Score()
         self._over = False
-        self._ends_at, self._alone_since = now() + LASTS, now()
+        self._ends_at, self._alone_since = now() + MAX_DURATION_S, now()
 
     def is_taught_by(self, secret: str) -> bool:
         """Return whether this is the teacher's secret."""
@@ -244,7 +244,7 @@ class SchoolClass:
         with self._lock:
             now = self._now()
             return now >= self._ends_at or (
-                self._teacher is None and now >= self._alone_since + ALONE
+                self._teacher is None and now >= self._alone_since + TEACHER_GONE_S
             )
 
     @property
@@ -359,7 +359,7 @@ class SchoolClass:
             if follower is None:
                 seats = [each.seat for each in self._followers.values() if each.seat is not None]
                 view["followers"] = sum(each.attention == HERE for each in seats)
-                view["alone"] = sum(each.attention == ALONE_THERE for each in seats)
+                view["alone"] = sum(each.attention == ON_OWN_VIEW for each in seats)
             else:
                 view["state"] = None if state is None else asdict(state)
                 view["points"] = asdict(follower.score)

@@ -163,9 +163,7 @@ def _script(
     facts = lens_facts_of(
         model,
         image.name,
-        result.lens,
-        result.chosen,
-        result.values,
+        result,
         shape=tuple(model_input.tensor.shape[1:]),
         size=size,
         whole=whole,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from torch import nn
@@ -240,12 +240,23 @@ class LensFacts(NetworkFacts):
         return self.layouts.get(str(self.chosen.get("layer")), UNKNOWN)
 
 
+class LensRun(Protocol):
+    """The part of a `LensResult` that a script depends on: slug, parameters and numbers."""
+
+    @property
+    def lens(self) -> str: ...  # noqa: D102
+
+    @property
+    def chosen(self) -> Mapping[str, Any]: ...  # noqa: D102
+
+    @property
+    def values(self) -> Mapping[str, Any]: ...  # noqa: D102
+
+
 def lens_facts_of(
     model: Model,
     image: str,
-    lens: str,
-    chosen: Mapping[str, Any],
-    values: Mapping[str, Any],
+    result: LensRun,
     *,
     shape: tuple[int, ...],
     size: int | None = None,
@@ -256,14 +267,13 @@ def lens_facts_of(
     Args:
         model: the network that was looked at.
         image: the file's name.
-        lens: the lens's slug.
-        chosen: its parameters, as `LensResult.chosen` has them.
-        values: its numbers, as `LensResult.values` has them; their shapes are kept.
+        result: of the lens; the shapes of its numbers are kept.
         shape: ``(C, H, W)`` of the input.
-        size: what `run_lens` was given.
-        whole: what `run_lens` was given.
+        size: as for `run_lens`.
+        whole: as for `run_lens`.
     """
-    trace, structure = layer_trace(model, shape), _structure(model.network)
+    chosen, values = result.chosen, result.values
+    trace = layer_trace(model, shape)
     layer = chosen.get("layer")
     output = trace.shapes.get(trace.address(layer), ()) if layer else ()
     fields = network_facts(model, image, size=size, whole=whole)
@@ -271,7 +281,7 @@ def lens_facts_of(
     size_seen = (*shape[:1], *np.shape(values["pictures"])[1:3]) if "pictures" in values else shape
     return LensFacts(
         **fields | {"more_images": bool(chosen.get("images"))},
-        lens=lens,
+        lens=result.lens,
         chosen=dict(chosen),
         values={name: np.shape(value) for name, value in values.items()},
         shape=shape,
@@ -280,7 +290,7 @@ def lens_facts_of(
         convs=tuple(conv.name for conv in trace.convs),
         convs_and_linears=tuple(each.name for each in trace.convs_and_linears),
         runs=tuple(each.name for each in trace.layers),
-        structure=structure,
+        structure=_structure(model.network),
         layouts=_layouts(model, size_seen) if layer else {},
         means=model.output,
     )
@@ -297,7 +307,7 @@ _structures = Findings[Structure](most=1)
 
 
 def _structure(network: nn.Module) -> Structure:
-    """Return which modules are layers; remembered, since the page asks again at modules click."""
+    """Return which modules are layers; cached: the page asks on every click."""
     return _structures.of(network).find("structure", lambda: _structure_now(network))
 
 

@@ -5,10 +5,10 @@
 """
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.codegen import optimizing
@@ -124,8 +124,16 @@ def goal_script(made: Synthesis) -> str:
 def _facts(made: Synthesis) -> LensFacts:
     shape = (made.model_shape[0], *made.pictures[0].shape[:2])
     chosen = {"layer": next((layer for layer in made.objectives[0].layers if layer), None)}
-    values = {"pictures": made.pictures}
-    return lens_facts_of(made.model, "", "maximize", chosen, values, shape=shape)
+    result = _Result("maximize", chosen, {"pictures": made.pictures})
+    return lens_facts_of(made.model, "", result, shape=shape)
+
+
+class _Result(NamedTuple):
+    """Pictures of a goal, as the lens that makes such pictures has them."""
+
+    lens: str
+    chosen: Mapping[str, Any]
+    values: Mapping[str, Any]
 
 
 def _layers(made: Synthesis, facts: LensFacts) -> str:

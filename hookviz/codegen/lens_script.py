@@ -1,8 +1,6 @@
 """Write what a lens shows as a PyTorch script that computes the same without HookViz.
 
->>> facts = lens_facts_of(  # doctest: +SKIP
-...     model, "cat.jpg", result.lens, result.chosen, result.values, shape=(3, 224, 224)
-... )
+>>> facts = lens_facts_of(model, "cat.jpg", result, shape=(3, 224, 224))  # doctest: +SKIP
 >>> code = lens_script(facts, find_lens(result.lens).script)  # doctest: +SKIP
 """
 

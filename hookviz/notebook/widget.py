@@ -43,7 +43,15 @@ from hookviz.language.saying import say
 from hookviz.language.speaking import current, speaking
 from hookviz.models.derived_models import copied
 from hookviz.models.wrapping import wrap
-from hookviz.notebook.answers import Asked, Line, ViewTrait, as_view, from_client, key_of, to_client
+from hookviz.notebook.answers import (
+    CommTransport,
+    PendingQuestion,
+    ViewTrait,
+    as_view,
+    from_client,
+    subject_key,
+    to_client,
+)
 from hookviz.notebook.kernel import between_cells, put_out
 from hookviz.types import Capture, InputImage, Model, ModelInput
 
@@ -166,6 +174,9 @@ class ExplorerWidget(anywidget.AnyWidget):
     cell: Any = traitlets.Tuple(
         traitlets.Int(), traitlets.Int(), default_value=None, allow_none=True
     )
+    _of_image: Callable[[Model, Any], Subject]
+    _options: Mapping[str, Any]
+    _is_copied: bool
     _subject = traitlets.Unicode().tag(sync=True)
     _home = traitlets.Dict().tag(sync=True)
 
@@ -185,20 +196,11 @@ class ExplorerWidget(anywidget.AnyWidget):
         Raises:
             HookVizError: the network, the image or the layer can't be looked at.
         """
-        of_image = partial(subject_given, size=size, whole=whole)
+        self._of_image, self._options = partial(subject_given, size=size, whole=whole), options
         own = wrap(model, **options)
-        lasting, is_copied = _lasting(own)
-        about = of_image(lasting, image)
-        self._begin(
-            about,
-            _stays(about, image),
-            own.network,
-            is_copied=is_copied,
-            of_image=of_image,
-            options=options,
-            view=view,
-            height=height,
-        )
+        lasting, self._is_copied = _lasting(own)
+        about = self._of_image(lasting, image)
+        self._begin(about, _stays(about, image), own.network, view=view, height=height)
 
     @classmethod
     def of_capture(cls, capture: Capture, model: Model) -> "ExplorerWidget":
@@ -212,14 +214,13 @@ class ExplorerWidget(anywidget.AnyWidget):
                 say("{model} has changed since this capture was made.", model=model.title)
             )
         widget = cls.__new__(cls)
-        lasting, is_copied = _lasting(model)
+        widget._of_image, widget._options = subject_given, {}
+        lasting, widget._is_copied = _lasting(model)
         about = subject_given(lasting, capture.model_input)
         engine.keep(replace(capture, digest=lasting.cache_key), about.cache)
         with_maps = {layer.name for layer in about.trace.shown}
         first = next((part.layer for part in capture.activations if part.layer in with_maps), None)
-        widget._begin(
-            about, about.model_input, model.network, is_copied=is_copied, view=View(layer=first)
-        )
+        widget._begin(about, about.model_input, model.network, view=View(layer=first))
         return widget
 
     def _begin(
@@ -228,16 +229,14 @@ class ExplorerWidget(anywidget.AnyWidget):
         image: InputImage | ModelInput,
         network: nn.Module,
         *,
-        is_copied: bool,
-        of_image: Callable[[Model, Any], Subject] = subject_given,
-        options: Mapping[str, Any] | None = None,
-        view: View | Mapping[str, object] | None = None,
+        view: View | Mapping[str, object] | None,
         height: int = _HEIGHT,
     ) -> None:
-        self._about, self._image, self._of_image = about, image, of_image
-        self._network, self._is_copied, self._options = network, is_copied, options or {}
+        self._about, self._image, self._network = about, image, network
         self._language = current()
-        self._line = Line(lambda: self._about, self._language, self.send, self._answered)
+        self._transport = CommTransport(
+            lambda: self._about, self._language, self.send, self._answered
+        )
         self._saved = SavedPicture(self._picture, self._beside_cells)
         self._moving = RLock()  # who sets the view: a cell, or a click in another thread
         self._follows = True
@@ -245,7 +244,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         if begins.layer is not None:
             self._known_layer(begins.layer)
         home = client_start(self._language, height)
-        super().__init__(view=begins, _subject=key_of(about), _home=home)
+        super().__init__(view=begins, _subject=subject_key(about), _home=home)
         self._follow()
         self.on_msg(self._heard)
 
@@ -289,20 +288,20 @@ class ExplorerWidget(anywidget.AnyWidget):
         given = self._image if image is None else image
         about = self._of_image(lasting, given)
         self._image, self._network, self._is_copied = _stays(about, given), own.network, is_copied
-        if model is None and key_of(about) == self._subject:
+        if model is None and subject_key(about) == self._subject:
             return
         before, self._about = self._about, about
-        self._line.leave_all()
+        self._transport.leave_all()
         before.cache.clear()
-        self._line.answer_ahead()
-        self._subject = key_of(about)
+        self._transport.answer_ahead()
+        self._subject = subject_key(about)
         self._follow()
 
     def close(self) -> None:
         """End the widget; what it kept is given back."""
         if self.comm is not None:  # it was made as a whole, and is not closed yet
             self._saved.rest()
-            self._line.leave_all()
+            self._transport.leave_all()
             self._about.cache.clear()
         super().close()
 
@@ -383,16 +382,16 @@ class ExplorerWidget(anywidget.AnyWidget):
             between_cells(call)
 
     def _heard(self, _widget: object, content: Any, _files: object) -> None:
-        if not self._is_copied and key_of(self._about) != self._subject:
+        if not self._is_copied and subject_key(self._about) != self._subject:
             self.refresh()  # a cell has changed the network
-        self._line.heard(content, at_once=not self._is_copied)
+        self._transport.heard(content, at_once=not self._is_copied)
 
     def _send(self, msg: Any, buffers: Any = None) -> None:  # whatever goes to the client
-        self._line.as_a_reply(partial(super()._send, msg, buffers=buffers))
+        self._transport.as_a_reply(partial(super()._send, msg, buffers=buffers))
 
-    def _answered(self, asked: Asked) -> None:
+    def _answered(self, pending: PendingQuestion) -> None:
         """Keep the picture of what is on the screen in the notebook, where it is to be saved."""
-        if asked.question.name == "tiles":
+        if pending.question.name == "tiles":
             self._saved.follow()
 
     def _picture(self) -> dict[str, Any]:

@@ -11,13 +11,13 @@ import pytest
 from hookviz.classroom.link_parameters import SharedState
 from hookviz.classroom.question import Question, Riddle, ask_riddle, read_question
 from hookviz.classroom.school_class import (
-    ALONE,
     ELSEWHERE,
     ENDED,
-    LASTS,
-    MOST_BYTES,
+    MAX_DURATION_S,
+    MAX_FRAME_BYTES,
     PRIVATE,
     SHARED,
+    TEACHER_GONE_S,
     LiveShare,
     SchoolClass,
     Seat,
@@ -88,7 +88,7 @@ def test_what_is_no_frame_is_refused(data: bytes) -> None:
 
 def test_a_frame_has_a_bound_that_is_said() -> None:
     with pytest.raises(ClassroomError, match="up to 60,000 bytes; this one has 60,001"):
-        check_frame(b"\0" * (MOST_BYTES + 1))
+        check_frame(b"\0" * (MAX_FRAME_BYTES + 1))
 
 
 def nothing() -> None:
@@ -268,13 +268,13 @@ def test_it_ends_in_time_or_when_its_teacher_has_gone() -> None:
     time = [0.0]
     school_class = SchoolClass("ABCDEF", now=lambda: time[0])
     assert not due(school_class)
-    time[0] = ALONE
+    time[0] = TEACHER_GONE_S
     assert due(school_class)
     teacher = teacher_of(school_class)
-    time[0] = LASTS - 1
+    time[0] = MAX_DURATION_S - 1
     assert not due(school_class)
     school_class.rise(teacher)
-    time[0] = LASTS
+    time[0] = MAX_DURATION_S
     assert due(school_class)
 
 

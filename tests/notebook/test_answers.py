@@ -15,7 +15,15 @@ from hookviz.explorer.question import Answer, Question
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import Cell, View
 from hookviz.notebook import answers
-from hookviz.notebook.answers import Answers, Asked, Line, as_view, from_client, key_of, to_client
+from hookviz.notebook.answers import (
+    Answers,
+    CommTransport,
+    PendingQuestion,
+    as_view,
+    from_client,
+    subject_key,
+    to_client,
+)
 from hookviz.types import Model
 
 
@@ -67,8 +75,8 @@ def subject(tiny: Model, noise: Tensor) -> Subject:
     return subject_given(tiny, noise)
 
 
-def asked(subject: Subject, number: str, name: str = "tiles", **facts: Any) -> Asked:
-    return Asked(number, Question(name, facts), View(), subject, "en")
+def asked(subject: Subject, number: str, name: str = "tiles", **facts: Any) -> PendingQuestion:
+    return PendingQuestion(number, Question(name, facts), View(), subject, "en")
 
 
 def test_answers_come_in_order_in_a_thread_that_ends(subject: Subject) -> None:
@@ -176,7 +184,7 @@ def test_an_answer_at_once_is_there_before_the_question_returns(
 
 def test_what_is_sent_is_a_word_on_the_clients_newest_message(tiny: Model, noise: Tensor) -> None:
     about = subject_given(tiny, noise)
-    line = Line(lambda: about, "en", lambda _message, _files: None, lambda _asked: None)
+    line = CommTransport(lambda: about, "en", lambda _message, _files: None, lambda _asked: None)
     parents: list[str] = []
     line.as_a_reply(lambda: parents.append(PARENT.get()))
     arriving = copy_context()
@@ -189,8 +197,8 @@ def test_what_is_sent_is_a_word_on_the_clients_newest_message(tiny: Model, noise
 def test_a_question_about_something_else_is_left(tiny: Model, noise: Tensor) -> None:
     about = subject_given(tiny, noise)
     said: list[Any] = []
-    line = Line(lambda: about, "en", lambda message, _files: said.append(message), print)
+    line = CommTransport(lambda: about, "en", lambda message, _files: said.append(message), print)
     asked = {"ask": "1", "question": {"name": "tiles"}, "view": {}, "theme": "light"}
     line.heard({**asked, "subject": "of before"})
     assert said == []
-    assert " " not in key_of(about)
+    assert " " not in subject_key(about)

@@ -77,9 +77,7 @@ def lens_code_menu(result: LensResult, scene: ExplorerScene, model: Model) -> Me
     facts = lens_facts_of(
         model,
         _file_name(scene.shown),
-        result.lens,
-        result.chosen,
-        result.values,
+        result,
         shape=tuple(scene.model_input.tensor.shape[1:]),
         size=scene.size,
         whole=scene.whole,

@@ -24,7 +24,7 @@ from starlette.websockets import WebSocket
 from hookviz import shallow_json
 from hookviz.classroom.classes import classes
 from hookviz.classroom.link_parameters import LONGEST, read_state
-from hookviz.classroom.school_class import ALONE, AWAY, MOST_BYTES, SchoolClass, Seat
+from hookviz.classroom.school_class import AWAY, MAX_FRAME_BYTES, TEACHER_GONE_S, SchoolClass, Seat
 from hookviz.errors import ClassroomError
 from hookviz.ui.serving.flow_control import TokenBucket
 from hookviz.ui.serving.messages import MessageReader
@@ -134,7 +134,7 @@ async def _serve(
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         # A class that nobody is connected to any more ends in time too.
-        asyncio.get_running_loop().call_later(ALONE + 1, classes().sweep)
+        asyncio.get_running_loop().call_later(TEACHER_GONE_S + 1, classes().sweep)
 
 
 async def _send_news(attended: SchoolClass, seat: Seat, woken: asyncio.Event, send: Send) -> None:
@@ -245,7 +245,7 @@ def _show_frame(attended: SchoolClass, seat: Seat, data: bytes) -> None:
     try:
         attended.show_live(seat, data)
     except ClassroomError as error:
-        is_large = len(data) > MOST_BYTES
+        is_large = len(data) > MAX_FRAME_BYTES
         raise _CloseConnection(TOO_LARGE if is_large else STRANGE) from error
 
 
