@@ -129,7 +129,9 @@ def settings() -> Iterator[Finding]:
 
     try:
         chosen = read_settings(os.environ)
-        yield Finding("settings", "ok", _chosen_variables() or "all as they come")
+        variables = (f"{name}={value}" for name, value in sorted(os.environ.items()))
+        own = ", ".join(each for each in variables if each.startswith("HOOKVIZ_"))
+        yield Finding("settings", "ok", own or "all as they come")
     except HookVizError as error:
         chosen = read_settings({})
         advice = "Correct the variable or unset it; docs/settings.md lists them."
@@ -251,13 +253,6 @@ def _head(url: str) -> int:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code
-
-
-def _chosen_variables() -> str:
-    chosen = sorted(
-        f"{name}={value}" for name, value in os.environ.items() if name.startswith("HOOKVIZ_")
-    )
-    return ", ".join(chosen)
 
 
 def _reinstall(library: str) -> str:

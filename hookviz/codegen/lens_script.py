@@ -276,10 +276,6 @@ def lens_script(facts: LensFacts, script: Callable[[LensFacts], LensCode]) -> st
     optimised, rounding grows with every step. What only the person has, such as their own network's
     code, it leaves to be filled in, and says so when it is run.
 
-    Args:
-        facts: what the numbers depend on.
-        script: the lens's own, which writes the part that is about the lens.
-
     Raises:
         HookVizError: it asks about an output that is no row of scores before a softmax, or about
             an input that is no image.

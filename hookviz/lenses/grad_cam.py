@@ -203,7 +203,8 @@ def run(
     top_colour = overlay.color_limit(positive)
     if others is not None and beside == "another class":  # the same colour for the same number
         top_colour = max(top_colour, overlay.color_limit(others))
-    rows, columns = (_enlarged(side, subject.shape[1:]) for side in subject.shape[1:])
+    longer = max(subject.shape[1:])  # 640 pixels, as an overlay has them
+    rows, columns = (max(1, round(side * 640 / longer)) for side in subject.shape[1:])
     smooth = coloured(overlay.resized(positive, rows, columns), low=0.0, high=top_colour)
     words = say("{method} of {layer} for {label}", method=method, layer=layer, label=label)
     panels: list[Panel] = [
@@ -331,11 +332,6 @@ def _notes(subject: Subject, layer: str, positive: Numbers, said: tuple[str, ...
     if not positive.any():
         notes.append(say("The map is zero everywhere: before its ReLU no cell is above zero."))
     return notes
-
-
-def _enlarged(side: int, sides: tuple[int, ...]) -> int:
-    """Return a side in proportion to the longer one's 640 pixels, as an overlay has them."""
-    return max(1, round(side * 640 / max(sides)))
 
 
 def _chart(weights: Numbers, layer: str) -> ChartPanel:

@@ -17,7 +17,7 @@ from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Preview, Subject, how_note
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber, WholeNumber
-from hookviz.lenses.contract.shared_choices import seed_choice, steps_choice, watched
+from hookviz.lenses.contract.shared_choices import seed_choice, step_callback, steps_choice
 from hookviz.synthesis.inversion import SMOOTH, Inversion, begin_inversion, inversion, spread
 from hookviz.synthesis.optimizing import Optimization, run_resumed, total_variation
 from hookviz.synthesis.settings import SynthesisMethod
@@ -51,7 +51,9 @@ def run(
             subject.partial(_output(subject, names, [*done, inversion(now)]))
 
         done.append(
-            run_inversion(subject, name, method, steps, watched(subject, steps, show, reporter))
+            run_inversion(
+                subject, name, method, steps, step_callback(subject, steps, show, reporter)
+            )
         )
         reporter.step()
     return _output(subject, names, done)

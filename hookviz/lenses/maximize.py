@@ -31,8 +31,8 @@ from hookviz.lenses.contract.shared_choices import (
     cell_choice,
     chosen_cell,
     seed_choice,
+    step_callback,
     steps_choice,
-    watched,
 )
 from hookviz.synthesis.goals import Objective, weighted_sum
 from hookviz.synthesis.maximizing import STEPS, begin
@@ -199,7 +199,7 @@ def run(subject: Subject, **chosen: Any) -> LensOutput:
 
     key = ("optimization", subject.model.cache_key, objectives, choice.pictures, method)
     run_resumed(
-        optimization, choice.steps, subject.cache, key, watched(subject, choice.steps, show)
+        optimization, choice.steps, subject.cache, key, step_callback(subject, choice.steps, show)
     )
     return _output(subject, choice, optimization, optimization.measured())
 

@@ -10,7 +10,6 @@ network.
 
 import re
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -165,14 +164,12 @@ def run(
     )
     stem = re.sub(r"[^\w.-]", "-", subject.model.name)
     file = FilePanel(
-        say("The pruned weights"), f"{stem}-pruned{SUFFIX}", partial(_file, plan, keep / 100), said
+        say("The pruned weights"),
+        f"{stem}-pruned{SUFFIX}",
+        lambda model: weights_bytes(plan.pruned(model, keep / 100)),
+        said,
     )
     return (*panels, file), values | kept
-
-
-def _file(plan: PruningPlan, share: float, model: Model) -> bytes:
-    """Return the pruned network's weights as a safetensors file."""
-    return weights_bytes(plan.pruned(model, share))
 
 
 def _size_table(

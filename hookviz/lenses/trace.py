@@ -25,15 +25,8 @@ from hookviz.wording import number, percent
 
 _MOST_SOURCES = 6  # written out in a row of the table
 _HEAD = (
-    *(
-        mark("layer"),
-        mark("kind"),
-        mark("call"),
-        mark("steps"),
-        mark("from"),
-        mark("input"),
-        mark("output"),
-    ),
+    *(mark("layer"), mark("kind"), mark("call"), mark("steps")),
+    *(mark("from"), mark("input"), mark("output")),
     *(mark("ms"), mark("of all time"), mark("MB"), mark("of all memory")),
 )
 

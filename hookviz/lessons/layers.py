@@ -54,11 +54,7 @@ def layer_of(scene: LessonScene, value: str) -> LayerInfo:
 
 def convs_of(scene: LessonScene) -> Sequence[LayerInfo]:
     """Return the conv layers in order of execution, as places among them are counted."""
-    return _larger_than_a_cell(scene.trace.convs)
-
-
-def _larger_than_a_cell(convs: Sequence[LayerInfo]) -> Sequence[LayerInfo]:
-    """Return the layers whose maps have more than one cell; all where none has."""
+    convs = scene.trace.convs
     return [conv for conv in convs if math.prod(conv.output_shape[1:]) > 1] or convs
 
 

@@ -138,11 +138,7 @@ class Value:
 
 
 def read_lesson(file: Path, parts: Mapping[str, Part]) -> Lesson:
-    """Read the lesson in a file.
-
-    Args:
-        file: a Markdown file.
-        parts: the live parts that it can have, by name.
+    """Read the lesson in a Markdown file; `parts` are the live parts that it can have, by name.
 
     Raises:
         LessonError: it can't be read or is no lesson; the message names file and line.

@@ -185,7 +185,7 @@ class Stream:
     def __init__(
         self, owner: str, subject: Subject, on_closed: Callable[[StreamClosed], None]
     ) -> None:
-        """Begin without a frame; the stream's end calls `on_closed`, in whatever thread."""
+        """Start without a frame; the stream's end calls `on_closed`, in whatever thread."""
         self.owner, self.subject = owner, subject
         self.options = StreamOptions()
         self.ended = False

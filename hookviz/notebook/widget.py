@@ -79,12 +79,7 @@ def client_script() -> str:
 
 
 def client_start(language: str, height: int) -> Mapping[str, Any]:
-    """Return the words, style sheets and fields that the client starts with.
-
-    Args:
-        language: of its words.
-        height: of the widget in pixels.
-    """
+    """Return the words, style sheets, fields and height in pixels that the client starts with."""
     own, explorers = (client_words(language, folder) for folder in _FOLDERS)
     return {
         "fields": client_fields(),

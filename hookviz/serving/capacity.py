@@ -180,10 +180,7 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def translate_oom(label: str) -> Iterator[None]:
-    """Translate the block's lack of memory into an error in words, and free caches.
-
-    Args:
-        label: what is done, in a person's words.
+    """Translate the block's lack of memory into an error that says `label`, and free caches.
 
     Raises:
         OutOfMemoryError: there was not enough memory for the block.

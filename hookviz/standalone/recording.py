@@ -70,11 +70,9 @@ Parts = list[tuple[str, str]]
 
 
 def call_facts(call: LayerCall, upstream: str | None) -> dict[str, Any]:
-    """Return what is known of a layer's call beside its numbers, as sentences have it.
+    """Return what is known of a convolution's call beside its numbers, as sentences have it.
 
-    Args:
-        call: of a convolution.
-        upstream: the layer whose channels the inputs are, if there is one.
+    `upstream` is the layer whose channels the inputs are, if there is one.
     """
     return {
         "kernel": list(call.kernel.shape),

@@ -36,7 +36,7 @@ from hookviz.hooking.modules import module_named, named_modules, network_of
 from hookviz.hooking.observe_and_edit import edit
 from hookviz.hooking.plain_tensors import read_together
 from hookviz.hooking.selection import Layers, asked_by_name, select, several
-from hookviz.training.training_log import MEASURES, TrainingLog, TrainingRow
+from hookviz.training.training_log import TrainingLog, TrainingRow, scalars
 from hookviz.types import Model
 
 Histograms = Mapping[str, Tensor]
@@ -69,12 +69,6 @@ def tracker_of(client: Any) -> Tracker:
     )
 
 
-def scalars(rows: Sequence[TrainingRow]) -> dict[str, float]:
-    """Return every number of some rows as ``layer/column``."""
-    found = {f"{row.layer}/{name}": getattr(row, name) for row in rows for name in MEASURES}
-    return {name: value for name, value in found.items() if value is not None}
-
-
 def _tensorboard(writer: Any) -> Tracker:
     def write(step: int, rows: Sequence[TrainingRow], histograms: Histograms, maps: Maps) -> None:
         for name, value in scalars(rows).items():
@@ -105,7 +99,7 @@ def _picture(maps: Tensor) -> Any:
     return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
 
 
-class Drawn:
+class StepPictures:
     """Numbers and maps of one step that are drawn, kept until it ends."""
 
     def __init__(self, pictures: Collection[str]) -> None:
@@ -142,9 +136,9 @@ class _RecordedStep:
         chosen: dict[str, nn.Module],
         seen: dict[str, nn.Module],
         warnings: LayerWarnings,
-        drawn: Drawn | None,
+        pictures: StepPictures | None,
     ) -> None:
-        self.drawn = drawn
+        self.pictures = pictures
         self._chosen = chosen
         self._seen = seen
         self._warnings = warnings
@@ -169,8 +163,8 @@ class _RecordedStep:
             if parameter.requires_grad:
                 own[str(id(parameter))] = parameter
                 self._paths[str(id(parameter))] = f"{name}/{key}"
-                if self.drawn:
-                    self.drawn.see_numbers(f"{name}/{key}", parameter)
+                if self.pictures:
+                    self.pictures.see_numbers(f"{name}/{key}", parameter)
         self._weights |= {key: numbers(parameter).clone() for key, parameter in own.items()}
         self.trained |= own
         self.layers |= dict.fromkeys(own, name)
@@ -185,8 +179,8 @@ class _RecordedStep:
                 values = numbers(tensor)
                 if not values.nelement():
                     continue
-                if self.drawn and not path:
-                    self.drawn.see_output(call.layer, values)
+                if self.pictures and not path:
+                    self.pictures.see_output(call.layer, values)
                 axis = None
                 if not tensor.is_nested:
                     axis = self._axes.axis(self._seen[call.layer], call, path, tensor)
@@ -224,8 +218,8 @@ class _RecordedStep:
             with self._warnings.kept_out(self.layers[key]):
                 if parameter.grad is not None:
                     gradients[key] = numbers(parameter.grad)
-                    if self.drawn:
-                        self.drawn.see_numbers(f"{self._paths[key]}/gradient", gradients[key])
+                    if self.pictures:
+                        self.pictures.see_numbers(f"{self._paths[key]}/gradient", gradients[key])
         with self._warnings.kept_out(""):
             self._gradients |= _norms(gradients)
 
@@ -475,8 +469,8 @@ class _Recording:
                     self._scores.add(None, tensor)
 
     def _open_step(self) -> _RecordedStep:
-        drawn = Drawn(self._pictures) if self._tracker else None
-        step = _RecordedStep(self._modules, self._seen, self._warnings, drawn)
+        pictures = StepPictures(self._pictures) if self._tracker else None
+        step = _RecordedStep(self._modules, self._seen, self._warnings, pictures)
 
         def see(call: hooks.Call) -> None:
             if self._is_counted():
@@ -522,8 +516,8 @@ class _Recording:
             step, self._step = self._step, None
             rows = step.rows(self._number)
             self.log.rows.extend(rows)
-            if self._tracker and step.drawn:
-                self._tracker(self._number, rows, step.drawn.histograms, step.drawn.maps)
+            if self._tracker and step.pictures:
+                self._tracker(self._number, rows, step.pictures.histograms, step.pictures.maps)
 
 
 def lightning_callback(network: str = "", **options: Any) -> Any:

@@ -1,6 +1,5 @@
 import asyncio
 import os
-import resource
 import subprocess
 import sys
 from functools import partial
@@ -16,6 +15,9 @@ from scripts.explorer_client import exploring
 from scripts.servers import serve
 from scripts.visitor import arrive
 from tests.loops import in_a_loop_of_its_own
+
+if sys.platform != "win32":
+    import resource
 
 
 @pytest.mark.parametrize(
@@ -40,7 +42,7 @@ def test_runs_times_threads_fill_the_cores(
     assert plan_runs(runs, threads, cores, int(gigabytes * (1 << 30))) == expected
 
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it bounds the address space")
+bounds_memory = pytest.mark.skipif(sys.platform != "linux", reason="it bounds the address space")
 
 
 def address_space(pid: int | str = "self") -> int:
@@ -48,6 +50,7 @@ def address_space(pid: int | str = "self") -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+@bounds_memory
 @pytest.mark.by_day
 def test_what_can_not_be_had_is_told_in_words_and_what_is_kept_gives_way() -> None:
     program = """
@@ -55,7 +58,7 @@ import resource
 import numpy as np, torch
 import hookviz
 from hookviz.capturing.cache import ByteCache
-from hookviz.serving import capacity, out_of_memory
+from hookviz.serving import capacity
 from tests.serving.test_capacity import address_space
 
 model = hookviz.load_model("resnet50", "random")
@@ -125,6 +128,7 @@ def test_an_error_in_words_stays_as_it_is_where_memory_is_its_cause() -> None:
         raise MemoryError
 
 
+@bounds_memory
 @pytest.mark.sweep("by day in one process: the tests above")
 def test_a_server_at_its_limit_says_so_and_goes_on_serving() -> None:
     async def visits(address: str, pid: int) -> list[str]:

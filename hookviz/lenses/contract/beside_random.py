@@ -20,11 +20,8 @@ from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import Switch
 from hookviz.models.derived_models import untrained
 
-_ALIKE, _APART = (
-    0.5,
-    0.2,
-)  # correlation from which maps are alike, and below which they are not
-_MAP = "map"  # what a lens with this switch calls its map among its values, if it has one
+_SIMILAR, _DIFFERENT = 0.5, 0.2  # correlation from which maps are, and below which
+_MAP = "map"  # name of a lens's map among its values
 _BESIDE = mark(
     "Beside it is the same for a network that was never trained: what the two "
     "have in common comes from the architecture and the method, and was not "
@@ -128,12 +125,12 @@ def _says(correlations: Mapping[str, NDArray[np.float64]]) -> str:
         )
         # the signs may well be the other way round
         strongest = max(abs(correlation), float(by_size))
-    if strongest >= _ALIKE:
+    if strongest >= _SIMILAR:
         means = say(
             "Much of it was there before any training: it shows the image more than what the "
         )
         means += say("network learned.")
-    elif strongest >= _APART:
+    elif strongest >= _DIFFERENT:
         means = say("Part of it was there before any training.")
     else:
         means = say(

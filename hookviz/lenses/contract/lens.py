@@ -71,15 +71,9 @@ class LensResult:
 
 
 def save_result(result: LensResult, folder: Path, model: Model) -> list[Path]:
-    """Write every panel as a file into a folder, and the numbers as `NUMBERS`, the last.
+    """Write each panel and the numbers into a folder, which is made; return their paths.
 
-    Args:
-        result: what a lens found.
-        folder: which is made.
-        model: the model that was looked at.
-
-    Returns:
-        The paths of what was written.
+    The last one is that of the numbers, `NUMBERS`.
 
     Raises:
         OSError: the system refuses it.

@@ -98,15 +98,12 @@ def prepared_alike(
             continue
         try:
             # a tensor is an input already, which nothing can make larger or smaller
-            inputs[name] = prepare(subject.model, image, **({} if _is_input(image) else options))
+            own = {} if isinstance(image, Tensor | ModelInput) else options
+            inputs[name] = prepare(subject.model, image, **own)
         except HookVizError:
             inputs[name] = image
     reporter.step()
     return inputs
-
-
-def _is_input(image: Any) -> bool:
-    return isinstance(image, Tensor | ModelInput)
 
 
 def _own_options(subject: Subject) -> dict[str, Any]:
@@ -296,11 +293,11 @@ def _key(slug: str, model: Model, model_input: ModelInput, parameters: Mapping[s
 
 def _as_folder(name: str) -> str:
     """Return a folder's name for an image's, which may have a ``/`` in it, be ``..`` or long."""
-    escaped = re.sub(r"""[%/\\:*?"<>|\x00-\x1f]|^[. ]+$""", _escaped, name) or "%"
+
+    def percent_encoded(match: re.Match[str]) -> str:
+        return "".join(f"%{byte:02X}" for byte in match[0].encode())
+
+    escaped = re.sub(r"""[%/\\:*?"<>|\x00-\x1f]|^[. ]+$""", percent_encoded, name) or "%"
     if len(escaped.encode()) <= _LONGEST:
         return escaped
     return f"{escaped[:40]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in match[0].encode())

@@ -1,7 +1,7 @@
 """Ask a lens about a part of an answer: a region of the picture, a box, or likeness to an image.
 
-A `Region` is a part of the picture that a network sees, as text. `asked_within` and `asked_like`
-return a `Subject` whose classes are about that part alone.
+A `Region` is a part of the picture that a network sees, as text. `restrict_to_region` and
+`compare_to` return a `Subject` whose classes are about that part alone.
 """
 
 import hashlib
@@ -200,12 +200,12 @@ def parts_of_answer(lens: Lens) -> Mapping[str, str]:
 
 
 def kind_of_answer(subject: Subject) -> str:
-    """Return what a network answers, one of `KINDS`; empty where that is in doubt, or nothing."""
+    """Return the kind of a network's answer, one of `KINDS`; empty where it is unknown."""
     answer = subject.answered.answer
     return "" if answer is None else answer.reading.kind
 
 
-def asked_within(subject: Subject, value: Any) -> tuple[Subject, str]:
+def restrict_to_region(subject: Subject, value: Any) -> tuple[Subject, str]:
     """Return the subject whose classes are those within a region, and the region's text.
 
     Args:
@@ -242,7 +242,7 @@ def vector_in(value: Any) -> Tensor | None:
     return row.detach().flatten().float() if is_row else None
 
 
-def asked_like(subject: Subject, other: ModelInput | Tensor) -> Subject:
+def compare_to(subject: Subject, other: ModelInput | Tensor) -> Subject:
     """Return the subject whose one number is the cosine similarity to another vector.
 
     Args:

@@ -37,10 +37,10 @@ from hookviz.lenses.contract.parameters import ClassChoice
 from hookviz.lenses.contract.regions import (
     LIKE,
     REGION,
-    asked_like,
-    asked_within,
+    compare_to,
     part_panel,
     parts_of_answer,
+    restrict_to_region,
     vector_in,
 )
 from hookviz.models.derived_models import with_edits
@@ -220,7 +220,7 @@ def look(
     """
     started = time.perf_counter() if started is None else started
     with torch.inference_mode(mode=False):  # the caller's; a lens may want gradients
-        subject, part, chosen = _settled(lens, subject, parameters)
+        subject, part, chosen = _resolve_parameters(lens, subject, parameters)
 
         def result(output: LensOutput) -> LensResult:
             panels, values = output
@@ -241,12 +241,12 @@ def resolve_subject(
     settings: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> tuple[Subject, dict[str, Any]]:
-    """Return what a lens would look at, and the settings that count, defaults filled in.
+    """Return a lens's subject, and the settings that count, defaults filled in.
 
     Args:
         slug: of the lens.
-        model: as `run_lens` takes it.
-        image: likewise.
+        model: as for `run_lens`.
+        image: as for `run_lens`.
         settings: of the lens.
         options: a class, the part of the answer that is asked about, and options of `run_lens`.
     """
@@ -257,16 +257,16 @@ def resolve_subject(
     for name in options:
         one_of(say("option"), name, sorted(names))
     parameters = {**settings, **{key: options[key] for key in options.keys() - around}}
-    given = {key: options[key] for key in options.keys() & around}
-    subject = _subject_of(model, image, parameters, **given)
-    subject, part, values = _settled(lens, subject, parameters)
+    run_options = {key: options[key] for key in options.keys() & around}
+    subject = _subject_of(model, image, parameters, **run_options)
+    subject, part, values = _resolve_parameters(lens, subject, parameters)
     return subject, {key: values[key] for key in ("target", *settings) if key in values} | part
 
 
-def _settled(
+def _resolve_parameters(
     lens: Lens, subject: Subject, parameters: Mapping[str, Any]
 ) -> tuple[Subject, dict[str, Any], dict[str, Any]]:
-    """Return the subject asked about a part of its answer, that part, and the lens's settings.
+    """Resolve a lens's parameters: the subject of a part of its answer, that part, and values.
 
     Raises:
         SettingError: a parameter has a value that means nothing.
@@ -276,9 +276,9 @@ def _settled(
         name: parameters[name] for name in parts_of_answer(lens) if parameters.get(name) is not None
     }
     if REGION in part:
-        subject, part[REGION] = asked_within(subject, part[REGION])
+        subject, part[REGION] = restrict_to_region(subject, part[REGION])
     if LIKE in part:
-        subject = asked_like(subject, part[LIKE])
+        subject = compare_to(subject, part[LIKE])
     if lens.of_images:
         _check_image(subject)
     # Classes first: where there are none, no layer helps.

@@ -27,10 +27,7 @@ def cell_choice(
 ) -> tuple[WholeNumber, WholeNumber]:
     """Return the parameters for a row and a column, of which `chosen_cell` makes a cell.
 
-    Args:
-        matters_for: as of every parameter.
-        whose: whether they are called "its row" and "its column", after a channel.
-        rare: as of every parameter.
+    They are called "its row" and "its column", after a channel (`whose`), or "row" and "column".
     """
     texts = (
         (
@@ -218,19 +215,16 @@ def seed_choice(text: str) -> WholeNumber:
     )
 
 
-def watched(
+def step_callback(
     subject: Subject,
     steps: int,
     show: Callable[[Optimization], object],
     reporter: ProgressReporter | None = None,
 ) -> Callable[[Optimization], None]:
-    """Return what an optimization calls after each of `steps`.
+    """Return the callback of an optimization of `steps` steps, which reports progress.
 
-    Args:
-        subject: whose progress is told.
-        steps: of the optimization, in all.
-        show: hands over what there is; called for the first step, and some times a second.
-        reporter: where the optimization is one step of several.
+    It calls `show` at the first step and some times a second. `reporter` is given where the
+    optimization is one part of several.
     """
     whole = ProgressReporter(subject.progress)
     due = 0.0
