@@ -18,9 +18,9 @@ from hookviz.cli.options import (
     destinations,
     each,
     engine_options,
-    existing,
     finish_rows,
     input_options,
+    keep_existing,
     layer_names,
     load,
     model_options,
@@ -75,7 +75,7 @@ def capture(
     the order of "images", which says which is which.
     """
     chosen = engine_of(engine, workers)
-    pictures, rows = existing(expand(image))
+    pictures, rows = keep_existing(expand(image))
     if together:
         file = _one_file(out, engine)
         outputs: dict[ImageFile, Path] = {}

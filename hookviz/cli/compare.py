@@ -23,7 +23,7 @@ from hookviz.cli.options import (
     other_model_options,
     out_option,
 )
-from hookviz.cli.terminal import MISTAKE, complain, echo_json, progress_bar
+from hookviz.cli.terminal import MISTAKE, echo_json, print_error, progress_bar
 from hookviz.comparing.captures import Comparison, LayerComparison
 from hookviz.comparing.captures import compare as compare_captures
 from hookviz.comparing.similarity import ChannelMatches, Similarity
@@ -277,8 +277,8 @@ def similarity(
             engine=chosen,
         )
     for name, reason in result.failed.items():
-        complain(f"{name}: {reason}")
-    matched = None if match is None else _matched(result, match)
+        print_error(f"{name}: {reason}")
+    matched = None if match is None else _channel_matches(result, match)
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         kind = file.suffix[1:].casefold()
@@ -291,7 +291,7 @@ def similarity(
         click.get_current_context().exit(MISTAKE)
 
 
-def _matched(result: Similarity, match: str) -> ChannelMatches:
+def _channel_matches(result: Similarity, match: str) -> ChannelMatches:
     layer, _, other = match.partition("=")
     return result.matches(layer, other or None)
 

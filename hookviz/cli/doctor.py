@@ -49,7 +49,7 @@ class Finding:
 Check = Callable[[], Iterator[Finding]]
 
 
-def guarded(check: Check) -> list[Finding]:
+def run_check(check: Check) -> list[Finding]:
     """Return what a check finds; one that fails is a problem, and others go on."""
     subject = check.__name__.replace("_", " ")
     findings: list[Finding] = []
@@ -185,10 +185,10 @@ def weights_folder() -> Iterator[Finding]:
 
 def weights() -> Iterator[Finding]:
     """Find which models' weights are here, and whether their hashes are those in their names."""
-    from hookviz.cli.models import verified
+    from hookviz.cli.models import verify
     from hookviz.models import catalog
 
-    outcomes = [verified(spec) for spec in catalog.described_models() if spec.on_disk]
+    outcomes = [verify(spec) for spec in catalog.described_models() if spec.on_disk]
     whole = [outcome for outcome in outcomes if outcome.state == "there"]
     names = ", ".join(outcome.name for outcome in whole) or "none yet"
     yield Finding("weights here", "ok", names)
@@ -283,7 +283,7 @@ def doctor(as_json: bool) -> None:
         _CHECKS, label="Checking", file=sys.stderr, hidden=not sys.stderr.isatty()
     ) as bar:
         for check in bar:
-            for finding in guarded(check):
+            for finding in run_check(check):
                 # One broken thing breaks several checks; the first says it.
                 problems = {known.text for known in findings if known.state == "problem"}
                 if finding.text not in problems:

@@ -13,7 +13,7 @@ from hookviz.capturing import features as making
 from hookviz.capturing.feature_index import FeatureIndex
 from hookviz.capturing.feature_vectors import POOLS, check_suffix
 from hookviz.cli.options import engine_options, input_options, load, model_options, out_option
-from hookviz.cli.terminal import MISTAKE, complain, echo_json, progress_bar
+from hookviz.cli.terminal import MISTAKE, echo_json, print_error, progress_bar
 from hookviz.engines.engine import engine_of
 from hookviz.errors import SettingError, shorten
 from hookviz.explaining.features.linear_probe import LinearProbe, linear_probe
@@ -70,7 +70,7 @@ def features(
             engine=chosen,
         )
     for name, reason in extracted.failed.items():
-        complain(f"{name}: {reason}")
+        print_error(f"{name}: {reason}")
     if path:
         extracted.save(path)
     nearest = extracted.nearest()
@@ -192,7 +192,7 @@ def classify(
             progress=report,
         )
     for name, reason in probe.failed.items():
-        complain(f"{name}: {reason}")
+        print_error(f"{name}: {reason}")
     if as_json:
         echo_json(_as_data(probe))
     else:

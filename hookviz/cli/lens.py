@@ -10,7 +10,7 @@ import numpy as np
 from hookviz.capturing.batch_images import is_batch
 from hookviz.capturing.inputs import prepare
 from hookviz.cli.options import input_options, load, model_options
-from hookviz.cli.terminal import MISTAKE, complain, echo_json, progress_bar
+from hookviz.cli.terminal import MISTAKE, echo_json, print_error, progress_bar
 from hookviz.codegen.facts import lens_facts_of
 from hookviz.codegen.lens_script import lens_script
 from hookviz.errors import HookVizError, SettingError
@@ -138,7 +138,7 @@ def _tell(written: Mapping[str, Path | HookVizError]) -> None:
     """Print where each image's result is, and complain of those that have none."""
     for name, found in written.items():
         if isinstance(found, HookVizError):
-            complain(f"{name}: {found}")
+            print_error(f"{name}: {found}")
         else:
             click.echo(found)
     if any(isinstance(found, HookVizError) for found in written.values()):

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from hookviz import __version__
-from hookviz.cli.terminal import MISTAKE, complain, in_words
+from hookviz.cli.terminal import MISTAKE, in_words, print_error
 from hookviz.errors import HookVizError, UnknownNameError
 
 COMMANDS = {
@@ -92,17 +92,17 @@ class _Commands(click.Group):
             error.show()
             code = error.exit_code
         except click.Abort:
-            complain("stopped.")
+            print_error("stopped.")
             code = _STOPPED
         except click.UsageError as error:
             hint = f" See {error.ctx.command_path} --help." if error.ctx else ""
-            complain(f"{error.format_message()}{hint}")
+            print_error(f"{error.format_message()}{hint}")
             code = MISTAKE
         except click.ClickException as error:
-            complain(error.format_message())
+            print_error(error.format_message())
             code = MISTAKE
         except (HookVizError, OSError) as error:
-            complain(in_words(error))
+            print_error(in_words(error))
             code = MISTAKE
         sys.exit(code if isinstance(code, int) else 0)
 

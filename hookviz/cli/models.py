@@ -10,7 +10,7 @@ import click
 from hookviz.capturing.inputs import own_shape
 from hookviz.capturing.list_layers import KINDS, layout_text, list_layers
 from hookviz.cli.options import load
-from hookviz.cli.terminal import MISTAKE, complain, download_bar, echo_json, in_words
+from hookviz.cli.terminal import MISTAKE, download_bar, echo_json, in_words, print_error
 from hookviz.errors import HookVizError, UnknownNameError
 from hookviz.explaining.receptive_fields.receptive_field import ReceptiveField, receptive_fields
 from hookviz.models import catalog
@@ -212,7 +212,7 @@ def fetch(
     """
     if not (name or family or all_models or check):
         raise click.UsageError("Which models? Give names, --family or --all, or --check.")
-    chosen = _chosen(name, family, all_models)
+    chosen = _chosen_models(name, family, all_models)
     if check and not chosen:
         chosen = [
             spec for spec in catalog.described_models() if spec.on_disk and spec.download_bytes
@@ -221,22 +221,22 @@ def fetch(
             click.echo("No downloaded weights are on this machine.")
     outcomes = []
     for spec in chosen:
-        outcome = verified(spec) if check else _fetched(spec, weights_url)
+        outcome = verify(spec) if check else _fetch(spec, weights_url)
         outcomes.append(outcome)
         if outcome.state in FAILED:
-            complain(f"{outcome.name}: {outcome.text}")
+            print_error(f"{outcome.name}: {outcome.text}")
         elif not as_json:
             click.echo(f"{outcome.name}: {outcome.text}")
     if as_json:
         echo_json([asdict(outcome) for outcome in outcomes])
     left_out = [outcome.name for outcome in outcomes if outcome.state in FAILED]
     if left_out and optional:
-        complain(f"Left out: {', '.join(left_out)}.")
+        print_error(f"Left out: {', '.join(left_out)}.")
     elif left_out:
         click.get_current_context().exit(MISTAKE)
 
 
-def verified(spec: ModelSpec) -> Outcome:
+def verify(spec: ModelSpec) -> Outcome:
     """Check that a model's weights are on this machine and have the hash in their name."""
     if spec.name in BUNDLED:
         return Outcome(spec.name, "bundled", 0, "ships with HookViz.")
@@ -264,8 +264,8 @@ def verified(spec: ModelSpec) -> Outcome:
     return Outcome(spec.name, "there", size, f"already there, {byte_size(size)}, {how}.")
 
 
-def _fetched(spec: ModelSpec, mirror: str) -> Outcome:
-    outcome = verified(spec)
+def _fetch(spec: ModelSpec, mirror: str) -> Outcome:
+    outcome = verify(spec)
     if outcome.state in {"bundled", "there", "elsewhere"}:
         return outcome
     try:
@@ -294,7 +294,9 @@ def _download(spec: ModelSpec, mirror: str) -> Path:
         return downloads.fetch(url, path, report)
 
 
-def _chosen(names: tuple[str, ...], families: tuple[str, ...], all_models: bool) -> list[ModelSpec]:
+def _chosen_models(
+    names: tuple[str, ...], families: tuple[str, ...], all_models: bool
+) -> list[ModelSpec]:
     """Return the models asked for, once each; names are looked up before any download.
 
     Raises:

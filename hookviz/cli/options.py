@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from hookviz.capturing.list_layers import KINDS, list_layers
-from hookviz.cli.terminal import MISTAKE, complain, download_bar, echo_json, in_words
+from hookviz.cli.terminal import MISTAKE, download_bar, echo_json, in_words, print_error
 from hookviz.engines import engine
 from hookviz.errors import EngineError, HookVizError, ImageError, SettingError, UnknownNameError
 from hookviz.images import reading
@@ -245,7 +245,7 @@ def destinations(
     taken: dict[str, int] = {}
     outputs: dict[ImageFile, Path] = {}
     for picture in pictures:
-        output = _free(pattern, picture.stem, taken)
+        output = _free_path(pattern, picture.stem, taken)
         if output.resolve() in sources:
             raise SettingError(f"{str(output)!r} is an image to be read; give another name for -o.")
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -265,7 +265,7 @@ def file_ending_in(out: str, suffixes: Collection[str]) -> Path:
     return path
 
 
-def existing(pictures: Sequence[ImageFile]) -> tuple[list[ImageFile], list[Row]]:
+def keep_existing(pictures: Sequence[ImageFile]) -> tuple[list[ImageFile], list[Row]]:
     """Return the files that are there, and a row for each that is not, which is reported.
 
     Of a URL that is known when it is read.
@@ -317,7 +317,7 @@ def each(pictures: Sequence[Picture], work: Callable[[Picture], Row]) -> list[Ro
 
 def failed_row(picture: object, error: Exception) -> Row:
     """Report an image that failed on standard error, and return its row."""
-    complain(f"{picture}: {in_words(error)}")
+    print_error(f"{picture}: {in_words(error)}")
     return {"image": str(picture), "error": in_words(error)}
 
 
@@ -333,7 +333,7 @@ def finish_rows(rows: Sequence[Row], echo: Callable[[Row], None], *, as_json: bo
         click.get_current_context().exit(MISTAKE)
 
 
-def _free(pattern: str, stem: str, taken: dict[str, int]) -> Path:
+def _free_path(pattern: str, stem: str, taken: dict[str, int]) -> Path:
     """Fill the image's name into `pattern`, with a number where that is taken already.
 
     `taken` has the last number that each was given, so that many of one name take no longer.

@@ -12,10 +12,10 @@ from hookviz.cli.options import (
     Row,
     destinations,
     each,
-    existing,
     file_ending_in,
     finish_rows,
     input_options,
+    keep_existing,
     layer_names,
     load,
     model_options,
@@ -72,7 +72,7 @@ def grid(
     A .png is the plain mosaic, one tile per channel; a .pdf, an .svg and --figure make a page with
     title, colour bar and legend. For many images OUT is a folder, or has {name} in it.
     """
-    pictures, rows = existing(expand(image))
+    pictures, rows = keep_existing(expand(image))
     outputs = destinations(out, pictures, _SUFFIXES)
     if pictures:
         loaded = load(model, **loading)

@@ -14,7 +14,7 @@ from hookviz.capturing.layer_trace import layer_trace
 from hookviz.codegen import optimizing
 from hookviz.codegen.facts import LensFacts, lens_facts_of
 from hookviz.codegen.lens_script import FORWARD, in_order
-from hookviz.codegen.script_text import as_maps, assembled, quoted, source_of
+from hookviz.codegen.script_text import as_maps, assemble, quoted, source_of
 from hookviz.errors import SettingError
 from hookviz.hooking.device import with_numbers
 from hookviz.language.saying import joined, say
@@ -98,7 +98,7 @@ def goal_script(made: Synthesis) -> str:
         ),
         source_of(weighted_sum) if any(_has_weights(each) for each in made.objectives) else "",
         source_of(*functions) if functions else "",
-        *(_goal(number, each) for number, each in enumerate(_different(made.objectives))),
+        *(_goal(number, each) for number, each in enumerate(_distinct(made.objectives))),
         _VALUES_OF.format(goals=_goals(made.objectives)),
         source_of(spread) if spreads else "",
         source_of(total_variation) if variation else "",
@@ -118,7 +118,7 @@ def goal_script(made: Synthesis) -> str:
         f"# What goals of one's own look for in the network {quoted(model.title)}: pictures that\n"
         "# climb from noise, made without HookViz."
     )
-    return assembled(head, facts, (in_order(*lines),))
+    return assemble(head, facts, (in_order(*lines),))
 
 
 def _facts(made: Synthesis) -> LensFacts:
@@ -151,12 +151,12 @@ def _layers(made: Synthesis, facts: LensFacts) -> str:
     return "".join(lines)
 
 
-def _different(objectives: tuple[AnyObjective, ...]) -> tuple[AnyObjective, ...]:
+def _distinct(objectives: tuple[AnyObjective, ...]) -> tuple[AnyObjective, ...]:
     return tuple(dict.fromkeys(objectives))
 
 
 def _goals(objectives: tuple[AnyObjective, ...]) -> str:
-    numbers = {each: number for number, each in enumerate(_different(objectives))}
+    numbers = {each: number for number, each in enumerate(_distinct(objectives))}
     return ", ".join(f"goal_{numbers[each]}" for each in objectives)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from hookviz.codegen.facts import LensCode, LensFacts
-from hookviz.codegen.script_text import as_maps, assembled, file_name, quoted, source_of
+from hookviz.codegen.script_text import as_maps, assemble, file_name, quoted, source_of
 from hookviz.errors import HookVizError
 from hookviz.explaining.attribution.baselines import LEVELS, blurred
 from hookviz.images.samples import samples
@@ -313,7 +313,7 @@ def lens_script(facts: LensFacts, script: Callable[[LensFacts], LensCode]) -> st
     )
     if facts.chosen.get("beside_random"):
         head += "\n# Those of random weights beside it, the same code gives with such weights."
-    return assembled(head, facts, (code, _save(facts, numbers)))
+    return assemble(head, facts, (code, _save(facts, numbers)))
 
 
 def _save(facts: LensFacts, numbers: dict[str, str]) -> str:

@@ -1,6 +1,6 @@
 """Write the text of a script: names, calls, the source of functions, and its head.
 
-`assembled` puts a script together: head, imports, the lines that make the network and its input,
+`assemble` puts a script together: head, imports, the lines that make the network and its input,
 and the parts that are given.
 """
 
@@ -352,7 +352,7 @@ def _steps(facts: NetworkFacts) -> list[str]:
     return lines
 
 
-def assembled(head: str, facts: NetworkFacts, parts: Iterable[str]) -> str:
+def assemble(head: str, facts: NetworkFacts, parts: Iterable[str]) -> str:
     """Assemble a script: what it is, its imports, its files, the network and its input, the parts.
 
     Args:

@@ -318,7 +318,7 @@ def _verdict(subject: Subject, info: LayerInfo, which: str, logits: Map, target:
             new_score=number(logits[1, target]),
         )
     often = say(" Each of its {calls} calls is edited.", calls=info.calls) if info.calls > 1 else ""
-    following = _following(subject, info)
+    following = _following_layer(subject, info)
     norm = ""
     if info.prefix_tokens:
         norm = say(" Its class token, or what else stands for no cell, is edited with the others.")
@@ -345,7 +345,7 @@ def _verdict(subject: Subject, info: LayerInfo, which: str, logits: Map, target:
     )
 
 
-def _following(subject: Subject, info: LayerInfo) -> LayerInfo | None:
+def _following_layer(subject: Subject, info: LayerInfo) -> LayerInfo | None:
     """Return the layer of any kind that runs after this one."""
     layers = subject.trace.layers
     after = next(layer.index for layer in layers if layer.name == info.name) + 1

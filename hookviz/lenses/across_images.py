@@ -160,7 +160,7 @@ def _panels(result: ChannelMaps) -> tuple[Panel, ...]:
         channel=channel,
     )
     table = TablePanel(say("In numbers"), _HEAD, tuple(map(_row, result.names, result.maps)))
-    return (*_answer(result), TextPanel(_says(result)), panel, table)
+    return (*_answer(result), TextPanel(_summarize(result)), panel, table)
 
 
 def _answer(result: ChannelMaps) -> tuple[TextPanel, ...]:
@@ -177,7 +177,7 @@ def _answer(result: ChannelMaps) -> tuple[TextPanel, ...]:
     return (TextPanel(words, "answer"),)
 
 
-def _says(result: ChannelMaps) -> str:
+def _summarize(result: ChannelMaps) -> str:
     here, *others = result.highest.tolist()
     says = say(
         "Channel {channel} of {layer} reaches {highest} on this image",

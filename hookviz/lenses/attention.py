@@ -62,7 +62,7 @@ def run(
     if rollout and places is not None and len(places.queries) > 1:
         notes = [say("Windows let no rollout through: it follows tokens that all layers share.")]
     elif rollout and places is not None:
-        rolled, notes = _rolled(subject, target)
+        rolled, notes = _rollouts(subject, target)
         values |= {name: flow.numpy() for name, flow in rolled.items()}
     subject.progress(1.0)
     if places is None:
@@ -96,7 +96,7 @@ def _note(text: str) -> TextPanel:
     return TextPanel(text, "note")
 
 
-def _rolled(subject: Subject, target: int | None) -> tuple[dict[str, torch.Tensor], list[str]]:
+def _rollouts(subject: Subject, target: int | None) -> tuple[dict[str, torch.Tensor], list[str]]:
     """Return the rollouts that there are, and why others are missing."""
     rolled: dict[str, torch.Tensor] = {}
     try:
@@ -123,7 +123,7 @@ def _panel(
     grid = places.grid
     weights = places.by_window(torch.from_numpy(values["weights"])).numpy()
     queries, keys = places.queries.numpy(), places.keys.numpy()
-    asks = _asking(layer, queries, grid, query, places.class_token)
+    asks = _query_patch(layer, queries, grid, query, places.class_token)
     heads = weights.shape[1]
     if not head < heads:
         raise SettingError(
@@ -150,7 +150,7 @@ def _panel(
     return AttentionPanel(
         say("What each patch attends to"),
         attention_sheet(photograph, shown, asks),
-        _says(maps if head == _MEAN else maps[head : head + 1], grid, asks),
+        _summarize(maps if head == _MEAN else maps[head : head + 1], grid, asks),
         say("Row by row: {names}. Every map has its own scale, from 0.", names=names),
         photograph=photograph,
         grid=grid,
@@ -164,7 +164,7 @@ def _panel(
     )
 
 
-def _asking(
+def _query_patch(
     layer: str,
     queries: NDArray[np.int64],
     grid: tuple[int, int],
@@ -233,7 +233,7 @@ def _about(layer: str, places: AttentionPlaces, heads: int) -> str:
     )
 
 
-def _says(maps: NDArray[np.float32], grid: tuple[int, int], asks: int) -> str:
+def _summarize(maps: NDArray[np.float32], grid: tuple[int, int], asks: int) -> str:
     """Say what the patch that asks attends to most."""
     mean = maps.mean(0)
     top = int(np.nanargmax(mean))

@@ -80,7 +80,7 @@ def run(
     what = quantity.describe(subject.model)
     panels: list[Panel] = [
         *([TextPanel(_answer(size, float(share)), "answer")] if total.any() and size else []),
-        TextPanel(_says(what, total, box, float(share), len(weights))),
+        TextPanel(_summarize(what, total, box, float(share), len(weights))),
         *(TextPanel(note, "note") for note in call_notes(subject, layer)),
         *left_out(reasons),
     ]
@@ -129,7 +129,7 @@ def _answer(pixels: int, share: float) -> str:
     )
 
 
-def _says(what: str, total: Floats, box: Box, share: float, images: int) -> str:
+def _summarize(what: str, total: Floats, box: Box, share: float, images: int) -> str:
     height, width = box[2] - box[0], box[3] - box[1]
     over = say("this image") if images == 1 else say("{images} images", images=images)
     could = say(

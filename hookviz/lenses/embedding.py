@@ -72,12 +72,12 @@ def run(subject: Subject, *, layer: str | None, pool: str, images: tuple[Any, ..
     indexed, nearest = index_neighbours(subject.model, first, reporter.within)
     values: dict[str, NDArray[Any]] = {"vectors": embedded.vectors} | nearest
     if len(embedded.names) == 1:
-        return (*_alone(embedded, subject), *indexed, *failed), values
+        return (*_vector_panels(embedded, subject), *indexed, *failed), values
     similarity = embedded.similarity()
     values |= {"similarity": similarity, "names": np.array(embedded.names)}
     panels: list[Panel] = [
         *_answer(embedded, similarity),
-        TextPanel(_says(embedded, similarity)),
+        TextPanel(_summarize(embedded, similarity)),
         _most_alike(embedded, similarity, inputs),
         *indexed,
         _matrix(embedded, similarity, inputs),
@@ -98,7 +98,7 @@ def _kind(embedded: Features) -> str:
     )
 
 
-def _alone(embedded: Features, subject: Subject) -> tuple[Panel, ...]:
+def _vector_panels(embedded: Features, subject: Subject) -> tuple[Panel, ...]:
     """Show one vector: a cell per number where there are not too many, and its largest."""
     vector = embedded.vectors[0]
     panels: list[Panel] = [
@@ -140,7 +140,7 @@ def _answer(embedded: Features, similarity: NDArray[np.float64]) -> tuple[TextPa
     return (TextPanel(words, "answer"),)
 
 
-def _says(embedded: Features, similarity: NDArray[np.float64]) -> str:
+def _summarize(embedded: Features, similarity: NDArray[np.float64]) -> str:
     """Say which two are most alike and which least."""
     says = say(
         "{count} images as vectors of {kind}.",

@@ -88,7 +88,7 @@ def run(subject: Subject, *, layer: str | None) -> LensOutput:
     panels: tuple[Panel, ...] = (
         TextPanel(_answer(health), "answer"),
         _source(subject, outputs, first),
-        _rest(health),
+        _rest_panel(health),
         *_charts(health),
         _histogram(chosen, bins),
         _table(outputs),
@@ -180,7 +180,7 @@ def _source(
     )
 
 
-def _rest(health: NetworkHealth) -> TextPanel:
+def _rest_panel(health: NetworkHealth) -> TextPanel:
     """Say which units are dead or saturated, and what explodes."""
     outputs = health.outputs
     said, bad = [], False

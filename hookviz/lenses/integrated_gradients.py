@@ -84,7 +84,7 @@ def run(subject: Subject, *, baseline: str, steps: int, **target: Any) -> LensOu
     words = say("Integrated gradients of {quantity}", quantity=what)
     panels: tuple[Panel, ...] = (
         *_answer(what, shown),
-        TextPanel(_says(what, baseline, result)),
+        TextPanel(_summarize(what, baseline, result)),
         _completeness(result),
         *(TextPanel(note, "note") for note in _notes(subject, quantity, result)),
         *(map_panels(subject, shown, words, _ENDS, signed=True) if len(subject.shape) == 3 else ()),
@@ -129,7 +129,7 @@ def attribute(
     )
 
 
-def _says(what: str, baseline: str, result: IntegratedGradients) -> str:
+def _summarize(what: str, baseline: str, result: IntegratedGradients) -> str:
     start = (
         say("a blurred version of the image")
         if baseline == "blurred"

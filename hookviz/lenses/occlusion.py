@@ -130,7 +130,7 @@ def _panels(
     is_image = len(windows.shape) == 2
     return (
         *([TextPanel(_answer(what, result, most), "answer")] if is_image and most > 0 else []),
-        TextPanel(_says(what, windows, result, most, box)),
+        TextPanel(_summarize(what, windows, result, most, box)),
         *(TextPanel(note, "note") for note in call_notes(subject, quantity.layer)),
         *(_on_image(subject, what, words, result, box) if is_image else ()),
         TextPanel(say(_LIMITS) if is_image else say(_LIMITS_ELSEWHERE), "note"),
@@ -190,7 +190,7 @@ def _on_image(
     )
 
 
-def _says(
+def _summarize(
     what: str, windows: Windows, result: Occlusion, most: float, box: tuple[slice, ...]
 ) -> str:
     is_image = len(windows.shape) == 2

@@ -81,7 +81,7 @@ def run(subject: Subject, *, layer: str, region: Region) -> LensOutput:
     channels = [int(channel) for channel in (*ranking[:_MOST], *ranking[_MOST:][-_LEAST:])]
     most = say("Channel {channel} of {layer} answers most there.", channel=channels[0], layer=layer)
     panels = _panels(subject, result, channels)
-    return (TextPanel(most, "answer"), TextPanel(_says(result, channels[0])), *panels), values
+    return (TextPanel(most, "answer"), TextPanel(_summarize(result, channels[0])), *panels), values
 
 
 def selectivity_on(subject: Subject, layer: str, region: Region) -> RegionSelectivity:
@@ -177,7 +177,7 @@ def _panels(subject: Subject, result: RegionSelectivity, shown: Sequence[int]) -
     return chart, maps_panel, TablePanel(say("In numbers"), _HEAD, rows)
 
 
-def _says(result: RegionSelectivity, first: int) -> str:
+def _summarize(result: RegionSelectivity, first: int) -> str:
     """Say which channel answers most, and how much of the picture is marked."""
     layer, weights, score = result.layer, result.weights, result.score
     marked = say(

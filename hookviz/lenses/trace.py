@@ -50,7 +50,7 @@ def run(subject: Subject) -> LensOutput:
     steps, seconds, nbytes = flow.steps, flow.seconds, flow.nbytes
     panels: tuple[Panel, ...] = (
         TextPanel(_answer(steps, seconds), "answer"),
-        TextPanel(_says(subject.model.title, steps, seconds)),
+        TextPanel(_summarize(subject.model.title, steps, seconds)),
         _tree(flow, seconds, nbytes),
         _chart(say("Time of each call"), flow, seconds * 1e3, "ms"),
         _chart(say("Memory of each call's output"), flow, nbytes / 1e6, "MB"),
@@ -68,7 +68,7 @@ def _answer(steps: Sequence[LayerStep], seconds: np.ndarray[Any, Any]) -> str:
     )
 
 
-def _says(title: str, steps: Sequence[LayerStep], seconds: np.ndarray[Any, Any]) -> str:
+def _summarize(title: str, steps: Sequence[LayerStep], seconds: np.ndarray[Any, Any]) -> str:
     whole = float(np.nansum(seconds))
     slowest = int(np.nanargmax(seconds))
     joins = sum(len(step.sources) > 1 for step in steps)

@@ -304,10 +304,10 @@ def _block(
     words = token.info.split()
     if words[0] == "question":
         return read_question(token.content, file, at)
-    return _live(words[1:], token.content, file, at, parts)
+    return _read_live(words[1:], token.content, file, at, parts)
 
 
-def _live(
+def _read_live(
     name: Sequence[str], options: str, file: Path, line: int, parts: Mapping[str, Part]
 ) -> Live:
     if len(name) != 1:

@@ -125,22 +125,24 @@ def as_html(words: str, facts: Mapping[str, Fact], file: Path, line: int) -> str
 
 def inline_html(words: str, facts: Mapping[str, Fact], file: Path, line: int) -> str:
     """Return a line of text as HTML without a paragraph around it; `as_html` otherwise."""
-    return _html(_filled(_PARSER.parseInline(translated(words)), facts, file, line))
+    return _html(_fill_tokens(_PARSER.parseInline(translated(words)), facts, file, line))
 
 
 def as_plain(words: str, facts: Mapping[str, Fact], file: Path, line: int) -> str:
     """Return a line of text without any marks."""
-    (inline,) = _filled(_PARSER.parseInline(translated(words)), facts, file, line)
+    (inline,) = _fill_tokens(_PARSER.parseInline(translated(words)), facts, file, line)
     parts = (" " if child.type == "softbreak" else child.content for child in inline.children or ())
     return saying.closed_up("".join(parts))
 
 
 def filled(words: str, facts: Mapping[str, Fact], file: Path, line: int) -> list[Token]:
     """Return the tokens of a text in the language that is spoken, with its facts."""
-    return _filled(parsed(translated(words)), facts, file, line)
+    return _fill_tokens(parsed(translated(words)), facts, file, line)
 
 
-def _filled(tokens: list[Token], facts: Mapping[str, Fact], file: Path, line: int) -> list[Token]:
+def _fill_tokens(
+    tokens: list[Token], facts: Mapping[str, Fact], file: Path, line: int
+) -> list[Token]:
     check(tokens, file, line)
     for token in tokens:
         _fill_in(token, facts, file, line)

@@ -33,7 +33,7 @@ from torch import nn
 
 from hookviz.capturing.engine import capture
 from hookviz.codegen.facts import NetworkFacts, network_facts
-from hookviz.codegen.script_text import assembled
+from hookviz.codegen.script_text import assemble
 from hookviz.errors import HookVizError, SettingError, UnknownNameError, shorten
 from hookviz.hooking.forward_pass import private_replica
 from hookviz.language.saying import say
@@ -106,7 +106,7 @@ class Script:
                 raise SettingError(
                     say("{name} can't be chosen in {script}.py.", name=name, script=self.name)
                 )
-            if not any(_same(value, known) for known in controls[name].values):
+            if not any(_is_same(value, known) for known in controls[name].values):
                 allowed = ", ".join(map(as_code, controls[name].values))
                 raise SettingError(
                     say(
@@ -269,7 +269,7 @@ def _control(match: re.Match[str]) -> Control:
     return Control(match["name"], values, ast.literal_eval(match["value"]))
 
 
-def _same(one: Value, other: Value) -> bool:
+def _is_same(one: Value, other: Value) -> bool:
     """Return whether two values are the same and written alike: 1 is not True, nor 1.0."""
     return type(one) is type(other) and one == other
 
@@ -357,7 +357,7 @@ def _facts(scene: LessonScene) -> NetworkFacts:
 
 def _head(scene: LessonScene, parts: Sequence[str]) -> str:
     """Write the set-up, with torch and nn at hand for whoever edits the lines behind it."""
-    text = assembled(f"# %% {SET_UP}", _facts(scene), [*parts, _AT_HAND])
+    text = assemble(f"# %% {SET_UP}", _facts(scene), [*parts, _AT_HAND])
     return text.removesuffix(f"{_AT_HAND}\n").rstrip() + "\n"
 
 

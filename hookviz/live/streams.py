@@ -47,7 +47,7 @@ def answer(
     grid        `tile_facts` of the sprite; ``title``, ``legend`` and ``shown`` in words; null where
                 values are wanted
     scores      label and share of the five likeliest classes; empty without
-    picked      of the picked channel, see `_picked`; null without
+    picked      of the picked channel, see `_picked_channel`; null without
     values      of the picked channel's map as numbers, see `_values`; null without
     maxima      the highest value of every channel, in the order of the layer
     ms          milliseconds that each part took
@@ -58,7 +58,7 @@ def answer(
         picked = values = grid = None
         pictures = []
         if channel is not None and channel < drawn.grid.shape[0]:
-            picked = _picked(drawn, model, channel, options.cell)
+            picked = _picked_channel(drawn, model, channel, options.cell)
             values, levels = _values(drawn, channel) if options.values else (None, b"")
             pictures.append(levels or _map(drawn, channel))
         if values is None:
@@ -92,7 +92,7 @@ def packed(facts: dict[str, Any], pictures: Sequence[bytes]) -> bytes:
     return b"".join((struct.pack("<I", len(text)), text, *pictures))
 
 
-def _picked(
+def _picked_channel(
     drawn: DrawnFrame, model: Model, channel: int, cell: tuple[int, int] | None
 ) -> dict[str, Any]:
     """Describe the picked channel: its mean, its maximum and where that is, the value at `cell`.

@@ -193,9 +193,9 @@ class ExplorerWidget(anywidget.AnyWidget):
         """
         self._of_image, self._options = partial(subject_given, size=size, whole=whole), options
         own = wrap(model, **options)
-        lasting, self._is_copied = _lasting(own)
-        about = self._of_image(lasting, image)
-        self._begin(about, _stays(about, image), own.network, view=view, height=height)
+        frozen, self._is_copied = _frozen_copy(own)
+        about = self._of_image(frozen, image)
+        self._begin(about, _fixed_input(about, image), own.network, view=view, height=height)
 
     @classmethod
     def of_capture(cls, capture: Capture, model: Model) -> "ExplorerWidget":
@@ -210,9 +210,9 @@ class ExplorerWidget(anywidget.AnyWidget):
             )
         widget = cls.__new__(cls)
         widget._of_image, widget._options = subject_given, {}
-        lasting, widget._is_copied = _lasting(model)
-        about = subject_given(lasting, capture.model_input)
-        engine.keep(replace(capture, digest=lasting.cache_key), about.cache)
+        frozen, widget._is_copied = _frozen_copy(model)
+        about = subject_given(frozen, capture.model_input)
+        engine.keep(replace(capture, digest=frozen.cache_key), about.cache)
         with_maps = {layer.name for layer in about.trace.shown}
         first = next((part.layer for part in capture.activations if part.layer in with_maps), None)
         widget._begin(about, about.model_input, model.network, view=View(layer=first))
@@ -279,10 +279,11 @@ class ExplorerWidget(anywidget.AnyWidget):
         else:
             own = replace(self.model, network=self._network)
         is_known = model is None and not self._is_copied  # as one that can't be copied
-        lasting, is_copied = (own, False) if is_known else _lasting(own)
+        frozen, is_copied = (own, False) if is_known else _frozen_copy(own)
         given = self._image if image is None else image
-        about = self._of_image(lasting, given)
-        self._image, self._network, self._is_copied = _stays(about, given), own.network, is_copied
+        about = self._of_image(frozen, given)
+        self._image, self._network = _fixed_input(about, given), own.network
+        self._is_copied = is_copied
         if model is None and subject_key(about) == self._subject:
             return
         before, self._about = self._about, about
@@ -419,7 +420,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         put_out({**data, "text/plain": ""}, *more)
 
 
-def _lasting(model: Model) -> tuple[Model, bool]:
+def _frozen_copy(model: Model) -> tuple[Model, bool]:
     """Return a model that cells can't change, and whether it is one: else the given one."""
     try:
         return copied(model), True
@@ -429,6 +430,6 @@ def _lasting(model: Model) -> tuple[Model, bool]:
         return model, False
 
 
-def _stays(about: Subject, given: object) -> InputImage | ModelInput:
+def _fixed_input(about: Subject, given: object) -> InputImage | ModelInput:
     """Return what was given as it was read: a file can change, and a tensor too."""
     return about.model_input if isinstance(given, Tensor | ModelInput) else about.image

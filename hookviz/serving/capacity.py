@@ -128,7 +128,7 @@ def queue() -> FairQueue:
 @cache
 def reservations() -> MemoryReservations:
     """Return the line in which every run and every loading waits for memory."""
-    return MemoryReservations(own_memory(), _give_back, _droppable, run_plan().large)
+    return MemoryReservations(own_memory(), _give_back, _droppable_bytes, run_plan().large)
 
 
 def _give_back(nbytes: int) -> int:
@@ -140,7 +140,7 @@ def _give_back(nbytes: int) -> int:
     return went
 
 
-def _droppable() -> int:
+def _droppable_bytes() -> int:
     """Return the bytes that `_give_back` could drop now."""
     return activation_budget().used + model_pool().unused
 

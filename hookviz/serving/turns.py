@@ -107,7 +107,7 @@ class WatchedRun:
 
     def yielding(self, progress: Progress = ignore) -> Progress:
         """Return a progress callback that lets others compute meanwhile."""
-        watched = _watched(progress, self.check, self.report)
+        watched = _with_check(progress, self.check, self.report)
         return self.slot.yielding(watched, self.on_position)
 
 
@@ -121,7 +121,7 @@ class WatchedLimit:
 
     def within(self, progress: Progress = ignore) -> Progress:
         """Return `progress` as one that raises once the time is over or nobody waits any more."""
-        return self.time.within(_watched(progress, self.check, self.report))
+        return self.time.within(_with_check(progress, self.check, self.report))
 
     @contextmanager
     def over_torch(self) -> Iterator[None]:
@@ -144,7 +144,7 @@ class _CheckedTorch(EveryFunction):
         return func(*args, **kwargs)
 
 
-def _watched(progress: Progress, check: Check, report: Progress) -> Progress:
+def _with_check(progress: Progress, check: Check, report: Progress) -> Progress:
     def watched(share: float) -> None:
         check()
         report(share)
@@ -192,7 +192,7 @@ def turn(
         capacity.queue().turn(owner, on_position) as waited,
     ):
         slot = RunSlot(capacity.queue(), owner, label)
-        with _logged(kind, slot, waited), capacity.translate_oom(label):
+        with _log_run(kind, slot, waited), capacity.translate_oom(label):
             yield slot
 
 
@@ -209,7 +209,7 @@ def says_position(position: int) -> str:
 
 
 @contextmanager
-def _logged(kind: str, slot: RunSlot, waited: float) -> Iterator[None]:
+def _log_run(kind: str, slot: RunSlot, waited: float) -> Iterator[None]:
     """Log and measure a run, however it ends."""
     started = time.perf_counter()
     outcome = "stopped"  # by a click, a closed tab, or a line that was cut

@@ -71,16 +71,16 @@ def _element(tag: str, text: str, attributes: str = "", **facts: str) -> str:
         attributes: others, as HTML.
         facts: what stands for ``{name}`` in it.
     """
-    return f"<{tag}{_says(text, facts)}{attributes}>{escape(text.format(**facts))}</{tag}>"
+    return f"<{tag}{_client_text(text, facts)}{attributes}>{escape(text.format(**facts))}</{tag}>"
 
 
 def _attribute(attribute: str, text: str, **facts: str) -> str:
     """Return an attribute, such as ``alt``, that says a sentence in its reader's language."""
     words = escape(text.format(**facts))
-    return f'{_says(text, facts)} data-to="{attribute}" {attribute}="{words}"'
+    return f'{_client_text(text, facts)} data-to="{attribute}" {attribute}="{words}"'
 
 
-def _says(text: str, facts: dict[str, str]) -> str:
+def _client_text(text: str, facts: dict[str, str]) -> str:
     with_facts = f' data-facts="{escape(json.dumps(facts, ensure_ascii=False))}"' if facts else ""
     return f' data-say="{escape(text)}"{with_facts}'
 

@@ -107,7 +107,7 @@ def call_numbers(call: LayerCall) -> dict[str, str]:
     }
 
 
-def followed(call: LayerCall) -> list[Halves]:
+def step_halves(call: LayerCall) -> list[Halves]:
     """Return what the steps after a call put out."""
     return [halves(step.values.numpy()) for step in call.steps]
 
@@ -243,7 +243,7 @@ def _layer(subject: Subject, view: View, at: int, *, has_sums: bool) -> Iterator
         "call": sums and _in_every_language(lambda: call_facts(sums, upstream)),
     }
     if sums is not None:
-        after = followed(sums)
+        after = step_halves(sums)
         facts["call"]["powers"] = [each.power for each in after]
         for place, step in enumerate(after):
             yield f"step-{place}-{at}", step.text
@@ -255,7 +255,7 @@ def _layer(subject: Subject, view: View, at: int, *, has_sums: bool) -> Iterator
         strongest = [divmod(place, values.shape[2]) for place in by_theme[0]["strongest"]]
         yield f"cells-{at}", packed(columns(_cells(subject, looked, strongest, upstream)))
     if subject.atlas is not None and str(looked.step) in subject.atlas.layers:
-        found = [_excites(subject, view, channel) for channel in range(len(values))]
+        found = [_excites_answer(subject, view, channel) for channel in range(len(values))]
         yield f"excites-{at}", packed(columns(found))
 
 
@@ -339,7 +339,7 @@ def _layer_choices(facts: dict[str, Any], subject: Subject) -> dict[str, Any]:
     }
 
 
-def _excites(subject: Subject, view: View, channel: int) -> dict[str, Any]:
+def _excites_answer(subject: Subject, view: View, channel: int) -> dict[str, Any]:
     """Return what excites a channel; its patches lead nowhere."""
     facts = answer_in_languages(subject, "excites", view, channel=channel)
     return facts | {"patches": [each | {"leads": None} for each in facts["patches"]]}

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from hookviz.cli.main import main
-from hookviz.cli.options import destinations, each, existing
+from hookviz.cli.options import destinations, each, keep_existing
 from hookviz.errors import HookVizError, ImageError, SettingError, UnknownLayerError
 from hookviz.images.files import expand
 from tests.cli.command import mistake, save_pictures
@@ -76,7 +76,7 @@ def test_missing_files_are_told_before_any_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     [image] = save_pictures(tmp_path, "star.png")
-    there, missing = existing([tmp_path / "tsar.png", image])
+    there, missing = keep_existing([tmp_path / "tsar.png", image])
     assert there == [image]
     [row] = missing
     assert "Did" in row["error"]
@@ -141,7 +141,7 @@ def test_many_of_one_name_get_numbers_without_a_search(tmp_path: Path) -> None:
 
         def trace(frame: Any, *_event: object) -> Any:
             nonlocal done
-            done += frame.f_code.co_name == "_free"
+            done += frame.f_code.co_name == "_free_path"
             return trace
 
         images = [tmp_path / str(day) / "image.jpg" for day in range(count)]

@@ -23,7 +23,7 @@ from hookviz.standalone.client_page import (
     varied,
     whole_floats,
 )
-from tests.node import run_node
+from tests.node import of_client, run_node
 from tests.standalone.pages import unpacked
 
 FACTS = st.recursive(
@@ -31,13 +31,6 @@ FACTS = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("xy", min_size=1), inner),
     max_leaves=8,
 )
-
-
-def in_node(module: str, expression: str, **facts: Any) -> Any:
-    """The value of an expression with a module of the page's client as `it`, and with facts."""
-    given_facts = "".join(f"const {name} = {json.dumps(fact)};\n" for name, fact in facts.items())
-    begins = f'const it = await import("{(CLIENT / module).as_uri()}");\n'
-    return json.loads(run_node(f"{begins}{given_facts}console.log(JSON.stringify({expression}));"))
 
 
 def test_each_language_and_each_theme_is_had_again() -> None:
@@ -48,7 +41,9 @@ def test_each_language_and_each_theme_is_had_again() -> None:
     by_theme = [varied(LANGUAGE, [said[0][theme], said[1][theme]]) for theme in (0, 1)]
     facts = json.loads(json.dumps(varied(THEME, by_theme)))
     wanted = [{LANGUAGE: language, THEME: theme} for language in (0, 1) for theme in (0, 1)]
-    found = in_node("recorded.js", "wanted.map((each) => it.chosen(facts, each))", **locals())
+    found = of_client(
+        str(CLIENT / "recorded.js"), "wanted.map((each) => it.chosen(facts, each))", **locals()
+    )
     assert found == [*said[0], *said[1]]
 
 
@@ -73,7 +68,9 @@ def test_every_row_of_columns_is_had_again() -> None:
     ]
     node = columns(rows)
     assert node["fields"]["same"] == {"same": "s"}
-    found = in_node("recorded.js", "[0, 1, 2].map((at) => it.rowOf(node, at))", node=node)
+    found = of_client(
+        str(CLIENT / "recorded.js"), "[0, 1, 2].map((at) => it.rowOf(node, at))", node=node
+    )
     assert found == rows
 
 
@@ -122,8 +119,8 @@ def test_values_without_a_size_are_kept(values: list[float]) -> None:
 
 def test_float32_is_kept_to_the_last_bit() -> None:
     values = np.random.default_rng(2).normal(size=9).astype(np.float32)
-    found = in_node(
-        "halves.js",
+    found = of_client(
+        str(CLIENT / "halves.js"),
         "[...it.wholeFloats(await (await import(blocks)).blocksOf(async () => text).unpacked(''))]",
         blocks=(CLIENT / "blocks.js").as_uri(),
         text=whole_floats(values),

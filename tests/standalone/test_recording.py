@@ -26,7 +26,7 @@ from hookviz.explorer.view import View
 from hookviz.language.catalogs import signs
 from hookviz.language.speaking import speaking
 from hookviz.standalone.client_page import CLIENT
-from hookviz.standalone.recording import call_facts, followed, record_layers
+from hookviz.standalone.recording import call_facts, record_layers, step_halves
 from hookviz.wording import number
 from tests.explorer.asking import decoded, floats
 from tests.explorer.subjects import asked, subject_of
@@ -137,7 +137,7 @@ def approximately(facts: Any) -> Any:
 
 def test_steps_keep_their_size_and_another_sum_is_named() -> None:
     call = record_layer_call(as_model(seeded(NETWORKS["plain"])), random_input(3), "0")
-    (after,) = followed(call)
+    (after,) = step_halves(call)
     assert 0 < after.error < 1e-3
     wrong = call.output.clone()
     wrong[0, 0, 0] += 1

@@ -49,7 +49,9 @@ def run_beside_random(lens: Lens, subject: Subject, chosen: Mapping[str, Any]) -
     reporter.step()
 
     def beside(output: LensOutput) -> None:
-        subject.partial((_beside(panels, output[0], say(_BESIDE), pairs=len(output[0])), values))
+        subject.partial(
+            (_pair_panels(panels, output[0], say(_BESIDE), pairs=len(output[0])), values)
+        )
 
     try:
         blank = replace(
@@ -70,10 +72,10 @@ def run_beside_random(lens: Lens, subject: Subject, chosen: Mapping[str, Any]) -
     reporter.step()
     if _MAP not in values:
         random = {f"random_{name}": numbers for name, numbers in theirs.items()}
-        return _beside(panels, others, say(_BESIDE), pairs=len(others)), {**values, **random}
+        return _pair_panels(panels, others, say(_BESIDE), pairs=len(others)), {**values, **random}
     correlations = _correlations(values[_MAP], theirs[_MAP])
     values = {**values, "random_map": theirs[_MAP], **correlations}
-    return _beside(panels, others, _says(correlations)), values
+    return _pair_panels(panels, others, _summarize(correlations)), values
 
 
 def _correlations(
@@ -87,7 +89,7 @@ def _correlations(
     return correlations
 
 
-def _beside(
+def _pair_panels(
     panels: tuple[Panel, ...], others: tuple[Panel, ...], words: str, *, pairs: int = 1
 ) -> tuple[Panel, ...]:
     """Put the other's first `pairs` pictures each behind its own, and words after them."""
@@ -105,7 +107,7 @@ def _beside(
     return *shown[:last], TextPanel(words, "note"), *shown[last:]
 
 
-def _says(correlations: Mapping[str, NDArray[np.float64]]) -> str:
+def _summarize(correlations: Mapping[str, NDArray[np.float64]]) -> str:
     correlation = float(correlations["rank_correlation"])
     if not np.isfinite(correlation):
         return say(

@@ -364,14 +364,14 @@ def answer_of_sample(lens: Lens) -> SmallAnswer:
 def _picture(panel: Panel) -> Pixels | None:
     match panel:
         case ImagePanel():
-            return _fitted(panel.picture)
+            return _fit(panel.picture)
         case Chart():
             return chart_thumbnail(panel, WIDTH, HEIGHT)
         case MapsPanel():
-            return _fitted(panel.sheet(HEIGHT // 3, columns=3))
+            return _fit(panel.sheet(HEIGHT // 3, columns=3))
         case GridPanel():
             with Image.open(io.BytesIO(panel.grid.png())) as picture:
-                return _fitted(_corner(np.asarray(picture.convert("RGB")), panel))
+                return _fit(_corner(np.asarray(picture.convert("RGB")), panel))
     return None
 
 
@@ -383,7 +383,7 @@ def _corner(picture: Pixels, panel: GridPanel) -> Pixels:
     return picture[: round(width * HEIGHT / WIDTH), :width]
 
 
-def _fitted(picture: Pixels) -> Pixels:
+def _fit(picture: Pixels) -> Pixels:
     """Resize a picture to the small one's width or height, whichever is reached first."""
     height, width = picture.shape[:2]
     scale = min(WIDTH / width, HEIGHT / height)
